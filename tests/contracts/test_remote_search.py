@@ -253,6 +253,27 @@ def test_texts_of_a_repository_that_may_not_be_seen_are_not_read(
         assert store.read_texts([mine], places) == {}
 
 
+def test_the_texts_of_all_hits_come_in_few_messages(
+    publish: Callable[..., Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(
+        files={f"src/lion{number}.py": f"def lion_{number}():\n    return 'lion {number}'\n" for number in range(30)}
+    )
+    with closing(open_candidate_store(database())) as store:
+        messages: list[int] = []
+        read = store.read_texts
+
+        def read_and_count(repositories: Any, files: Any) -> Any:
+            messages.append(len(files))
+            return read(repositories, files)
+
+        monkeypatch.setattr(store, "read_texts", read_and_count)
+        hits = RemoteSearch(store, [f"{tmp_path}/app"], None).find(Query("lion", 30)).hits
+    assert len(hits) == 30
+    assert all(hit.chunk.text.startswith("def lion_") for hit in hits)
+    assert len(messages) == 1
+
+
 def test_secrets_are_masked_before_they_are_stored(
     publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
 ) -> None:
