@@ -1,6 +1,7 @@
 """The repositories of a database that clients may search, without a checkout or an index on this machine.
 
-A call names them as its project: `store` is all of them, `store:github.com/team/app` is one. The setting `store_visible` says which there are, and a token sees those that are among its projects by that name.
+A call names them as its project: `store` is all of them, `store:github.com/team/app` is one. The
+setting `store_visible` says which there are, and a token sees those that are among its projects by that name.
 """
 
 from __future__ import annotations
