@@ -148,7 +148,7 @@ class Settings:
     )
     store_search: bool = knob(
         False,
-        "Also share what that PostgreSQL needs to search by itself, so that `ctx store search` needs no index.",
+        "Also share what that PostgreSQL needs to search by itself: `ctx store search` then needs no index.",
     )
     store_visible: str = knob(
         "",

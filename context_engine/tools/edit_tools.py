@@ -262,7 +262,7 @@ def _how(place: Placement) -> str:
     """Format how a place differs from its target.
 
     >>> line = LineSpan(1, 1)
-    >>> _how(Placement(0, line, 1, line)), _how(Placement(0, line, 1, line, rung=5, distance=2))
+    >>> _how(Placement(0, line, 1, line)), _how(Placement(0, line, 1, line, grade=5, distance=2))
     ('', ' (fuzzy, distance 2)')
     """
     if place.match_type == "exact":

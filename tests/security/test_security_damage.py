@@ -256,7 +256,10 @@ def asked(space: Workspace) -> dict[str, str]:
     try:
         with open_engine(space.root) as engine:
             for tool, arguments in QUESTIONS:
-                extra = {"view_progress": {"plan_id": space.plan}, "load_plan": {"plan_id": space.plan}}.get(tool, {})
+                extra = {
+                    "view_progress": {"plan_id": space.plan, "include_steps": True},
+                    "load_plan": {"plan_id": space.plan},
+                }.get(tool, {})
                 extra = extra or ({"session_id": space.review} if tool == "get_review_status" else {})
                 answers[tool] = space.call(engine, tool, **arguments, **extra)
     except Exception as error:  # noqa: BLE001 - what opening says is an answer as well
