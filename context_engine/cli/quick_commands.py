@@ -209,6 +209,8 @@ def _terminal_environment(env: Mapping[str, str]) -> dict[str, str]:
             size = os.get_terminal_size(descriptor)
         except OSError:
             continue
+        if not size.columns:  # a terminal that was never shown, as that of a compile buffer in an editor
+            continue
         return {"COLUMNS": str(size.columns), "LINES": str(size.lines)} | shown
     return shown
 

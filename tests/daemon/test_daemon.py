@@ -154,16 +154,20 @@ def test_settings_of_the_repository_that_change_count_at_once(warm: DaemonHome, 
 
 
 def test_a_terminal_gets_colors_of_its_own_width_from_the_daemon(warm: DaemonHome, shop: Path) -> None:
-    shown = [ask_terminal(warm, shop, switch) for switch in ("1", "0")]
+    shown = [ask_terminal(warm, shop, switch, COLUMNS="70", LINES="20") for switch in ("1", "0")]
     assert shown[0] == shown[1]
     assert "\x1b[" in shown[0]
 
 
-def ask_terminal(home: DaemonHome, root: Path, switch: str) -> str:
-    """What `ctx search` writes to a terminal."""
+def test_a_terminal_without_a_size_gets_the_whole_answer_from_the_daemon(warm: DaemonHome, shop: Path) -> None:
+    assert "def add_up" in ask_terminal(warm, shop, "1")
+
+
+def ask_terminal(home: DaemonHome, root: Path, switch: str, **size: str) -> str:
+    """What `ctx search` writes to a terminal; a new one has 0 columns."""
     ours, theirs = os.openpty()
     command = [sys.executable, "-m", "context_engine", "search", "add up prices", "-n", "2"]
-    env = home.env | {"CTX_DAEMON": switch, "TERM": "xterm-256color", "COLUMNS": "70", "LINES": "20"}
+    env = home.env | {"CTX_DAEMON": switch, "TERM": "xterm-256color" if size else "dumb"} | size
     with subprocess.Popen(command, cwd=root, env=env, stdout=theirs, stdin=subprocess.DEVNULL) as process:
         os.close(theirs)
         text = b""
