@@ -152,7 +152,7 @@ class Settings:
     )
     store_visible: str = knob(
         "",
-        "Repositories of that PostgreSQL that clients of a server may search as project `store`: names or globs.",
+        "Repositories there that clients of a server may search as project `store`: names or globs.",
     )
     store_records: bool = knob(
         False,
