@@ -119,6 +119,8 @@ class Transactions:
             return ""
         found = [self._state_of(op) for op in entry.ops]
         if all(state == "after" for _, state in found):
+            for op, (seen, _) in zip(entry.ops, found, strict=True):
+                seen.discard(op.temp)  # a new file is linked to its name before it loses this one
             self._journal.finish(number)
             return "all of it had been written"
         self._restore(entry.ops, found)

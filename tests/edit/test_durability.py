@@ -106,6 +106,35 @@ def test_a_writer_killed_inside_a_transaction_leaves_all_files_of_one_version(tm
     assert broken >= KILLS // 4, "most were killed between two transactions, which proves nothing"
 
 
+LINKER = """
+    import os, signal, sys
+    from pathlib import Path
+    from context_engine.edit.file_edit import write_file
+    from context_engine.repo import file_writer
+    from tests.support.edits import editing
+    link = os.link
+    def link_and_die(*names, **folders):
+        link(*names, **folders)
+        os.kill(os.getpid(), signal.SIGKILL)
+    file_writer.os.link = link_and_die
+    with editing(Path(sys.argv[1])) as one:
+        one.apply([write_file("new.py", "new")])
+"""
+
+
+def test_a_writer_killed_when_a_new_file_has_two_names_leaves_one(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"old.py": "old"})
+    with child(LINKER, str(root)) as process:
+        assert process.wait() == -signal.SIGKILL
+    assert len(list(root.rglob(".ctx-*.tmp"))) == 1
+    with editing(root) as one:
+        assert len(one.recover()) == 1
+        assert list(root.rglob(".ctx-*")) == []
+        assert contents(root) == {"old.py": b"old", "new.py": b"new"}
+        one.undo()
+        assert contents(root) == {"old.py": b"old"}
+
+
 EDITOR = """
     import json, sys
     from pathlib import Path
