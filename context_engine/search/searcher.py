@@ -28,6 +28,9 @@ from context_engine.text import stem_all
 Row = tuple[float, str, int, int, int, float, float]
 """(score, path, first line, chunk, file, factor, chance) of a chunk; the factor is its share of the file's score."""
 BELOW_FACTOR = 0.99
+OVERFLOW_CHUNKS = 50
+"""Chunks of a file among which further ones are chosen: the greatest limit of a tool, so that a smaller limit shows the
+beginning of the same answer."""
 IMPLEMENTS_SHARE_MIN = 0.3
 """A source that matches less than that of its header is about something else."""
 SHOWN_BY_MEANING = np.float32(0.5)
@@ -177,7 +180,8 @@ def search(
     chunks = _ChunkChooser(view, fusion, allowed)
     rows = _select_rows(view, query.chunks_per_file, score, candidates, chunks)
     if len(rows) < query.limit > query.chunks_per_file and not query.files_max:
-        rows += _select_overflow(rows, _select_rows(view, query.limit, score, candidates, chunks))
+        per_file = max(query.limit, OVERFLOW_CHUNKS)
+        rows += _select_overflow(rows, _select_rows(view, per_file, score, candidates, chunks))
     if query.min_score and rows:
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
     places = _make_places(rows[: query.limit], fusion.shares)
@@ -359,12 +363,10 @@ def _select_overflow(rows: list[Row], more: list[Row]) -> list[Row]:
     """Return further chunks of the same files where files are too few: they rank below all of `rows`."""
     if not rows:
         return []
-    shown, top = {row[3] for row in rows}, rows[-1][0] * BELOW_FACTOR
-    lowered = []
-    for value, path, first, chunk, file, factor, chance in more:
-        if chunk not in shown and value > 0:
-            less = min(value, round(top, SCORE_DIGITS))
-            lowered.append((less, path, first, chunk, file, factor * less / value, chance))
+    shown = {row[3] for row in rows}
+    further = [row for row in more if row[3] not in shown and row[0] > 0]
+    scale = min(1.0, rows[-1][0] * BELOW_FACTOR / max((row[0] for row in further), default=1.0))
+    lowered = [(round(row[0] * scale, SCORE_DIGITS), *row[1:5], row[5] * scale, row[6]) for row in further]
     return sorted(lowered, key=_rank_key)
 
 

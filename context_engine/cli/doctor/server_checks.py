@@ -19,6 +19,7 @@ PATIENCE_S = 30.0
 """The first call loads everything: 0.5 s, or 20 times that on a very busy machine."""
 END_S_MAX = 5.0
 """The server guarantees two seconds."""
+LAST_WORDS_S = 1.0
 SLOW_START_S = 1.0
 """One client sends its first request to the model after one second, with the tools it has by then."""
 HELLO = {
@@ -118,7 +119,8 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """The last line of its stderr, for the report."""
+        """The last line of its stderr, for the report; a server that has just ended may not have been read yet."""
+        self._threads[1].join(LAST_WORDS_S)
         lines = [line for line in self._said if not line.startswith("{")]  # the log of calls is JSON
         if lines:
             return f"; its last message: {lines[-1][:300]}"
