@@ -63,7 +63,7 @@ class Engine(Workspace, DeprecatedMethods):
 
     `index` builds the index, `search` ranks, `text_search` finds exact text, `symbols` knows definitions and imports,
     `files` reads, `edits` writes, `memory` stores knowledge; `plans`, `reviews` and `validation` are those services.
-    `embeddings` are the vectors of a model, `scrubber` removes secrets from texts.
+    `embeddings` are the vectors of a model, `redactor` removes secrets from texts.
     """
 
     def __init__(self, root: Path, settings: Settings) -> None:
@@ -82,7 +82,7 @@ class Engine(Workspace, DeprecatedMethods):
         self.grammars = Grammars(self._cache / "grammars")
         texts = RedactedDocuments()
         self.files = WorkspaceFiles(self._root, self.languages, texts)
-        self.scrubber = Redactor(root / STATE_FOLDER, self.files.read_once)
+        self.redactor = Redactor(root / STATE_FOLDER, self.files.read_once)
 
         encoder = None if settings.embedder == "none" else StaticEncoder()
         self._team = find_team_store(root, settings)
@@ -163,7 +163,7 @@ class Engine(Workspace, DeprecatedMethods):
             symbols=self.symbols,
             search=self.search,
             access=self.usage,
-            scrubber=self.scrubber,
+            redactor=self.redactor,
             encoder=self._encoder,
             cache=self._cache,
             workspace_cache=self.cache_folder,
@@ -204,7 +204,7 @@ class Engine(Workspace, DeprecatedMethods):
             retries_max=settings.plan_retries_max,
             lease_hours=settings.plan_lease_hours,
             flush=settings.flush,
-            scrub=lambda text: self.scrubber.redact(text).text,
+            redact_text=lambda text: self.redactor.redact(text).text,
             shared_records=self._shared_records,
         )
         return PlanService(place)
@@ -233,7 +233,7 @@ class Engine(Workspace, DeprecatedMethods):
             files=self.files,
             symbols=self.symbols,
             knowledge=self.memory,
-            redactor=self.scrubber,
+            redactor=self.redactor,
             programs=tuple(name.strip() for name in self.settings.review_programs.split(",")),
         )
         return ReviewService(workspace, now=self.now, shared_records=self._shared_records)
@@ -243,7 +243,7 @@ class Engine(Workspace, DeprecatedMethods):
         """Checks of content: secrets, syntax, style, and claims about this workspace."""
         from context_engine.review import ValidationService  # 20 ms
 
-        return ValidationService(self.languages, self.grammars, self.scrubber, self, self._root)
+        return ValidationService(self.languages, self.grammars, self.redactor, self, self._root)
 
     # -- watching, status and closing --
 

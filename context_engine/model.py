@@ -461,7 +461,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file as a caller reads it, with secrets masked; size and hash are those of the file."""
+    """A file as a caller reads it, with secrets redacted; size and hash are those of the file."""
 
     path: RelPath
     text: str

@@ -2,6 +2,7 @@
 
     python scripts/ui_browser.py               run tests/ui/test_in_browser.py in Chromium
     python scripts/ui_browser.py --pictures    write docs/pictures/ui from a clone of this repository
+    python scripts/ui_browser.py --pictures edits reviews    only those of these views
 
 Chromium comes from the system's packages (Debian: chromium; `apt-get install` is tried as root). Playwright, axe and
 Pillow are installed into build/ui-browser, not into the environment.
@@ -45,6 +46,10 @@ VIEWS = {
     "index": "index",
     "settings": "settings",
 }
+OPENED = {"edits": "details.changes summary"}
+"""What is opened for the picture of a view: here the diff of the newest edit."""
+SHOWN = {"reviews": "tr.note"}
+"""The part of a view that must be visible: here a finding below its line."""
 
 
 def main(arguments: list[str]) -> int:
@@ -53,7 +58,7 @@ def main(arguments: list[str]) -> int:
     install_libraries()
     if "--pictures" in arguments:
         sys.path.insert(0, str(LIBRARIES))
-        take_pictures(chromium)
+        take_pictures(chromium, [name for name in arguments if name in VIEWS])
         return 0
     paths = os.pathsep.join(filter(None, (str(LIBRARIES), os.environ.get("PYTHONPATH", ""))))
     env = os.environ | {"CTX_TEST_CHROMIUM": chromium, "PYTHONPATH": paths}
@@ -82,8 +87,9 @@ def install_libraries() -> None:
 # -- pictures ---------------------------------------------------------------------------------------------------------
 
 
-def take_pictures(chromium: str) -> None:
+def take_pictures(chromium: str, names: list[str]) -> None:
     """Take a picture of each view in each shape, of a clone of this repository with some work in it."""
+    chosen = {name: view for name, view in VIEWS.items() if name in names or not names}
     from playwright.sync_api import sync_playwright
 
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -93,12 +99,16 @@ def take_pictures(chromium: str) -> None:
         for shape, (scheme, width, height) in SHAPES.items():
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
             tab = context.new_page()
-            for name, view in VIEWS.items():
+            for name, view in chosen.items():
                 tab.goto(f"{page}#{view}")
                 tab.locator("main h1").wait_for()
                 tab.wait_for_timeout(500)
                 tab.locator(".loading").first.wait_for(state="detached", timeout=120_000)
+                if opened := OPENED.get(name):
+                    tab.locator(opened).first.click()
                 tab.wait_for_timeout(400)
+                if shown := SHOWN.get(name):
+                    tab.locator(shown).first.scroll_into_view_if_needed()
                 save_picture(PICTURES / f"{name}-{shape}.png", tab.screenshot())
             context.close()
         browser.close()
@@ -168,11 +178,11 @@ def prepare_work(root: Path) -> None:
         ("write_file", {"path": "context_engine/sharing/retry_policy.py", "content": RETRIES}),
     )  # fmt: skip
     replies = call_tools(root, calls, client="claude-code")
-    plan = json.loads(replies[1])["plan"]
+    plan = json.loads(replies[1])
     further = (
-        ("refine_plan", {"plan_id": plan["id"], "feedback": f"remove step {len(plan['steps'])}"}),
-        ("request_approval", {"plan_id": plan["id"]}),
-        ("start_step", {"plan_id": plan["id"], "step_number": 1}),
+        ("refine_plan", {"plan_id": plan["plan_id"], "feedback": f"remove step {len(plan['steps'])}"}),
+        ("request_approval", {"plan_id": plan["plan_id"]}),
+        ("start_step", {"plan_id": plan["plan_id"], "step_number": 1}),
     )
     call_tools(root, further, client="claude-code")
 

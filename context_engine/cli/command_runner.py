@@ -81,8 +81,21 @@ def show_error(error: ContextEngineError, screen: Screen, *, as_json: bool = Fal
         screen.err.show(("hint:", "cyan"), f" {one_line(hint)}")
 
 
+def _has_folder() -> bool:
+    """Return whether the current folder exists."""
+    try:
+        return bool(os.getcwd())  # noqa: PTH109 - pathlib is slow to import
+    except OSError:
+        return False
+
+
 def _describe_defect(error: Exception) -> ContextEngineError:
     """Return the error for an unexpected exception: one of the system that names a file, else a bug of ctx."""
+    if isinstance(error, FileNotFoundError) and not _has_folder():
+        return AccessFailed(
+            "the current folder was deleted",
+            suggestion="Change to one that exists, or name it: `ctx -C DIR ...`.",
+        )
     if isinstance(error, OSError) and error.filename and error.strerror:
         return AccessFailed(
             f"{os.fsdecode(error.filename)}: {error.strerror}",

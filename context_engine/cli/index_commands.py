@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from context_engine.cli.common_options import INTERRUPTED, find_project, open_engine, print_json, resolve_root
 from context_engine.cli.console import err, escape_text, notes, out, print_rows, run_index, run_with_progress
-from context_engine.cli.screens import is_quiet
+from context_engine.cli.query_commands import warn_of_store
+from context_engine.cli.screens import is_quiet, process_screen
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
+from context_engine.repo import check_workspace_root
 from context_engine.settings import Settings
 from context_engine.text import format_count, format_size
 
@@ -40,6 +42,7 @@ def index(
     """
     workspace, part = _resolve_target(path, root)
     with Engine.open(workspace, settings=choose_store(Settings.load(workspace), store, share=share)) as engine:
+        warn_of_store(engine, process_screen(os.environ))
         try:
             report = run_index(engine, path=part, force=force)
         except Cancelled:
@@ -115,6 +118,8 @@ def show_report(workspace: Path, report: IndexReport) -> None:
     for entry in remarkable[:NAMED_MAX]:
         reason = entry.reason.replace("_", " ")
         out.print(f"  {escape_text(f'{reason}: {entry.path} {entry.detail}')}".rstrip())
+    if any(entry.reason == "too_large" for entry in remarkable):
+        notes.print("CTX_INDEX_BYTES_MAX raises the limit; `ctx read FILE:1-100` reads a part without an index")
     if not report.files:
         notes.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")
 
@@ -129,7 +134,7 @@ def _resolve_target(path: Path | None, root: Path | None) -> tuple[Path, str | N
     else:
         workspace = find_project(target)
     if target == workspace:
-        return workspace, None
+        return check_workspace_root(workspace, allow_any=True), None
     if not target.is_relative_to(workspace):
         raise InvalidPath(f"{path} is not inside {workspace}", suggestion="Leave out --root, or name a folder of it.")
     return workspace, target.relative_to(workspace).as_posix()
@@ -146,7 +151,8 @@ def status(root: Path | None, *, as_json: bool) -> int:
 
             return print_reply(engine, "index_status", {})
         notes = [("settings", f"{what}. {step}") for what, step in engine.settings.notes()]
-        print_rows([*_status_rows(engine.status()), *notes])
+        state = engine.status()
+        print_rows([*_status_rows(state), ("next", engine.index.store_step), *notes])
     return 0
 
 

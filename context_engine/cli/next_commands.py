@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import defaultdict
 from typing import Any
 
@@ -19,6 +20,7 @@ TOOL_COMMANDS = {
     "get_context": "ctx context",
     "index_status": "ctx status",
     "index_workspace": "ctx index",
+    "list_directory": "ctx read .",
     "list_memories": "ctx memory list",
     "list_plans": "ctx plan list",
     "load_plan": "ctx plan show",
@@ -42,6 +44,7 @@ ARGUMENT_OPTIONS = {
     "include_paths": "--include",
     "languages": "--lang",
     "linked_files": "--file",
+    "relation": "--direction",
     "tags": "--tag",
 }
 """The option that passes an argument of a tool, where the two have different names."""
@@ -57,6 +60,7 @@ TERMINAL_HINTS = (
     ),
 )
 """Code, part of the message, and the hint of the terminal, with the error's details."""
+_LISTING = re.compile("list_directory '([^']*)'")
 _OWN_WORD = re.compile(r"(?<![\w`/.])[a-z]+(?:_[a-z]+)+(?![\w`/.(])")
 """A possible name of a tool: words joined by `_`, outside of backquotes and paths."""
 COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
@@ -99,7 +103,8 @@ def name_commands(text: str) -> str:
 
     from context_engine.tools import list_names
 
-    return _OWN_WORD.sub(command, text)
+    listed = _LISTING.sub(lambda found: f"`ctx read {shlex.quote(found[1])}`", text)
+    return _OWN_WORD.sub(command, listed)
 
 
 def format_step(step: NextStep) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from context_engine.cli.exit_codes import FAILED, INTERRUPTED, NOTHING_FOUND
 from context_engine.cli.screens import Screen, one_line, process_screen
 from context_engine.cli.workspace_root import open_engine
-from context_engine.errors import Cancelled, ContextEngineError, InvalidArgument
+from context_engine.errors import Cancelled, ContextEngineError, FileNotFound, InvalidArgument, InvalidPath
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -76,6 +77,19 @@ def run_query(command: str, root: Path | None, options: Options) -> int:
     return code
 
 
+def _ensure_index(place: QueryPlace, engine: Engine, nothing: str, question: str) -> bool:
+    """Return whether there is an index; a store that does not answer is named before another one is built."""
+    warn_of_store(engine, place.screen)
+    return place.ensure_index(engine, nothing, question)
+
+
+def warn_of_store(engine: Engine, screen: Screen) -> None:
+    """Ask the store of a team, and warn if it does not answer."""
+    engine.index.is_available()
+    if engine.index.store_problem:
+        screen.warn("warning", engine.index.store_warning)
+
+
 def _hand_over(root: Path) -> str:
     """Have the daemon go on with an index that this process began; return a note about it."""
     from context_engine.daemon import ask_daemon, start_daemon
@@ -122,7 +136,7 @@ def _call_with(options: Options, run: Callable[[dict[str, Any]], int], screen: S
     text = options["arguments"]
     try:
         tools.find(options["tool"])
-        return run(parse_arguments(sys.stdin.read() if text == STDIN else text))
+        return run(parse_arguments(sys.stdin.read() if text == STDIN else text, options["tool"]))
     except ContextEngineError as error:
         screen.out.write(tools.failure(error).text)
         return FAILED
@@ -173,14 +187,18 @@ def drop_unset(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value not in (None, "", [], ())}
 
 
-def parse_arguments(text: str) -> dict[str, Any]:
+def parse_arguments(text: str, tool: str = "symbols") -> dict[str, Any]:
     """Parse the arguments as an object. Raises: InvalidArgument, with the position of a JSON error."""
+    from context_engine import tools
+
     try:
         arguments = json.loads(text or "{}")
     except json.JSONDecodeError as error:
+        needed = [parameter.name for parameter in tools.find(tool).parameters if parameter.required]
+        example = json.dumps(dict.fromkeys(needed or ["name"], "..."))
         raise InvalidArgument(
             f"the arguments are not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
-            suggestion="""Quote them for the shell: `ctx call symbols '{"name": "main"}'`.""",
+            suggestion=f"Quote them for the shell: `ctx call {tool} '{example}'`.",
         ) from None
     if not isinstance(arguments, dict):
         raise InvalidArgument("the arguments are not an object", suggestion='Write {"name": "value"}.')
@@ -202,7 +220,7 @@ def symbol(place: QueryPlace, options: Options) -> int:
     """Show where a symbol is defined; 1 if nothing has that name."""
     arguments = {name: options[name] for name in ("name", "kind", "path", "limit")}
     with place.open() as engine:
-        if not place.ensure_index(engine, "looked up", options["name"]):
+        if not _ensure_index(place, engine, "looked up", options["name"]):
             return INTERRUPTED
         text = call_for_text(engine, "symbols", arguments, structured=True)
     row = json.loads(text)
@@ -232,8 +250,17 @@ def _show_definitions(row: Mapping[str, Any], name: str, screen: Screen) -> None
     shown = len(row["definitions"])
     if shown < row["total"]:
         screen.note(describe_rest(shown, row["total"], DEFINITIONS_MAX))
-    elif row["freshness"] != "fresh":
-        screen.note(str(row["freshness"]))
+    else:
+        _note_freshness(str(row["freshness"]), screen)
+
+
+def _note_freshness(freshness: str, screen: Screen) -> None:
+    """Note that the index is not fresh; of the store a warning was shown before."""
+    from context_engine.index import WITHOUT_STORE
+
+    phrase = freshness.removesuffix(WITHOUT_STORE)
+    if phrase != "fresh":
+        screen.note(phrase)
 
 
 def describe_rest(shown: int, total: int, limit_max: int) -> str:
@@ -267,7 +294,7 @@ def trace(place: QueryPlace, options: Options) -> int:
     subject = "path" if is_path else "name"
     arguments = {subject: target, "relation": options["direction"], "depth": options["depth"]}
     with place.open() as engine:
-        if not place.ensure_index(engine, "followed", ""):
+        if not _ensure_index(place, engine, "followed", ""):
             return INTERRUPTED
         text = call_for_text(engine, "symbols", arguments | {"limit": options["limit"]}, structured=options["as_json"])
     if options["as_json"]:
@@ -284,12 +311,13 @@ def trace(place: QueryPlace, options: Options) -> int:
 
 def why(place: QueryPlace, options: Options) -> int:
     """Explain why a file is in the index or not, or why a name is not found; 1 if it is not there."""
+    from context_engine.cli.next_commands import name_commands
     from context_engine.tools import format_explanation
 
     with place.open() as engine:
         text = call_for_text(engine, "explain", {"target": options["target"], "format": "json"})
     row = json.loads(text)
-    place.screen.out.write(text if options["as_json"] else format_explanation(row))
+    place.screen.out.write(text if options["as_json"] else name_commands(format_explanation(row)))
     is_there = row.get("in_index") or row["state"] == "defined"
     if is_there:
         return 0
@@ -299,7 +327,7 @@ def why(place: QueryPlace, options: Options) -> int:
 def context(place: QueryPlace, options: Options) -> int:
     """Show what to read before a task, within a budget of tokens."""
     with place.open() as engine:
-        if not place.ensure_index(engine, "bundled", options["task"]):
+        if not _ensure_index(place, engine, "bundled", options["task"]):
             return INTERRUPTED
         _warn_of_settings(engine, place.screen)
         arguments = {"query": options["task"], "max_files": options["limit"], "token_budget": options["budget"]}
@@ -332,12 +360,13 @@ def search(place: QueryPlace, options: Options) -> int:
     arguments = _search_arguments(options)
     query = parse_search_arguments(arguments)  # a mistake is reported before an index is built
     with place.open() as engine:
-        if not place.ensure_index(engine, "searched", options["query"]):
+        if not _ensure_index(place, engine, "searched", options["query"]):
             return INTERRUPTED
         _warn_of_settings(engine, place.screen)
         if _shape_of(options) == "json":
             return _print_search(build_dispatcher(engine), arguments, place.screen)
         answer = engine.search.find(query)
+    _note_folders(options["query"], place)
     return _show_answer(answer, place.screen, options)
 
 
@@ -437,6 +466,16 @@ def _print_search(dispatcher: ToolDispatcher, arguments: dict[str, Any], screen:
     return NOTHING_FOUND
 
 
+def _note_folders(question: str, place: QueryPlace) -> None:
+    """Note that a folder at the end of a question, as grep takes one, is a word of it here."""
+    *words, last = question.split()
+    if words and "/" in last and (place.folder / last).is_dir():
+        other = f"`ctx -C {shlex.quote(last)} search ...`"
+        if not last.startswith(("/", "..")):
+            other = f"--include {shlex.quote(last.rstrip('/') + '/')}"
+        place.screen.note(f"{last} is a word of the question; {other} searches only there")
+
+
 def _show_answer(answer: Answer, screen: Screen, options: Options) -> int:
     """Show the hits, best first, and notes about the answer on stderr; return the exit code."""
     shape, query = _shape_of(options), options["query"]
@@ -452,19 +491,27 @@ def _show_answer(answer: Answer, screen: Screen, options: Options) -> int:
         for hit in answer.hits:
             _show_line(hit, screen, query, has_column=shape == "vimgrep")
     if not answer.hits:
+        is_empty = answer.reason.startswith("the index is empty")
         if answer.near_tags:
             tags = f" Tags that exist: {', '.join(answer.near_tags)}."
         else:
             tags = ""
-        screen.warn("nothing found", f"{answer.reason}.{tags} Try other words, or ctx symbol.")
+        step = "Is this the right folder?" if is_empty else "Try other words, or ctx symbol."
+        screen.warn("nothing found", f"{_name_tools(answer.reason)}.{tags} {step}")
         return NOTHING_FOUND
     if answer.weakness:
         screen.warn("weak", answer.weakness)
-    if answer.freshness != "fresh":
-        screen.note(answer.freshness)
+    _note_freshness(answer.freshness, screen)
     if len(answer.hits) < answer.total:
         screen.note(describe_rest(len(answer.hits), answer.total, SEARCH_HITS_MAX))
     return 0
+
+
+def _name_tools(reason: str) -> str:
+    """Return the reason in the words of the terminal."""
+    from context_engine.cli.next_commands import name_commands
+
+    return name_commands(reason)
 
 
 def _show_line(hit: Hit, screen: Screen, query: str, *, has_column: bool) -> None:
@@ -515,13 +562,31 @@ def _show_code(code: str, screen: Screen, language: str, first: int) -> None:
 def read(place: QueryPlace, options: Options) -> int:
     """Show files, ranges of their lines, or single definitions, one after the other."""
     with place.open() as engine:
-        texts = [call_for_text(engine, *_read_call(target)) for target in options["targets"]]
+        texts = [_read_target(engine, target, options["targets"]) for target in options["targets"]]
     if options["as_json"]:
         rows = [{"target": target, "text": text} for target, text in zip(options["targets"], texts, strict=True)]
         place.screen.out.write(json.dumps(rows, ensure_ascii=False))
     else:
         place.screen.out.write("\n\n".join(texts))
     return 0
+
+
+def _read_target(engine: Engine, target: str, targets: Sequence[str]) -> str:
+    """Return the text of a target, or the tree of a folder. Raises: the error of the tool, with advice on lines."""
+    try:
+        return call_for_text(engine, *_read_call(target))
+    except FileNotFound as error:
+        before = targets[: targets.index(target)]
+        if not before or not target.replace("-", "").isdecimal():
+            raise
+        lines = "-".join(targets[len(before) :][:2])
+        step = f"Lines follow a colon: `ctx read {before[-1]}:{lines}`."
+        raise FileNotFound(error.message, suggestion=step, details=error.details) from None
+    except InvalidPath as error:
+        try:
+            return call_for_text(engine, "list_directory", {"path": target})
+        except ContextEngineError:
+            raise error from None  # it is not a folder either
 
 
 def _read_call(target: str) -> tuple[str, dict[str, Any]]:

@@ -9,6 +9,35 @@ from context_engine.errors import InvalidArgument
 
 _QUOTED = re.compile("'([^']+)'")
 EXAMPLE_MARK = "- `ctx "
+OTHER_COMMANDS = {
+    "ctx": {
+        **dict.fromkeys(("grep", "rg", "find", "query", "ask"), "search"),
+        **dict.fromkeys(("cat", "show", "open", "view", "ls", "tree"), "read"),
+        **dict.fromkeys(("def", "definition", "goto"), "symbol"),
+        **dict.fromkeys(("callers", "callees", "refs", "references", "usages"), "trace"),
+        **dict.fromkeys(("init", "update", "rebuild", "sync"), "index"),
+        **dict.fromkeys(("install", "add", "mcp"), "setup"),
+        **dict.fromkeys(("start", "run"), "serve"),
+        **dict.fromkeys(("blame", "log"), "history"),
+        **dict.fromkeys(("diff", "lint", "check"), "review"),
+        "revert": "undo",
+    },
+    "ctx daemon": {"start": "run", "restart": "stop", "kill": "stop"},
+    "ctx memory": {"remove": "delete", "rm": "delete", "update": "edit", "get": "show", "create": "add"},
+    "ctx plan": {"new": "create", "add": "create", "get": "show", "rm": "delete", "remove": "delete"},
+    "ctx token": {"add": "create", "new": "create", "delete": "revoke", "remove": "revoke"},
+    "ctx workspace": {"create": "add", "new": "add", "rm": "remove", "delete": "remove"},
+}
+"""Names that other tools have for a command, in the group it is in here."""
+OTHER_OPTIONS = {
+    **dict.fromkeys(("--max-results", "--max-count", "--top-k", "--count", "-m", "-k"), "--limit"),
+    **dict.fromkeys(("--type", "--language", "-t"), "--lang"),
+    **dict.fromkeys(("--glob", "--path", "-g"), "--include"),
+    **dict.fromkeys(("--files-with-matches", "--name-only"), "-l"),
+    **dict.fromkeys(("--output", "--format=json"), "--json"),
+    "--since": "--days",
+}
+"""Options of grep, rg and the tools of agents; those that a command has are offered."""
 
 
 def describe_usage_error(error: Any) -> InvalidArgument:
@@ -19,7 +48,7 @@ def describe_usage_error(error: Any) -> InvalidArgument:
     help_step = f"`{path} --help` shows what it takes."
     kind = type(error).__name__
     if kind == "NoSuchOption":
-        near = sorted(getattr(error, "possibilities", None) or ())
+        near = _known_options(command, error.option_name) or sorted(getattr(error, "possibilities", None) or ())
         hint = f"Did you mean {' or '.join(f'`{path} {option}`' for option in near)}?" if near else help_step
         return InvalidArgument(f"{path} has no option {error.option_name}", suggestion=hint)
     if kind == "MissingParameter":
@@ -31,13 +60,21 @@ def describe_usage_error(error: Any) -> InvalidArgument:
     message = error.format_message().rstrip(".")
     if message.startswith("No such command "):
         unknown, _, offers = message.removeprefix("No such command ").partition(". Did you mean ")
-        near = [f"`{path} {name}`" for name in _QUOTED.findall(offers)]
+        other = OTHER_COMMANDS.get(path, {}).get(unknown.strip("'"))
+        near = [f"`{path} {name}`" for name in ([other] if other else _QUOTED.findall(offers))]
         hint = f"Did you mean {' or '.join(near)}?" if near else f"`{path} --help` lists the commands."
         return InvalidArgument(f"there is no command {unknown}", suggestion=hint)
     if message.startswith("Got unexpected extra argument"):
         extra = message.partition(" (")[2].removesuffix(")")
         return InvalidArgument(f"{path} takes no further argument, but got: {extra}", suggestion=help_step)
     return InvalidArgument(message, suggestion=help_step)
+
+
+def _known_options(command: Any, unknown: str) -> list[str]:
+    """Return the option of a command that other tools give the unknown name."""
+    other = OTHER_OPTIONS.get(unknown, "")
+    listed = [name for parameter in getattr(command, "params", ()) for name in parameter.opts]
+    return [other] if other in listed else []
 
 
 def _name_parameter(error: Any) -> str:

@@ -8,6 +8,8 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.context.affected_places import describe_affected_places
     from context_engine.context.budget import (
+        PART_WORTH,
+        PLACE_TOKENS_MIN,
         PRICE_POWER,
         TokenCounter,
         estimate_max_tokens,
@@ -74,6 +76,8 @@ __all__ = [
     "BRIEF_TOKENS_MAX",
     "EVERYWHERE",
     "NO_HIT",
+    "PART_WORTH",
+    "PLACE_TOKENS_MIN",
     "PRICE_POWER",
     "PROBLEM_CHARS_MAX",
     "QUOTED_FROM_REPOSITORY",
@@ -161,6 +165,8 @@ __getattr__ = lazy_exports(
         "LeftOut": "bundle",
         "LikelyFile": "enhance",
         "Mention": "prompt_parsing",
+        "PART_WORTH": "budget",
+        "PLACE_TOKENS_MIN": "budget",
         "PRICE_POWER": "budget",
         "PROBLEM_CHARS_MAX": "proposals",
         "ProjectKnowledge": "project_knowledge",

@@ -27,6 +27,10 @@ TokenCounter = Callable[[str], int]
 
 PRICE_POWER = 0.75
 """Long places cost less than their length: with 1.0 small fragments win, with 0 the longest (evals/places)."""
+PART_WORTH = 0.75
+"""Worth of the lines of a place that have the most of the question (evals/places: flat from 0.6 to 0.8)."""
+PLACE_TOKENS_MIN = 60
+"""A budget shows no more places than one for each so many tokens."""
 SNIPPET_TOKENS = 24
 """Price of a snippet without its lines: field names, line numbers, symbol and relevance."""
 WHOLE_SYMBOL_SHARE = 0.5

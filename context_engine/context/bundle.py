@@ -11,9 +11,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.context.budget import (
+    PART_WORTH,
+    PLACE_TOKENS_MIN,
     FilePrice,
     SelectedLines,
     SnippetOption,
@@ -34,7 +37,7 @@ from context_engine.context.shown_lines import ShownLines
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
-from context_engine.text import LineSpan, merge_spans, split_words
+from context_engine.text import LineSpan, merge_spans, score_lines, split_words
 
 if TYPE_CHECKING:
     from context_engine.history import FileHistory
@@ -52,13 +55,16 @@ ROW_TOKENS = 14
 SAMPLE_CHARS = 2_000
 CHARS_PER_TOKEN_MIN = 3
 """Characters of code for each token, rounded down."""
-PLACE_TOKENS_MIN = 60
-"""A budget shows no more places than one for each so many tokens."""
 WIDER_WORTH = 0.5
 """The rest of a symbol around a hit is worth half of the hit."""
 WIDER_SHARE = 1 / 3
 """Largest share of the budget for a symbol that is shown because of a hit in it."""
 WIDER_LINES_MAX = 200
+PART_LINES = 12
+"""The lines of a place that have the most of the question are an option of their own: more places fit into a budget
+(evals/places: flat from 10 to 14 lines)."""
+PART_TOLERANCE = 1.25
+"""A place that is hardly longer is shown as a whole."""
 CONTEXT_LINES = 3
 """Lines around a line that a text search found."""
 SYMBOLS_NAMED = 5
@@ -312,7 +318,7 @@ def _price_file(file: _OpenedFile, team: ProjectKnowledge) -> FilePrice:
 def _list_options(
     opened: Sequence[_OpenedFile], prices: Sequence[FilePrice], room: int, stems: Sequence[str]
 ) -> Iterator[SnippetOption]:
-    """Yield the places that the room could be for, and each with the symbol around it if that is not too long."""
+    """Yield the places that the room could be for, their best parts, and the symbols around them if not too long."""
     ranked = sorted((place.chance for file in opened for place in file.places), reverse=True)
     if ranked:
         least = ranked[: max(1, room // PLACE_TOKENS_MIN)][-1]
@@ -321,30 +327,29 @@ def _list_options(
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
         likely = [place for place in file.places if place.chance >= least]
         for rank, place in enumerate(likely):
-            if number == rank == 0:
-                best_line = find_best_line(place.span, file.lines, stems)
-            else:
-                best_line = 0
+            best_line = find_best_lines(place.span, file.lines, stems, 1).first if number == rank == 0 else 0
             yield SnippetOption(number, place.span, place.chance, rank == 0, best_line)
+            if place.span.lines > PART_LINES * PART_TOLERANCE:
+                part = find_best_lines(place.span, file.lines, stems, PART_LINES)
+                yield SnippetOption(number, part, place.chance * PART_WORTH)
             wide, _ = widen_to_symbol(place.span, file.symbols, lines_max=WIDER_LINES_MAX)
             is_there = wide.first in file.lines and wide.last in file.lines
             if wide != place.span and is_there and price.price_span(wide) <= room * WIDER_SHARE:
                 yield SnippetOption(number, wide, place.chance * WIDER_WORTH)
 
 
-def find_best_line(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str]) -> int:
-    """Return the first line with the most words of the question: a cut place begins there.
+def find_best_lines(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str], count: int) -> LineSpan:
+    """Return the first `count` consecutive lines of a span that have the most of the question.
 
-    >>> lines = {1: "# License", 2: "def drain(pool):", 3: "    pool.drain()"}
-    >>> find_best_line(LineSpan(1, 3), lines, ["drain", "pool"])
-    2
+    >>> lines = {1: "# License", 2: "def drain(pool):", 3: "    pool.close()"}
+    >>> find_best_lines(LineSpan(1, 3), lines, ["drain", "pool"], 1)
+    LineSpan(first=2, last=2)
     """
-
-    def count_stems(number: int) -> int:
-        lowered = lines.get(number, "").lower()
-        return sum(stem in lowered for stem in stems)
-
-    return max(range(span.first, span.last + 1), key=lambda number: (count_stems(number), -number))
+    text = "\n".join(lines.get(number, "") for number in range(span.first, span.last + 1))
+    sums = [0.0, *accumulate(score_lines(text, stems))]
+    starts = range(max(1, span.lines - count + 1))
+    best = max(starts, key=lambda start: (round(sums[min(start + count, span.lines)] - sums[start], 6), -start))
+    return LineSpan(span.first + best, min(span.first + best + count - 1, span.last))
 
 
 class _Extra(NamedTuple):

@@ -76,7 +76,7 @@ def _package_json(files: Files) -> Iterator[Command]:
             if script == "test":
                 command = f"{runner} test"
             else:
-                command = f"{runner} run {script}"
+                command = f"{runner.removesuffix(' run')} run {script}"
             yield Command(KINDS[script], command, "package.json")
 
 

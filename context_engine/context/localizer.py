@@ -59,10 +59,11 @@ class FoundFile:
 
 
 class BestHit(NamedTuple):
-    """The best hit of a search: its file and its score."""
+    """The best hit of a search: its file, its score, and whether it is probably about something else."""
 
     path: str = ""
     score: float = 0.0
+    is_weak: bool = False
 
 
 NO_HIT = BestHit()
@@ -136,7 +137,7 @@ def locate_files(
         reason=answer.reason,
         next_files=tuple(path for path, _ in others)[:NEXT_FILES],
         curve=tuple(round(share, 4) for _, share in relevant),
-        best=BestHit(str(hits[0].chunk.path), hits[0].score) if hits else NO_HIT,
+        best=BestHit(str(hits[0].chunk.path), hits[0].score, bool(answer.weakness)) if hits else NO_HIT,
     )
     return found, bool(answer.hits) or "building" not in answer.freshness
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from context_engine.context.budget import find_symbol_at
@@ -12,9 +13,9 @@ from context_engine.context.prompt_parsing import Mention, MentionKind
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.index import role_of
-from context_engine.model import Definition
+from context_engine.model import Definition, TextLine, TextPart, TextQuery
 from context_engine.search import list_tails
-from context_engine.text import LineSpan, dotted_name
+from context_engine.text import COMMENT_MARKS, LineSpan, dotted_name
 
 CANDIDATES_MAX = 5
 """Places of one name that a question can list."""
@@ -23,6 +24,10 @@ SECONDARY_ROLES = frozenset(("test", "example", "bench", "docs", "vendor", "gene
 """Definitions in files of these roles count only if no other file defines the name, and there are few of them."""
 SECONDARY_MAX = 2
 """A name that ten tests define, such as `base_dir`, means none of them."""
+LOOKED_UP_MAX = 3
+"""Names without a definition that the text of the files is searched for."""
+LINES_READ_MAX, LINE_CHARS_MAX = 20, 200
+"""Lines of a file with such a name, and their characters, that are looked at."""
 
 
 class ReferencePlace(NamedTuple):
@@ -48,7 +53,8 @@ class ReferencePlace(NamedTuple):
 class PromptReference:
     """Something that a prompt names, and its places; several make it ambiguous. `more` counts those not listed.
 
-    Without a place, `near` lists similar names, and `is_missing` says that the name should exist.
+    Without a place, `near` lists similar names, and `is_missing` says that the name should exist. `is_written`: nothing
+    is defined under the name, and code has it as a word.
     """
 
     text: str
@@ -58,6 +64,7 @@ class PromptReference:
     near: tuple[str, ...] = ()
     is_missing: bool = False
     note: str = ""
+    is_written: bool = False
 
     @property
     def is_ambiguous(self) -> bool:
@@ -69,7 +76,11 @@ def resolve_mentions(
     mentions: Iterable[Mention], workspace: Workspace, commands: Sequence[Command] = ()
 ) -> list[PromptReference]:
     """Look up each mention. `commands` are those of the repository."""
-    return [_resolve(mention, workspace, commands) for mention in mentions]
+    found = [_resolve(mention, workspace, commands) for mention in mentions]
+    missing = [number for number, reference in enumerate(found) if reference.is_missing and reference.kind == "symbol"]
+    for number in missing[:LOOKED_UP_MAX]:
+        found[number] = _look_up_text(found[number], workspace)
+    return found
 
 
 def _resolve(mention: Mention, workspace: Workspace, commands: Sequence[Command]) -> PromptReference:
@@ -181,3 +192,33 @@ def _split_owner(name: str) -> tuple[str, str]:
 def _is_in_module(path: str, module: str) -> bool:
     *folders, name = path.split("/")
     return module in (*folders, name.partition(".")[0])
+
+
+# -- words without a definition ---------------------------------------------------------------------------------------
+
+
+def _look_up_text(reference: PromptReference, workspace: Workspace) -> PromptReference:
+    """Return a reference to a name that code writes without defining it, such as the key of an option or a directive.
+
+    It leads to its place if one source file has it in code, else it only is not missing.
+    """
+    word = rf"\b{re.escape(reference.text.strip('`'))}\b"
+    query = TextQuery((word,), regex=True, case_sensitive=True)
+    found = [file.path for file in workspace.text_search.scan(query).files]
+    paths = [path for path in found if role_of(path, "code") not in SECONDARY_ROLES]
+    if not paths:
+        return reference
+    parts = [TextPart(path, 0, LINES_READ_MAX) for path in paths[:CANDIDATES_MAX]]
+    lines = workspace.text_search.lines(query, parts, chars_max=LINE_CHARS_MAX)
+    written = [(path, number) for path in paths[:CANDIDATES_MAX] if (number := _first_code_line(lines.get(path, ())))]
+    if len(written) == 1 and len(paths) <= CANDIDATES_MAX:
+        places = (_locate_line(*written[0], workspace)[0],)
+    else:
+        places = ()
+    note = f"nothing is defined under this name; it is written in {', '.join(map(str, paths[:CANDIDATES_MAX]))}"
+    return replace(reference, places=places, near=(), is_missing=False, note=note, is_written=True)
+
+
+def _first_code_line(lines: Iterable[TextLine]) -> int:
+    """Return the number of the first line that is not a comment; 0 if there is none."""
+    return next((line.number for line in lines if not line.text.lstrip().startswith(COMMENT_MARKS)), 0)

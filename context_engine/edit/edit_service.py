@@ -18,7 +18,7 @@ from functools import partial
 from context_engine.edit.apply import Editor, EditResult
 from context_engine.edit.edit_request import Want, change_whole_file, plan_file
 from context_engine.edit.file_edit import FileEdit, delete_file, edit_file, write_file
-from context_engine.edit.rename import Renamer, Renaming, bare_name
+from context_engine.edit.rename import Renamer, Renaming, bare_name, other_names
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.edit.unified_diff import edits_of_diff
 from context_engine.errors import AccessDenied, TooLarge
@@ -119,7 +119,7 @@ class EditService(Editor):
         else:
             under = str(self._root.rel(path))
         bare = bare_name(name)
-        query = TextQuery((bare,), case_sensitive=True)
+        query = TextQuery((bare, *other_names(bare)), case_sensitive=True)
         candidates = [file.path for file in self._scanner.scan(query, cancel=cancel).files]
         if len(candidates) > RENAMED_FILES_MAX:
             raise TooLarge(

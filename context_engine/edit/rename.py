@@ -7,9 +7,10 @@ resolves. Nothing is written here.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import sha256
@@ -34,6 +35,7 @@ from context_engine.languages import (
     find_occurrences,
     find_whole_words,
     outline_file,
+    read_syntax_errors,
     resolve_import,
 )
 from context_engine.text import LineSpan, dotted_name
@@ -49,9 +51,18 @@ HOLDERS = frozenset({"class", "interface", "struct", "enum", "trait", "type", "n
 """What is defined directly inside of these is looked up in them."""
 CALLED = frozenset({"function", "method", "constructor"})
 PARAMETER = "parameter"
-PACKAGED = frozenset({"go", "java"})
+MEMBERS = frozenset({PARAMETER, "field", "property", "method"})
+"""These are looked up in something wherever they are defined, as in a class without a name inside of a function."""
+PACKAGED = frozenset({"go", "java", "kotlin", "php"})
 """Here the files of a folder see one another without an import."""
+TOGETHER = (frozenset({"java", "kotlin", "scala", "groovy"}),)
+"""Languages whose files use one another's definitions by name."""
 WORTH_A_LOOK = "it may be meant all the same"
+RESERVED = frozenset(
+    {("go", "init"), ("go", "main"), ("javascript", "constructor")}
+    | {(family, "main") for family in ("java", "kotlin", "rust")}
+)
+"""Functions that the language itself calls."""
 BINDING = frozenset({"binding", "unknown", "import"})
 PLAIN = BINDING | {"read", "shorthand"}
 """What a name by itself can be."""
@@ -75,7 +86,7 @@ class NameOccurrence:
 
 
 UseCertainties = Mapping[tuple[str, int, int], str]
-"""Certainties of the uses of a member, by path, line and column: `definition`, `exact`, `likely` or `possible`."""
+"""Certainties of the uses of a definition, by path, line and column: see `SymbolService.find_definition_uses`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +118,19 @@ class RenameSource:
     outline: Outline
     found: tuple[Occurrence, ...]
     unparsed: str = ""
+    has_errors: bool = False
+    """Whether the parser did not understand parts of it, which may then be taken for strings."""
 
     @property
     def family(self) -> str:
         """The language, or that of the files it shares names with."""
         name = self.language.name if self.language else ""
         return FAMILIES.get(name, name)
+
+    @property
+    def is_by_types(self) -> bool:
+        """Whether all of its names are judged by what is resolved."""
+        return self.language is not None and self.language.resolution.renames
 
     @property
     def package(self) -> str:
@@ -161,10 +179,41 @@ class Target:
         return None
 
     @property
+    def modifiers(self) -> list[str]:
+        """The words before its name: `private val`, `operator fun`."""
+        line = self.source.content.lines[self.symbol.line - 1]
+        column = self.names[0].column if self.names else 1
+        return re.findall(r"\w+", re.split(r"[(,;{]", line[: column - 1])[-1])
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only its own file, or its class, can use it."""
+        return "private" in self.modifiers
+
+    @property
+    def why_reserved(self) -> str:
+        """Why its name has a meaning of its own, which no use of it shows; empty for most."""
+        family, lines = self.source.family, self.source.content.lines
+        if "operator" in self.modifiers and family == "kotlin":
+            return "signs call it by this name"
+        if not {"expect", "actual"}.isdisjoint(self.modifiers) and family == "kotlin":
+            return "other platforms declare it again"
+        is_magic = self.symbol.name.startswith("__") and self.symbol.name.endswith("__")
+        if is_magic or (self.symbol.kind in CALLED and (family, self.symbol.name) in RESERVED):
+            return "the language calls it by this name"
+        is_in_object = self.symbol.kind in MEMBERS and (self.owner is None or self.owner.kind not in HOLDERS)
+        if family == "javascript" and is_in_object and self.symbol.kind != PARAMETER:
+            return "it is in an object, and what reads that is not known"
+        decorators = itertools.takewhile(_is_above, reversed(lines[: self.symbol.line - 1]))
+        if family == "python" and any(re.search(r"@[\w.]*fixture\b", line) for line in decorators):
+            return "tests ask for it by its name"
+        return ""
+
+    @property
     def is_member(self) -> bool:
         """Whether it is looked up in something: a method, a field; or in a function, as a parameter."""
         return (
-            self.symbol.kind == PARAMETER
+            self.symbol.kind in MEMBERS
             or bool(self.symbol.owner)
             or (self.owner is not None and self.owner.kind in HOLDERS)
         )
@@ -200,7 +249,7 @@ class Renamer:
         self._places: dict[tuple[str, str], tuple[Occurrence, ...]] = {}
 
     def plan_renaming(
-        self, name: str, new_name: str, holding: Iterable[str], *, under: str = "", accept: Sequence[str] = ()
+        self, name: str, new_name: str, holding: Collection[str], *, under: str = "", accept: Sequence[str] = ()
     ) -> Renaming:
         """Plan what a new name for the definition `name`, perhaps `Class.method`, changes in the files `holding` it.
 
@@ -220,21 +269,48 @@ class Renamer:
         if target is None:
             target = _target(sources, name, under)
             uses = self._uses_of(target, sources)
-        self._check_free(target, new_name)
+        self._check_free(target, new_name, uses)
         sorter = _PlaceJudge(self, target, sources, accept, uses)
         sure = sorter.sure()
         self._check_scopes(sorter, sure, new_name)
         edits = {path: _edits(sorter.sources[path], found, new_name) for path, found in sure.items()}
         for path, rows in edits.items():
             self._check_result(sorter.sources[path], rows, sure[path], new_name)
-        return sorter.build_result(last, new_name, sure, edits)
+        doubts = [*sorter.find_doubts(), *self._find_accessors(target, holding)]
+        return sorter.build_result(last, new_name, sure, edits, doubts)
+
+    def _find_accessors(self, target: Target, holding: Collection[str]) -> Iterator[NameOccurrence]:
+        """Yield where the other language of Java and Kotlin may use a property or a getter under its other name."""
+        source, symbol = target.source, target.symbol
+        words = other_names(symbol.name) if source.family in ("java", "kotlin") else ()
+        is_getter = symbol.kind in CALLED
+        if is_getter != (source.family == "java") or symbol.kind in HOLDERS or target.is_private:
+            return
+        for path in sorted(holding) if words else ():
+            for word in words:
+                other = self._source(path, word)
+                if other is not None and {other.family, source.family} == {"java", "kotlin"}:
+                    found = [at for at in other.found if at.role not in PROSE and _is_looked_up(other, at)]
+                    why = f"may use {symbol.name} under this name, and is to be changed by hand"
+                    yield from (replace(other.place(at, why), is_open=True) for at in found)
 
     def _uses_of(self, target: Target, sources: Sequence[RenameSource]) -> UseCertainties | None:
-        """Return the uses of a member by what the text shows of types; None for other targets."""
-        if not target.is_member or self._symbols is None:
-            return None
-        paths = [source.path for source in sources]
-        return self._symbols.find_member_uses(target.source.path, target.symbol.name, target.symbol.line, paths)
+        """Return the uses of a member by what the text shows of types; None for targets that scopes and imports judge.
+
+        Raises: InvalidArgument where nothing else could judge them.
+        """
+        source, symbol, uses = target.source, target.symbol, None
+        if self._symbols is not None and (target.is_member or source.is_by_types):
+            paths = [one.path for one in sources]
+            uses = self._symbols.find_definition_uses(source.path, symbol.name, symbol.line, paths)
+        if uses is None and source.is_by_types:
+            raise InvalidArgument(
+                f"the uses of {target.qualified} cannot be resolved"
+                + ("" if self._symbols is not None else " without an index"),
+                next_steps=(NextStep("index", "to build it"),) if self._symbols is None else (),
+                details={"path": source.path},
+            )
+        return uses
 
     def _parameter_target(
         self, sources: Sequence[RenameSource], name: str, under: str
@@ -281,7 +357,8 @@ class Renamer:
             found = find_occurrences(language, data, name, self._grammars)
         else:
             found = "no code"
-        if isinstance(found, str) or language is None or not language.names.reads:
+        is_known = language is not None and (language.names.reads or language.resolution.renames)
+        if isinstance(found, str) or language is None or not is_known:
             if isinstance(found, str):
                 why = found
             else:
@@ -293,7 +370,9 @@ class Renamer:
             return RenameSource(
                 path, raw, content, data, language, _outline(language, data, self._grammars), tuple(rows), why
             )
-        return RenameSource(path, raw, content, data, language, _outline(language, data, self._grammars), found)
+        has_errors = language.resolution.renames and read_syntax_errors(language, data, self._grammars) != ()
+        outline = _outline(language, data, self._grammars)
+        return RenameSource(path, raw, content, data, language, outline, found, has_errors=has_errors)
 
     def places(self, source: RenameSource, name: str) -> tuple[Occurrence, ...]:
         """Return the places of another name in a file."""
@@ -332,8 +411,11 @@ class Renamer:
 
     # -- whether the new name is free --
 
-    def _check_free(self, target: Target, new_name: str) -> None:
-        """Refuse a name that is defined already where the definition is, or in its package. Raises: InvalidArgument."""
+    def _check_free(self, target: Target, new_name: str, uses: UseCertainties | None) -> None:
+        """Refuse a name that is defined already where the definition is, or in its package. Raises: InvalidArgument.
+
+        So is one that a member has in a base of its class, or in a class that extends it.
+        """
         own, beside = target.source, (target.symbol.parent, target.symbol.owner)
         taken = [
             (own.path, own_symbol.line)
@@ -354,6 +436,9 @@ class Renamer:
                 for other_symbol in (other.outline.symbols if other else ())
                 if other_symbol.name == new_name and other_symbol.parent < 0 and not other_symbol.owner
             ]
+        if uses is not None and target.is_member and self._symbols is not None and target.symbol.kind != PARAMETER:
+            symbol = target.symbol
+            taken += self._symbols.find_members_in_the_way(own.path, symbol.name, symbol.line, new_name)
         if target.symbol.kind == PARAMETER:
             inside = [at for at in self.places(own, new_name) if target.symbol.start <= at.start < target.symbol.stop]
             taken += [(own.path, at.line) for at in inside if at.role in PLAIN]
@@ -363,6 +448,9 @@ class Renamer:
         """Refuse a name that already has a meaning at a place of it, or would get the meaning of the place."""
         taken: list[tuple[str, int]] = []
         for path, found in sure.items():
+            if sorter.target.source.is_by_types:
+                taken += self._find_hiding(sorter.sources[path], found, new_name)
+                continue
             plain = [at for at in found if at.role in PLAIN]
             if not plain or sorter.target.is_member:
                 continue
@@ -373,6 +461,15 @@ class Renamer:
                 if scope is None or any(scope in at.scopes for at in plain):
                     taken.append((path, other.line))
         _refuse_taken(new_name, taken)
+
+    def _find_hiding(
+        self, source: RenameSource, sure: Sequence[Occurrence], new_name: str
+    ) -> Iterator[tuple[str, int]]:
+        """Yield where a file has the new name by itself, if the old one is used by itself in it."""
+        if any(not _is_looked_up(source, at) for at in sure):
+            for other in self.places(source, new_name):
+                if other.role not in PROSE and not _is_looked_up(source, other):
+                    yield source.path, other.line
 
     def _check_result(
         self, source: RenameSource, edits: Sequence[Edit], sure: Sequence[Occurrence], new_name: str
@@ -408,12 +505,44 @@ def bare_name(name: str) -> str:
     return _dotted_name(name).rpartition(".")[2]
 
 
+def _is_above(line: str) -> bool:
+    """Return whether a line can be part of the decorators above a definition."""
+    return line.lstrip().startswith(("@", ")", "#")) or line.startswith((" ", "\t"))
+
+
+def other_names(name: str) -> tuple[str, ...]:
+    """Return what Java calls the accessors of a property of Kotlin, or Kotlin the property of an accessor of Java.
+
+    >>> other_names("age"), other_names("getAge"), other_names("isOld")
+    (('getAge', 'setAge', 'isAge'), ('age',), ('isOld', 'setOld', 'old'))
+    """
+    found = re.fullmatch(r"(get|set|is)([A-Z][\w]*)", name)
+    if found is None:
+        return tuple(f"{verb}{name[:1].upper()}{name[1:]}" for verb in ("get", "set", "is"))
+    own = f"{found[2][:1].lower()}{found[2][1:]}"
+    return (own,) if found[1] != "is" else (name, f"set{found[2]}", own)
+
+
 def _dotted_name(name: str) -> str:
     return dotted_name(name)
 
 
 def _fold_case(raw: bytes) -> bytes:
     return content_of(raw).norm.encode("utf-8", "surrogateescape")
+
+
+_LOOKED_UP = re.compile(rb"(?:\.|->|::|\$)\s*$|(?:->|::)\$$")
+
+
+def _is_looked_up(source: RenameSource, at: Occurrence) -> bool:
+    """Return whether a name is that of a member or a variable of PHP, so that others of the file do not hide it."""
+    before = source.data[max(0, at.start - 200) : at.start]
+    line = source.content.lines[at.line - 1].lstrip()
+    is_declared = source.family == "php" and any(
+        symbol.line == at.line and symbol.parent >= 0 for symbol in source.outline.symbols
+    )
+    is_qualified = source.family == "php" and before.endswith(b"\\") and not line.startswith("use ")
+    return is_declared or is_qualified or (bool(_LOOKED_UP.search(before)) and at.role not in PROSE)
 
 
 def _outline(language: Language | None, data: bytes, grammars: Grammars) -> Outline:
@@ -536,6 +665,18 @@ ELSE = "-"
 PROSE = {"string": "in a string", "comment": "in a comment", "text": "in text", "macro": "handed to a macro"}
 
 
+BY_TYPES = {
+    "definition": "",
+    "exact": "",
+    "other": ELSE,
+    "outside": "",
+    "likely": "nothing else has the name, but the type of its owner is not known",
+    "possible": "the type of its owner is not known",
+    "": "what it means is not known",
+}
+"""Why a place is not certain, by what is resolved, in languages whose names are judged by types alone."""
+
+
 class _PlaceJudge:
     """Decides for every place whether it means the target."""
 
@@ -569,7 +710,27 @@ class _PlaceJudge:
         return bool(is_named) or (EVERYTHING in self._accept and self._is_open(source, at))
 
     def _is_open(self, source: RenameSource, at: Occurrence) -> bool:
-        return at.role not in PROSE and not source.unparsed and source.family == self.target.source.family
+        own = self.target.source
+        if source.unparsed and not source.is_by_types:
+            return False
+        if source.family != own.family:
+            is_reached = any({source.family, own.family} <= group for group in TOGETHER) and not self.target.is_private
+            return is_reached and at.role not in PROSE
+        if own.is_by_types:
+            is_code = at.role not in ("string", "comment") or (source.has_errors and at.role == "string")
+            return is_code or self._is_callable_text(source, at)
+        return at.role not in PROSE
+
+    def _is_callable_text(self, source: RenameSource, at: Occurrence) -> bool:
+        """Return whether a string of PHP names a function that is handed over, or a comment one that a test uses."""
+        line = source.content.lines[at.line - 1]
+        before, after = line[: at.column - 1], line[at.column - 1 + len(self._name) :]
+        if source.family != "php" or self.target.symbol.kind not in CALLED:
+            return source.family == "php" and at.role == "comment" and self._is_documented_type(source, at)
+        if at.role == "comment":
+            return re.search(r"@(?:dataProvider|depends)\s+(?:[\w\\]{0,200}::)?$", before) is not None
+        is_handed_over = re.search(r"(?:[,(]\s*|::)['\"]?$", before) is not None
+        return is_handed_over and re.match(r"['\"]\s*[\],)]", after) is not None
 
     def sure(self) -> dict[str, list[Occurrence]]:
         """Return the places that certainly mean the target, by file; files without any are left out."""
@@ -579,8 +740,23 @@ class _PlaceJudge:
                 found.setdefault(source.path, []).append(at)
         return found
 
+    def find_doubts(self) -> Iterator[NameOccurrence]:
+        """Yield the definitions that something may call which is not in the files, as places that wait."""
+        for source, at, why in self.judgements if self._uses else ():
+            certainty = (self._uses or {}).get((source.path, at.line, at.column), "")
+            if why == "" and certainty == "outside" and not self.target.is_private:
+                doubt = "it may override a member of a base that is not in the workspace"
+                yield replace(source.place(at, doubt), is_open=True)
+        if doubt := self.target.why_reserved:
+            yield replace(self.target.source.place(self.target.names[0], doubt), is_open=True)
+
     def build_result(
-        self, name: str, new_name: str, sure: Mapping[str, Sequence[Occurrence]], edits: Mapping[str, Sequence[Edit]]
+        self,
+        name: str,
+        new_name: str,
+        sure: Mapping[str, Sequence[Occurrence]],
+        edits: Mapping[str, Sequence[Edit]],
+        doubts: Sequence[NameOccurrence] = (),
     ) -> Renaming:
         """Return the places as an answer."""
         target, symbol, own = self.target, self.target.symbol, self.target.source.path
@@ -592,10 +768,13 @@ class _PlaceJudge:
             kind=symbol.kind,
             line=symbol.line,
             certain=tuple(self.sources[path].place(at) for path, found in sure.items() for at in found),
-            uncertain=tuple(
-                replace(source.place(at, why), is_open=self._is_open(source, at))
-                for source, at, why in self.judgements
-                if why not in ("", ELSE)
+            uncertain=(
+                *(
+                    replace(source.place(at, why), is_open=self._is_open(source, at))
+                    for source, at, why in self.judgements
+                    if why not in ("", ELSE)
+                ),
+                *doubts,
             ),
             others=sum(why == ELSE for _, _, why in self.judgements),
             notes=tuple(self._notes(new_name)),
@@ -607,31 +786,36 @@ class _PlaceJudge:
         )
 
     def _new_path(self, new_name: str) -> str:
-        """Return where the file of the target is afterwards: Java calls a file as its public class."""
-        path, symbol = self.target.source.path, self.target.symbol
-        is_file = symbol.parent < 0 and symbol.kind in HOLDERS and path.endswith(f"{symbol.name}.java")
-        if self.target.source.family != "java" or self.target.module != symbol.name or not is_file:
+        """Return where the file of the target is afterwards: Java, and loaders of PHP, call a file as its class."""
+        path, symbol, family = self.target.source.path, self.target.symbol, self.target.source.family
+        ending = f"{symbol.name}.{family}"
+        is_outer = symbol.parent < 0 or (self.target.owner is not None and self.target.owner.kind == "namespace")
+        is_file = is_outer and symbol.kind in HOLDERS and path.endswith(ending)
+        if family not in ("java", "php") or self.target.module != symbol.name or not is_file:
             return path
-        return f"{path.removesuffix(f'{symbol.name}.java')}{new_name}.java"
+        return f"{path.removesuffix(ending)}{new_name}.{family}"
 
     def _notes(self, new_name: str) -> Iterator[str]:
         yield "uses outside of this workspace, through strings or generated code cannot be seen"
         if self.target.symbol.kind == PARAMETER:
             yield "parameters of its name in methods that override it, or that it overrides, are renamed with it"
-        elif self.target.is_member and self._uses is not None:
+        elif self.target.is_member and self._uses is not None and self.target.symbol.kind in CALLED:
             yield "methods that override it, or that it overrides, are renamed with it"
-        elif self.target.is_member:
+        elif self.target.is_member and self._uses is None:
             yield "members are sure only where they are looked up in the thing itself: without types the others are not"
         if (moved := self._new_path(new_name)) != self.target.source.path:
-            yield f"{self.target.source.path} becomes {moved}, since Java wants it to be called as its class"
+            yield f"{self.target.source.path} becomes {moved}, so that it is still called as its class"
 
     def why_not(self, source: RenameSource, at: Occurrence) -> str:
         """Return why a place is not certain; empty when it is, `ELSE` when it certainly means something else."""
         target = self.target
-        if at in target.names and source is target.source:
+        if at in target.names and source is target.source and not target.source.is_by_types:
             return ""
-        if not target.is_member and target.owner is not None and not self._is_beside(source, at, target.owner):
+        is_local = not target.is_member and target.owner is not None and not target.source.is_by_types
+        if is_local and target.owner is not None and not self._is_beside(source, at, target.owner):
             return ELSE
+        if target.source.is_by_types and source.family == target.source.family:
+            return self._by_types(source, at)
         if at.role in PROSE:
             return PROSE[at.role]
         if source.unparsed or source.family != target.source.family:
@@ -647,6 +831,29 @@ class _PlaceJudge:
     def _is_beside(self, source: RenameSource, at: Occurrence, owner: Symbol) -> bool:
         """Return whether a place is inside of what a local definition is inside of."""
         return source is self.target.source and owner.start <= at.start < owner.stop
+
+    def _by_types(self, source: RenameSource, at: Occurrence) -> str:
+        """Judge a place by what is resolved alone: a place about which nothing is known waits."""
+        certainty = (self._uses or {}).get((source.path, at.line, at.column), "")
+        if certainty == "" and at.role == "comment" and source.family == "php" and self._is_documented_type(source, at):
+            return self._judge_documented_type(source)
+        if certainty == "" and at.role in PROSE:
+            return PROSE[at.role]
+        return BY_TYPES[certainty]
+
+    def _is_documented_type(self, source: RenameSource, at: Occurrence) -> bool:
+        """Return whether a comment of PHP names a class as a type: `@param Cat[] $cats`."""
+        before = source.content.lines[at.line - 1][: at.column - 1]
+        is_type = self.target.symbol.kind in HOLDERS and re.search(r"@[\w-]+\s[^$]*$", before) is not None
+        return is_type and not before.endswith(("\\", "$", "::"))
+
+    def _judge_documented_type(self, source: RenameSource) -> str:
+        """Judge a type in a comment, which means what the code of its file means by the name."""
+        found = {(self._uses or {}).get((source.path, at.line, at.column), "") for at in source.found}
+        known = found & {"definition", "exact", "other"}
+        if known == {"other"}:
+            return ELSE
+        return "" if known and "other" not in known else "a comment gives it as a type"
 
     # -- names by themselves --
 
@@ -809,10 +1016,7 @@ class _PlaceJudge:
 
     def _member_of_target(self, source: RenameSource, at: Occurrence) -> str:
         if self._uses is not None:
-            certainty = self._uses.get((source.path, at.line, at.column), "")
-            is_parameter = self.target.symbol.kind == PARAMETER
-            why = "a caller may name it" if is_parameter else "the type of its owner is not known"
-            return {"possible": why, "": ELSE}.get(certainty, "")
+            return self._judge_resolved(source, at, self._uses.get((source.path, at.line, at.column), ""))
         symbol, owner = self.target.symbol, self.target.owner
         same_file = source is self.target.source
         if at.role == "member" and at.of_itself and self._in_same_type(source, at):
@@ -837,6 +1041,16 @@ class _PlaceJudge:
         if at.role == "import":
             return WORTH_A_LOOK
         return ELSE
+
+    def _judge_resolved(self, source: RenameSource, at: Occurrence, certainty: str) -> str:
+        """Judge a place by what is resolved, in a language with rules for scopes."""
+        is_parameter = self.target.symbol.kind == PARAMETER
+        is_looked_up = at.role == "member" or (at.role == "label" and source.family == "go")
+        if certainty == "" and (is_parameter or not is_looked_up):
+            return ELSE
+        if certainty == "possible" and is_parameter:
+            return "a caller may name it"
+        return BY_TYPES[certainty]
 
     def _in_same_type(self, source: RenameSource, at: Occurrence) -> bool:
         """Return whether a place is inside the type of the target, and not in one inside of it."""

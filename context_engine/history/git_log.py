@@ -180,5 +180,5 @@ def _log(git: Git, files: Sequence[str], hashes: Sequence[str], seconds: float) 
 
 
 def _printable(text: str) -> str:
-    """Return the text without bytes that are not UTF-8."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """Return the text without bytes that are not UTF-8, its lines as Unix ends them."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\r")

@@ -83,7 +83,7 @@ class HistoryMiner:
 
 
 def _without_secrets(batch: list[Commit]) -> list[Commit]:
-    """Return the commits with secrets in their subjects masked; no secret spans several subjects."""
+    """Return the commits with secrets in their subjects redacted; no secret spans several subjects."""
     subjects = redact_file("\n".join(commit.subject.replace("\n", " ") for commit in batch)).split("\n")
     return [replace(commit, subject=subject) for commit, subject in zip(batch, subjects, strict=True)]
 

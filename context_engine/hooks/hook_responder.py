@@ -36,7 +36,7 @@ class HookResponder:
         self._lock = threading.Lock()
 
     def answer(self, engine: Engine, event: HookEvent) -> str:
-        """Return the context for an event, with secrets masked; empty if there is nothing to say.
+        """Return the context for an event, with secrets redacted; empty if there is nothing to say.
 
         Raises: ContextEngineError, such as NotIndexed.
         """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from context_engine.index.index_repair import RepairReport
     from context_engine.index.index_service import IndexOptions, IndexService
     from context_engine.index.index_store import Vectors
-    from context_engine.index.live_index import LiveIndex
+    from context_engine.index.live_index import WITHOUT_STORE, LiveIndex
     from context_engine.index.neighbors import Neighbor
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.path_explanation import PathExplanation
@@ -45,6 +45,7 @@ __all__ = [
     "REPOSITORY_SEPARATOR",
     "ROLES",
     "SCHEMA_VERSION",
+    "WITHOUT_STORE",
     "AnyStore",
     "ChunkEmbeddingText",
     "ChunkLocation",
@@ -122,6 +123,7 @@ __getattr__ = lazy_exports(
         "Tenant": "store_factory",
         "UnionSnapshot": "snapshot",
         "Vectors": "index_store",
+        "WITHOUT_STORE": "live_index",
         "build_chunk_texts": "embedding_text",
         "build_file_summary": "embedding_text",
         "join_files": "search_rows",

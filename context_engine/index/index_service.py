@@ -34,6 +34,7 @@ from context_engine.timestamps import Now, format_utc
 
 WORKERS_MAX = 3
 """More processes than this wait for each other's disk and memory more than they gain."""
+STORE_STEP = "Check CTX_STORE_URL (host, port, user, password) and that the database runs, or leave it empty."
 SKIPPED_EXAMPLES_MAX = 20
 
 
@@ -158,6 +159,18 @@ class IndexService:
     def store_problem(self) -> str:
         """Why the shared store could not be reached the last time; empty when it could, and on this machine."""
         return self.store.problem
+
+    @property
+    def store_warning(self) -> str:
+        """`store_problem` with what follows from it and the next step, in words for any surface; empty like it."""
+        if not self.store_problem:
+            return ""
+        return f"{self.store_problem}; answers come from the index of this machine. {self.store_step}"
+
+    @property
+    def store_step(self) -> str:
+        """The next step about `store_problem`; empty like it."""
+        return STORE_STEP if self.store_problem else ""
 
     def indexed_at(self) -> str:
         """Return when the index was last brought up to date as a whole, UTC ISO-8601; empty when never."""

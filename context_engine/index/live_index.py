@@ -66,6 +66,9 @@ class Sweep(Protocol):
         """Return paths that differ from what was indexed."""
 
 
+WITHOUT_STORE = ", without the shared store (index_status says why)"
+
+
 class LiveIndex:
     """One workspace's index over time. Thread-safe."""
 
@@ -205,7 +208,13 @@ class LiveIndex:
         return progress is not None and not 0 < progress.total < ORDERED_FILES_MIN
 
     def describe_freshness(self) -> str:
-        """Return a phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`."""
+        """Return a phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`.
+
+        It ends with `WITHOUT_STORE` while the store of a team does not answer.
+        """
+        return self._describe_progress() + (WITHOUT_STORE if self._store.problem else "")
+
+    def _describe_progress(self) -> str:
         progress = self.progress
         if progress is not None and progress.total:
             return f"index building {100 * progress.done // progress.total} %"

@@ -262,7 +262,8 @@ class SymbolGraph:
         else:
             line = 0
         for symbol, full in zip(outline.symbols, qualified, strict=True):
-            is_named = file is not None and file.data.startswith(symbol.name.encode("utf-8", "replace"), place.start)
+            start = place.start + (file is not None and file.data.startswith(b"$", place.start))
+            is_named = file is not None and file.data.startswith(symbol.name.encode("utf-8", "replace"), start)
             if symbol.line == line and is_named and file is not None:
                 span = LineSpan(symbol.first, symbol.last)
                 return SymbolDefinition(place.path, file.language.name, symbol.name, full, symbol.kind, span, line)
@@ -313,29 +314,50 @@ class SymbolGraph:
             found += [(upper, lower.qualified)] if upper is not None and lower is not None else []
         return found
 
-    def member_uses(
+    def definition_uses(
         self, path: str, name: str, line: int, paths: Sequence[str]
     ) -> dict[tuple[str, int, int], str] | None:
-        """Return what the uses of a member in some files are; see `SymbolService.find_member_uses`."""
+        """Return what the uses of a definition in some files are; see `SymbolService.find_definition_uses`."""
         start = self.finder.place_of(path, name, line)
         if start is None:
             return None
-        family = self._override_family(name, start)
+        family = self._override_family(name, start) if self.finder.is_member(start) else [start]
+        holding = [one for one in paths if self._family(one) == self._family(path)]
         found: dict[tuple[str, int, int], str] = {}
-        for use in self.finder.find(name, family, [one for one in paths if self._family(one) == self._family(path)]):
-            file = self._parses.syntax(use.path)
-            is_named = file is not None and file.data[use.start : use.stop] == name.encode("utf-8", "replace")
-            if is_named:
-                found[use.path, use.line, use.column] = use.certainty
+        for place in self.finder.find_known(name, holding):
+            found.update(self._as_row(place, name, "other"))
+        for place in self.finder.find_strays(name, family):
+            found.update(self._as_row(place, name, "possible"))
+        for use in self.finder.find(name, family, holding):
+            found.update(self._as_row(NamePlace(use.path, use.start), name, use.certainty))
+        is_outer = self.finder.overrides_outside(family)
         for place in family:
-            file = self._parses.syntax(place.path)
-            if file is not None:
-                node = file.node_at(place.start, place.start + 1)
-            else:
-                node = None
-            if file is not None and node is not None:
-                found[place.path, *file.position(node)] = "definition"
+            found.update(self._as_row(place, name, "outside" if is_outer else "definition"))
         return found
+
+    def _as_row(self, place: NamePlace, name: str, certainty: str) -> dict[tuple[str, int, int], str]:
+        """Return the position of a name with its certainty; nothing where another name is written."""
+        file = self._parses.syntax(place.path)
+        written = name.encode("utf-8", "replace")
+        if file is None:
+            return {}
+        start = place.start + file.data.startswith(b"$" + written, place.start)
+        if not file.data.startswith(written, start):
+            return {}
+        return {(place.path, *file.position_of(start)): certainty}
+
+    def members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
+        """Return members of another name in the class of a member, in its bases and in classes that extend it."""
+        start = self.finder.place_of(path, name, line)
+        if start is None or not self.finder.is_member(start):
+            return []
+        family = self._override_family(name, start)
+        found = {place for member in family for place in self.finder.find_inherited(new_name, member)}
+        for other in self.finder.members_named(new_name) - found:
+            if not set(self.finder.find_inherited(name, other)).isdisjoint(family):
+                found.add(other)
+        rows = [(place.path, self._parses.syntax(place.path), place.start) for place in sorted(found)]
+        return [(at, file.position_of(offset)[0]) for at, file, offset in rows if file is not None]
 
     def parameter_uses(
         self, path: str, function: str, line: int, name: str, paths: Sequence[str]
@@ -368,17 +390,35 @@ class SymbolGraph:
         return rows
 
     def _override_family(self, name: str, start: NamePlace) -> list[NamePlace]:
-        """Return a member with the members that it overrides, and all that override one of these."""
-        tops = self.finder.find_overridden(name, start)
-        family = [*tops, start]
-        for top in dict.fromkeys(family):
-            definition = self._definition_at(top)
-            if definition is not None:
-                below = self.implementations(definition, SUBCLASSES_DEPTH)
-            else:
-                below = []
-            family += self.places_of([one for one, _ in below])
-        return list(dict.fromkeys(family))
+        """Return a member with all members that must have its name: those above, below, and next to it.
+
+        A class that inherits a method from one base, as another base requires it, joins the two.
+        """
+        family, waiting = {start}, [start]
+        covered: set[tuple[str, str]] = set()
+        while waiting:
+            member = waiting.pop()
+            found = set(self.finder.find_overridden(name, member))
+            for owner in self._owners_of(member):
+                if (owner.path, owner.qualified) not in covered:
+                    below = [one for one, _ in self.implementations(owner, SUBCLASSES_DEPTH)]
+                    covered.update((one.path, one.qualified) for one in (owner, *below))
+                    for place in self.places_of(below):
+                        found.update(self.finder.find_in_class(name, place, like=start))
+            waiting += found - family
+            family |= found
+            if not waiting:
+                others = self.finder.members_named(name) - family
+                waiting = [one for one in others if not family.isdisjoint(self.finder.find_overridden(name, one))]
+                family.update(waiting)
+        return sorted(family)
+
+    def _owners_of(self, member: NamePlace) -> list[SymbolDefinition]:
+        """Return the class that has a member, as the index knows it."""
+        definition = self._definition_at(member)
+        owner = definition.qualified.rpartition(".")[0] if definition is not None else ""
+        found = self.definitions(owner) if owner else []
+        return [one for one in found if one.path == member.path and one.kind in CLASS_LIKE]
 
     def _members_named(self, owner: SymbolDefinition, name: str) -> list[SymbolDefinition]:
         wanted = f"{owner.qualified}.{name}"

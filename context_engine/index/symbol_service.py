@@ -109,22 +109,29 @@ class SymbolService:
         tests = tracer.tests() if direction == "impact" else ()
         return Trace(target, direction, shown, len(edges) > limit, notes, freshness, tracer.possible, tests)
 
-    def find_member_uses(
+    def find_definition_uses(
         self, path: str, name: str, line: int, paths: Sequence[str]
     ) -> dict[tuple[str, int, int], str] | None:
-        """Return what the uses of a member in some files are, by path, line and column from 1.
+        """Return what the uses of a definition in some files are, by path, line and column from 1.
 
-        A use is `exact`, `likely` or `possible`; the member itself, the methods that override it and those that it
-        overrides are `definition`. None if the names of the language cannot be resolved.
+        A use is `exact`, `likely` or `possible`; the definition itself, the methods that override it and those that it
+        overrides are `definition`, or `outside` if they may override one that is not in the project. A place that
+        means something else is `other`, and the rest is left out. None if the names of the language are not resolved.
         """
         graph = self._fresh_graph()
         with self._asking, self._parses.question():
-            return graph.member_uses(path, name, line, paths)
+            return graph.definition_uses(path, name, line, paths)
+
+    def find_members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
+        """Return where (path, line) a class, its bases or its subclasses have a member of the new name."""
+        graph = self._fresh_graph()
+        with self._asking, self._parses.question():
+            return graph.members_in_the_way(path, name, line, new_name)
 
     def find_parameter_uses(
         self, path: str, function: str, line: int, name: str, paths: Sequence[str]
     ) -> dict[tuple[str, int, int], str] | None:
-        """Return what the uses of a parameter in some files are, as `find_member_uses` does for a member.
+        """Return what the uses of a parameter in some files are, as `find_definition_uses` does.
 
         `line` is that of the function's name. Parameters of the name in functions that override it, or that it
         overrides, are `definition` as well. `possible`: a caller may use the name in a way that the text does not show.

@@ -382,6 +382,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "assigned_members": "flag",
         "capitals_match": "flag",
         "declarators": "flag",
+        "dollar_marks": "flag",
+        "renames": "flag",
         **dict.fromkeys(("identifiers", "transparent", "common", "builtins", "selves", "symbol_definers"), "texts"),
     },
     "outline": {

@@ -65,24 +65,27 @@ def find_occurrences(language: Language, data: bytes, name: str, grammars: Gramm
     seen, tree = read_tree(language, data, grammars)
     if isinstance(tree, str):
         return tree
+    kinds = _set(language.resolution.identifiers)
     return tuple(
-        _occurrence(language.names, seen, tree.root_node, start, stop) for start, stop in find_whole_words(data, name)
+        _occurrence(language.names, seen, tree.root_node, start, stop, kinds)
+        for start, stop in find_whole_words(data, name, marked=language.resolution.dollar_marks)
     )
 
 
-def find_whole_words(data: bytes, name: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of a name as a whole word, in bytes.
+def find_whole_words(data: bytes, name: str, *, marked: bool = False) -> Iterator[tuple[int, int]]:
+    """Yield the places of a name as a whole word, in bytes; if `marked`, a dollar sign before it is not part of it.
 
     >>> list(find_whole_words("cat concat cat's käse_cat".encode(), "cat"))
     [(0, 3), (11, 14)]
+    >>> list(find_whole_words(b"$cat $a$cat", "cat", marked=True))
+    [(1, 4), (8, 11)]
     """
     word = name.encode("utf-8", "replace")
     for found in re.finditer(re.escape(word), data):
-        if not (
-            _goes_on(data[max(0, found.start() - 4) : found.start()], -1)
-            or _goes_on(data[found.end() : found.end() + 4], 0)
-        ):
-            yield found.span()
+        start, stop = found.span()
+        is_marked = marked and data[start - 1 : start] == b"$"
+        if (is_marked or not _goes_on(data[max(0, start - 4) : start], -1)) and not _goes_on(data[stop : stop + 4], 0):
+            yield start, stop
 
 
 def _goes_on(neighbors: bytes, index: int) -> bool:
@@ -91,12 +94,12 @@ def _goes_on(neighbors: bytes, index: int) -> bool:
     return bool(text) and (text[index] in "_$" or text[index].isalnum())
 
 
-def _occurrence(names: NameRules, data: bytes, root: Node, start: int, stop: int) -> Occurrence:
+def _occurrence(names: NameRules, data: bytes, root: Node, start: int, stop: int, kinds: frozenset[str]) -> Occurrence:
     node = root.descendant_for_byte_range(start, stop)
     line = data.count(b"\n", 0, start) + 1
     column = len(data[data.rfind(b"\n", 0, start) + 1 : start].decode("utf-8", "replace")) + 1
     found = Occurrence(start, stop, line, column, "text")
-    if node is None or node.start_byte != start or node.end_byte != stop or not _is_identifier(node):
+    if node is None or node.start_byte != start or node.end_byte != stop or not _is_identifier(node, kinds):
         return found._replace(role=_prose(node))
     line, column = node_position(data, node)
     role, at = _role(names, node)
@@ -113,8 +116,9 @@ def _occurrence(names: NameRules, data: bytes, root: Node, start: int, stop: int
     return found
 
 
-def _is_identifier(node: Node) -> bool:
-    return node.is_named and node.child_count == 0 and node.type.endswith(("identifier", "identifier_pattern"))
+def _is_identifier(node: Node, kinds: frozenset[str]) -> bool:
+    is_name = node.type in kinds or node.type.endswith(("identifier", "identifier_pattern"))
+    return node.is_named and node.child_count == 0 and is_name
 
 
 def _prose(node: Node | None) -> Role:

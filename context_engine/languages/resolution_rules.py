@@ -51,7 +51,8 @@ class ResolutionRules:
     is the first parameter. With `capitals_match` a capital name in a pattern is compared, not bound. In `lexical`
     classes members are found without an object. With `declarators` names are bound as in C. Calls of `symbol_definers`
     define the symbols that they get. With `block_scopes` a variable holds in the block around it; with
-    `assigned_members` `thing.name = value` makes a member.
+    `assigned_members` `thing.name = value` makes a member. With `dollar_marks` the dollar sign of `$name` is not part
+    of the name. With `renames` a definition without `[names]` is renamed where these rules say what each place means.
     """
 
     style: str = ""
@@ -68,6 +69,8 @@ class ResolutionRules:
     capitals_match: bool = False
     declarators: bool = False
     symbol_definers: tuple[str, ...] = ()
+    dollar_marks: bool = False
+    renames: bool = False
 
 
 @lru_cache(maxsize=128)

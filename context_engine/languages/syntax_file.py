@@ -110,9 +110,11 @@ class SyntaxFile:
         return known
 
     def _find(self, name: str) -> Iterator[SyntaxNode]:
-        for start, stop in find_whole_words(self.data, name):
+        for start, stop in find_whole_words(self.data, name, marked=self.rules.dollar_marks):
             node = self.root.descendant_for_byte_range(start, stop)
-            if node is not None and (node.start_byte, node.end_byte) == (start, stop) and self.is_identifier(node):
+            if node is None or (node.start_byte, node.end_byte) != (start, stop) or not self.is_identifier(node):
+                continue
+            if node.parent is None or not self.is_identifier(node.parent):  # the name of `$name` is not one itself
                 yield node
 
     def is_identifier(self, node: SyntaxNode) -> bool:

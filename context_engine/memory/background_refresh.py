@@ -203,7 +203,9 @@ class BackgroundRefresh:
         messages = search_messages(self._sources.git, importers.COMMIT_PATTERN, most=importers.COMMITS_MAX)
         return importers.import_commits(
             importers.LoggedCommit(
-                message.hash, format_timestamp(message.at), *map(self._knowledge.scrub, (message.subject, message.body))
+                message.hash,
+                format_timestamp(message.at),
+                *map(self._knowledge.redact_text, (message.subject, message.body)),
             )
             for message in messages
         )

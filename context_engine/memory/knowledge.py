@@ -163,14 +163,14 @@ class Knowledge:
         else:
             found = []
         if text and found:
-            found = importers.import_file(path, self.scrub(text), commit=commit)
+            found = importers.import_file(path, self.redact_text(text), commit=commit)
         if blame:
             return importers.add_dates(found, blame)
         return found
 
-    def scrub(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """Return a text without secrets."""
-        return self._memories.scrub(text)
+        return self._memories.redact_text(text)
 
     def refresh_page(self, name: str, stamp: bytes, make: Callable[[], Iterable[Discovery]]) -> bool:
         """Call `make` and store its discoveries, if the stamp is not that of the last call.

@@ -49,7 +49,7 @@ class KnowledgeDependencies:
     symbols: SymbolService
     search: SearchService
     access: FileUsage
-    scrubber: Redactor
+    redactor: Redactor
     encoder: StaticEncoder | None
     cache: Path
     workspace_cache: Path
@@ -79,7 +79,7 @@ class KnowledgeService:
             recall,
             now=parts.now,
             embed=_embed(parts.encoder),
-            scrub=parts.scrubber.redact,
+            redact_text=parts.redactor.redact,
         )
         self.knowledge = Knowledge(
             self.memories, now=parts.now, access=lambda path: access.ranking_scores().get(path, 0.0)

@@ -25,7 +25,7 @@ from context_engine.memory.duplicate_memories import (
     parse_statement,
 )
 from context_engine.memory.linked_files import LinkedFiles
-from context_engine.memory.memory_checks import Scrub
+from context_engine.memory.memory_checks import RedactText
 from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import MemoryEntry, MemoryFolder
 from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder, compute_similarity
@@ -101,7 +101,7 @@ class Memories:
         now: Now,
         embed: TextEmbedder | None = None,
         chance: Callable[[int], bytes] = os.urandom,
-        scrub: Scrub = redact,
+        redact_text: RedactText = redact,
         categories: Sequence[str] = CATEGORIES,
     ) -> None:
         """`shelves` are the folders by scope; `project` is always one of them."""
@@ -111,7 +111,7 @@ class Memories:
         self._linked = linked
         self._now = now
         self._chance = chance
-        self._scrub = scrub
+        self._redact_text = redact_text
         self._categories = tuple(categories)
 
     # -- reading --
@@ -143,9 +143,9 @@ class Memories:
             listed, warnings=tuple(filter(None, [*of_team, by_words, *memory_listing.describe_unreadable(entries)]))
         )
 
-    def scrub(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """Return a text without secrets."""
-        return self._scrub(text).text
+        return self._redact_text(text).text
 
     def get(self, id: str) -> MemoryEntry:  # noqa: A002 - the word of the reply
         """Return the memory with an id. Raises: MemoryNotFound."""
@@ -172,7 +172,7 @@ class Memories:
         Raises: InvalidArgument, InvalidPath, AccessDenied and FileNotFound for linked files, MemoryNotFound for ids to
         supersede, WriteFailed, DiskFull, StorageBusy.
         """
-        clean, redactions = memory_checks.remove_secrets(draft, self._scrub)
+        clean, redactions = memory_checks.remove_secrets(draft, self._redact_text)
         clean = memory_checks.normalize_draft(clean)
         memory_checks.check_draft(clean, self._categories)
         memory_checks.check_choice("on_similar", on_similar, ON_SIMILAR)
@@ -293,7 +293,7 @@ class Memories:
         with shelf.records.writing():
             entry = self.get(id)
             old = _check_version(entry, expected_version)
-            clean, redactions = memory_checks.remove_secrets(revision, self._scrub)
+            clean, redactions = memory_checks.remove_secrets(revision, self._redact_text)
             new = memory_checks.apply_revision(old, clean, self._categories)
             new = replace(new, linked_files=self._links(new, clean))
             changed = tuple(field.name for field in fields(new) if getattr(new, field.name) != getattr(old, field.name))

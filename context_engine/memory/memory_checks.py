@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from context_engine import timestamps
 from context_engine.errors import InvalidArgument
@@ -21,6 +21,7 @@ from context_engine.memory.memory_requests import (
     TITLE_CHARS_MAX,
     MemoryDraft,
 )
+from context_engine.secrets import KeyedRedaction, RedactedText
 
 LINKS_MAX = 50
 """Linked files, symbols or plans; more say nothing about each."""
@@ -30,24 +31,10 @@ TEXT_CHARS_MAX = 2_000
 Request = TypeVar("Request")
 
 
-class MaskedText(Protocol):
-    """A text without its secrets, and how many it had."""
-
-    @property
-    def text(self) -> str:
-        """The text that may be kept."""
-        ...
-
-    @property
-    def count(self) -> int:
-        """The number of secrets that were removed."""
-        ...
+RedactText = Callable[[str], RedactedText | KeyedRedaction]
 
 
-Scrub = Callable[[str], MaskedText]
-
-
-def remove_secrets(request: Request, scrub: Scrub) -> tuple[Request, int]:
+def remove_secrets(request: Request, redact_text: RedactText) -> tuple[Request, int]:
     """Return a draft or revision without secrets, and how many it had.
 
     Paths and ids are looked up, never kept as they were typed.
@@ -60,9 +47,9 @@ def remove_secrets(request: Request, scrub: Scrub) -> tuple[Request, int]:
             return tuple(clean(part) for part in value)
         if not isinstance(value, str):
             return value
-        masked = scrub(value)
-        count += masked.count
-        return masked.text
+        redacted = redact_text(value)
+        count += redacted.count
+        return redacted.text
 
     values: Any = request
     changes = {

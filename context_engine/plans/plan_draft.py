@@ -445,9 +445,10 @@ def _is_spelled_longer(reference: PromptReference) -> bool:
 
 def _ask_about_ranking(task: str, change: ChangeSet, *, is_likely_right: bool) -> Iterator[tuple[str, list[str]]]:
     """Ask about a task that says nothing, and about a ranking that is probably wrong."""
+    words = _significant_words(task)
     if not change.files:
         yield "No file of this workspace matches the words of the task: where does it belong?", []
-    elif not change.of("definition", "reference") and _significant_words(task) <= VAGUE:
+    elif len(words) < 2 or (not change.of("definition", "reference") and words <= VAGUE):
         yield (
             "The task does not say what to change: which part, and what should it be like?",
             [file.path for file in change.files],

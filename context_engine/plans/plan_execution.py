@@ -280,7 +280,7 @@ class FileChange:
 
 
 class AppliedChange(NamedTuple):
-    """One file: its SHA-256 before and after (empty: no file), the lines added and removed, and the masked diff."""
+    """One file: its SHA-256 before and after (empty: no file), the lines added and removed, and the redacted diff."""
 
     path: str
     before_sha: str
@@ -493,7 +493,7 @@ def _applied_changes(receipt: EditResult) -> tuple[AppliedChange, ...]:
 
 
 def _applied_change(path: str, before: str, after: str, old: bytes | None, new: bytes | None) -> AppliedChange:
-    diff = masked_diff(path, old or b"", new or b"")
+    diff = format_redacted_diff(path, old or b"", new or b"")
     lines = diff.split("\n")[2:]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     shown = lines[:DIFF_LINES_MAX]
@@ -504,8 +504,8 @@ def _applied_change(path: str, before: str, after: str, old: bytes | None, new: 
     return AppliedChange(path, before, after, added, removed, "\n".join([*diff.split("\n")[:2], *shown, *more]))
 
 
-def masked_diff(path: str, old: bytes, new: bytes) -> str:
-    """Return a unified diff of a file, each version masked as a whole: a part of a secret might not be noticed."""
+def format_redacted_diff(path: str, old: bytes, new: bytes) -> str:
+    """Return a unified diff of a file, each version redacted as a whole: a part of a secret might not be noticed."""
     try:
         before, after = content_of(old), content_of(new)
     except CallError:

@@ -57,7 +57,7 @@ class PlanDependencies(NamedTuple):
     retries_max: int = 3
     lease_hours: float = 0.0
     flush: bool = True
-    scrub: Callable[[str], str] = lambda text: redact(text).text
+    redact_text: Callable[[str], str] = lambda text: redact(text).text
     shared_records: SharedRecords | None = None
 
 
@@ -72,7 +72,7 @@ class PlanService:
         self.paths = workspace_paths(place.root)
         policy = RetryLimits(place.retries_max, place.lease_hours)
         rules = PlanRules(place.approval_needed, place.person_needed, place.evidence_needed)
-        storage = PlanStorage(records, now=place.now, chance=os.urandom, scrub=place.scrub, policy=policy)
+        storage = PlanStorage(records, now=place.now, chance=os.urandom, redact_text=place.redact_text, policy=policy)
         index = PlanIndex(storage)
         self.repository = PlanRepository(storage, index, tree, self.paths)
         self.steps = StepTracker(storage, self.repository.resolve_id, tree, rules)

@@ -182,15 +182,15 @@ class PlanStorage:
         *,
         now: Now,
         chance: Callable[[int], bytes],
-        scrub: Callable[[str], str],
+        redact_text: Callable[[str], str],
         policy: RetryLimits,
     ) -> None:
-        """Create the storage; no file is created until a plan is saved. `scrub` removes the secrets of a text."""
+        """Create the storage; no file is created until a plan is saved. `redact_text` removes the secrets of a text."""
         self.records = records
         self.limits = policy
         self.now = now
         self._chance = chance
-        self._scrub = scrub
+        self._redact_text = redact_text
 
     def new_id(self, prefix: str) -> str:
         """Return a new id such as `plan_01890a5d-...`."""
@@ -198,7 +198,7 @@ class PlanStorage:
 
     def clean(self, value: Any) -> Any:
         """Return the value with all its texts free of secrets: everything that is saved passes through here."""
-        return _map_texts(value, cache(self._scrub))
+        return _map_texts(value, cache(self._redact_text))
 
     def clean_plan(self, plan: Plan) -> Plan:
         """Return the plan without secrets."""

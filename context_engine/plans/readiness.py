@@ -27,6 +27,8 @@ READY_MIN = 0.74
 (docs/benchmarks.md)."""
 NAMED = 0.82
 """Of 79 plans whose task names a symbol or path that was found, 65 named a changed file in their first two steps."""
+WEAK = 0.5
+"""A plan that was called ready below a warning that nothing here answers the task would contradict itself."""
 BASE, SCORE, LEADER, BEST, WORDS = -3.59, 0.295, 1.52, 0.614, 0.346
 WORDS_MAX = 40
 """Words of a task that count: the longest of the fit had 42."""
@@ -39,7 +41,8 @@ class ReadinessFacts(NamedTuple):
 
     `score` is that of the best hit of the search. `has_leader` and `has_best` say whether the first steps name the
     first file of the ranking, and the file of the best hit. `words` counts the distinct words of the task that are not
-    stop words. `is_named`: the task names a symbol or path, and it was found.
+    stop words. `is_named`: the task names a symbol or path, and it was found. `is_weak`: the search says that probably
+    nothing answers the task.
     """
 
     score: float
@@ -47,6 +50,7 @@ class ReadinessFacts(NamedTuple):
     has_best: bool
     words: int
     is_named: bool = False
+    is_weak: bool = False
 
 
 def read_facts(change: ChangeSet, steps: Sequence[PlanStep], words: int) -> ReadinessFacts:
@@ -54,14 +58,17 @@ def read_facts(change: ChangeSet, steps: Sequence[PlanStep], words: int) -> Read
     first = [step for step in steps[:FIRST_STEPS] if not step.title.startswith(LIKELY_TITLE)]
     files = {path for step in first for path in step.files_to_modify}
     is_named = bool(change.of("definition", "reference"))
-    return ReadinessFacts(change.best.score, change.leader in files, change.best.path in files, words, is_named)
+    best = change.best
+    return ReadinessFacts(best.score, change.leader in files, best.path in files, words, is_named, best.is_weak)
 
 
 def estimate_readiness(facts: ReadinessFacts) -> float:
     """Return the probability that the first steps name a file that the task changes."""
     odds = BASE + SCORE * facts.score + LEADER * facts.has_leader + BEST * facts.has_best
     chance = 1 / (1 + exp(-odds - WORDS * log1p(min(facts.words, WORDS_MAX))))
-    return max(chance, NAMED) if facts.is_named else chance
+    if facts.is_named:
+        return max(chance, NAMED)
+    return min(chance, WEAK) if facts.is_weak else chance
 
 
 def ask_about_places(change: ChangeSet) -> Iterator[tuple[str, list[str]]]:

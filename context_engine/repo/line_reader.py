@@ -46,22 +46,22 @@ def read_lines_at(
     path: str,
     spots: Iterable[LineStart],
     chars_max: int,
-    masked: Callable[[bytes], RedactedDocument] = RedactedDocument.of,
+    redact: Callable[[bytes], RedactedDocument] = RedactedDocument.of,
 ) -> list[LineWindow]:
     """Return the lines at these places of a file beneath the root, each cut to `chars_max` around its match.
 
-    `masked` hides secrets. Raises: OSError when the file is gone, closed, or no plain file any more.
+    `redact` replaces secrets. Raises: OSError when the file is gone, closed, or no plain file any more.
     """
-    with _open_window(root, path, masked) as window:
+    with _open_window(root, path, redact) as window:
         return [_line(window, spot, chars_max) for spot in spots]
 
 
 class _Window:
     """A file that is open for reading parts; `_whole` is its text where that is small or had to be recoded."""
 
-    def __init__(self, descriptor: int, masked: Callable[[bytes], RedactedDocument]) -> None:
+    def __init__(self, descriptor: int, redact: Callable[[bytes], RedactedDocument]) -> None:
         self._descriptor = descriptor
-        self._masked = masked
+        self._redact = redact
         self._mark_bytes = 0
         self._whole: bytes | None = None
         head = self.read(0, 3)
@@ -81,31 +81,31 @@ class _Window:
         return os.read(self._descriptor, size)
 
     @cached_property
-    def _masked_text(self) -> RedactedDocument | None:
+    def _redacted(self) -> RedactedDocument | None:
         if self._whole is None:
             return None
-        return self._masked(self._whole)
+        return self._redact(self._whole)
 
     @property
     def has_secrets(self) -> bool:
         """Whether anything is hidden; a file that is not read whole may always hide something."""
-        return self._masked_text is None or self._masked_text.has_secrets
+        return self._redacted is None or self._redacted.has_secrets
 
     def redact(self, start: int, stop: int) -> bytes:
         """Return the bytes `start` to `stop` without secrets, which are found with the text around them."""
-        if self._masked_text is not None:
-            return self._masked_text.part_bytes(start, stop)
+        if self._redacted is not None:
+            return self._redacted.part_bytes(start, stop)
         first = max(0, start - AROUND_BYTES)
-        around = self._masked(self.read(first, stop - first + AROUND_BYTES))
+        around = self._redact(self.read(first, stop - first + AROUND_BYTES))
         return around.part_bytes(start - first, stop - first)
 
 
 @contextmanager
-def _open_window(root: ConfinedFolder, path: str, masked: Callable[[bytes], RedactedDocument]) -> Generator[_Window]:
+def _open_window(root: ConfinedFolder, path: str, redact: Callable[[bytes], RedactedDocument]) -> Generator[_Window]:
     with root.open_folder() as top:
         descriptor = file_reader.open_plain_file(top, path)
     try:
-        yield _Window(descriptor, masked)
+        yield _Window(descriptor, redact)
     finally:
         os.close(descriptor)
 

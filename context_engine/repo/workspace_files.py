@@ -1,4 +1,4 @@
-"""Reads files and folders of one workspace: for replies with their secrets masked, for the index as bytes."""
+"""Reads files and folders of one workspace: for replies with their secrets redacted, for the index as bytes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WorkspaceFile:
 
     @cached_property
     def shown(self) -> RedactedDocument:
-        """Its text with the secrets masked, as replies show it."""
+        """Its text with the secrets redacted, as replies show it."""
         return self.texts.of(self.data, self.path)
 
 
@@ -58,7 +58,7 @@ class WorkspaceFiles:
     # -- for replies --
 
     def read(self, path: str, *, first: int | None = None, last: int | None = None) -> FileText:
-        """Read a file, or its lines `first` to `last` (1-based, inclusive, clipped to the file), with secrets masked.
+        """Read a file, or its lines `first` to `last` (1-based, inclusive, clipped to the file), with secrets redacted.
 
         Raises: InvalidPath, AccessDenied, FileNotFound, BinaryFile, TooLarge, InvalidLineRange.
         """

@@ -26,6 +26,10 @@ MEMBERS = ("member_access_expression", "member_binding_expression")
 class CSharpStyle(PackageStyle):
     """The rules of C#."""
 
+    def gives_own_types(self, name: str) -> bool:
+        """Return that it is so: a library returns types of its own, or those that are written."""
+        return name != ""
+
     def package_of(self, file: SyntaxFile) -> str:
         """Return the namespace that a whole file is in."""
         return _file_namespace(file)

@@ -26,6 +26,10 @@ class GoStyle(ModuleStyle):
 
     # -- packages --
 
+    def gives_own_types(self, name: str) -> bool:
+        """Return that it is so: a library returns types of its own, or those that are written."""
+        return name != ""
+
     def unbound(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
         """Return the definitions of a name in the other files of the package."""
         found = _in_package(resolver, dirname(file.path), name, package_of(file))
@@ -160,6 +164,14 @@ class GoStyle(ModuleStyle):
         if name == "append" and given:
             return resolver.values(file, given[0])
         return None
+
+    def elements_of(self, resolver: Resolver, value: Value) -> Values | None:
+        """Return the elements of a type that is a list or a map: `type nodes []*node`."""
+        found = resolver.project.binding_at(value.place)
+        written = found[1].statement.child_by_field_name("type") if found is not None else None
+        if found is None or written is None or written.type not in ("slice_type", "array_type", "map_type"):
+            return None
+        return resolver.elements(resolver.type_values(found[0], written))
 
     def loop_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
         """Return the elements for the second name of a `range`."""

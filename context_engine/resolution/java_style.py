@@ -21,6 +21,15 @@ BASES = ("superclass", "super_interfaces", "extends_interfaces")
 class JavaStyle(PackageStyle):
     """The rules of Java."""
 
+    def says_override(self, binding: NameBinding) -> bool | None:
+        """Whether a method has the annotation for it, which it may lack."""
+        modifiers = next((one for one in binding.statement.named_children if one.type == "modifiers"), None)
+        return True if modifiers is not None and b"@Override" in modifiers.text else None
+
+    def gives_own_types(self, name: str) -> bool:
+        """Return that it is so: a library returns types of its own, or those that are written."""
+        return name != ""
+
     def package_of(self, file: SyntaxFile) -> str:
         """Return the package that a file is in."""
         return _package_of(file)

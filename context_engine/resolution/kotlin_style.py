@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, find_whole_words
 from context_engine.resolution import kotlin_syntax as syntax
 from context_engine.resolution.package_style import (
     DOTTED_MAX,
@@ -15,11 +15,21 @@ from context_engine.resolution.package_style import (
     VALUE,
     PackageStyle,
 )
-from context_engine.resolution.values import EXTERNAL, UNKNOWN, Meaning, NamePlace, NameUsage, Value, Values
+from context_engine.resolution.values import (
+    EXTERNAL,
+    UNKNOWN,
+    HiddenUse,
+    Meaning,
+    NamePlace,
+    NameUsage,
+    Value,
+    Values,
+)
 
 if TYPE_CHECKING:
     from context_engine.resolution.resolver import Resolver
 
+LABELED = ("this_expression", "super_expression", "return_expression", "labeled_expression")
 UNNAMED = ("companion_object", "object_literal")
 WITH_RECEIVER = frozenset({"apply", "run", "with"})
 PASSED_ON = frozenset({"apply", "also", "takeIf", "takeUnless"})
@@ -75,6 +85,8 @@ class KotlinStyle(PackageStyle):
             return NameUsage("call")
         if outer.type == "navigation_expression" and outer.named_children[-1] == node:
             node = outer
+        if node.parent is not None and node.parent.type == "unary_expression" and syntax.call_of(node.parent):
+            node = node.parent  # the grammar reads `!f()` as a call of `!f`
         call = syntax.call_of(node)
         if call is not None:
             return NameUsage("call", call.arity)
@@ -101,7 +113,24 @@ class KotlinStyle(PackageStyle):
         receiver = _receiver_of(binding)
         return file.text(receiver) if receiver is not None else ""
 
+    def says_override(self, binding: NameBinding) -> bool | None:
+        """Whether a member has the word for it."""
+        return syntax.is_override(binding.statement)
+
     # -- names --
+
+    def hidden_uses(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[HiddenUse]:
+        """Return the uses of a name in the templates of strings that the grammar reads as text: `"$name"`."""
+        found: list[HiddenUse] = []
+        for start, stop in find_whole_words(file.data, name, marked=True):
+            node = file.node_at(start, stop)
+            before = file.data[max(0, start - 2) : start]
+            if node is None or node.type != "string_content" or before[-1:] != b"$" or before == b"\\$":
+                continue
+            places, is_open = self._lookup(resolver, file, name, start, VALUE)
+            meaning = Meaning(tuple(dict.fromkeys(places)), is_known=bool(places) or not is_open)
+            found.append(HiddenUse(start, stop, "read", meaning))
+        return found
 
     def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a plain name means."""
@@ -110,6 +139,8 @@ class KotlinStyle(PackageStyle):
             return Meaning(is_known=True)
         if outer.parent is not None and outer.parent.type == "package_header":
             return Meaning(is_known=True)
+        if file.data[node.start_byte - 1 : node.start_byte] == b"@" and outer.type in LABELED:
+            return self._label(resolver, file, node, outer)
         if outer.type == "value_argument" and _names_argument(outer, node):
             return self._named_argument(resolver, file, outer, node)
         if outer.type == "infix_expression" and outer.named_children[1] == node:
@@ -122,6 +153,14 @@ class KotlinStyle(PackageStyle):
         if found is None:
             return UNKNOWN
         return Meaning(tuple(dict.fromkeys(found)), is_known=True)
+
+    def _label(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, outer: SyntaxNode) -> Meaning:
+        """Return the class that `this@Name` means; other labels may be those of functions and lambdas."""
+        if outer.type == "this_expression":
+            values = self.self_values(resolver, file, outer.start_byte) or ()
+            places = [value.place for value in values if _is_called(resolver, value.place, file.text(node))]
+            return Meaning(tuple(places), is_known=bool(places))
+        return UNKNOWN
 
     def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a name may be: by a test of its type, or by its definition."""
@@ -698,6 +737,11 @@ class KotlinStyle(PackageStyle):
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def _is_called(resolver: Resolver, place: NamePlace, name: str) -> bool:
+    found = resolver.project.binding_at(place)
+    return found is not None and found[1].name == name
 
 
 def _has_label(node: SyntaxNode) -> bool:

@@ -159,6 +159,13 @@ def parameter_counts(function: SyntaxNode) -> tuple[int, int]:
     return fewest, most
 
 
+def is_override(statement: SyntaxNode) -> bool:
+    """Whether a function, a property or the parameter of a constructor says that it overrides another one."""
+    declared = statement.parent if statement.type == "variable_declaration" else statement
+    modifiers = declared.named_children[:1] if declared is not None else []
+    return any(child.type == "modifiers" and b"override" in child.text.split() for child in modifiers)
+
+
 def written_type(node: SyntaxNode) -> SyntaxNode | None:
     """Return the first type that is written directly in a node."""
     return next((one for one in node.named_children if one.type in TYPES), None)

@@ -72,6 +72,14 @@ class ModuleStyle:
         """Return the uses of a name where the syntax tree has only text."""
         return []
 
+    def gives_own_types(self, name: str) -> bool:
+        """Whether what a library gives under a name is never something of the project."""
+        return False
+
+    def says_override(self, binding: NameBinding) -> bool | None:
+        """Whether a member overrides another one, by how it is written; None where nothing has to be written."""
+        return None
+
     # -- imports and modules --
 
     def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:

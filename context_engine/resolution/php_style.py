@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
 from context_engine.resolution.module_styles import ModuleStyle
-from context_engine.resolution.values import Meaning, NamePlace, Value, Values
+from context_engine.resolution.values import UNKNOWN, HiddenUse, Meaning, NamePlace, Value, Values
 
 if TYPE_CHECKING:
     from context_engine.resolution.resolver import Resolver
@@ -33,12 +33,29 @@ class PhpStyle(ModuleStyle):
 
     # -- names --
 
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """Return how a definition may be written: a property has a dollar sign."""
+        return (name, f"${name}")
+
+    def hidden_uses(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[HiddenUse]:
+        """Return the uses of a property with its dollar sign: `self::$name`, and a parameter that declares it."""
+        found: list[HiddenUse] = []
+        for node in file.find(f"${name}") if not name.startswith("$") else ():
+            meaning = resolver.meaning(file, node)
+            found.append(HiddenUse(node.start_byte + 1, node.end_byte, "read", meaning))
+        return found
+
     def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a name means by its place: a class or a function."""
         if node.type != "name":
             return None
         if _is_prefix(node):
             return Meaning(is_known=True)
+        if node.parent is not None and node.parent.type == "argument" and node.parent.named_children[0] == node:
+            is_label = file.data[node.end_byte : node.end_byte + 2].lstrip().startswith(b":")
+            is_path = file.data[node.end_byte : node.end_byte + 2] == b"::"
+            if is_label and not is_path:
+                return UNKNOWN
         places = self._named_places(resolver, file, node)
         if places is not None:
             return Meaning(tuple(places), is_known=True)
@@ -86,6 +103,10 @@ class PhpStyle(ModuleStyle):
         return ()
 
     # -- classes --
+
+    def says_override(self, binding: NameBinding) -> bool | None:
+        """PHP itself calls `__toString` and its like."""
+        return True if binding.name.startswith("__") else None
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the bases, the interfaces and the traits of a class."""

@@ -24,11 +24,25 @@ PASSING = ("copy", "copy.copy", "deepcopy", "copy.deepcopy", "replace", "datacla
 """Functions that give something of the type that they take."""
 CONTEXT_MANAGERS = ("contextmanager", "asynccontextmanager")
 
+CLOSED_MODULES = frozenset(
+    "re os sys json time datetime pathlib io subprocess socket hashlib hmac base64 tempfile shutil math struct string"
+    " urllib http sqlite3 logging uuid decimal fractions zipfile tarfile gzip zlib platform locale textwrap glob"
+    " fnmatch getpass secrets signal select ssl statistics calendar configparser html ipaddress mimetypes".split()
+)
+
 
 class PythonStyle(ModuleStyle):
     """The rules of Python."""
 
     # -- imports --
+
+    def says_override(self, binding: NameBinding) -> bool | None:
+        """Names with an underscore belong to the class that has them."""
+        return False if binding.name.startswith("_") and not binding.name.endswith("__") else None
+
+    def gives_own_types(self, name: str) -> bool:
+        """Whether a module of the standard library gives only what it defines itself."""
+        return name.partition(".")[0] in CLOSED_MODULES
 
     def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that an imported name means."""

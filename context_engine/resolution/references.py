@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -76,6 +77,39 @@ class ReferenceFinder:
                     found.setdefault((reference.path, reference.start), reference)
         return sorted(found.values())
 
+    def find_known(self, name: str, paths: Iterable[str]) -> Iterator[NamePlace]:
+        """Yield the places of a name in some files whose meaning is known for certain, whatever it is.
+
+        Members of a value that a library gave are not: it may be something of this project.
+        """
+        for file in filter(None, map(self._project.read, paths)):
+            for node in file.find(name):
+                meaning = self.meaning(file, node)
+                if meaning.places or (meaning.is_known and not self._is_doubtful(file, node, meaning)):
+                    yield NamePlace(file.path, node.start_byte)
+            for use in self.resolver.style(file).hidden_uses(self.resolver, file, name):
+                if use.meaning.places or (use.meaning.is_known and not use.meaning.is_member):
+                    yield NamePlace(file.path, use.start)
+
+    def _is_doubtful(self, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> bool:
+        """Whether a name that means nothing in the project may do so: `_is_given`, or a name that the file binds."""
+        if meaning.is_member:
+            return self._is_given(file, node)
+        return file.rules.renames and file.bindings(file.text(node)) != ()
+
+    def _is_given(self, file: SyntaxFile, node: SyntaxNode) -> bool:
+        """Whether a member that was not found is looked up in an object whose class may not be the one that is seen."""
+        style = self.resolver.style(file)
+        fields = file.role_fields(node.parent, "member") if node.parent is not None else None
+        holder = child_of(node.parent, fields[0]) if fields and node.parent is not None else None
+        values = self.resolver.values(file, holder) if holder is not None else ()
+        if any(value.kind in ("class", "instance") for value in values):
+            return True  # no class of the project is seen to have it: one that extends it may
+        given = [value.name for value in values if value.kind == "external" and not style.gives_own_types(value.name)]
+        if file.rules.renames and any(not name[:1].isupper() for name in given):
+            return True  # a plain name may be that of a property of an object that is not written
+        return not values or not all(map(is_type_or_module, given))
+
     def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return what an identifier means, from what was resolved before where possible."""
         key = (file.path, node.start_byte)
@@ -89,13 +123,24 @@ class ReferenceFinder:
         return known
 
     def find_overridden(self, name: str, member: NamePlace) -> list[NamePlace]:
-        """Return the members of that name in all bases of the class that has a member."""
+        """Return the members of that name, and of the same role, in all bases of the class that has a member."""
+        role = self._role_at(member)
+        found = self.find_inherited(name, member)
+        return [place for place in found if place != member and self._role_at(place) == role]
+
+    def find_inherited(self, name: str, member: NamePlace) -> list[NamePlace]:
+        """Return the members of that name in the class that has a member, and in all of its bases."""
         found = self._project.binding_at(member)
-        if found is not None:
-            values = self.resolver.members.scope_values(found[0], found[1].scope, "class")
-        else:
-            values = ()
-        waiting = [value.place for value in values]
+        if found is None:
+            return []
+        values = self.resolver.members.scope_values(found[0], found[1].scope, "class")
+        return self._find_inherited(name, [value.place for value in values])
+
+    def find_in_class(self, name: str, place: NamePlace, like: NamePlace) -> list[NamePlace]:
+        """Return the members of that name in a class and its bases that are what another member is."""
+        return [one for one in self._find_inherited(name, [place]) if self._role_at(one) == self._role_at(like)]
+
+    def _find_inherited(self, name: str, waiting: list[NamePlace]) -> list[NamePlace]:
         seen: set[NamePlace] = set()
         places: list[NamePlace] = []
         while waiting:
@@ -104,16 +149,20 @@ class ReferenceFinder:
                 seen.add(place)
                 places += self.resolver.members.own(place, name)
                 waiting += [base.place for base in self.resolver.members.bases(place)[0] if base.kind == "class"]
-        role = found[1].role if found is not None else ""
-        return [place for place in places if place != member and self._role_at(place) == role]
+        return places
 
     def is_bound_elsewhere(self, name: str, member: NamePlace) -> bool:
         """Whether a member overrides another one, or a base of its class is not known or not in the project."""
         found = self._project.binding_at(member)
         if found is None or not self.is_member(member):
             return False
-        if self.find_overridden(name, member):
-            return True
+        return bool(self.find_overridden(name, member)) or self.has_unknown_base(member)
+
+    def has_unknown_base(self, member: NamePlace) -> bool:
+        """Whether a base of the class that has a member is not known or not in the project."""
+        found = self._project.binding_at(member)
+        if found is None:
+            return False
         waiting = [one.place for one in self.resolver.members.scope_values(found[0], found[1].scope, "class")]
         seen: set[NamePlace] = set()
         while waiting:
@@ -125,11 +174,30 @@ class ReferenceFinder:
             seen.add(place)
         return False
 
+    def overrides_outside(self, family: Iterable[NamePlace]) -> bool:
+        """Whether members that override each other may override one that is not in the project."""
+        found = [(place, bound) for place in family if (bound := self._project.binding_at(place)) is not None]
+        said = [self.resolver.style(file).says_override(binding) for _, (file, binding) in found]
+        if None in said:
+            return any(self.is_member(place) and self.has_unknown_base(place) for place, _ in found)
+        return bool(said) and all(said)
+
+    def find_strays(self, name: str, family: Iterable[NamePlace]) -> Iterator[NamePlace]:
+        """Yield members that say that they override one which is not found: it may be one of these."""
+        if not any(map(self.is_member, family)):
+            return
+        for place in self.members_named(name).difference(family):
+            found = self._project.binding_at(place)
+            is_override = found is not None and self.resolver.style(found[0]).says_override(found[1])
+            if is_override and not self.find_overridden(name, place):
+                yield place
+
     def _role_at(self, place: NamePlace) -> str:
+        """Return what is bound at a place; all that is assigned is a variable."""
         found = self._project.binding_at(place)
-        if found is not None:
-            return found[1].role
-        return ""
+        if found is None:
+            return ""
+        return found[1].role if found[1].role in ("function", "class") else "variable"
 
     def find_bases(self, start: NamePlace) -> list[tuple[NamePlace, NamePlace]]:
         """Return each class above a class with the one below it, the nearest first."""
@@ -249,6 +317,20 @@ class ReferenceFinder:
 
     def _is_outer(self, file: SyntaxFile | None, scope: int) -> bool:
         return file is not None and scope >= 0 and file.scopes[scope].role in ("file", "class", "extends", "namespace")
+
+
+def is_type_or_module(name: str) -> bool:
+    """Return whether what a library has is a type, an instance of it, or a module, by its name.
+
+    >>> [is_type_or_module(name) for name in ("os.path", "a.Session()", "a.get()", "Path().parent", "T")]
+    [True, True, False, False, False]
+    """
+    *outer, last = name.removesuffix("()").split(".")
+    if re.fullmatch(r"_?[A-Z]\d?(?:_co|_contra)?", last):
+        return False  # a variable for types
+    if last[:1].isupper():
+        return not any("(" in part for part in outer)
+    return last != "" and not name.endswith("()") and not any("(" in part or part[:1].isupper() for part in outer)
 
 
 def find_kind(file: SyntaxFile, node: SyntaxNode) -> str:

@@ -47,6 +47,10 @@ class RustStyle(ModuleStyle):
 
     # -- modules --
 
+    def gives_own_types(self, name: str) -> bool:
+        """Return that it is so: a library returns types of its own, or those that are written."""
+        return name != ""
+
     def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that a `use` names."""
         *path, name = use_path(file, binding.node)

@@ -24,7 +24,7 @@ PRIORITIES = ("P0", "P1", "P2", "P3")
 ID_CHARS = 16
 """64 bits of a hash: a repository never has so many findings that two of them collide."""
 
-Scrub = Callable[[str], str]
+Redact = Callable[[str], str]
 """Replaces the secrets in a text by labels."""
 
 
@@ -70,18 +70,18 @@ def mark_new(lines: Iterable[str], old_lines: Iterable[str]) -> list[bool]:
     return marks
 
 
-def scrub_finding(finding: Finding, scrub: Scrub) -> Finding:
+def redact_finding(finding: Finding, redact: Redact) -> Finding:
     """Return a finding without secrets, since what it quotes is stored on disk and sent to others."""
     suggestion = finding.suggestion
     if suggestion:
-        description, replacement = scrub(suggestion.description), scrub(suggestion.replacement)
+        description, replacement = redact(suggestion.description), redact(suggestion.replacement)
         suggestion = replace(suggestion, description=description, replacement=replacement)
     return replace(
         finding,
-        title=scrub(finding.title),
-        body=scrub(finding.body),
-        quote=scrub(finding.quote),
-        evidence=tuple(map(scrub, finding.evidence)),
+        title=redact(finding.title),
+        body=redact(finding.body),
+        quote=redact(finding.quote),
+        evidence=tuple(map(redact, finding.evidence)),
         suggestion=suggestion,
     )
 

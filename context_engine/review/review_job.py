@@ -21,7 +21,7 @@ from context_engine.errors import Cancelled, NextStep, PreconditionFailed
 from context_engine.model import Finding
 from context_engine.repo import DiffRequest, GitDiff, TouchedFile
 from context_engine.review.classification import summarize_change
-from context_engine.review.finding import assign_ids, finding_to_json, scrub_finding
+from context_engine.review.finding import assign_ids, finding_to_json, redact_finding
 from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, merge_coverage
 from context_engine.review.review_replies import review_to_json
 from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
@@ -90,15 +90,15 @@ def _complete_request(request: ReviewRequest, taken: GitDiff, workspace: ReviewW
         warnings = [f"not changed between the two commits: {', '.join(unchanged[:NAMED_MAX])}"]
     else:
         warnings = []
-    instructions = workspace.scrub(request.options.custom_instructions)
+    instructions = workspace.redact(request.options.custom_instructions)
     return replace(
         request,
         commit=taken.commit,
         base=taken.merge_base or taken.base_commit,
         paths=tuple(sorted(changed.intersection(request.paths))),
         warnings=(*request.warnings, *warnings),
-        title=workspace.scrub(request.title),
-        author=workspace.scrub(request.author),
+        title=workspace.redact(request.title),
+        author=workspace.redact(request.author),
         options=replace(request.options, custom_instructions=instructions),
     )
 
@@ -192,8 +192,8 @@ class ReviewJob:
         with _measure_stage(stages, "merge"):
             reviews = [_decode(bodies[path]) for path in sorted(bodies)]
             findings = [finding for review in reviews for finding in review.findings]
-            scrub = self.workspace.scrub_parts(files)
-            findings += [scrub_finding(finding, scrub) for finding in change_findings]
+            redact = self.workspace.redact_parts(files)
+            findings += [redact_finding(finding, redact) for finding in change_findings]
             result = make_result(
                 findings,
                 options,
@@ -202,7 +202,7 @@ class ReviewJob:
                 warnings=(*self.request.warnings, *warnings),
                 is_partial=bool(failed),
             )
-        pending = make_pending(result, options, files, scrub, reviewer.rules)
+        pending = make_pending(result, options, files, redact, reviewer.rules)
         outcome = review_to_json(result) | {"figures": asdict(UnitMetrics(stages))}
         return SessionOutcome(msgspec.json.encode(outcome), encode_pending(pending))
 
@@ -222,13 +222,13 @@ class ReviewJob:
         with _measure_stage(stages, "lint"):
             report = self.workspace.run_analyzers(files, options, self.taken)
         reviews: dict[str, FileReview] = {}
-        scrub = self.workspace.scrub_parts(files)
+        redact = self.workspace.redact_parts(files)
         for path, result in results.items():
             analyzer_findings = [finding for finding in report.findings if finding.path == path]
             findings = assign_ids((*result.findings, *analyzer_findings))
             runs = tuple(_run_of_file(run, findings, is_first=not reviews) for run in report.runs)
-            scrubbed = tuple(scrub_finding(finding, scrub) for finding in findings)
-            reviews[path] = FileReview(scrubbed, result.coverage.with_reason(missing.get(path, "")), runs)
+            redacted = tuple(redact_finding(finding, redact) for finding in findings)
+            reviews[path] = FileReview(redacted, result.coverage.with_reason(missing.get(path, "")), runs)
         return reviews
 
     def _read_files(self, paths: Sequence[str]) -> tuple[list[ReviewedFile], dict[str, str]]:

@@ -17,7 +17,7 @@ from context_engine.errors import Cancelled, PreconditionFailed
 from context_engine.repo import DiffRequest, GitDiff, GitRevision
 from context_engine.review.analyzer_runner import TreeReader
 from context_engine.review.classification import summarize_change
-from context_engine.review.finding import scrub_finding
+from context_engine.review.finding import redact_finding
 from context_engine.review.invariants import compile_globs
 from context_engine.review.review_coverage import NO_TIME, Coverage, FileCoverage
 from context_engine.review.review_job import open_review_job
@@ -167,8 +167,8 @@ class ReviewService:
     def keep_for_second_pass(self, result: ReviewResult, options: ReviewOptions, change: ReviewedChange) -> str:
         """Keep a review until an agent or a model comes back to it, and return its id."""
         reviewer, _ = self.workspace.make_reviewer(options)
-        scrub = self.workspace.scrub_parts(change.files)
-        return self.second_passes.keep(make_pending(result, options, change.files, scrub, reviewer.rules))
+        redact = self.workspace.redact_parts(change.files)
+        return self.second_passes.keep(make_pending(result, options, change.files, redact, reviewer.rules))
 
     def make_draft_check(self, review_id: str) -> Callable[[Any], str]:
         """Return a function that explains what is wrong with a draft of findings. Raises: ReviewNotFound."""
@@ -213,9 +213,9 @@ def _review_change(
     )
     _check_cancelled(cancel)
     analyzers_s = time.monotonic() - change_end
-    scrub = workspace.scrub_parts(files)  # what is shown repeats no secret; ids were computed before
+    redact = workspace.redact_parts(files)  # what is shown repeats no secret; ids were computed before
     return make_result(
-        [scrub_finding(finding, scrub) for finding in (*findings, *report.findings)],
+        [redact_finding(finding, redact) for finding in (*findings, *report.findings)],
         options,
         Coverage(_cover_files(change, reviewed, is_excluded), report.runs),
         summarize_change(count_lines(files), change.context.hot_paths()),

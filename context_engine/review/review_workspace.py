@@ -16,7 +16,7 @@ from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.repo import ChangeContents, DiffReader, GitDiff, GitRevision, Root, is_sensitive
 from context_engine.review.analyzer_runner import AnalyzerReport, AnalyzerRunner, TreeReader
 from context_engine.review.analyzers import ALL as ANALYZERS
-from context_engine.review.finding import Scrub
+from context_engine.review.finding import Redact
 from context_engine.review.invariants import (
     FILE_NAMES,
     InvariantSet,
@@ -194,11 +194,11 @@ class ReviewWorkspace:
 
     # -- secrets --
 
-    def scrub(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return a text without secrets, as it is stored and sent to others."""
         return self.redactor.redact(text).text
 
-    def scrub_parts(self, files: Iterable[ReviewedFile]) -> Scrub:
+    def redact_parts(self, files: Iterable[ReviewedFile]) -> Redact:
         """Return a function that takes secrets out of parts of these files, single lines of a key too."""
         return self.redactor.redact_parts(iterate_versions(files))
 

@@ -1,6 +1,6 @@
 """Second passes: what is kept of a review until an agent or a model reads the change, and the merge of its findings.
 
-    review_id = second_passes.keep(make_pending(result, options, files, scrub))
+    review_id = second_passes.keep(make_pending(result, options, files, redact))
     refined = engine.second_pass.run(second_passes.offer("review_changes", review_id), assist)
     merged = second_passes.merge_draft(review_id, refined.draft, source="host")
 
@@ -29,7 +29,7 @@ from context_engine.context import (
 from context_engine.errors import ReviewNotFound
 from context_engine.model import Finding
 from context_engine.review.classification import ChangeSummary
-from context_engine.review.finding import PRIORITIES, Scrub
+from context_engine.review.finding import PRIORITIES, Redact
 from context_engine.review.review_coverage import Coverage
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_store import ReviewStore
@@ -184,7 +184,7 @@ def make_pending(
     result: ReviewResult,
     options: ReviewOptions,
     files: Iterable[ReviewedFile],
-    scrub: Scrub,
+    redact: Redact,
     rules: Iterable[str] = (),
 ) -> PendingReview:
     """Return what is stored of a review, and of its change: code before tests, tests before everything else."""
@@ -194,7 +194,7 @@ def make_pending(
         lines = sum(len(hunk.lines) for hunk in file.diff.hunks)
         if 0 < lines <= room:
             room -= lines
-            stored.append(replace(file.diff, hunks=tuple(_scrub_hunk(hunk, scrub) for hunk in _cut_hunks(file))))
+            stored.append(replace(file.diff, hunks=tuple(_redact_hunk(hunk, redact) for hunk in _cut_hunks(file))))
     return PendingReview(
         files=tuple(stored),
         findings=result.findings,
@@ -204,8 +204,8 @@ def make_pending(
         options=options,
         warnings=result.warnings,
         is_partial=result.is_partial,
-        rules=tuple(map(scrub, rules)),
-        questions=tuple(map(scrub, result.questions)),
+        rules=tuple(map(redact, rules)),
+        questions=tuple(map(redact, result.questions)),
     )
 
 
@@ -239,11 +239,11 @@ def _span(lines: Iterable[DiffLine], side: Literal["old", "new"]) -> LineSpan | 
     return None
 
 
-def _scrub_hunk(hunk: DiffHunk, scrub: Scrub) -> DiffHunk:
+def _redact_hunk(hunk: DiffHunk, redact: Redact) -> DiffHunk:
     """Return a hunk without secrets, also without those of several lines."""
-    texts = scrub("\n".join(line.text for line in hunk.lines)).split("\n")
+    texts = redact("\n".join(line.text for line in hunk.lines)).split("\n")
     if len(texts) != len(hunk.lines):  # a line contains a line end of another kind
-        texts = [scrub(line.text) for line in hunk.lines]
+        texts = [redact(line.text) for line in hunk.lines]
     return replace(hunk, lines=tuple(line._replace(text=text) for line, text in zip(hunk.lines, texts, strict=True)))
 
 

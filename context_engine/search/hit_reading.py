@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,11 +13,16 @@ from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
 from context_engine.repo import ReadFile, WorkspaceFile, path_of_listing
 from context_engine.search.filters import tags_of
 from context_engine.search.rankers import RankingView
-from context_engine.search.searcher import Place
+from context_engine.search.searcher import CODE_KIND, Place
 from context_engine.text import LineSpan
 
 OUTLINE_LINES_MAX = 200
 """Symbols listed in a file's `symbols` chunk."""
+_BLOCK_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_COMMENTS_ASKED = re.compile(
+    r"\b\w*doc(?:s|strings?|umentation)?\b|\bcomments?\b|\btypos?\b|\bspelling\b", re.IGNORECASE
+)
+_COMMENT_LINE = re.compile(r"\s*(?:#|//|\*|@|\[|--|;;|%|$)")
 
 
 class HitReader:
@@ -38,6 +44,18 @@ class HitReader:
         """Return a hit for each place whose file still exists."""
         return [hit for place in places if (hit := self._hit(place)) is not None]
 
+    def skip_comments(self, places: Sequence[Place]) -> list[Place]:
+        """Return the places with the definition below in place of a chunk that is only its comment.
+
+        A long comment and its definition are chunks of their own, and a reader wants the code, unless the query names a
+        line of the comment.
+        """
+        moved: dict[int, Place] = {}
+        for place in places:
+            chunk = place.chunk if place.is_named else self._definition_below(place)
+            moved.setdefault(chunk, replace(place, chunk=chunk))
+        return list(moved.values())
+
     def outlines(self, places: Sequence[Place], factor: float) -> list[Hit]:
         """Return the `symbols` chunk of the file of each place instead of the place itself."""
         hits = []
@@ -47,6 +65,21 @@ class HitReader:
                 why = {name: value * factor for name, value in place.why.items()}
                 hits.append(Hit(chunk, place.score * factor, why, self._is_stale(place.file, source)))
         return hits
+
+    def _definition_below(self, place: Place) -> int:
+        """Return the chunk that a comment is about: the first one below it that is not a comment, without a gap."""
+        source, symbols = self._source(place.file), self._view.outline(place.file).symbols
+        kind_column = self._columns[4]
+        chunk, end_of_file = place.chunk, self._view.chunk_starts[place.file + 1]
+        while source and chunk < end_of_file and kind_column[chunk] == kind_column[place.chunk] == CODE_KIND:
+            first, _, start, stop, _, symbol = [column.item(chunk) for column in self._columns]
+            text = source.shown.part(start, stop)
+            if (symbol >= 0 and symbols[symbol].first >= first) or not is_comment(text):
+                return chunk
+            if text.endswith("\n\n"):  # a license header is about no definition
+                break
+            chunk += 1
+        return place.chunk
 
     def _hit(self, place: Place) -> Hit | None:
         source = self._source(place.file)
@@ -113,3 +146,21 @@ class HitReader:
 
     def _is_stale(self, file: int, source: WorkspaceFile) -> bool:
         return source.size != self._size.item(file) or source.mtime_ns != self._mtime_ns.item(file)
+
+
+def asks_for_comments(question: str) -> bool:
+    """Return whether the first line of a question is about comments themselves.
+
+    >>> asks_for_comments("Fix the Javadoc of close"), asks_for_comments("Close the pool twice")
+    (True, False)
+    """
+    return bool(_COMMENTS_ASKED.search(question.partition("\n")[0]))
+
+
+def is_comment(text: str) -> bool:
+    r"""Return whether lines of code are comments, attributes or blank, all of them.
+
+    >>> is_comment("/** Opens a file.\n  * @param path where */"), is_comment("// Opens a file.\nopen();")
+    (True, False)
+    """
+    return all(map(_COMMENT_LINE.match, _BLOCK_COMMENT.sub("", text).split("\n")))

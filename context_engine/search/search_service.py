@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
 from context_engine.repo import ReadFile, WorkspaceFiles
 from context_engine.search.chunk_export import ExportReport, collect_chunks, write_chunk_files
 from context_engine.search.file_usage import FileUsage
-from context_engine.search.hit_reading import HitReader
+from context_engine.search.hit_reading import HitReader, asks_for_comments
 from context_engine.search.name_completion import NameCompleter
 from context_engine.search.question import Question
 from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, explain_weakness
@@ -31,6 +31,7 @@ from context_engine.search.repo_overview import find_landmarks
 from context_engine.search.searcher import Place, Ranking, Searcher
 from context_engine.search.semantic_scores import AnswerModel, SemanticRanker
 from context_engine.search.text_scanner import TextScanner
+from context_engine.text import format_count
 
 OUTLINE_FACTOR = 0.35
 """The worth of the `symbols` chunk of a file relative to its best chunk, when both are requested."""
@@ -293,6 +294,8 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
         ranking = searcher.rank(query)
         weakness = _explain_weak_hits(searcher, query, ranking)
         places = drop_distant(ranking.places, query.min_score)
+        if not asks_for_comments(query.text):
+            places = reader.skip_comments(places)
         if ranking.evidence:
             probability = ranking.evidence.probability
         else:
@@ -340,10 +343,24 @@ def _explain_no_hits(standing: SearchState, query: Query) -> str:
     if not query.filter.is_empty:
         unfiltered = searcher.rank(replace(query, filter=Filter(), min_score=0.0))
         if unfiltered.places:
-            return f"the filter removed all of {unfiltered.matching} matching chunks"
+            return (_explain_filter(searcher, query.filter) or "the filter") + (
+                f" removed all of {format_count(unfiltered.matching, 'matching chunk')}"
+            )
     trouble = [freshness] * (freshness != "fresh") + [standing.trouble] * bool(standing.trouble)
     ending = f" ({'; '.join(trouble)})" if trouble else ""
     return f"no indexed text contains any word of the query{ending}"
+
+
+def _explain_filter(searcher: Searcher, wanted: Filter) -> str:
+    """Name the part of a filter that no chunk of the index passes alone; empty if each passes some."""
+    for part in fields(Filter):
+        asked = getattr(wanted, part.name)
+        alone = searcher.masks.of(Filter(**{part.name: asked})) if asked and part.name != "exclude_paths" else None
+        if alone is not None and not alone.any():
+            names = ", ".join(map(repr, asked))
+            known = f" (there are {', '.join(searcher.snapshot.languages)})" if part.name == "languages" else ""
+            return f"the filter {names}, which no indexed file passes{known},"
+    return ""
 
 
 def _without(tags: Sequence[str], tag: str) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ PRIORS: Mapping[str, float] = {
 class Place:
     """A chunk by its number in the snapshot, its score and the addends of it (they sum to the score).
 
-    `chance` is the probability that an answer needs it (0-1).
+    `chance` is the probability that an answer needs it (0-1). `is_named`: the query names its symbol or a line of it.
     """
 
     chunk: int
@@ -78,6 +78,7 @@ class Place:
     score: float
     why: Mapping[str, float]
     chance: float = 0.0
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def search(
         rows += _select_overflow(rows, _select_rows(view, per_file, score, candidates, chunks))
     if query.min_score and rows:
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
-    places = _make_places(rows[: query.limit], fusion.shares)
+    places = _make_places(rows[: query.limit], fusion)
     if allowed is None:
         passing = snapshot.living_chunks
     else:
@@ -374,15 +375,15 @@ def _rank_key(row: Row) -> tuple[float, str, int, int]:
     return -row[0], row[1], row[2], row[3]
 
 
-def _make_places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float32]]) -> tuple[Place, ...]:
+def _make_places(rows: Sequence[Row], fusion: _Fusion) -> tuple[Place, ...]:
     """Return the rows with the addends of their scores."""
     files = [row[4] for row in rows]
-    columns = [values[files].tolist() for values in shares.values()]
-    names = list(shares)
+    columns = [values[files].tolist() for values in fusion.shares.values()]
+    names = list(fusion.shares)
     places = []
     for number, (value, _, _, chunk, file, factor, chance) in enumerate(rows):
         why = {name: column[number] * factor for name, column in zip(names, columns, strict=True) if column[number]}
-        places.append(Place(chunk, file, value, why, chance))
+        places.append(Place(chunk, file, value, why, chance, is_named=chunk in fusion.found.defines))
     return tuple(places)
 
 

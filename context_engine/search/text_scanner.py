@@ -394,8 +394,8 @@ class TextScanner:
 
     def _read(self, path: str, spots: list[LineStart], chars_max: int) -> list[LineWindow]:
         try:
-            masked = partial(self._texts.of, path=path)
-            return read_lines_at(self._root.confined, path, spots, chars_max, masked)
+            redact = partial(self._texts.of, path=path)
+            return read_lines_at(self._root.confined, path, spots, chars_max, redact)
         except OSError:  # deleted meanwhile: the totals still count it
             return []
 

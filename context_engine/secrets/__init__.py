@@ -7,7 +7,7 @@ surroundings of a value and by the kind of file; files that are shown are redact
 of providers; what is stored or sent elsewhere is redacted by all three. A label replaces a secret and names its kind.
 Lines keep their numbers, and a second run changes nothing.
 
-Replies get labels such as `[masked password]` from `masked_text`; the dispatcher of the server calls it last. Stored
+Replies get labels such as `[masked password]` from `redacted_text`; the dispatcher of the server calls it last. Stored
 and sent text gets labels such as `[REDACTED:password:3fa91c]` from `Redactor`, which has the key of the workspace.
 """
 
@@ -17,7 +17,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.secrets.masked_text import (
+    from context_engine.secrets.redacted_text import (
         AROUND_BYTES,
         WHOLE_BYTES_MAX,
         RedactedDocument,
@@ -80,11 +80,11 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "AROUND_BYTES": "masked_text",
+        "AROUND_BYTES": "redacted_text",
         "DetectedSecret": "secret_finder",
         "KeyedRedaction": "redaction",
-        "RedactedDocument": "masked_text",
-        "RedactedDocuments": "masked_text",
+        "RedactedDocument": "redacted_text",
+        "RedactedDocuments": "redacted_text",
         "RedactedText": "redaction",
         "Redaction": "redaction",
         "RedactionOptions": "redaction",
@@ -92,19 +92,19 @@ __getattr__ = lazy_exports(
         "SecretRule": "secret_rules",
         "SecretRules": "secret_rules",
         "Tier": "secret_rules",
-        "WHOLE_BYTES_MAX": "masked_text",
+        "WHOLE_BYTES_MAX": "redacted_text",
         "builtin_rules": "secret_rules",
-        "collect_redactions": "masked_text",
+        "collect_redactions": "redacted_text",
         "count_labels": "redaction",
         "describe_engines": "secret_rules",
         "find_secrets": "secret_finder",
         "fingerprint": "redaction",
-        "mark_searched": "masked_text",
+        "mark_searched": "redacted_text",
         "read_rules": "secret_rules",
         "redact": "redaction",
-        "redact_diff": "masked_text",
-        "redact_file": "masked_text",
+        "redact_diff": "redacted_text",
+        "redact_file": "redacted_text",
         "redact_keyed": "redaction",
-        "redact_reply": "masked_text",
+        "redact_reply": "redacted_text",
     },
 )

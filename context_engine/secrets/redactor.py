@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.secrets.masked_text import replace_copies
+from context_engine.secrets.redacted_text import replace_copies
 from context_engine.secrets.redaction import LABEL_HEX, KeyedRedaction, RedactionOptions, fingerprint, redact_keyed
 from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
 from context_engine.secrets.secret_rules import SecretRules, builtin_rules, read_rules

@@ -3,7 +3,7 @@
     call      time, client, workspace, tool, duration, characters and estimate of the newest `CALLS_MAX` calls
     viewer    the pages that are open, each until a moment that it moves on
 
-The beginning of a question and of its reply is recorded only while a page is open, with secrets masked. It is deleted
+The beginning of a question and of its reply is recorded only while a page is open, with secrets redacted. It is deleted
 when the last page closes, or at the next call after that.
 """
 
@@ -25,7 +25,7 @@ CALLS_MAX = 500
 TEXT_CHARS_MAX = 240
 """Of a question and of a reply: enough to recognize them."""
 REDACTED_CHARS_MAX = 4_000
-"""A text is cut to this length before secrets are masked in it, which bounds the time of a call."""
+"""A text is cut to this length before secrets are redacted in it, which bounds the time of a call."""
 VIEWER_S = 15.0
 """A page whose process was killed counts as closed after this time."""
 RENEW_S = 5.0
@@ -94,7 +94,7 @@ def insert_calls(db: apsw.Connection, calls: Iterable[RecordedCall], *, is_viewe
 
 
 def shorten_arguments(arguments: Any) -> str:
-    """Return arguments on one line, with secrets masked; the first one needs no name.
+    """Return arguments on one line, with secrets redacted; the first one needs no name.
 
     >>> shorten_arguments({"query": "where are passwords hashed", "limit": 3})
     'where are passwords hashed · limit 3'
@@ -109,9 +109,9 @@ def shorten_arguments(arguments: Any) -> str:
 
 
 def shorten_text(text: str) -> str:
-    """Return the beginning of a text on one line, with secrets masked."""
-    masked = redact_reply(text[:REDACTED_CHARS_MAX].encode("utf-8", "replace").decode("utf-8")).text
-    line = " ".join(masked.split())
+    """Return the beginning of a text on one line, with secrets redacted."""
+    redacted = redact_reply(text[:REDACTED_CHARS_MAX].encode("utf-8", "replace").decode("utf-8")).text
+    line = " ".join(redacted.split())
     if len(line) <= TEXT_CHARS_MAX:
         return line
     return f"{line[:TEXT_CHARS_MAX]}…"

@@ -146,7 +146,7 @@ class ToolDispatcher:
         self._remote = remote
         self._across: MultiRepo | None = None
         self._limits = limits
-        self._mask = redact
+        self._redact = redact
         self._chunks = chunks
         self._clock = clock
         self._lock = threading.Lock()
@@ -171,7 +171,7 @@ class ToolDispatcher:
             engine,
             selection=self.selection,
             log=log,
-            redact=self._mask,
+            redact=self._redact,
             chunks=self._chunks if grant.sees_all else None,
             clock=self._clock,
             grant=grant,
@@ -207,7 +207,7 @@ class ToolDispatcher:
         metric = _metric_name(resolved, name)
         try:
             outcome = self._finish_reply(outcome, metric)
-        except Exception:  # noqa: BLE001 - what cannot be masked must not leave
+        except Exception:  # noqa: BLE001 - what cannot be redacted must not leave
             outcome = self._withhold_reply(metric)
         took_s = self._clock() - started
         self._record_call(outcome, resolved, metric, took_s)
@@ -276,14 +276,14 @@ class ToolDispatcher:
         return RateLimiter(stated, burst_minutes=settings.rate_burst_minutes)
 
     def redact(self, text: str, sender: str = "(other)") -> str:
-        """Return a text that may leave: secrets are masked and counted, and lone surrogates are replaced."""
+        """Return a text that may leave: secrets are redacted and counted, and lone surrogates are replaced."""
         return self._redact_and_count(text, sender).text
 
     def _redact_and_count(self, text: str, sender: str) -> RedactedText:
-        masked = self._mask(text.encode("utf-8", "replace").decode("utf-8"))
-        if masked.count:
-            self.metrics.add_redacted(sender, masked.count)
-        return masked
+        redacted = self._redact(text.encode("utf-8", "replace").decode("utf-8"))
+        if redacted.count:
+            self.metrics.add_redacted(sender, redacted.count)
+        return redacted
 
     def _run(self, resolved: ResolvedCall, call: Call) -> Reply:
         """Run a call if it is admitted. Raises: ContextEngineError, and any exception of a bug."""
@@ -476,13 +476,13 @@ def _metric_name(call: ResolvedCall | None, name: str) -> str:
         return "(unknown)"
 
 
-def _append_count(masked: RedactedText) -> str:
-    """Return the text with the number of masked secrets; JSON stays JSON."""
-    if not masked.count:
-        return masked.text
-    if masked.text.startswith('{"'):
-        return f'{{"masked":{masked.count},{masked.text[1:]}'
-    return f"{masked.text}\n… {format_count(masked.count, 'secret')} masked"
+def _append_count(redacted: RedactedText) -> str:
+    """Return the text with the number of redacted secrets; JSON stays JSON."""
+    if not redacted.count:
+        return redacted.text
+    if redacted.text.startswith('{"'):
+        return f'{{"masked":{redacted.count},{redacted.text[1:]}'
+    return f"{redacted.text}\n… {format_count(redacted.count, 'secret')} masked"
 
 
 def _error_result(error: ContextEngineError, tool: Tool | None) -> CallResult:

@@ -152,6 +152,9 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
+        option, is_missing, _ = message.removeprefix("argument ").partition(": expected one argument")
+        if is_missing:
+            message = f"{option} needs a value; ctx serve --help shows which"
         self.exit(2, f"ctx serve: {message}\n")
 
 

@@ -223,7 +223,7 @@ def busy_error(repository: str) -> StorageBusy:
 
 def unavailable_error(name: str, error: object) -> StoreUnavailable:
     """Return the error for a database that does not answer."""
-    why = " ".join(str(error).split())[:300]
+    why = " ".join(str(error).split()).partition(" Is the server running")[0][:300]
     return StoreUnavailable(
         f"the shared store {name} does not answer: {why}",
         suggestion="call again in a moment; if that does not help, check CTX_STORE_URL, the password and the database",

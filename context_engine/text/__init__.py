@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         uuid8,
     )
     from context_engine.text.lines import (
+        COMMENT_MARKS,
         LineSpan,
         SpanGroup,
         count_lines,
@@ -47,15 +48,18 @@ if TYPE_CHECKING:
         estimate_tokens,
         expand_words,
         query_terms,
+        score_lines,
         split_identifier,
         split_words,
         stem_all,
         unique,
+        weigh_tokens,
     )
 
 __all__ = [
     "CHANCE_BYTES",
     "CHARS_PER_TOKEN",
+    "COMMENT_MARKS",
     "DIFF_BYTES_MAX",
     "GIT_DIFF_BYTES_MAX",
     "OUTPUT_BYTES_MAX",
@@ -96,6 +100,7 @@ __all__ = [
     "read_toml",
     "read_yaml",
     "resolve_slug",
+    "score_lines",
     "short_id",
     "shorten_line",
     "slice_lines",
@@ -109,12 +114,14 @@ __all__ = [
     "unquote_path",
     "uuid7",
     "uuid8",
+    "weigh_tokens",
 ]
 __getattr__ = lazy_exports(
     __name__,
     {
         "CHANCE_BYTES": "ids",
         "CHARS_PER_TOKEN": "words",
+        "COMMENT_MARKS": "lines",
         "DIFF_BYTES_MAX": "diff_reader",
         "DiffHunk": "diff",
         "DiffLine": "diff",
@@ -150,6 +157,7 @@ __getattr__ = lazy_exports(
         "merge_spans": "lines",
         "parse_diff": "diff_reader",
         "query_terms": "words",
+        "score_lines": "words",
         "quote_path": "diff_reader",
         "read_json": "untrusted_data",
         "read_toml": "untrusted_data",
@@ -168,5 +176,6 @@ __getattr__ = lazy_exports(
         "unquote_path": "diff_reader",
         "uuid7": "ids",
         "uuid8": "ids",
+        "weigh_tokens": "words",
     },
 )

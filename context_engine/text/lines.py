@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+COMMENT_MARKS = ("#", "//", "/*", "*", "--", '"""')
+"""The beginnings of lines of comments in most languages."""
+
 
 def count_lines(text: str) -> int:
     r"""Return the number of lines; a last line without a line feed counts.

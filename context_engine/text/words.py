@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import ceil
 
 _PART = r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+"
 _parts = re.compile(_PART).findall
@@ -130,7 +131,33 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("def login(user): ..."), estimate_tokens("")
     (5, 0)
     """
+    return ceil(weigh_tokens(text))
+
+
+def weigh_tokens(text: str) -> float:
+    r"""Return the estimated tokens before they are rounded: those of a text's lines add up to those of the text.
+
+    >>> weigh_tokens("}\n"), weigh_tokens("代码\n")
+    (0.5, 2.25)
+    """
     if text.isascii():
-        return -(-len(text) // CHARS_PER_TOKEN)
-    plain = sum(character < "\x80" for character in text)
-    return -(-plain // CHARS_PER_TOKEN) + len(text) - plain
+        return len(text) / CHARS_PER_TOKEN
+    plain = len(text.encode("ascii", "ignore"))
+    return plain / CHARS_PER_TOKEN + len(text) - plain
+
+
+def score_lines(text: str, stems: Iterable[str]) -> list[float]:
+    r"""Return how much each line has of the stems, in lower case; a stem that many lines contain counts little.
+
+    >>> score_lines("# License\ndef drain(pool):\n    Pool.close(pool)", ["drain", "pool"])
+    [0.0, 1.5, 0.5]
+    """
+    lowered = text.lower()
+    lines = lowered.split("\n")
+    scores = [0.0] * len(lines)
+    for stem in stems:
+        if stem in lowered:
+            matching = [number for number, line in enumerate(lines) if stem in line]
+            for number in matching:
+                scores[number] += 1 / len(matching)
+    return scores

@@ -33,7 +33,7 @@ def list_tools(
     names: Annotated[tuple[str, ...], TextListArg("Only these, with all their arguments.")] = (),
     schemas: Annotated[bool, BooleanArg("All with all their arguments.")] = False,
 ) -> Reply:
-    """List all tools, also those that your list does not show (undo, rename, folders, memories, plans, reviews, index).
+    """Find the tools that your list does not show: undo, rename, folders, memories, plans, reviews, index.
 
     Example: {"query": "undo the last edit"}
     """
@@ -55,7 +55,7 @@ def call_tool(
     name: Annotated[str, TextArg("Name of the tool.", 1)],
     arguments: Annotated[Mapping[str, Any], ObjectArg("Its arguments.")] = {},
 ) -> Reply:
-    """Call any tool by name, also one that is not in your list; list_tools shows names and arguments.
+    """Call any tool by name, also one that is not in your list; list_tools shows them.
 
     Example: {"name": "undo_edit", "arguments": {"steps": 1}}
     """

@@ -59,7 +59,7 @@ def validate_content(
         kind=content_type,
         path=file_path.strip(),
         language=language.strip(),
-        scrubs=scrub_secrets,
+        redacts=scrub_secrets,
         tiers=frozenset(map(int, tiers)),
         schema=schema,
         stops_on_error=stop_on_error,
@@ -109,17 +109,17 @@ def _run_second_pass(
 def _make_reply(
     result: ValidationResult, total: int, shown: Sequence[Mapping[str, Any]], chars_max: int
 ) -> dict[str, Any]:
-    """Return the reply; the scrubbed content is in it when there is room."""
+    """Return the reply; `scrubbed_content` is in it when there is room."""
     warnings = []
     if total > len(shown):
         rest = Counter(finding.severity for finding in result.findings[len(shown) :])
         left = ", ".join(format_count(number, severity) for severity, number in rest.items())
         warnings.append(f"{left} more: raise max_findings, or send a part of the content")
     room = chars_max - NOTE_CHARS - reply_size(compact_json(list(shown)))
-    scrubbed = result.scrubbed
-    if scrubbed is not None and reply_size(compact_json(scrubbed)) > room:
-        scrubbed = None
-        warnings.append("the scrubbed content does not fit in here: scrub_secrets returns it")
+    redacted = result.redacted
+    if redacted is not None and reply_size(compact_json(redacted)) > room:
+        redacted = None
+        warnings.append("scrubbed_content does not fit in here: scrub_secrets returns it")
     return {
         "ok": True,
         "passed": result.has_passed,
@@ -128,7 +128,7 @@ def _make_reply(
         "tiers_run": list(result.tiers_run),
         "tiers_skipped": [{"tier": tier, "why": why} for tier, why in result.skipped],
         "secrets_scrubbed": result.secrets,
-    } | drop_empty({"scrubbed_content": scrubbed, "warnings": warnings})
+    } | drop_empty({"scrubbed_content": redacted, "warnings": warnings})
 
 
 CONTENT_BYTES_MAX = 2_000_000
@@ -158,8 +158,8 @@ def scrub_secrets(
 ) -> Reply:
     """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
     _check_content_size(content)
-    scrubber = engine.scrubber
-    scrubber.reload_rules()
+    redactor = engine.redactor
+    redactor.reload_rules()
     started = time.perf_counter()
     how = RedactionOptions(
         mode="strict" if mode == "strict" else "broad",
@@ -168,22 +168,22 @@ def scrub_secrets(
         allowed=frozenset(allowlist),
         show=(show_start, show_end),
     )
-    scrubbed = scrubber.redact(content, how, path=path)
+    redacted = redactor.redact(content, how, path=path)
     took_ms = round((time.perf_counter() - started) * 1000, 2)
     head = {
         "ok": True,
-        "secrets_found": scrubbed.count > 0,
-        "secrets_count": scrubbed.count,
+        "secrets_found": redacted.count > 0,
+        "secrets_count": redacted.count,
         "mode": mode,
         "processing_time_ms": took_ms,
-        "skipped_rules": list(scrubbed.skipped_rules),
+        "skipped_rules": list(redacted.skipped_rules),
         "meta": {"engines": describe_engines()},
     }
     if return_locations:
-        rows = [_secret_row(secret) for secret in scrubbed.redactions]
+        rows = [_secret_row(secret) for secret in redacted.redactions]
     else:
         rows = []
-    return Reply(_format_redaction(head, rows, scrubbed.text, engine.settings.result_chars_max))
+    return Reply(_format_redaction(head, rows, redacted.text, engine.settings.result_chars_max))
 
 
 def _check_content_size(content: str) -> None:

@@ -88,7 +88,7 @@ def get_context(
     format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "markdown",  # noqa: A002 - the name that callers know
     repeat: Repeat = False,
 ) -> Reply:
-    """Get all that a task needs in one call: the code to read first, as whole symbols, related files, tests, memories.
+    """Get all that a task needs in one call: whole symbols to read first, related files, tests, memories.
 
     Example: {"query": "add a timeout to the pool", "token_budget": 4000}
     """

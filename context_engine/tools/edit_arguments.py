@@ -1,7 +1,7 @@
 """Argument types of the editing tools, and the edits they describe.
 
 Agents know other editors, so the field names of those are accepted as well. An unknown field is an error that names its
-position, `edits[2].targt`: an edit that is only half understood must not be made.
+position, "edit 2: targt is unknown": an edit that is only half understood must not be made.
 """
 
 import re
@@ -51,6 +51,7 @@ SYMBOL_EXAMPLE = (
     'Write {"symbol": "Class.method", "replace": "text"}, with target for a text inside of it, or insert_before or'
     " insert_after in place of replace."
 )
+PATH_EXAMPLE = 'Write path next to edits; for several files, files: [{"path": "src/a.py", "edits": [...]}].'
 EDIT_EXAMPLE = 'Write {"target": "text as it is in the file", "replace": "new text"}, or line_range in place of target.'
 
 
@@ -124,7 +125,9 @@ class FuzzyMatchArg(ArgumentType):
             "whitespace_only": BooleanArg(""),
         }
         sent = read_fields(name, value, tuple(kinds))
-        read: dict[str, Any] = {field: kinds[field].read(f"{name}.{field}", content) for field, content in sent.items()}
+        read: dict[str, Any] = {
+            field: kinds[field].read(name_field(name, field), content) for field, content in sent.items()
+        }
         return Fuzzy(read.get("enabled", True), read.get("max_distance", 5), read.get("whitespace_only", True))
 
 
@@ -150,7 +153,7 @@ class AnchorArg(ArgumentType):
         if not isinstance(value, Mapping):
             raise argument_error(name, "must be an object", 'Write {"beforeContext": "the line before"}.')
         sent = read_fields(name, value, ("before", "after", "line_range"))
-        return {field: _FIELDS[field].read(f"{name}.{field}", content) for field, content in sent.items()}
+        return {field: _FIELDS[field].read(name_field(name, field), content) for field, content in sent.items()}
 
 
 _FIELDS: Mapping[str, Any] = {
@@ -184,7 +187,7 @@ class EditListArg(ArgumentType):
     def read(self, name: str, value: Any) -> "tuple[Want, ...]":
         """Accept a list, JSON text of one, or a single edit."""
         listed = read_objects(name, value, EDITS_MAX, EDIT_EXAMPLE)
-        return tuple(read_edit(f"{name}[{number}]", edit) for number, edit in enumerate(listed, 1))
+        return tuple(read_edit(name_entry(name, number), edit) for number, edit in enumerate(listed, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +213,33 @@ class FileEditsArg(ArgumentType):
     def read(self, name: str, value: Any) -> tuple[FileEdits, ...]:
         """Accept a list, or JSON text of one."""
         listed = read_objects(name, value, FILES_MAX, 'Write {"path": "src/a.py", "edits": [...]}.')
-        return tuple(self._file(f"{name}[{number}]", file) for number, file in enumerate(listed, 1))
+        return tuple(self._file(name_entry(name, number), file) for number, file in enumerate(listed, 1))
 
     def _file(self, name: str, value: Mapping[str, Any]) -> FileEdits:
         sent = read_fields(name, value, ("path", "edits", "expected_hash"))
-        path = TextArg("", 1).read(f"{name}.path", sent.get("path", ""))
-        wants = EditListArg("").read(f"{name}.edits", sent.get("edits", ()))
-        return FileEdits(path, wants, TextArg("").read(f"{name}.expected_hash", sent.get("expected_hash", "")))
+        path = TextArg("", 1).read(name_field(name, "path"), sent.get("path", ""))
+        wants = EditListArg("").read(name_field(name, "edits"), sent.get("edits", ()))
+        return FileEdits(
+            path, wants, TextArg("").read(name_field(name, "expected_hash"), sent.get("expected_hash", ""))
+        )
+
+
+def name_entry(name: str, number: int) -> str:
+    """Name an entry of a list as all messages about edits do: `edits[2]` would be the third in a JSON path.
+
+    >>> name_entry("edits", 2), name_entry("file 1: edits", 3)
+    ('edit 2', 'file 1: edit 3')
+    """
+    return f"{name.removesuffix('s')} {number}"
+
+
+def name_field(name: str, field: str) -> str:
+    """Name a field of an entry or of an object.
+
+    >>> name_field("edit 2", "targt"), name_field("edit 2: fuzzy", "enabled")
+    ('edit 2: targt', 'edit 2: fuzzy.enabled')
+    """
+    return f"{name}: {field}" if name[-1:].isdigit() else f"{name}.{field}"
 
 
 def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
@@ -230,12 +253,12 @@ def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> di
             field = ALIASES.get(field, field)
         if field not in known:
             raise argument_error(
-                f"{name}.{str(key)[:60]}",
+                name_field(name, str(key)[:60]),
                 "is unknown",
                 suggest_nearest(field, known) or f"There are {', '.join(known)}.",
             )
         if field in fields and fields[field] != content:
-            raise argument_error(f"{name}.{field}", "is given twice with different values", "Send it once.")
+            raise argument_error(name_field(name, field), "is given twice with different values", "Send it once.")
         if content is not None:
             fields[field] = content
     return fields
@@ -243,8 +266,10 @@ def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> di
 
 def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
     """Read one edit. Raises: InvalidArgument."""
+    if "path" in map(ALIASES.get, value, value):
+        raise argument_error(name_field(name, "path"), "is not part of an edit", PATH_EXAMPLE)
     sent = read_fields(name, value, tuple(_FIELDS))
-    read = {field: _FIELDS[field].read(f"{name}.{field}", content) for field, content in sent.items()}
+    read = {field: _FIELDS[field].read(name_field(name, field), content) for field, content in sent.items()}
     read = {**read.pop("anchor", {}), **read}
     if SYMBOL.intersection(read):
         return _build_request(_read_symbol_edit(name, read))
@@ -254,10 +279,12 @@ def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
         return _build_request(LineEdit(read["line_range"], read["replace"]))
     for field in ("target", "replace"):
         if field not in read:
-            raise argument_error(f"{name}.{field}", "is missing", EDIT_EXAMPLE)
+            raise argument_error(name_field(name, field), "is missing", EDIT_EXAMPLE)
     if read.get("occurrence") and (read.get("line_range") or read.get("expected_matches", 1) > 1):
         raise argument_error(
-            f"{name}.occurrence", "cannot be combined with line_range or expected_matches", "Send one of them."
+            name_field(name, "occurrence"),
+            "cannot be combined with line_range or expected_matches",
+            "Send one of them.",
         )
     return build_edit(read)
 

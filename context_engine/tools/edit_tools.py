@@ -309,7 +309,7 @@ def _previews_json(receipt: "EditResult", syntax: Sequence[str], chars_max: int)
 
 
 def _diff_lines(receipt: "EditResult") -> list[str]:
-    diffs = (masked_diff(_planned_patch(file), file.path) for file in receipt.files)
+    diffs = (format_redacted_diff(_planned_patch(file), file.path) for file in receipt.files)
     return [line for diff in diffs for line in diff.removesuffix("\n").split("\n")]
 
 
@@ -326,7 +326,7 @@ def _previews(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> s
     return "\n".join([*summary, *lines[:count], *left])
 
 
-def masked_diff(planned: "EditPlan", path: str) -> str:
+def format_redacted_diff(planned: "EditPlan", path: str) -> str:
     """Return a unified diff with the secrets of the whole file redacted."""
     return redact_diff(planned.preview(path), _texts(planned), path)
 

@@ -1,38 +1,41 @@
 """Reads parts of files into one reply: each caller adds places, and the most important ones that fit are shown.
 
-    reader = FragmentReader(engine, call)
+    reader = FragmentReader(engine, call, tokens_max=2_000)
     reader.add_whole("README.md")
     reader.add("symbol", "login", [reader.add_file("src/auth.py")])
-    text = reader.render(tokens_max=2_000)
+    text = reader.render()
 
 A file has one header line. Each fragment of it follows a line `@@ FIRST-LAST`, unless the whole file is shown.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import CallError, ContextEngineError, InvalidPath, TooLarge
 from context_engine.model import TextPart, TextQuery
 from context_engine.text import (
-    CHARS_PER_TOKEN,
     LineSpan,
     compact_json,
     drop_empty,
     escape_line,
-    estimate_tokens,
     format_count,
     shorten_line,
     split_lines,
+    weigh_tokens,
 )
 from context_engine.tools.file_tools import SHA_CHARS, format_tree
 from context_engine.tools.fragment_selection import (
     FOUND,
     LABEL_CHARS_MAX,
+    NO_LIMIT,
     Fragment,
     FragmentBody,
+    FragmentCost,
     FragmentKind,
     FragmentPlace,
     FragmentSelection,
@@ -57,8 +60,6 @@ NAMED_LINE_CHARS_MAX = 4_000
 """A line that was named is cut only where it alone would take a thousand tokens."""
 NOTES_CHARS = 1_300
 """Reserved for the notes: what was cut, dropped, not found, not read."""
-HEAD_TOKENS = 24
-"""Tokens of a file's header without its path: lines and hash."""
 MATCHES_MAX = 10_000
 """More lines of one file than fit any reply."""
 ADVISED_MAX = 5
@@ -79,11 +80,16 @@ class _FragmentFile:
 
 
 class FragmentReader:
-    """The files and places of one call, and what is to be noted below them."""
+    """The files and places of one call, and what is to be noted below them.
 
-    def __init__(self, engine: Engine, call: Call) -> None:
+    What is shown takes at most `tokens_max` tokens, as `estimate_tokens` counts them, and the characters of a reply.
+    The notes below are short and do not count; the first line asked for is always shown.
+    """
+
+    def __init__(self, engine: Engine, call: Call, *, tokens_max: int | None = None) -> None:
         self._engine = engine
         self._call = call
+        self._tokens_max = tokens_max or NO_LIMIT.tokens
         self._files: list[_FragmentFile] = []
         self._places: list[FragmentPlace] = []
         self._missing: list[tuple[FragmentKind, str, Sequence[int]]] = []
@@ -140,15 +146,15 @@ class FragmentReader:
         try:
             self._engine.files.read(path)  # refuses what is too large to be shown whole
         except TooLarge as error:
-            self._blocks.append(self._outline_of_large(path, error))
+            self._add_block(self._outline_of_large(path, error))
             return
         except InvalidPath as error:
-            self._blocks.append(self._tree(path, error))
+            self._add_block(self._tree(path, error))
             return
         number = self.add_file(path)
         self.add_span("whole", "", number, LineSpan(1, max(1, len(self._files[number].lines))))
 
-    def add_outlines(self, paths: Sequence[str], chars_max: int) -> None:
+    def add_outlines(self, paths: Sequence[str]) -> None:
         """Add the outlines of files, with equal shares of the room. Raises: the error if there is none."""
         outlines = []
         for path in paths:
@@ -159,12 +165,15 @@ class FragmentReader:
         if not outlines:
             raise self._refused[0]
         room = self._engine.settings.result_chars_max - NOTES_CHARS
-        share = min(room, chars_max or room) // len(outlines)
-        texts = [format_outline(outline, share + NOTE_CHARS) for outline in outlines]
+        share = FragmentCost(self._tokens_max / len(outlines), room // len(outlines))
+        texts = [_cut_block(format_outline(outline, share.size + NOTE_CHARS), share.tokens) for outline in outlines]
         count = count_fitting(texts, chars_max=room)
         self._blocks += texts[:count]
         if left := [f"not shown: {escape_line(outline.path)}" for outline in outlines[count:]]:
             self.note(_join_capped(left, 400))
+
+    def _add_block(self, text: str) -> None:
+        self._blocks.append(_cut_block(text, self._room().tokens))
 
     def _tree(self, path: str, error: InvalidPath) -> str:
         try:
@@ -221,26 +230,26 @@ class FragmentReader:
 
     # -- showing --
 
-    def render(self, *, context: int = 0, tokens_max: int | None = None) -> str:
+    def render(self, *, context: int = 0) -> str:
         """Return the reply. Raises: the first error if there is nothing else to show."""
         bodies = self._bodies()
-        taken = self._select(bodies, context, tokens_max or self._room())
+        taken = select_fragments(self._places, bodies, context=context, room=self._room())
         self._note_shown(bodies, taken)
         page = self._page(bodies, taken)
         return "\n".join([*self._blocks, *page, *self._cuts(taken, bodies), *self._absent(), *self._notes])
 
-    def render_json(self, *, context: int = 0, tokens_max: int) -> str:
+    def render_json(self, *, context: int = 0) -> str:
         """Return the reply for a program. Raises: as `render`."""
         bodies = self._bodies()
-        chars_max = self._engine.settings.result_chars_max
+        room = self._room()
         while True:
-            taken = self._select(bodies, context, tokens_max)
+            taken = select_fragments(self._places, bodies, context=context, room=room)
             notes = [note.removeprefix("… ") for note in (*self._cuts(taken, bodies), *self._absent(), *self._notes)]
             head = {"files": self._file_rows(bodies, taken)}
             text = compact_json(head | drop_empty({"pages": self._blocks, "notes": notes}))
-            if reply_size(text) <= chars_max or tokens_max == 1:
+            if reply_size(text) <= self._engine.settings.result_chars_max or not room.size:
                 break
-            tokens_max = max(1, min(tokens_max, self._room()) * 3 // 4)  # quotes and line feeds take more room in JSON
+            room = room._replace(size=room.size * 3 // 4)  # quotes and line feeds take more room in JSON
         self._note_shown(bodies, taken)
         return text
 
@@ -250,13 +259,10 @@ class FragmentReader:
             raise self._refused[0]
         return [self._body(number) for number in range(len(self._files))]
 
-    def _room(self) -> int:
-        """Return the tokens of a reply that are left for the files."""
-        chars = self._engine.settings.result_chars_max - NOTES_CHARS - sum(map(reply_size, self._blocks))
-        return max(1, chars // CHARS_PER_TOKEN)
-
-    def _select(self, bodies: Sequence[FragmentBody], context: int, tokens_max: int) -> FragmentSelection:
-        return select_fragments(self._places, bodies, context=context, tokens_max=min(tokens_max, self._room()))
+    def _room(self) -> FragmentCost:
+        """Return what the trees and outlines leave of both limits."""
+        size = self._engine.settings.result_chars_max - NOTES_CHARS - sum(map(reply_size, self._blocks))
+        return FragmentCost(max(0.0, self._tokens_max - sum(map(weigh_tokens, self._blocks))), max(0, size))
 
     def _note_shown(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> None:
         for fragment in taken.fragments:
@@ -284,7 +290,7 @@ class FragmentReader:
         is_named = any(place.kind not in FOUND for place in places)
         room = self._engine.settings.result_chars_max - NOTES_CHARS
         chars_max = min(room, NAMED_LINE_CHARS_MAX if is_named else LINE_CHARS_MAX)
-        return FragmentBody(shorten_lines(file.lines, places, chars_max), estimate_tokens(file.read.path) + HEAD_TOKENS)
+        return FragmentBody(shorten_lines(file.lines, places, chars_max), _head(file))
 
     def _page(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> Iterator[str]:
         """Yield a header and the fragments of each file with fragments; a single or empty file has its header."""
@@ -348,6 +354,17 @@ class FragmentReader:
                 return f" (near: {', '.join(near)})"
             return " (symbols searches all files)"
         return ""
+
+
+def _cut_block(text: str, tokens_max: float) -> str:
+    """Return a tree or an outline cut after the lines that fit; its header is always shown."""
+    lines = text.split("\n")
+    fitting = list(accumulate(weigh_tokens(f"{line}\n") for line in lines))
+    count = max(1, bisect_right(fitting, tokens_max))
+    if count >= len(lines):
+        return text
+    more = format_count(len(lines) - count, "more line")
+    return "\n".join([*lines[:count], f"… {more}: raise the budget"])
 
 
 def _head(file: _FragmentFile) -> str:

@@ -21,7 +21,8 @@ from typing import Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
-from context_engine.text import LineSpan, SpanGroup, dotted_name, estimate_tokens, group_spans, shorten_line
+from context_engine.text import LineSpan, SpanGroup, dotted_name, group_spans, shorten_line, weigh_tokens
+from context_engine.tools.reply import reply_size
 
 FragmentKind = Literal["lines", "symbol", "whole", "found", "pattern", "keyword"]
 IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "whole", "found", "pattern", "keyword")
@@ -31,7 +32,6 @@ UNNAMED = ("lines", "whole")
 """Their line numbers say it all."""
 LABEL_CHARS_MAX = 60
 """The beginning of a long pattern is enough to recognize it."""
-NO_LIMIT = 1 << 60
 
 
 class FragmentPlace(NamedTuple):
@@ -75,30 +75,58 @@ class FragmentSelection:
     next_line: int = 0
 
 
+class FragmentCost(NamedTuple):
+    """The share of lines in the two limits of a reply: tokens, not rounded, and `size` as `reply_size` counts it."""
+
+    tokens: float = 0.0
+    size: int = 0
+
+    @classmethod
+    def of(cls, line: str) -> FragmentCost:
+        """Return the cost of a line with its line feed."""
+        return cls(weigh_tokens(line) + weigh_tokens("\n"), reply_size(line) + 1)
+
+    def plus(self, other: FragmentCost) -> FragmentCost:
+        """Return the sum."""
+        return FragmentCost(self.tokens + other.tokens, self.size + other.size)
+
+    def fits(self, room: FragmentCost) -> bool:
+        """Return whether it is inside both limits."""
+        return self.tokens <= room.tokens and self.size <= room.size
+
+
+NO_COST = FragmentCost()
+NO_LIMIT = FragmentCost(1 << 60, 1 << 60)
+
+
 @dataclass(frozen=True, slots=True)
 class FragmentBody:
-    """The lines of a file as they are shown, without line feeds; `head` is the price of its header in tokens."""
+    """The lines of a file as they are shown, without line feeds, and the header line above them."""
 
     lines: Sequence[str]
-    head: int = 0
+    head: str = ""
 
-    def cost(self, line: int) -> int:
-        """Return the tokens of a line with its line feed."""
-        return estimate_tokens(self.lines[line - 1] + "\n")
+    def cost(self, line: int) -> FragmentCost:
+        """Return what a line takes with its line feed."""
+        return FragmentCost.of(self.lines[line - 1])
 
 
 # -- what fits --------------------------------------------------------------------------------------------------------
 
 
 def select_fragments(
-    places: Iterable[FragmentPlace], bodies: Sequence[FragmentBody], *, context: int = 0, tokens_max: int = NO_LIMIT
+    places: Iterable[FragmentPlace],
+    bodies: Sequence[FragmentBody],
+    *,
+    context: int = 0,
+    room: FragmentCost = NO_LIMIT,
 ) -> FragmentSelection:
-    """Select places with `context` lines around symbol, the most important first, while they fit.
+    """Select places with `context` lines around symbol, the most important first, while they fit the room.
 
     A place that does not fit with its context is shown without, and cut where the room ends; the first one shows at
     least a line. After a place that was cut or dropped no further line is selected.
     """
-    selection = _Selection(bodies, context, tokens_max)
+    selection = _Selection(bodies, context, room)
     for place in sort_by_importance(places):
         selection.take(place)
     return FragmentSelection(tuple(selection.fragments()), tuple(selection.dropped), selection.cut, selection.next_line)
@@ -125,7 +153,8 @@ class _Selection:
 
     bodies: Sequence[FragmentBody]
     context: int
-    room: int
+    room: FragmentCost
+    spent: FragmentCost = NO_COST
     shown: dict[int, set[int]] = field(default_factory=dict)
     kept: list[tuple[FragmentPlace, LineSpan]] = field(default_factory=list)
     dropped: list[FragmentPlace] = field(default_factory=list)
@@ -148,38 +177,40 @@ class _Selection:
 
     def _keep(self, place: FragmentPlace, span: LineSpan) -> bool:
         """Select all of a span; return False if it does not fit."""
-        price, stop = self._priced(place, span)
+        spent, stop = self._price(place, span)
         if stop <= span.last:
             return False
-        self._show(place, span, price)
+        self._show(place, span, spent)
         return True
 
     def _begin(self, place: FragmentPlace, own: LineSpan) -> bool:
         """Select the lines of a place that fit, its first line in any case if nothing is shown; False if none fits."""
-        price, stop = self._priced(place, own)
+        spent, stop = self._price(place, own)
         if stop == own.first and self.kept:
             return False
         last = max(own.first, stop - 1)
-        self._show(place, LineSpan(own.first, last), price)
+        self._show(place, LineSpan(own.first, last), spent)
         if last < own.last:
             self.cut, self.next_line = place, last + 1
         return True
 
-    def _show(self, place: FragmentPlace, span: LineSpan, price: int) -> None:
+    def _show(self, place: FragmentPlace, span: LineSpan, spent: FragmentCost) -> None:
         self.kept.append((place, span))
         self.shown.setdefault(place.file, set()).update(range(span.first, span.last + 1))
-        self.room -= price
+        self.spent = spent
 
-    def _priced(self, place: FragmentPlace, span: LineSpan) -> tuple[int, int]:
-        """Return the price of the lines before `stop`, and `stop`: the first line that does not fit, or the end."""
+    def _price(self, place: FragmentPlace, span: LineSpan) -> tuple[FragmentCost, int]:
+        """Return what is spent with the lines before `stop`, and `stop`: the first that does not fit, or the end."""
         body, shown = self.bodies[place.file], self.shown.get(place.file, set())
-        price = estimate_heading(place) + (0 if shown else body.head)
+        spent = self.spent.plus(price_heading(place))
+        if not shown:
+            spent = spent.plus(FragmentCost.of(body.head))
         for line in range(span.first, span.last + 1):
-            more = 0 if line in shown else body.cost(line)
-            if price + more > self.room:
-                return price, line
-            price += more
-        return price, span.last + 1
+            with_line = spent if line in shown else spent.plus(body.cost(line))
+            if not with_line.fits(self.room):
+                return spent, line
+            spent = with_line
+        return spent, span.last + 1
 
     def _is_shown(self, file: int, span: LineSpan) -> bool:
         shown = self.shown.get(file, set())
@@ -193,10 +224,10 @@ class _Selection:
                 yield Fragment(file, joined.span, tuple(kept[number][0] for number in joined.members))
 
 
-def estimate_heading(place: FragmentPlace) -> int:
-    """Return the tokens that a place adds to the heading of its fragment: line numbers and label."""
+def price_heading(place: FragmentPlace) -> FragmentCost:
+    """Return what a place adds to the heading of its fragment: line numbers and label."""
     spans = f"{place.span.first}-{place.span.last}"
-    return estimate_tokens(f"@@ {spans} {place.label} {spans}\n" if place.label else f"@@ {spans}\n")
+    return FragmentCost.of(f"@@ {spans} {place.label} {spans}" if place.label else f"@@ {spans}")
 
 
 # -- finding places -------------------------------------------------------------------------------------------------

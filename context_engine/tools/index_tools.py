@@ -44,7 +44,7 @@ def index_workspace(
     """
     if background and not path:
         return _start_in_background(engine, force=force)
-    return Reply(compact_json(report_row(_run_index(engine, call, path=path or None, force=force))))
+    return _report(engine, _run_index(engine, call, path=path or None, force=force))
 
 
 @tool(touches="index")
@@ -59,7 +59,7 @@ def reindex_workspace(
     """
     if background:
         return _start_in_background(engine, force=True)
-    return Reply(compact_json(report_row(_run_index(engine, call, force=True))))
+    return _report(engine, _run_index(engine, call, force=True))
 
 
 @tool(touches="index", destructive=True)
@@ -89,6 +89,8 @@ def index_status(
     Ask it when a search misses something.
     """
     row = status_row(engine.status())
+    if engine.index.store_problem:
+        row["next"] = engine.index.store_step
     if call.chunks:
         row["chunk_files"] = format_chunk_status(call.chunks().status())
     if include_stats and call.metrics:
@@ -107,6 +109,10 @@ def _run_index(engine: "Engine", call: Call, *, path: str | None = None, force: 
                 raise
         if call.cancel.wait(BUSY_EVERY_S):
             raise Cancelled("canceled during another indexing run")
+
+
+def _report(engine: "Engine", report: "IndexReport") -> Reply:
+    return Reply(compact_json(report_row(report) | drop_empty({"warning": engine.index.store_warning})))
 
 
 def report_row(report: "IndexReport") -> dict[str, Any]:

@@ -203,7 +203,7 @@ def search_memory(
     min_score: Annotated[float, FractionArg("Minimum score.")] = 0,
     format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
 ) -> Reply:
-    """Search project knowledge before a change: decisions, rules, known issues of memories, ADRs, agent rules, git.
+    """Search decisions, rules and known issues before a change: in memories, ADRs, agent rules, git.
 
     Example: {"query": "why are sessions stored in files"}
     """

@@ -38,7 +38,14 @@ from context_engine.tools.arguments import (
     argument_error,
 )
 from context_engine.tools.context_tools import count_model_tokens
-from context_engine.tools.edit_arguments import ContentArg, EditListArg, read_fields, read_objects
+from context_engine.tools.edit_arguments import (
+    ContentArg,
+    EditListArg,
+    name_entry,
+    name_field,
+    read_fields,
+    read_objects,
+)
 from context_engine.tools.plan_tools import (
     DETAIL,
     FORMATS,
@@ -518,7 +525,7 @@ class FileChanges(ArgumentType):
         if value in ([], (), ""):
             return ()
         rows = read_objects(name, value, CHANGES_MAX, CHANGE_EXAMPLE)
-        return tuple(self._change(f"{name}[{number}]", row) for number, row in enumerate(rows, 1))
+        return tuple(self._change(name_entry(name, number), row) for number, row in enumerate(rows, 1))
 
     def _change(self, name: str, value: Mapping[str, Any]) -> "FileChange":
         from context_engine.plans import FileChange
@@ -534,8 +541,8 @@ class FileChanges(ArgumentType):
             "base_sha": TextArg(""),
         }
         if "path" not in given:
-            raise argument_error(f"{name}.path", "is missing", CHANGE_EXAMPLE)
-        read: dict[str, Any] = {key: kinds[key].read(f"{name}.{key}", part) for key, part in given.items()}
+            raise argument_error(name_field(name, "path"), "is missing", CHANGE_EXAMPLE)
+        read: dict[str, Any] = {key: kinds[key].read(name_field(name, key), part) for key, part in given.items()}
         return FileChange(
             read["path"],
             read.get("change_type", "modify"),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidArgument, InvalidLineRange, TooLarge
 from context_engine.model import Query
 from context_engine.text import (
-    CHARS_PER_TOKEN,
     LineSpan,
     SpanGroup,
     compact_json,
@@ -55,7 +54,7 @@ def read(
     """
     if not items:
         raise InvalidArgument("items is empty", suggestion='Write items: ["src/app.py:10-40"].')
-    reader = FragmentReader(engine, call)
+    reader = FragmentReader(engine, call, tokens_max=token_budget)
     for item in items:
         try:
             _add_item(engine, reader, item)
@@ -65,7 +64,7 @@ def read(
         render = reader.render_json
     else:
         render = reader.render
-    return Reply(render(context=context, tokens_max=token_budget))
+    return Reply(render(context=context))
 
 
 @tool(touches="nothing", aliases={"get_file": {}}, rare=("max_depth", "format"))
@@ -125,7 +124,7 @@ def read_fragment(
     names = tuple(dict.fromkeys([*([path] if path.strip() else []), *paths]))
     if not names:
         raise InvalidArgument("path is missing", suggestion="Give path, or paths for several files.")
-    reader = FragmentReader(engine, call)
+    reader = FragmentReader(engine, call, tokens_max=max_tokens)
     wanted: dict[FragmentKind, Sequence[str]] = {
         "lines": lines,
         "symbol": symbols,
@@ -138,9 +137,9 @@ def read_fragment(
             for word in words:
                 reader.add(kind, word, files)
     else:
-        reader.add_outlines(names, (max_tokens or 0) * CHARS_PER_TOKEN)
+        reader.add_outlines(names)
         reader.note("… these are outlines: ask for symbols, lines, keywords or patterns")
-    return Reply(reader.render(context=context, tokens_max=max_tokens))
+    return Reply(reader.render(context=context))
 
 
 @tool(touches="nothing")

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from context_engine.text import compact_json, escape_line, estimate_tokens, shorten_line
+from context_engine.text import COMMENT_MARKS, compact_json, escape_line, estimate_tokens, score_lines, shorten_line
 
 NOTE_CHARS = 600
 """Reserved for the notes that say what was left out and how to get it."""
@@ -85,7 +85,6 @@ def fence_for(text: str) -> str:
     return "`" * max(3, longest + 1)
 
 
-COMMENT_MARKS = ("#", "//", "/*", "*", "--", '"""')
 DEFINING_WORTH = 3.0
 """More than a few words of the query in a comment are worth."""
 _QUERY_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -107,7 +106,7 @@ def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, define
     if len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE:
         return 0, text
     lines = text.split("\n")
-    worth = _score_lines(text, query)
+    worth = score_lines(text, _stems(query))
     if defines and (line := _defining_line(lines, defines)) is not None:
         worth[line] += DEFINING_WORTH
     value = [0.0, *accumulate(worth)]  # prefix sums, so that the value of a run is a difference
@@ -156,19 +155,6 @@ def clip_line(line: str, chars_max: int, query: str = "") -> str:
     lowered = line.lower()
     at = min((found for stem in _stems(query) if (found := lowered.find(stem)) >= 0), default=0)
     return shorten_line(line, at, chars_max)
-
-
-def _score_lines(text: str, query: str) -> list[float]:
-    """Score the words of the query in each line; a word that many lines contain counts little."""
-    lowered = text.lower()
-    lines = lowered.split("\n")
-    worth = [0.0] * len(lines)
-    for stem in _stems(query):
-        if stem in lowered:
-            matching = [number for number, line in enumerate(lines) if stem in line]
-            for number in matching:
-                worth[number] += 1 / len(matching)
-    return worth
 
 
 @lru_cache(KEPT_MAX)

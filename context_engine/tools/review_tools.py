@@ -376,7 +376,7 @@ def get_review_status(
 def pause_review(engine: "Engine", session_id: SessionId, reason: Annotated[str, TextArg("Why.")] = "") -> Reply:
     """Pause a review session until resume_review; units under way end."""
     return _session_state_reply(
-        engine, engine.reviews.sessions.pause(session_id, engine.reviews.workspace.scrub(reason))
+        engine, engine.reviews.sessions.pause(session_id, engine.reviews.workspace.redact(reason))
     )
 
 

@@ -4,9 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from context_engine.context import PRICE_POWER, ShownLines
+from context_engine.context import PART_WORTH, PLACE_TOKENS_MIN, PRICE_POWER, ShownLines
 from context_engine.model import CHUNK_KINDS, QUESTION_CHARS_MAX, ChunkKind, Filter, Hit, Query
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, estimate_tokens, format_count
 from context_engine.tools.arguments import (
@@ -43,13 +43,12 @@ NEXT_LINES = 12
 NEXT_CHARS = 480
 """The next rows: the expected code is in the first 500 tokens for 92 % of the questions (87 % with full rows)."""
 LINE_CHARS_MAX = 160
-PLACES_PER_FILE = 3
-"""Places of a file that can be shown; with a budget of the caller more."""
-PLACES_IN_BUDGET = 10
+PLACES_PER_FILE = 10
+"""Places of a file that can be shown, if they pay more than the best ones of other files (evals/places)."""
 FILES_WITH_CODE = 3
-"""The best files: the others are one line each, unless the caller gives a budget for more."""
-CODE_TOKENS = 1_600
-"""Budget of a reply whose caller names none: as long as ten rows with short excerpts."""
+"""The best files: the others are one line each, unless the caller gives a budget."""
+CODE_TOKENS = 1_300
+"""Budget of a reply whose caller names none (decision 0108)."""
 LINES_SHARE = 0.08
 """Largest share of a budget for files that are one line."""
 ROW_TOKENS = 30
@@ -82,7 +81,9 @@ def search_code(
     tags: Tags = (),
     languages: Annotated[tuple[str, ...], TextListArg("Only these, such as python or go.")] = (),
     min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
-    token_budget: Annotated[int, IntegerArg("Most tokens of code; 0: about 1600.", 0, ENDLESS), "max_tokens"] = 0,
+    token_budget: Annotated[
+        int, IntegerArg("Most tokens of code; 0: about 1600.", 0, ENDLESS, clamp=True), "max_tokens"
+    ] = 0,
     format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
     repeat: Repeat = False,
 ) -> Reply:
@@ -91,9 +92,7 @@ def search_code(
     Example: {"query": "where are expired sessions removed"}
     """
     chosen = _filter(include, exclude, chunk_types, tags, languages)
-    answer = engine.search.find(
-        _query_by_file(query, limit, chosen, min_score, PLACES_IN_BUDGET if token_budget else PLACES_PER_FILE)
-    )
+    answer = engine.search.find(_query_by_file(query, limit, chosen, min_score))
     files = _group_by_file(answer.hits)
     if format == "text" and token_budget:
         write = _format_row
@@ -294,9 +293,9 @@ def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
     return CHUNK_KINDS
 
 
-def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float, places_max: int) -> Query:
-    """Return the query for so many files with so many places each."""
-    return Query(query, files_max * places_max, chosen, min_score, places_max, files_max)
+def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float) -> Query:
+    """Return the query for so many files."""
+    return Query(query, files_max * PLACES_PER_FILE, chosen, min_score, PLACES_PER_FILE, files_max)
 
 
 def _arrange_rows(
@@ -305,29 +304,36 @@ def _arrange_rows(
     """Return a row for each file, and rows for further places of these files, the most likely first.
 
     Code is shown where it most likely pays for its tokens, as they are written; a file without has one line. With a
-    budget places are whole.
+    budget a place is whole, or the part of it that pays more.
     """
     firsts = [hits[0] for hits in files]
     if profile != "balanced":
         return [_row(hit, query, profile) for hit in firsts], []
-    detail = "rich" if max_tokens else "balanced"
-    code = {id(hit): _row(hit, query, detail, place) for place, hit in enumerate(firsts)}
-    if max_tokens:
-        with_code = files
-    else:
-        with_code = files[:FILES_WITH_CODE]
+    budget = max_tokens or CODE_TOKENS
+    with_code = files if max_tokens else files[:FILES_WITH_CODE]
     others = sorted((hit for hits in with_code for hit in hits[1:]), key=lambda hit: -hit.chance)
-    code |= {id(hit): _without_scores(_row(hit, query, detail, 1)) for hit in others}
-    candidates = [*firsts[: len(with_code)], *others]
-    pays = _select_paying(candidates, code, max_tokens or CODE_TOKENS, len(files), write)
-    lines: dict[int, Mapping[str, Any]] = {id(hit): _row(hit, query, "line") for hit in firsts if id(hit) not in pays}
+    others = others[: budget // PLACE_TOKENS_MIN]
+    ranked = [*firsts[: len(with_code)], *others]
+
+    def list_rows(detail: str) -> list[dict[str, Any]]:
+        rows = [_row(hit, query, detail, place) for place, hit in enumerate(ranked)]
+        return rows[: len(with_code)] + [_without_scores(row) for row in rows[len(with_code) :]]
+
+    parts = [_CodeRow(hit, row, hit.chance) for hit, row in zip(ranked, list_rows("balanced"), strict=True)]
+    if max_tokens:
+        wholes = [_CodeRow(hit, row, hit.chance) for hit, row in zip(ranked, list_rows("rich"), strict=True)]
+        code = wholes + [part._replace(worth=part.worth * PART_WORTH) for part in parts[1:]]
+    else:
+        code = parts
+    paying = _select_paying(code, budget, len(files), write)
+    lines: dict[int, Mapping[str, Any]] = {id(hit): _row(hit, query, "line") for hit in firsts if id(hit) not in paying}
     if max_tokens:
         room = int(max_tokens * LINES_SHARE)
         fitting = take_fitting_rows([*lines.values()], chars_max=ENDLESS, tokens_max=room, write=write)
         lines = dict(zip(lines, fitting, strict=False))
-    shown = {**lines, **{id(hit): code[id(hit)] for hit in firsts if id(hit) in pays}}
+    shown = lines | {id(hit): paying[id(hit)] for hit in firsts if id(hit) in paying}
     results = [shown[id(hit)] for hit in firsts if id(hit) in shown]
-    return results, [code[id(hit)] for hit in others if id(hit) in pays]
+    return results, [paying[id(hit)] for hit in others if id(hit) in paying]
 
 
 def _leave_out_shown(
@@ -351,17 +357,29 @@ def _without_scores(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in ("score", "why")}
 
 
+class _CodeRow(NamedTuple):
+    """A row with code of a hit, the whole place or a part, and the probability that it is what is needed."""
+
+    hit: Hit
+    row: Mapping[str, Any]
+    worth: float
+
+
 def _select_paying(
-    hits: Sequence[Hit], rows: Mapping[int, dict[str, Any]], tokens: int, files: int, write: Callable[[Any], str]
-) -> set[int]:
-    """Return which hits have code: the first, then those with the most chance for their price, while there is room."""
-    prices = {id(hit): estimate_tokens(write(rows[id(hit)])) + 1 for hit in hits}
+    options: Sequence[_CodeRow], tokens: int, files: int, write: Callable[[Any], str]
+) -> dict[int, Mapping[str, Any]]:
+    """Return the rows with code by the `id` of their hits: the first, then what pays most, while it fits."""
+    prices = [estimate_tokens(write(option.row)) + 1 for option in options]
     room = tokens - min(files * ROW_TOKENS, int(tokens * LINES_SHARE))
-    chosen: set[int] = set()
-    for hit in [*hits[:1], *sorted(hits[1:], key=lambda hit: -hit.chance / prices[id(hit)] ** PRICE_POWER)]:
-        if not chosen or prices[id(hit)] <= room:
-            chosen.add(id(hit))
-            room -= prices[id(hit)]
+    chosen: dict[int, Mapping[str, Any]] = {}
+    paid: dict[int, int] = {}
+    others = sorted(range(1, len(options)), key=lambda number: -options[number].worth / prices[number] ** PRICE_POWER)
+    for number in [0, *others][: len(options)]:
+        key = id(options[number].hit)
+        added = prices[number] - paid.get(key, 0)
+        if not chosen or 0 < added <= room:
+            chosen[key], paid[key] = options[number].row, prices[number]
+            room -= added
     return chosen
 
 

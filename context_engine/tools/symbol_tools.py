@@ -36,8 +36,8 @@ def symbols(
     ] = "definition",
     path: Annotated[str, TextArg("Only in it; the file for imports, importers, outline.")] = "",
     kind: Annotated[str, TextArg("function, class, method, ...")] = "",
-    limit: Annotated[int, IntegerArg("Most rows.", 1, 200)] = 20,
-    depth: Annotated[int, IntegerArg("Levels to follow; 0: 1, or 3 for impact.", 0, 4)] = 0,
+    limit: Annotated[int, IntegerArg("Most rows.", 1, 200, clamp=True)] = 20,
+    depth: Annotated[int, IntegerArg("Levels to follow; 0: 1, or 3 for impact.", 0, 4, clamp=True)] = 0,
     possible: Annotated[bool, BooleanArg("List uses that may mean something else, too.")] = False,
 ) -> Reply:
     """Find where a symbol is defined, its callers, callees and references, or what a file defines and imports.

@@ -1,6 +1,6 @@
 """The views of the page for which no tool has a reply. Each is a function of an Engine and of arguments.
 
-The arguments come from the page and are checked here. The reply is masked by the caller.
+The arguments come from the page and are checked here. The reply is redacted by the caller.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _diff_files(diff: str, paths: Collection[str] = ()) -> list[dict[str, Any]]:
 
 
 def _diff_file(file: FileDiff, lines_max: int) -> dict[str, Any]:
-    """Return a file of a diff with masked lines; of a long one only the beginning."""
+    """Return a file of a diff without its secrets; of a long one only the beginning."""
     row: dict[str, Any] = {"path": file.path, "old_path": file.old_path, "kind": file.kind, "note": "", "hunks": []}
     if file.is_binary:
         return row | {"note": "binary"}
@@ -214,11 +214,11 @@ def _diff_file(file: FileDiff, lines_max: int) -> dict[str, Any]:
     if count > max(lines_max, 0):
         return row | {"note": f"not shown: {count:,} lines, and the page shows {DIFF_LINES_MAX:,}"}
     texts = [line.text for hunk in file.hunks for line in hunk.lines]
-    masked = iter(redact_file("\n".join(texts), file.path).split("\n"))
+    redacted = iter(redact_file("\n".join(texts), file.path).split("\n"))
     row["hunks"] = [
         {
             "section": hunk.section,
-            "lines": [[line.mark, line.old, line.new, next(masked, "")] for line in hunk.lines],
+            "lines": [[line.mark, line.old, line.new, next(redacted, "")] for line in hunk.lines],
         }
         for hunk in file.hunks
     ]

@@ -29,7 +29,7 @@ from context_engine.context import BestHit
 from context_engine.errors import CallError
 from context_engine.history import predict_changes
 from context_engine.model import Query
-from context_engine.plans.changeset import AffectedFile, ChangeSet, PlanRequest, parse_intent
+from context_engine.plans.changeset import MAIN_SHARE, AffectedFile, ChangeSet, PlanRequest, parse_intent
 from context_engine.plans.plan_draft import PlanDraft, draft_plan
 from context_engine.plans.readiness import (
     FIRST_STEPS,
@@ -254,7 +254,32 @@ def report(rows: Sequence[Row]) -> str:
     offered = np.mean([not offered_files(row).isdisjoint(row["files"]) for row in asked]) if asked else 0.0
     lines += ["", f"steps whose criteria can be checked: {checkable:.2f} of {len(steps)}"]
     lines += [f"asked which place is meant: {len(asked)}, a candidate was changed in {offered:.2f}"]
+    lines += ["", "| files | of a plan | precision | recall |", "| --- | --- | --- | --- |"]
+    for name, listed in (("the plan insists on", must_files), ("search, as many", search_files)):
+        named = [listed(row) for row in rows]
+        shares = [
+            (len(set(files) & set(row["files"])), len(files), len(row["files"]))
+            for files, row in zip(named, rows, strict=True)
+        ]
+        precision = np.mean([right / count for right, count, _ in shares if count])
+        recalled = np.mean([right / changed for right, _, changed in shares])
+        lines.append(f"| {name} | {np.mean([len(files) for files in named]):.1f} | {precision:.2f} | {recalled:.2f} |")
     return "\n".join(lines)
+
+
+def must_files(row: Row) -> list[str]:
+    """Return the files that a plan insists on: all but those that only search and history suggest, and weakly."""
+    weak = {"search", "history"}
+    return [
+        file["path"]
+        for file in row["change"]
+        if file["score"] >= MAIN_SHARE or not {kind for kind, *_ in file["kinds"]} <= weak
+    ]
+
+
+def search_files(row: Row) -> list[str]:
+    """Return as many files of a plain search as the plan insists on."""
+    return list(dict.fromkeys(hit["path"] for hit in row["hits"]))[: len(must_files(row))]
 
 
 def facts_of(row: Row) -> ReadinessFacts:
@@ -262,7 +287,7 @@ def facts_of(row: Row) -> ReadinessFacts:
     words = {word.lower() for word in split_words(row["task"]) if word.lower() not in STOP_WORDS and len(word) > 2}
     is_named = any(file["part"] in ("definition", "reference") for file in row["change"])
     files, (best, score) = first_files(row), row["best"][:2]
-    return ReadinessFacts(score, row["leader"] in files, best in files, len(words), is_named)
+    return ReadinessFacts(score, row["leader"] in files, best in files, len(words), is_named, bool(row["weakness"]))
 
 
 def first_files(row: Row) -> set[str]:

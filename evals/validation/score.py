@@ -212,7 +212,7 @@ def make_service() -> ValidationService:
 def look(text: str, path: str, service: ValidationService) -> ValidationResult:
     """Tier 1 alone."""
     return service.validate(
-        text, ValidationRequest(kind="generated_code", path=path, scrubs=False, tiers=frozenset({1}))
+        text, ValidationRequest(kind="generated_code", path=path, redacts=False, tiers=frozenset({1}))
     )
 
 

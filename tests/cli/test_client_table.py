@@ -108,7 +108,9 @@ def test_what_was_changed_after_the_entry_was_added_is_kept(client: Client, tmp_
 @CLIENTS
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    text=st.one_of(st.text(max_size=60), st.sampled_from(["{", "[", "a: [", "[[", "\x00", "{'a': 1}", '"x"', "- x"]))
+    text=st.one_of(
+        st.text(max_size=60), st.sampled_from(["{", "[", "a: [", "[[", "\x00", "{'a': 1}", '"x"', "- x", "0:\t"])
+    )
 )
 def test_a_broken_file_is_refused_or_changed_within_its_format(client: Client, text: str) -> None:
     entry = client.build_entry(LAUNCH)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from context_engine import tools
 from context_engine.cli.app import app
 from context_engine.cli.console import run_with_progress
 from context_engine.engine import Engine
@@ -155,3 +156,62 @@ def test_a_reader_lists_and_removes_nothing(root: Path, tmp_path: Path, monkeypa
     refused = refusal("remove", tmp_path, "--store", reader, "--yes")
     assert (refused.code, "grant" in refused.suggestion) == ("STORE_UNUSABLE", True)
     sql(address, "DROP OWNED BY ctx_looker; DROP ROLE ctx_looker")
+
+
+# -- a store that does not answer --------------------------------------------------------------------------------------
+
+DEAD = "postgresql://nobody:hunter2@127.0.0.1:9/team"
+"""The port of `discard`, where nothing listens."""
+STEP = "Check CTX_STORE_URL"
+
+
+@pytest.fixture
+def cut_off(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The repository with the address of a database that does not answer, and without an index for it."""
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("CTX_STORE_URL", DEAD)
+    monkeypatch.setenv("CTX_DAEMON", "0")
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.mark.parametrize("command", [["search", "lion"], ["search", "lion", "--json"], ["index"], ["symbol", "lion"]])
+def test_a_store_that_does_not_answer_is_said_once_with_the_next_step_and_answers_come_all_the_same(
+    cut_off: Path, command: list[str]
+) -> None:
+    for _ in ("builds the index", "has one"):
+        done = CliRunner().invoke(app, command)
+        assert (done.exit_code, done.exception) == (0, None)
+        assert done.stderr.count("does not answer") == 1
+        assert STEP in done.stderr
+        assert "hunter2" not in done.output
+        assert "a.py" in done.stdout or "indexed" in done.stdout
+
+
+def test_without_a_store_and_with_one_that_answers_nothing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTX_DAEMON", "0")
+    monkeypatch.chdir(root)
+    for address in ("", database()):
+        monkeypatch.setenv("CTX_STORE_URL", address)
+        assert "shared store" not in CliRunner().invoke(app, ["search", "lion"]).stderr
+
+
+def test_doctor_and_status_name_the_store_and_not_the_index_as_the_trouble(cut_off: Path) -> None:
+    CliRunner().invoke(app, ["index"])
+    shown = CliRunner().invoke(app, ["status"]).stdout
+    assert "does not answer" in shown
+    assert STEP in shown
+    rows = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    by_part = {row["part"]: row for row in rows["findings"]}
+    assert by_part["store"]["verdict"] == "warning"
+    assert by_part["store"]["step"].startswith(STEP)
+    assert by_part["index"]["verdict"] == "ok"
+
+
+def test_tools_say_that_the_store_is_missing_from_their_answer(cut_off: Path) -> None:
+    with open_engine(cut_off, store_url=DEAD, embedder="none") as engine:
+        engine.index.update()
+        assert ", without the shared store" in tools.call(engine, "search_code", {"query": "lion"}).text
+        row = json.loads(tools.call(engine, "index_status", {}).text)
+        assert row["next"].startswith(STEP)
+        assert STEP in json.loads(tools.call(engine, "index_workspace", {}).text)["warning"]

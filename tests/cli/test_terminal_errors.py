@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -42,6 +43,14 @@ PROVOKED = [
     ("workspace remove nope", "no repository here is called 'nope'", "`ctx workspace add PATH`"),
     ("search x -w nope", "no workspace is called 'nope'", "`ctx workspace add PATH --workspace NAME`"),
     ("store list", "no database is named", "--store postgresql://"),
+    ("grep pay", "there is no command 'grep'", "`ctx search`"),
+    ("cat a.py", "there is no command 'cat'", "`ctx read`"),
+    ("daemon restart", "there is no command 'restart'", "`ctx daemon stop`"),
+    ("memory remove x", "there is no command 'remove'", "`ctx memory delete`"),
+    ("search x --max-results 5", "ctx search has no option --max-results", "`ctx search --limit`"),
+    ("search x -t py", "ctx search has no option -t", "`ctx search --lang`"),
+    ("read nope.zig", "there is no 'nope.zig'", "`ctx read .`"),
+    ("read a.py 1 10", "there is no '1'", "`ctx read a.py:1-10`"),
 ]
 
 
@@ -90,6 +99,68 @@ def is_command(words: list[str]) -> bool:
             return False
         command = children[word]
     return True
+
+
+def test_a_wrong_direction_is_named_by_its_option(root: Path) -> None:
+    _, shown, code = ctx("trace", "pay", "--direction", "up")
+    assert code == 2
+    assert "error: --direction is 'up'" in shown
+
+
+def test_a_folder_is_read_as_a_tree(root: Path) -> None:
+    tree(root, {"src/b.py": "x = 1\n"})
+    result, _, code = ctx("read", "src")
+    assert (code, result.stdout) == (0, "src · 1 item\n└── b.py\n")
+
+
+def test_a_folder_at_the_end_of_a_question_gets_a_note_and_stays_a_word(root: Path, tmp_path: Path) -> None:
+    tree(root, {"src/b.py": "def pay_back(): ...\n"})
+    assert "src/ is a word of the question; --include src/ searches only there" in ctx("search", "pay", "src/")[1]
+    assert f"`ctx -C {tmp_path} search ...` searches only there" in ctx("search", "pay", str(tmp_path))[1]
+    assert "is a word of the question" not in ctx("search", "pay", "and/or")[1]
+
+
+def test_a_filter_that_removes_everything_is_named(root: Path) -> None:
+    _, shown, code = ctx("search", "pay", "--lang", "pyhton")
+    assert code == 1
+    assert "the filter 'pyhton', which no indexed file passes (there are " in shown
+    assert "the filter '[a', which no indexed file passes, removed all" in ctx("search", "pay", "--include", "[a")[1]
+
+
+def test_a_search_in_an_empty_folder_asks_for_the_folder(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    _, shown, code = ctx("search", "pay", "--root", str(tmp_path / "empty"))
+    assert code == 1
+    assert "the index is empty" in shown
+    assert "`ctx status` lists what was skipped). Is this the right folder?" in shown
+
+
+def test_a_file_outside_of_any_project_is_not_taken_for_a_workspace(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "lonely.txt").write_text("x")
+    _, shown, code = ctx("index", str(tmp_path / "lonely.txt"))
+    assert code == 2
+    assert "lonely.txt is a file, not a folder" in shown
+    assert f"hint: Give {tmp_path}" in shown
+
+
+def test_a_call_without_json_shows_the_arguments_of_its_tool(root: Path) -> None:
+    result, _, code = ctx("call", "read_file", "a.py")
+    assert code == 2
+    assert """`ctx call read_file '{"path": "..."}'`""" in json.loads(result.stdout)["error"]["suggestion"]
+
+
+def test_a_command_in_a_deleted_folder_says_so(root: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    try:
+        _, shown, code = ctx("status")
+    finally:
+        os.chdir(root)
+    assert code == 2
+    assert "the current folder was deleted" in shown
+    assert "`ctx -C DIR ...`" in shown
 
 
 def test_with_json_an_error_keeps_its_code_and_speaks_of_commands(root: Path) -> None:

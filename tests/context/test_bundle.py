@@ -68,6 +68,21 @@ def made(
 # -- the budget and the laws --
 
 
+def test_a_small_budget_is_spent_on_the_lines_of_the_question_in_several_places(tmp_path: Path) -> None:
+    filler = "".join(f"    gauge_{n} = read_gauge({n})\n" for n in range(14))
+    files = {
+        f"plant/{name}.py": f"def run_{name}(tank):\n{filler}    drain_overflow(tank, '{name}')\n{filler}    return tank\n"
+        for name in ("north", "south", "east", "west", "harbor")
+    }
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        question = "where is the overflow of a tank drained"
+        small, large = (made(engine, question, tokens_max=count, with_related=False) for count in (1_400, 9_000))
+    best, *others = [file.snippets[0] for file in small.files]
+    assert best.span.lines == 31
+    assert others and all("drain_overflow" in part.text and part.span.lines < 15 and part.goes_on for part in others)
+    assert [file.snippets[0].span.lines for file in large.files] == [31] * 5
+
+
 @given(
     st.integers(300, 6_000), st.integers(1, 9), st.sampled_from(["drain the pool", "valve", "fill slowly", "clock now"])
 )

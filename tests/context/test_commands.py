@@ -51,6 +51,10 @@ def told(files: dict[str, str]) -> list[str]:
         ({"phpunit.xml.dist": ""}, ["test: vendor/bin/phpunit"]),
         ({"Zoo.sln": ""}, ["test: dotnet test"]),
         ({".rspec": "", ".rubocop.yml": ""}, ["test: bundle exec rspec", "lint: bundle exec rubocop"]),
+        (
+            {"package.json": '{"scripts": {"test": "vitest", "lint": "eslint src"}}', "bun.lock": ""},
+            ["test: bun run test", "lint: bun run lint"],
+        ),
         ({"README.md": "run pytest"}, []),
         ({}, []),
     ],

@@ -15,6 +15,7 @@ from context_engine.text.words import estimate_tokens
 from context_engine.tools.fragment_selection import (
     IMPORTANCE,
     FragmentBody,
+    FragmentCost,
     FragmentPlace,
     FragmentSelection,
     find_keyword_places,
@@ -26,16 +27,16 @@ from context_engine.tools.fragment_selection import (
     sort_by_importance,
     suggest_symbols,
 )
+from context_engine.tools.reply import reply_size
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
 places = st.builds(FragmentPlace, st.sampled_from(IMPORTANCE), st.sampled_from("ab"), st.integers(0, 1), spans)
 many_places = st.lists(places, max_size=6)
-bodies = st.lists(st.sampled_from(["", "x", "y = 1", "return a + b + c"]), min_size=1, max_size=9).map(
-    lambda lines: FragmentBody(lines, head=3)
-)
+written = st.sampled_from(["", "x", "y = 1", "return a + b + c", "返回", "🚀 = 1"])
+bodies = st.lists(written, min_size=1, max_size=9).map(lambda lines: FragmentBody(lines, head="a.py · 9 lines"))
 two_bodies = st.tuples(bodies, bodies)
 contexts = st.integers(0, 2)
-tight = st.integers(0, 90)
+tight = st.builds(FragmentCost, st.integers(0, 90), st.integers(0, 300))
 """From no room at all to all that the small world holds."""
 
 
@@ -68,9 +69,9 @@ def test_without_a_limit_all_that_was_asked_is_shown_with_its_context_and_nothin
 
 @given(many_places, two_bodies, contexts, tight)
 def test_fragments_come_in_order_lie_in_their_file_and_never_touch(
-    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, tokens: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
 ) -> None:
-    fragments = select_fragments(asked, files, context=context, tokens_max=tokens).fragments
+    fragments = select_fragments(asked, files, context=context, room=room).fragments
     assert list(fragments) == sorted(fragments, key=lambda each: (each.file, each.span))
     assert all(1 <= each.span.first <= each.span.last <= len(files[each.file].lines) for each in fragments)
     for one, other in pairwise(fragments):
@@ -79,9 +80,9 @@ def test_fragments_come_in_order_lie_in_their_file_and_never_touch(
 
 @given(many_places, two_bodies, contexts, tight)
 def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_before_it(
-    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, tokens: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
 ) -> None:
-    found = select_fragments(asked, files, context=context, tokens_max=tokens)
+    found = select_fragments(asked, files, context=context, room=room)
     for place in asked:
         missing = in_file(place, files[place.file]) - shown(found, place.file)
         if place == found.cut:
@@ -91,24 +92,25 @@ def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_befor
 
 @given(many_places, two_bodies, contexts, tight)
 def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
-    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, tokens: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
 ) -> None:
-    found = select_fragments(asked, files, context=context, tokens_max=tokens)
+    found = select_fragments(asked, files, context=context, room=room)
     told = list(found.fragments)
-    cost = sum(files[file].head for file in {each.file for each in told})
-    cost += sum(files[each.file].cost(line) for each in told for line in lines_of(each.span))
-    heads = [
-        f"@@ {each.span} {' · '.join(f'{one.label} {one.span}' for one in each.places if one.label)}\n" for each in told
+    lines = [files[file].head for file in {each.file for each in told}]
+    lines += [files[each.file].lines[line - 1] for each in told for line in lines_of(each.span)]
+    lines += [
+        f"@@ {each.span} {' · '.join(f'{one.label} {one.span}' for one in each.places if one.label)}" for each in told
     ]
-    cost += sum(estimate_tokens(head) for head in heads)
-    assert cost <= tokens or sum(each.span.lines for each in told) == 1
+    page = "".join(f"{line}\n" for line in lines)
+    is_inside = estimate_tokens(page) <= room.tokens and reply_size(page) <= room.size
+    assert is_inside or sum(each.span.lines for each in told) == 1
 
 
 @given(many_places, two_bodies, contexts, tight)
 def test_what_is_shown_is_never_less_important_than_what_was_dropped(
-    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, tokens: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
 ) -> None:
-    found = select_fragments(asked, files, context=context, tokens_max=tokens)
+    found = select_fragments(asked, files, context=context, room=room)
     ranked = sort_by_importance(asked)
     unkept = [place for place in (*found.dropped, found.cut) if place is not None]
     first = min((ranked.index(place) for place in unkept), default=len(ranked))
@@ -122,7 +124,7 @@ def test_what_is_shown_is_never_less_important_than_what_was_dropped(
 def test_something_is_shown_however_small_the_budget(
     asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int
 ) -> None:
-    found = select_fragments(asked, files, context=context, tokens_max=0)
+    found = select_fragments(asked, files, context=context, room=FragmentCost(0, 0))
     assert bool(found.fragments) == any(in_file(place, files[place.file]) for place in asked)
 
 
@@ -132,7 +134,7 @@ def test_a_cut_place_says_where_it_goes_on_and_all_less_important_is_dropped() -
         FragmentPlace("symbol", "long", 0, LineSpan(1, 31)),
         FragmentPlace("keyword", "salt", 0, LineSpan(32, 32)),
     )
-    found = select_fragments([salt, long], [body], tokens_max=40)
+    found = select_fragments([salt, long], [body], room=FragmentCost(40, 999))
     last = found.fragments[0].span.last
     assert 5 < last < 20
     assert (found.cut, found.next_line, found.dropped) == (long, last + 1, (salt,))
@@ -143,13 +145,14 @@ def test_after_a_dropped_place_nothing_less_important_is_shown_even_where_it_wou
     first, costly, cheap = (
         FragmentPlace("keyword", word, 0, LineSpan(at, at)) for word, at in (("a", 1), ("b", 3), ("c", 5))
     )
-    found = select_fragments([first, costly, cheap], [body], tokens_max=30)
+    found = select_fragments([first, costly, cheap], [body], room=FragmentCost(30, 999))
     assert ([each.places for each in found.fragments], found.dropped) == ([(first,)], (costly, cheap))
 
 
 def test_a_place_without_room_for_its_context_is_shown_without_it() -> None:
     body = FragmentBody(["filler " * 20, "salt = 1", "filler " * 20])
-    found = select_fragments([FragmentPlace("keyword", "salt", 0, LineSpan(2, 2))], [body], context=1, tokens_max=30)
+    salt = FragmentPlace("keyword", "salt", 0, LineSpan(2, 2))
+    found = select_fragments([salt], [body], context=1, room=FragmentCost(30, 999))
     assert [each.span for each in found.fragments] == [LineSpan(2, 2)]
     assert found.cut is None
 

@@ -52,6 +52,21 @@ def test_commits_come_newest_first_with_what_they_touched(repo: Path) -> None:
     assert [str(each.at) for each in found] == git(repo, "log", "--format=%ct").split()
 
 
+def test_messages_that_were_written_on_windows_have_plain_line_ends(repo: Path) -> None:
+    git(
+        repo,
+        "commit",
+        "-q",
+        "--allow-empty",
+        "--cleanup=verbatim",
+        "-m",
+        "Paint it\r\n\r\nFirst red.\r\nThen blue.\r\n",
+    )
+    assert all_of(repo)[0].subject == "Paint it"
+    (message,) = git_log.read_messages(Git(repo), "-1", "HEAD", "--", timeout_s=30)
+    assert (message.subject, message.body) == ("Paint it", "First red.\nThen blue.")
+
+
 def test_a_deleted_file_is_gone(repo: Path) -> None:
     (repo / "a.txt").unlink()
     commit(repo, "Drop a")

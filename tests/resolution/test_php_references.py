@@ -46,7 +46,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def uses(engine: Engine, path: str, name: str, line: int) -> set[tuple[str, int]]:
-    found = engine.symbols.find_member_uses(path, name, line, sorted(PROJECT))
+    found = engine.symbols.find_definition_uses(path, name, line, sorted(PROJECT))
     assert found is not None
     return {(place[0].removeprefix("src/"), place[1]) for place, kind in found.items() if kind == "exact"}
 

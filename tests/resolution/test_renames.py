@@ -131,3 +131,70 @@ def test_a_java_class_takes_its_file_along(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="exists already"):
             engine.edits.apply(engine.edits.rename_symbol("Tiger", "Lion").changes)
         assert (engine.root / "zoo" / "Tiger.java").exists()
+
+
+LIBRARY = (
+    "import re\nimport threading\nfrom lib import wrap\n\n\n"
+    "class Cat(threading.Thread):\n    def run(self): ...\n\n    def purr(self): ...\n\n    def _hide(self): ...\n\n\n"
+    "class Dog:\n    def bark(self): ...\n\n    def __len__(self): ...\n\n\n"
+    "wrap(Dog()).bark()\nre.compile('a').bark()\n"
+)
+
+
+def test_a_member_of_what_a_library_gave_waits_but_for_modules_that_give_only_their_own(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", {"a.py": LIBRARY})) as engine:
+        found = engine.edits.rename_symbol("Dog.bark", "howl")
+        assert [place.line for place in found.uncertain if place.is_open] == [20]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Cat.run", "it may override a member of a base that is not in the workspace"),
+        ("Cat._hide", ""),
+        ("Dog.__len__", "the language calls it by this name"),
+    ],
+)
+def test_a_name_that_something_outside_may_call_waits(tmp_path: Path, name: str, why: str) -> None:
+    with indexed(tree(tmp_path / "w", {"a.py": LIBRARY})) as engine:
+        found = engine.edits.rename_symbol(name, "fresh")
+        assert [place.why for place in found.uncertain if place.is_open] == ([why] if why else [])
+
+
+def test_a_fixture_of_a_test_waits(tmp_path: Path) -> None:
+    text = "import pytest\n\n\n@pytest.fixture(\n    scope='module'\n)\ndef cat(): ...\n\n\ndef test_it(cat): ...\n"
+    with indexed(tree(tmp_path / "w", {"test_a.py": text})) as engine:
+        assert any(place.is_open for place in engine.edits.rename_symbol("cat", "lion").uncertain)
+        assert not any(place.is_open for place in engine.edits.rename_symbol("test_it", "test_cat").uncertain)
+
+
+def test_a_field_of_a_struct_without_a_name_is_not_taken_for_a_variable(tmp_path: Path) -> None:
+    text = (
+        'package a\n\nfunc f() string {\n\tcases := []struct{ name string }{{name: "x"}}\n'
+        '\tfor _, c := range cases {\n\t\treturn c.name\n\t}\n\treturn ""\n}\n'
+    )
+    with indexed(tree(tmp_path / "w", {"go.mod": "module a\n", "a.go": text})) as engine:
+        found = engine.edits.rename_symbol("f.name", "title")
+        assert {4, 6} <= {place.line for place in (*found.certain, *found.uncertain)}
+
+
+def test_elements_of_a_named_list_of_go_have_its_type(tmp_path: Path) -> None:
+    text = (
+        "package a\n\ntype node struct{ kind int }\ntype nodes []*node\n\nfunc (n nodes) f() int { return n[0].kind }\n"
+    )
+    with indexed(tree(tmp_path / "w", {"go.mod": "module a\n", "a.go": text})) as engine:
+        assert [place.line for place in engine.edits.rename_symbol("node.kind", "sort").certain] == [3, 6]
+
+
+def test_a_method_of_a_class_without_a_name_is_renamed_with_the_one_it_overrides(tmp_path: Path) -> None:
+    files = {
+        "a/Task.java": "package a;\n\ninterface Task {\n    void work();\n}\n",
+        "a/Use.java": (
+            "package a;\n\nclass Use {\n    void use(Task given) {\n        Task task = new Task() {\n"
+            "            @Override\n            public void work() {}\n        };\n        task.work();\n"
+            "        given.work();\n    }\n}\n"
+        ),
+    }
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        found = engine.edits.rename_symbol("Use.use.work", "run")
+        assert changed(found) == ["a/Task.java:4", "a/Use.java:7", "a/Use.java:9", "a/Use.java:10"]

@@ -74,9 +74,9 @@ def test_a_trait_method_is_found_by_bound_type_and_variant(engine: Engine) -> No
 
 
 def test_a_field_and_a_method_of_one_name_are_two_things(engine: Engine) -> None:
-    uses = engine.symbols.find_member_uses("src/cage/mod.rs", "open", 9, ["src/cage/mod.rs", "src/main.rs"])
+    uses = engine.symbols.find_definition_uses("src/cage/mod.rs", "open", 9, ["src/cage/mod.rs", "src/main.rs"])
     assert uses is not None
-    places = sorted((path, line) for path, line, _ in uses)
+    places = sorted((path, line) for (path, line, _), certainty in uses.items() if certainty != "other")
     assert places == [("src/cage/mod.rs", 9), ("src/main.rs", 12), ("src/main.rs", 13)]
 
 

@@ -37,6 +37,13 @@ TURNED = [
     ("d.py", "def f(a):\n    for x in a:\n        g(x)\n    return a\n", "def f(a):\n    for x in a:\n        g(x)\n        return a\n", "return-in-loop"),
     ("e.py", "def f(a):\n    return 1\n", "def f(a):\n    if a is None and a.size > 1:\n        g()\n    return 1\n", "condition-contradicts"),
     ("d.ts", "function f(a?: A) {\n  return a?.b;\n}\n", "function f(a?: A) {\n  return a.b;\n}\n", "null-guard-removed"),
+    ("f.py", "def f(a):\n    return g(a).strip().lower()\n", "def f(a):\n    return g(a).lower()\n", "part-removed"),
+    ("e.php", "<?php\nfunction f($a, $b) {\n  return $b ? g($a, $b) : g($a);\n}\n", "<?php\nfunction f($a, $b) {\n  return g($a, $b);\n}\n", "alternative-removed"),
+    ("f.rb", "def f(a)\n  b = g(a)\n  h(b)\nend\n", "def f(a)\n  g(a)\n  h(b)\nend\n", "result-dropped"),
+    ("f.ts", "function f() {\n  try {\n    g()\n  } catch (error) {\n    log(error)\n  }\n}\n", "function f() {\n  g()\n}\n", "error-handler-removed"),
+    ("F.java", "class A { long f() {\n final Instant stop = g();\n return stop != null ? stop.toMilli() : 0;\n} }\n", "class A { long f() {\n return g().toMilli();\n} }\n", "null-case-lost"),
+    ("f.go", "func f() string {\n\ta := g(\"a\")\n\tif a == \"\" {\n\t\ta = h()\n\t}\n\treturn a\n}\n", "func f() string {\n\ta := h()\n\treturn a\n}\n", "condition-removed"),
+    ("F.kt", "fun f(a: Int): Int {\n    val b = if (a > 9) g(a) else h(a)\n    return b + 1\n}\n", "fun f(a: Int): Int {\n    return g(k(a)) + 1\n}\n", "case-lost"),
 ]  # fmt: skip
 HARMLESS = [
     ("a.py", "def f(a):\n    return a < 1\n", "def f(a):\n    # at most\n    return a < 1\n"),
@@ -44,6 +51,8 @@ HARMLESS = [
      "def f(a):\n    return 2\n\n\ndef g(a):\n    if a is None:\n        return 1\n    return 3\n"),
     ("a.py", "def f(first):\n    return first < 1\n", "def f(one):\n    return one < 1\n"),
     ("a.go", "func f(a int) bool {\nreturn a < 1\n}\n", "func f(a int) bool {\n\treturn a < 1\n}\n"),
+    ("a.py", "def f(a):\n    return a if a else 1\n", "def f(a):\n    if a:\n        return a\n    return 1\n"),
+    ("a.ts", "function f(a: A<B>): C {\n  return g(a)\n}\n", "function f(a: A): C {\n  return g(a)\n}\n"),
     ("a.ts", "const text = 'a < b';\n", "const text = 'a <= b';\n"),
     ("a.md", "a < b\n", "a <= b\n"),
 ]  # fmt: skip
@@ -72,6 +81,16 @@ def test_a_guard_that_moves_to_another_file_is_not_removed() -> None:
     there = changed_file("b.py", "def g(a):\n    return 2\n", f"def g(a):\n{guard}    return 2\n")
     assert [*difference.run([here, there], ReviewContext(PARSERS))] == []
     assert [*difference.run([here], ReviewContext(PARSERS))]
+
+
+def test_a_change_that_adds_to_tests_has_said_what_it_means() -> None:
+    guard = changed_file(
+        "a.py", "def f(a):\n    if a is None:\n        return 1\n    return 2\n", "def f(a):\n    return 2\n"
+    )
+    tests = changed_file("tests/test_a.py", "", "def test_a():\n    assert f(None) == 2\n")
+    (alone,) = difference.run([guard], ReviewContext(PARSERS))
+    (tested,) = difference.run([guard, tests], ReviewContext(PARSERS))
+    assert tested.confidence < ReviewOptions().confidence_threshold <= alone.confidence
 
 
 def test_every_language_is_read_into_tokens() -> None:

@@ -260,14 +260,14 @@ def test_a_secret_fails_content_and_is_taken_out() -> None:
     assert not found.has_passed
     assert [tier_of(finding) for finding in found.findings] == [0]
     assert found.secrets == 1
-    assert found.scrubbed is not None
-    assert KEY not in found.scrubbed
+    assert found.redacted is not None
+    assert KEY not in found.redacted
 
 
 def test_nobody_looks_for_secrets_when_the_caller_says_so() -> None:
-    found = look(f'token = "{KEY}"\n', "a.py", scrubs=False)
+    found = look(f'token = "{KEY}"\n', "a.py", redacts=False)
     assert found.has_passed
-    assert (found.tiers_run, found.scrubbed, found.secrets) == ((1, 2), None, 0)
+    assert (found.tiers_run, found.redacted, found.secrets) == ((1, 2), None, 0)
 
 
 def test_what_is_said_of_a_content_holds_none_of_its_secrets() -> None:

@@ -216,7 +216,8 @@ def test_an_unknown_tag_finds_nothing_and_names_its_neighbours(engine: Engine) -
     answer = engine.search.find(Query("pool", filter=Filter(tags=("watr",))))
     assert answer.hits == ()
     assert answer.near_tags[0] == "water"
-    assert "filter removed all" in answer.reason
+    assert "watr" in answer.reason
+    assert "removed all" in answer.reason
 
 
 def test_every_tag_that_is_listed_finds_as_many_chunks_as_it_says(engine: Engine, rows: list[Row]) -> None:

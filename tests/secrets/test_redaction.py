@@ -59,10 +59,10 @@ LABEL = re.compile(r"\[REDACTED:([a-z0-9-]+):([0-9a-f]{6})\]")
 )
 def test_a_secret_goes_however_it_is_written(text: str, secret: str) -> None:
     assert secret in text
-    scrubbed = redact_keyed(text, KEY)
-    assert secret not in scrubbed.text
-    assert scrubbed.count == 1
-    assert LABEL.search(scrubbed.text)
+    redacted = redact_keyed(text, KEY)
+    assert secret not in redacted.text
+    assert redacted.count == 1
+    assert LABEL.search(redacted.text)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_a_secret_wrapped_in_base64_goes_and_one_wrapped_twice_is_not_looked_for
 
 def test_of_rules_that_overlap_one_label_is_left_and_it_covers_them_all() -> None:
     text = f'api_token = "{TOKEN}-and-the-rest-9x8y7z"'
-    scrubbed = redact_keyed(text, KEY)
-    assert LABEL.sub("_", scrubbed.text) == 'api_token = "_"'
-    assert scrubbed.count == 1
+    redacted = redact_keyed(text, KEY)
+    assert LABEL.sub("_", redacted.text) == 'api_token = "_"'
+    assert redacted.count == 1
 
 
 # -- what stands for it -----------------------------------------------------------------------------------------------
@@ -130,19 +130,19 @@ def test_the_same_secret_has_the_same_label_where_the_key_is_the_same() -> None:
     ],
 )
 def test_how_a_secret_is_replaced_can_be_chosen(how: RedactionOptions, shape: str) -> None:
-    scrubbed = redact_keyed(f"x {TOKEN} y", KEY, how)
-    assert re.fullmatch(f"x {shape} y", scrubbed.text)
-    assert redact_keyed(scrubbed.text, KEY, how).text == scrubbed.text
-    assert count_labels(scrubbed.text).total() == 1
+    redacted = redact_keyed(f"x {TOKEN} y", KEY, how)
+    assert re.fullmatch(f"x {shape} y", redacted.text)
+    assert redact_keyed(redacted.text, KEY, how).text == redacted.text
+    assert count_labels(redacted.text).total() == 1
 
 
 def test_a_value_of_the_allowlist_stays_and_another_one_goes() -> None:
-    scrubbed = redact_keyed(f"{TOKEN} {SECOND}", KEY, RedactionOptions(allowed=frozenset({TOKEN})))
-    assert scrubbed.text.startswith(f"{TOKEN} [REDACTED")
-    assert scrubbed.count == 1
+    redacted = redact_keyed(f"{TOKEN} {SECOND}", KEY, RedactionOptions(allowed=frozenset({TOKEN})))
+    assert redacted.text.startswith(f"{TOKEN} [REDACTED")
+    assert redacted.count == 1
 
 
-def test_strict_scrubbing_leaves_what_only_its_surroundings_give_away() -> None:
+def test_strict_redacting_leaves_what_only_its_surroundings_give_away() -> None:
     text = f'password = "hunter2-is-long"\n{TOKEN}'
     assert redact_keyed(text, KEY, RedactionOptions(mode="strict")).text.startswith(
         'password = "hunter2-is-long"\n[REDACTED'
@@ -172,7 +172,7 @@ def test_places_are_told_in_characters_and_lines_of_the_text(before: str) -> Non
     assert (found.secret.line, found.secret.column, found.length) == (secret.line, secret.column, len(TOKEN))
 
 
-def test_what_was_masked_and_what_was_scrubbed_is_known_again() -> None:
+def test_what_was_masked_and_what_was_redacted_is_known_again() -> None:
     assert count_labels(redact(TOKEN).text) == {"[masked github token]": 1}
     assert count_labels(redact_keyed(f"{TOKEN} {TOKEN}", KEY).text).total() == 2
     assert count_labels("[masked ball] [REDACTED] [REDACTED by the court] [redacted:x:123456]") == {"[REDACTED]": 1}
@@ -220,7 +220,7 @@ MODES: st.SearchStrategy[Tier] = st.sampled_from(["strict", "broad"])
 
 
 @given(TEXTS, MODES)
-def test_scrubbing_twice_changes_nothing_more(text: str, mode: Tier) -> None:
+def test_redacting_twice_changes_nothing_more(text: str, mode: Tier) -> None:
     once = redact_keyed(text, KEY, RedactionOptions(mode=mode)).text
     again = redact_keyed(once, KEY, RedactionOptions(mode=mode))
     assert again.text == once
@@ -228,22 +228,22 @@ def test_scrubbing_twice_changes_nothing_more(text: str, mode: Tier) -> None:
 
 
 @given(TEXTS, MODES)
-def test_scrubbing_keeps_every_line_in_its_place(text: str, mode: Tier) -> None:
+def test_redacting_keeps_every_line_in_its_place(text: str, mode: Tier) -> None:
     assert redact_keyed(text, KEY, RedactionOptions(mode=mode)).text.count("\n") == text.count("\n")
 
 
 @given(TEXTS)
 def test_json_stays_json_with_the_same_shape(text: str) -> None:
     told = {"content": text, "more": [text, 1]}
-    scrubbed = json.loads(redact_keyed(json.dumps(told), KEY).text)
-    assert (set(scrubbed), len(scrubbed["more"]), scrubbed["more"][1]) == (set(told), 2, 1)
+    redacted = json.loads(redact_keyed(json.dumps(told), KEY).text)
+    assert (set(redacted), len(redacted["more"]), redacted["more"][1]) == (set(told), 2, 1)
 
 
 @pytest.mark.parametrize("before", ["\n", "\t", "é", "\x00", '"', "\\n"])
 def test_a_secret_after_an_escape_leaves_valid_json(before: str) -> None:
     key = drawn("<w44>AzFu<w6>==", "near").text
-    scrubbed = redact_keyed(json.dumps({"content": before + key}), KEY).text
-    content = json.loads(scrubbed)["content"]
+    redacted = redact_keyed(json.dumps({"content": before + key}), KEY).text
+    content = json.loads(redacted)["content"]
     assert content.startswith(before if before != "\\n" else "\\")
     assert LABEL.search(content)
 
@@ -251,10 +251,10 @@ def test_a_secret_after_an_escape_leaves_valid_json(before: str) -> None:
 def test_a_label_between_two_lines_of_a_key_takes_nothing_with_it() -> None:
     line = drawn("<b64>", "line").text
     told = {"first": f"{line}\n", "between": "[REDACTED:x-y:012345]", "last": f"{line}\n"}
-    scrubbed = json.loads(redact_keyed(json.dumps(told), KEY).text)
-    assert scrubbed.keys() == told.keys()
-    assert scrubbed["between"] == told["between"]
-    assert line not in json.dumps(scrubbed)
+    redacted = json.loads(redact_keyed(json.dumps(told), KEY).text)
+    assert redacted.keys() == told.keys()
+    assert redacted["between"] == told["between"]
+    assert line not in json.dumps(redacted)
 
 
 @given(st.lists(SECRETS.filter(lambda each: each.isprintable()), min_size=1, max_size=4))

@@ -60,10 +60,10 @@ def test_no_example_is_missed_and_nothing_of_it_leaks() -> None:
         for example in rule.examples:
             for draw in range(DRAWS):
                 told = drawn(example, f"again {draw}")
-                scrubbed = redact_keyed(told.text, KEY, path=rule.words[0] if rule.place == "file" else "")
+                redacted = redact_keyed(told.text, KEY, path=rule.words[0] if rule.place == "file" else "")
                 total += 1
-                missed += [told.text] if not scrubbed.count else []
-                leaked += [told.text] if scrubbed.count and told.parts[-1] in scrubbed.text else []
+                missed += [told.text] if not redacted.count else []
+                leaked += [told.text] if redacted.count and told.parts[-1] in redacted.text else []
     assert missed == []
     assert leaked == []
     assert total > DRAWS * len(RULES)

@@ -194,7 +194,7 @@ class EveryTool:
         self.call("delete_plan", plan_id=plan, confirm=True)
 
     def review(self) -> None:
-        """Review a diff, the work tree and a range of commits; validate and scrub content."""
+        """Review a diff, the work tree and a range of commits; validate and redact content."""
         self.call("review_changes", diff=DIFF, file_contexts={CODE: CODE_TEXT})
         self.call("review_git_diff", target="HEAD", include_untracked=True)
         self.call("review_git_diff", target="unstaged")

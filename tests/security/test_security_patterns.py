@@ -325,7 +325,7 @@ NOT_CONSTANT = {
     "review/checks/symbol_checks.py": "an escaped name",
     "review/validation/style_checks.py": "patterns of its own table",
     "server/token_file.py": "its own numbers",
-    "secrets/masked_text.py": "an escaped value",
+    "secrets/redacted_text.py": "an escaped value",
     "text/patterns.py": "only whether it compiles; the search runs in a process of its own with a limit of time",
     "secrets/secret_finder.py": "its own numbers, and a pattern of ours as bytes",
     "secrets/assignments.py": "its own numbers",

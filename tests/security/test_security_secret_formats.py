@@ -240,12 +240,12 @@ def test_masking_twice_changes_nothing_more_and_moves_no_line(text: str, path: s
 
 @given(TEXTS, PATHS)
 def test_labels_of_the_same_secret_are_the_same_and_known_again(text: str, path: str) -> None:
-    scrubbed = redact_keyed(text, KEY, RedactionOptions(), path=path)
-    assert redact_keyed(text, KEY, RedactionOptions(), path=path).text == scrubbed.text
-    assert redact_keyed(scrubbed.text, KEY, RedactionOptions(), path=path).text == scrubbed.text
-    labels = {found.replacement for found in scrubbed.redactions}
+    redacted = redact_keyed(text, KEY, RedactionOptions(), path=path)
+    assert redact_keyed(text, KEY, RedactionOptions(), path=path).text == redacted.text
+    assert redact_keyed(redacted.text, KEY, RedactionOptions(), path=path).text == redacted.text
+    labels = {found.replacement for found in redacted.redactions}
     assert all(
-        label in labels or label.startswith("[REDACTED") or label in text for label in count_labels(scrubbed.text)
+        label in labels or label.startswith("[REDACTED") or label in text for label in count_labels(redacted.text)
     )
 
 

@@ -102,7 +102,7 @@ def test_the_token_itself_is_never_an_option(capsys: pytest.CaptureFixture[str])
         (["--read-onyl"], {}, ["did you mean --read-only?"]),
         (["--zzz"], {}, ["there is no option --zzz", "--root", "--http"]),
         (["/src"], {}, ["did you mean --root /src?"]),
-        (["--root"], {}, ["--root", "expected one argument"]),
+        (["--root"], {}, ["--root", "needs a value"]),
         (["--pro", "core"], {}, ["there is no option --pro"]),
         (["--profile", "coer"], {}, ["did you mean core?"]),
         (["--tools", "raed_file"], {}, ["did you mean read_file?"]),

@@ -92,6 +92,9 @@ class StandIn:
     steps: tuple[Progress, ...] = ()
     hold: threading.Event | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
+    store_problem: str = ""
+    store_step: str = ""
+    store_warning: str = ""
 
     def __post_init__(self) -> None:
         self.symbols = Named(self, find=self.find_symbol)

@@ -342,7 +342,7 @@ def test_a_definition_is_replaced_and_joined_by_its_name_alone(engine: Engine) -
     ],
 )
 def test_with_a_definition_exactly_one_thing_can_be_done(engine: Engine, edit: dict[str, str]) -> None:
-    with pytest.raises(InvalidArgument, match=r"edits\[1\] has ") as caught:
+    with pytest.raises(InvalidArgument, match="edit 1 has ") as caught:
         text(engine, "edit_file", path="shop.py", edits=[edit])
     assert "insert_before" in caught.value.suggestion
 
@@ -536,7 +536,7 @@ def test_a_file_without_leave_to_write_is_refused_by_the_system(engine: Engine) 
         ({"edits": [{"target": "a", "replace": "b"}]}, "path is missing"),
         ({"path": "shop.py", "edits": [{"target": "a", "replace": "b"}], "files": [{"path": "x", "edits": [{"target": "a", "replace": "b"}]}]}, "one of the two"),
         ({"files": [{"path": "shop.py"}]}, "edits"),
-        ({"path": "shop.py", "edits": [{"target": "a"}]}, "edits[1].replace is missing"),
+        ({"path": "shop.py", "edits": [{"target": "a"}]}, "edit 1: replace is missing"),
         ({"path": "shop.py", "edits": [{"target": "a", "replace": "b", "occurrence": 1, "line_range": "1-2"}]}, "cannot be combined"),
     ],
 )  # fmt: skip

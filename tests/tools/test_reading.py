@@ -24,6 +24,7 @@ from context_engine.errors import (
 from context_engine.index import parsed_files
 from context_engine.repo.walker import walk_paths
 from context_engine.text.words import estimate_tokens
+from context_engine.tools.reply import reply_size
 from tests.e2e.conftest import FILES
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
@@ -442,11 +443,11 @@ def test_over_the_budget_the_least_important_is_dropped_and_named(engine: Engine
     asked: dict[str, Any] = {"path": "till/auth.py", "lines": ["13-14"], "symbols": ["login"], "keywords": ["hashlib"]}
     whole = text(engine, "read_fragment", **asked, context=0)
     assert heads(whole) == ["@@ 3 keyword hashlib", "@@ 10 keyword hashlib", "@@ 13-14", "@@ 20-23 login"]
-    reply = text(engine, "read_fragment", **asked, context=0, maxTokens=100)
+    reply = text(engine, "read_fragment", **asked, context=0, maxTokens=85)
     assert heads(reply) == ["@@ 13-14", "@@ 20-23 login"]
     fragments, _, note = reply.partition("\n… ")
     assert note == "no room for till/auth.py: keyword hashlib 3, 10 - raise the budget, or ask for these alone"
-    assert estimate_tokens(fragments) <= 100
+    assert estimate_tokens(fragments) <= 85
 
 
 def test_a_symbol_over_the_budget_is_cut_and_says_where_it_goes_on(engine: Engine) -> None:
@@ -455,6 +456,49 @@ def test_a_symbol_over_the_budget_is_cut_and_says_where_it_goes_on(engine: Engin
     rest = int(shown[-1]) + 1
     assert shown[0] == "10"
     assert reply.endswith(f"… cut here: the rest is numbered.txt:{rest}-90")
+
+
+SCRIPTS = {
+    "Chinese": "第 {n} 节：在本地为编程代理提供代码检索与编辑功能。\n",
+    "Japanese": "第 {n} 章：エージェントにコードを渡します。\n",
+    "emoji": "{n} 🚀🔥✅🎉🐍📦🧪🔍\n",
+    "ASCII": "def part_{n}(a, b): return {n}\n",
+    "short lines": "}}\n",
+}
+
+
+def write_lines(path: Path, line: str) -> None:
+    path.write_text("".join(line.format(n=number) for number in range(200_000 // len(line))), "utf-8")
+
+
+@pytest.mark.parametrize("line", SCRIPTS.values(), ids=SCRIPTS)
+def test_a_budget_is_spent_in_tokens_whatever_the_script(engine: Engine, root: Path, line: str) -> None:
+    write_lines(root / "script.txt", line)
+    for budget in (200, 2_000, 6_000):
+        shown, _, note = text(engine, "read", items=["script.txt"], token_budget=budget).rpartition("\n… ")
+        assert note.startswith("cut here: ")
+        assert budget - 40 <= estimate_tokens(shown) <= budget
+
+
+@pytest.mark.parametrize("line", SCRIPTS.values(), ids=SCRIPTS)
+def test_without_a_budget_a_reply_is_as_long_as_clients_take_whatever_the_script(
+    engine: Engine, root: Path, line: str
+) -> None:
+    write_lines(root / "script.txt", line)
+    limit = engine.settings.result_chars_max
+    reply = text(engine, "read_file", path="script.txt")
+    assert 0.94 * limit < reply_size(reply) <= limit
+    as_json = tools.call(
+        engine, "read", {"items": ["script.txt"], "token_budget": 100_000}, tools.Call(structured=True)
+    ).text
+    assert 0.7 * limit < reply_size(as_json) <= limit
+
+
+def test_trees_and_outlines_are_inside_the_budget(engine: Engine) -> None:
+    for asked in ({"items": ["."]}, {"items": ["big.py"]}, {"items": [".", "numbered.txt"]}):
+        shown = text(engine, "read", **asked, token_budget=60).split("\n… ")[0]
+        assert estimate_tokens(shown) <= 60
+    assert "more lines: raise the budget" in text(engine, "read", items=["."], token_budget=60)
 
 
 def test_a_long_line_is_shown_around_what_was_found_on_it(engine: Engine) -> None:

@@ -33,7 +33,7 @@ regex = '''(?=never)'''
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    root = tmp_path_factory.mktemp("scrubbed")
+    root = tmp_path_factory.mktemp("redacted")
     settings = Settings(cache_folder=root.parent / "cache", workers=0, watch=False)
     with Engine.open(root, settings=settings) as engine:
         yield engine
@@ -65,7 +65,7 @@ def test_the_text_comes_back_without_its_secrets_and_says_what_was_where(engine:
     assert TOKEN not in json.dumps(said)
 
 
-def test_scrubbing_again_changes_nothing_and_labels_are_the_same_in_every_call(engine: Engine) -> None:
+def test_redacting_again_changes_nothing_and_labels_are_the_same_in_every_call(engine: Engine) -> None:
     once = call(engine, content=TEXT)["scrubbed_content"]
     assert call(engine, content=once)["scrubbed_content"] == once
     assert call(engine, content=TEXT)["scrubbed_content"] == once
@@ -108,8 +108,8 @@ def test_rules_of_the_workspace_are_read_anew_and_what_cannot_be_run_is_named(en
 
 def test_what_somebody_allowed_is_no_finding_and_is_redacted_all_the_same(engine: Engine) -> None:
     line = f"token = '{TOKEN}'  # gitleaks:allow"
-    assert engine.scrubber.find(line) == ()
-    assert len(engine.scrubber.find(line.partition("#")[0])) == 1
+    assert engine.redactor.find(line) == ()
+    assert len(engine.redactor.find(line.partition("#")[0])) == 1
     assert call(engine, content=line)["secrets_count"] == 1
 
 
@@ -147,7 +147,7 @@ def test_the_key_of_the_labels_belongs_to_the_workspace(engine: Engine, tmp_path
     assert call(engine, content=TOKEN)["detected_types"][0]["fingerprint"] != theirs
 
 
-def test_what_is_remembered_is_scrubbed_by_both_tiers_with_the_same_labels(engine: Engine) -> None:
+def test_what_is_remembered_is_redacted_by_both_tiers_with_the_same_labels(engine: Engine) -> None:
     label = call(engine, content=f"{TEXT}")["detected_types"][0]["masked"]
     said = json.loads(
         add_memory.call(engine, {"category": "facts", "content": f"It is reached with this:\n{TEXT}"}, Call()).text
@@ -167,8 +167,8 @@ def test_the_rules_of_a_workspace_are_not_read_for_each_of_many_texts(tmp_path: 
         reads.append(path)
         return THEIRS.encode() if path == "gitleaks.toml" and len(reads) > 3 else None
 
-    scrubber = Redactor(tmp_path, read, clock=lambda: moment[0])
-    assert [scrubber.redact("acme-4f5g6h7j8k9l").count for _ in range(3)] == [0, 0, 0]
+    redactor = Redactor(tmp_path, read, clock=lambda: moment[0])
+    assert [redactor.redact("acme-4f5g6h7j8k9l").count for _ in range(3)] == [0, 0, 0]
     assert len(reads) == 3
     moment[0] = 1.5
-    assert scrubber.redact("acme-4f5g6h7j8k9l").count == 1
+    assert redactor.redact("acme-4f5g6h7j8k9l").count == 1

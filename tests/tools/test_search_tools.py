@@ -1,0 +1,55 @@
+"""A search within a budget shows whole places where they fit, and else the part of them that answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from context_engine import tools
+from context_engine.engine import Engine
+from tests.support.engines import indexed
+from tests.support.trees import tree
+
+FILLER = "".join(f"    gauge_{n} = read_gauge({n})\n" for n in range(14))
+
+
+def station(name: str) -> str:
+    return f"def run_{name}(tank):\n{FILLER}    drain_overflow(tank, '{name}')\n{FILLER}    return tank\n"
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Generator[Engine]:
+    files = {f"plant/{name}.py": station(name) for name in ("north", "south", "east", "west", "harbor")}
+    with indexed(tree(tmp_path_factory.mktemp("plants") / "w", files), staleness_ms=600_000) as engine:
+        yield engine
+
+
+def rows(engine: Engine, token_budget: int) -> list[dict[str, Any]]:
+    reply = tools.call(
+        engine,
+        "search_code",
+        {"query": "where is the overflow of a tank drained", "token_budget": token_budget, "format": "json"},
+    )
+    return [row for row in json.loads(reply.text)["results"] if "\n" in row["content"]]
+
+
+def test_a_small_budget_shows_the_answering_lines_of_more_places(plant: Engine) -> None:
+    whole, *parts = rows(plant, 1_000)
+    assert whole["content"].count("\n") > 25
+    assert len(parts) > 1
+    assert all("drain_overflow" in row["content"] and row["content"].count("\n") < 15 for row in parts)
+
+
+def test_a_part_names_the_lines_of_the_whole_place(plant: Engine) -> None:
+    part = rows(plant, 1_000)[1]
+    assert part["chunk"] == "1-32"
+    assert part["lines"] != part["chunk"]
+
+
+def test_a_large_budget_shows_all_places_whole(plant: Engine) -> None:
+    shown = rows(plant, 8_000)
+    assert len(shown) == 5
+    assert all("chunk" not in row and row["content"].count("\n") > 25 for row in shown)

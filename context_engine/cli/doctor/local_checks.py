@@ -29,6 +29,7 @@ from context_engine.semantic import WITH_NEXT_RUN
 from context_engine.server import CLIENT_VARIABLE
 from context_engine.settings import CONFIG_FILE, Settings, knobs, user_file
 from context_engine.storage import is_network_drive, user_cache_folder
+from context_engine.text import format_count
 
 # -- the machine ------------------------------------------------------------------------------------------------------
 
@@ -241,11 +242,15 @@ def index(case: DoctorContext) -> Iterator[CheckResult]:
     if case.root is None:
         return
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
-        damage = engine.index.find_problems(thorough=False)
+        found = engine.index.find_problems(thorough=False)
+        store, step = engine.index.store_problem, engine.index.store_step
+        damage = [what for what in found if what != store]
         state = None if damage else engine.status()
         folder = engine.cache_folder
+    if store:
+        yield warning("store", f"{store}; answers come from the index of this machine", step)
     if state:
-        yield _index_state(state)
+        yield _index_state(state, store)
     else:
         if len(damage) > 1:
             more = f", and {len(damage) - 1:,} more"
@@ -296,14 +301,13 @@ def watcher(case: DoctorContext) -> Iterator[CheckResult]:
         yield ok("watcher", f"{state}{f' ({limits})' if limits else ''}")
 
 
-def _index_state(state: Status) -> CheckResult:
+def _index_state(state: Status, store: str) -> CheckResult:
     if state.state == "absent":
         return warning("index", "none yet: the first question has to wait", "Build it: ctx index.")
-    contents = f"{state.files:,} files, {state.chunks:,} chunks, of {state.indexed_at}"
-    if state.last_error:
-        return warning(
-            "index", f"{contents}; the last run failed: {state.last_error}", "Run ctx index and read what it says."
-        )
+    contents = f"{format_count(state.files, 'file')}, {format_count(state.chunks, 'chunk')}, of {state.indexed_at}"
+    if state.last_error and state.last_error != store:
+        step = "Run ctx index and read what it says."
+        return warning("index", f"{contents}; the last run failed: {state.last_error}", step)
     if state.stale:
         named = ", ".join(state.stale[:STALE_MAX]) + (", ..." if len(state.stale) > STALE_MAX else "")
         step = "A server follows edits by itself; ctx index does it now."

@@ -21,6 +21,7 @@ from context_engine.review.checks import (
     security_checks,
     symbol_checks,
     syntax_regressions,
+    undefined_names,
 )
 from context_engine.review.checks.check import ChangeRun, CheckKind, FileRun, ReviewCheck, TextRun
 
@@ -36,6 +37,7 @@ MODULES: tuple[ModuleType, ...] = (
     symbol_checks,
     complexity_checks,
     difference_checks,
+    undefined_names,
     companion_checks,
 )
 

@@ -19,6 +19,7 @@ from context_engine.review.checks.check import CheckRule, on_line
 from context_engine.review.checks.difference_confidence import confidence_of
 from context_engine.review.checks.difference_tables import (
     ARITHMETIC,
+    ASSIGNMENTS,
     BOOLEAN,
     CLOSE_WORDS,
     COMPARISON,
@@ -26,7 +27,9 @@ from context_engine.review.checks.difference_tables import (
     DEFINITIONS,
     ERROR_TEST,
     EXIT_WORDS,
+    HANDLERS,
     LOCK_WORDS,
+    LOSSES,
     NEGATIONS,
     NULL_TEST,
     PERMISSION_WORDS,
@@ -97,6 +100,7 @@ def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> I
     compared = [file for file in files if _is_compared(file)]
     moved = _moved_lines(files)
     size = sum(len(file.added) + len(file.removed) for file in compared if not TESTS.search(file.path))
+    is_small = size <= SMALL_LINES and not _extends_tests(files)
     for file in compared:
         found = [*_find_suspicions(file, moved)]
         unique = list({(suspicion.rule, suspicion.line): suspicion for suspicion in found}.values())
@@ -107,7 +111,7 @@ def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> I
                 f"{body} {suspicion.detail}".strip(),
                 path=file.path,
                 title=title,
-                confidence=confidence_of(suspicion.rule, is_small=size <= SMALL_LINES),
+                confidence=confidence_of(suspicion.rule, is_small=is_small),
             )
 
 
@@ -115,6 +119,11 @@ def _is_compared(file: ReviewedFile) -> bool:
     if file.old is None or file.new is None or not file.is_whole:
         return False
     return file.new.language_name in DIFFERENCE_LANGUAGES and not file.new.unparsed_reason
+
+
+def _extends_tests(files: Sequence[ReviewedFile]) -> bool:
+    """Whether the change adds to tests: then it has said that it means to change what the code does."""
+    return sum(len(file.added) - len(file.removed) for file in files if TESTS.search(file.path)) > 0
 
 
 def _moved_lines(files: Sequence[ReviewedFile]) -> Counter[str]:
@@ -149,7 +158,11 @@ def _find_suspicions(file: ReviewedFile, moved: Counter[str]) -> Iterator[Suspic
         yield from _find_moved_return(removed, added, old, new)
         lines_old = [(n, old[n]) for n in removed if n in old and not moved[_words(file.old.line(n))]]
         lines_new = [(n, new[n]) for n in added if n in new and not moved[_words(file.new.line(n))]]
-        yield from _judge(_pair(lines_old, lines_new, place))
+        difference = _pair(lines_old, lines_new, place)
+        found = [*_judge(difference)]
+        yield from found
+        if not found and (rule := judge_loss([t for _, t in lines_old], [t for _, t in lines_new])):
+            yield Suspicion(rule, place, f"Removed: {_quote_tokens(lines_old[0][1])}")
 
 
 def _is_before(line: object, removed: Sequence[int]) -> bool:
@@ -203,24 +216,39 @@ def judge_edit(old: Tokens, new: Tokens) -> Suspicion | None:
     """Return what the edit of a line turns round; None when it is more than a small edit, or harmless."""
     before, after = [token.text for token in old], [token.text for token in new]
     codes = [code for code in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if code[0] != "equal"]
-    if not codes or len(codes) > 2:
+    if not codes:
         return None
-    line = new[0].line
-    swapped = _judge_swap(old, new)
-    if swapped:
-        return Suspicion(swapped, line, f"Before: {_quote_tokens(old)}")
-    if len(codes) > 1:
-        is_wrapped = all(code[0] == "delete" for code in codes) and after and _is_unwrapped(old, codes)
-        if is_wrapped:
-            return Suspicion("call-unwrapped", line, f"Before: {_quote_tokens(old)}")
-        return None
-    _, i1, i2, j1, j2 = codes[0]
-    gone, come = old[i1:i2], new[j1:j2]
-    for judge in (_judge_insertion, _judge_deletion, _judge_replacement, _judge_condition_edit):
-        rule = judge(gone, come, old, new)
-        if rule:
-            return Suspicion(rule, line, f"Before: {_quote_tokens(old)}")
-    return None
+    rule = _judge_swap(old, new)
+    if not rule and len(codes) == 1:
+        _, i1, i2, j1, j2 = codes[0]
+        gone, come = old[i1:i2], new[j1:j2]
+        judged = (
+            judge(gone, come, old, new)
+            for judge in (_judge_insertion, _judge_deletion, _judge_replacement, _judge_condition_edit)
+        )
+        rule = next(filter(None, judged), "")
+    if not rule and all(code[0] == "delete" for code in codes):
+        gone = [token for code in codes for token in old[code[1] : code[2]]]
+        is_wrapped = len(codes) == 2 and _is_unwrapped(old, codes)
+        rule = "call-unwrapped" if is_wrapped else _judge_parts(gone, old, new)
+    return Suspicion(rule, new[0].line, f"Before: {_quote_tokens(old)}") if rule else None
+
+
+def _judge_parts(gone: Tokens, old: Tokens, new: Tokens) -> str:
+    """Return what an edit removed that only takes words away; empty where they are no part of a statement."""
+    words = [token for token in gone if "identifier" in token.kind or token.text in BOOLEAN or token.text == "?"]
+    in_types = any("type" in kind and "identifier" not in kind for token in words for kind in token.around[:3])
+    if not words or in_types or not _is_in_body(old[0]) or {token.text for token in old[:3]} & DEFINITIONS:
+        return ""
+    if gone[-1].text in ASSIGNMENTS and new[0].text == old[len(gone)].text:
+        return "result-dropped"
+    if {"?", ":"} <= {token.text for token in gone} or {"if", "else"} <= {token.text for token in gone}:
+        return "alternative-removed"
+    return "part-removed"
+
+
+def _is_in_body(token: LeafToken) -> bool:
+    return any(_is_in(token, word) for word in ("body", "block", "compound"))
 
 
 def _judge_swap(old: Tokens, new: Tokens) -> str:
@@ -346,27 +374,46 @@ def judge_removal(removed: Sequence[Tokens]) -> str:
     for rule, known in _REMOVED_WORDS:
         if lowered & known and len(removed) <= 6:
             return rule
+    if "try" in words and words & HANDLERS:
+        return "error-handler-removed"
     is_condition = bool(set(first[:3]) & {"if", "unless", "when", "guard", "elif"}) or (
         first[:1] and first[-1] in ("if", "unless")
     )
     if is_condition:
         return _judge_condition(text, words)
-    if len(removed) == 1 and first[:1] in (["break"], ["break", ";"]):
-        return "break-removed"
-    if len(removed) == 1 and first[:1] and first[0] in ("return", "continue"):
-        return "return-removed"
-    if len(removed) == 1 and first[:1] and first[0] in ("super", "base", "parent") and "(" in first:
-        return "super-removed"
     if first[:1] and first[0] in ("with", "using", "defer"):
         return "resource-removed"
-    if len(removed) == 1 and "await" in words:
-        return "await-removed"
-    is_definition = bool(set(first[:3]) & DEFINITIONS) or (
-        not _is_in(removed[0][0], "body") and not _is_in(removed[0][0], "block")
-    )
-    if len(removed) <= 3 and not is_definition and len(first) > 2:
+    if rule := _judge_single(first) if len(removed) == 1 else "":
+        return rule
+    later = next((tokens for tokens in removed[1:] if tokens[0].text in ("if", "unless", "elif")), None)
+    if later and len(removed) <= 8:
+        return _judge_condition(text, words)
+    if len(removed) <= 3 and _is_in_body(removed[0][0]) and len(first) > 2:
         return "statement-removed"
     return ""
+
+
+def _judge_single(words: Sequence[str]) -> str:
+    """Return what one line that was taken away did for the flow of control; empty when nothing."""
+    if words[:1] == ["break"] and len(words) <= 2:
+        return "break-removed"
+    if words[:1] and words[0] in ("return", "continue"):
+        return "return-removed"
+    if words[:1] and words[0] in ("super", "base", "parent") and "(" in words:
+        return "super-removed"
+    return "await-removed" if "await" in words else ""
+
+
+def judge_loss(removed: Sequence[Tokens], added: Sequence[Tokens]) -> str:
+    """Return what a rewritten piece of code no longer distinguishes; empty when it distinguishes something new."""
+    if not removed or not added or not _is_in_body(removed[0][0]):
+        return ""
+    before = Counter(token.text for tokens in removed for token in tokens if "string" not in token.kind)
+    after = Counter(token.text for tokens in added for token in tokens if "string" not in token.kind)
+    lost = [sum(before[word] - after[word] for word in words) for _, words in LOSSES]
+    if min(lost) < 0:
+        return ""
+    return next((rule for (rule, _), count in zip(LOSSES, lost, strict=True) if count), "")
 
 
 _REMOVED_WORDS: tuple[tuple[str, frozenset[str]], ...] = (

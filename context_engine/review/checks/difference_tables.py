@@ -11,6 +11,8 @@ import re
 COMPARISON = frozenset("< <= > >= == != === !== is in <> ~=".split())
 BOOLEAN = frozenset("and or && ||".split())
 ARITHMETIC = frozenset("+ - * / % // += -= *= /= << >> & | ^ ++ -- .. ..= ... ..<".split())
+ASSIGNMENTS = frozenset({"=", ":="})
+HANDLERS = frozenset("catch except rescue finally ensure".split())
 NEGATIONS = frozenset({"!", "not"})
 CONSTANTS = frozenset("true false none null nil".split())
 DEFINITIONS = frozenset(
@@ -22,6 +24,14 @@ CLOSE_WORDS = frozenset("close dispose disconnect shutdown cleanup flush".split(
 TRANSACTION_WORDS = frozenset("transaction commit rollback atomic savepoint".split())
 PERMISSION_WORDS = frozenset(
     "permission permissions authorize authorized authenticated validate sanitize escape".split()
+)
+LOSSES = (
+    ("error-handler-removed", frozenset("try rescue catch except".split())),
+    (
+        "null-case-lost",
+        frozenset("?? ?. None null nil undefined isset is_none is_some unwrap_or unwrap_or_default".split()),
+    ),
+    ("case-lost", frozenset("if elif unless case when ? && || and or".split())),
 )
 ERROR_TEST = re.compile(r"\b(?:err|error|e|ex|exception)\b|\b(?:Err|is_err)\b")
 NULL_TEST = re.compile(r"\b(?:None|null|nil|undefined|nullptr|NULL|isset|is_none|is_some|Some|nil \?|empty|blank)\b")
@@ -65,6 +75,12 @@ RULES: dict[str, tuple[str, str]] = {
     "statement-removed": ("Statement removed", "Its effect is gone, and nothing takes its place."),
     "condition-contradicts": ("Condition that fails", "The value is missing where the condition uses it."),
     "debug-output": ("Debug output", "It was left over from debugging."),
+    "part-removed": ("Part of a statement removed", "The value is used without what the removed part did to it."),
+    "alternative-removed": ("Alternative removed", "Both cases now take the same value."),
+    "result-dropped": ("Result no longer kept", "The value is computed and then dropped."),
+    "error-handler-removed": ("Error handler removed", "An error that was handled here now leaves the function."),
+    "null-case-lost": ("Missing value no longer handled", "The rewritten code treats a missing value like any other."),
+    "case-lost": ("Case no longer distinguished", "The rewritten code makes no difference where the old one did."),
     "return-in-loop": ("return moved into the loop", "The loop now ends in its first round."),
 }
 """The title and the body of each rule."""

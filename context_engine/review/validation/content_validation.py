@@ -132,7 +132,7 @@ class ValidationService:
         if request.kind == "plan_output" and _is_markdown(content):
             request = replace(request, kind="markdown")
         check = _ContentCheck(content.removeprefix("\ufeff").replace("\r\n", "\n"), request, self)
-        tiers: list[tuple[int, Callable[[], list[Finding]]]] = [(0, check.find_secrets)] if request.scrubs else []
+        tiers: list[tuple[int, Callable[[], list[Finding]]]] = [(0, check.find_secrets)] if request.redacts else []
         tiers += [(1, check.parse)] if 1 in request.tiers else []
         tiers += [(2, check.check_style)] if 2 in request.tiers else []
         findings: list[Finding] = []
@@ -144,17 +144,17 @@ class ValidationService:
             findings += tier()
             run.append(number)
         result = ValidationResult(sort_findings(findings), tuple(run), tuple(check.skipped))
-        if request.scrubs:
+        if request.redacts:
             return self._redact(content, result)
         return result
 
     def _redact(self, content: str, result: ValidationResult) -> ValidationResult:
         """Add the content without its secrets, and take them out of the messages, too."""
-        scrubbed = self.redactor.redact(content)
-        if not scrubbed.count:
+        redacted = self.redactor.redact(content)
+        if not redacted.count:
             return result
         clean = [replace(finding, title=self.redactor.redact(finding.title).text) for finding in result.findings]
-        return replace(result, findings=tuple(clean), scrubbed=scrubbed.text, secrets=scrubbed.count)
+        return replace(result, findings=tuple(clean), redacted=redacted.text, secrets=redacted.count)
 
 
 @dataclass(slots=True)
@@ -186,7 +186,7 @@ class _ContentCheck:
 
     def find_secrets(self) -> list[Finding]:
         """Report keys and passwords; what only looks like one is a warning."""
-        advice = "Take it out; use the scrubbed content, and read it from the environment."
+        advice = "Take it out; use `scrubbed_content`, and read it from the environment."
         findings = []
         for secret in self.service.redactor.find(self.content, self.request.path):
             if secret.tier == "strict":

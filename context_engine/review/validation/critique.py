@@ -79,7 +79,7 @@ class ContentCritique:
 
     def offer(self) -> SecondPass:
         """Return the request for the second pass; the content in it has no secrets."""
-        content, request = self.result.scrubbed or self.content, self.request
+        content, request = self.result.redacted or self.content, self.request
         known = [f"line {finding.line}: {finding.title}" for finding in self.result.findings if finding.line]
         lines = [f"{number}: {line}" for number, line in enumerate(split_lines(content), 1)]
         sections = [

@@ -29,7 +29,7 @@ class ValidationRequest:
     kind: str = "raw_text"
     path: str = ""
     language: str = ""
-    scrubs: bool = True
+    redacts: bool = True
     tiers: frozenset[int] = frozenset({1, 2})
     schema: Mapping[str, Any] | None = None
     stops_on_error: bool = False
@@ -38,12 +38,12 @@ class ValidationRequest:
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult:
-    """The findings, most pressing first. `scrubbed` is the content without its secrets, None when it has none."""
+    """The findings, most pressing first. `redacted` is the content without its secrets, None when it has none."""
 
     findings: tuple[Finding, ...]
     tiers_run: tuple[int, ...] = ()
     skipped: tuple[tuple[int, str], ...] = ()
-    scrubbed: str | None = None
+    redacted: str | None = None
     secrets: int = 0
 
     @property

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.secrets import masked_text
-from context_engine.secrets.masked_text import (
+from context_engine.secrets import redacted_text
+from context_engine.secrets.redacted_text import (
     AROUND_BYTES,
     RedactedDocument,
     RedactedDocuments,
@@ -62,7 +62,7 @@ def test_bytes_of_any_encoding_are_cut_where_they_are(encoding: str) -> None:
 
 
 def test_a_large_text_is_searched_around_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masked_text, "WHOLE_BYTES_MAX", 1_000)
+    monkeypatch.setattr(redacted_text, "WHOLE_BYTES_MAX", 1_000)
     filler = "x = 1\n" * AROUND_BYTES
     data = f"{filler}{WHOLE}\n{filler}".encode()
     text = RedactedDocument.of(data)
@@ -76,11 +76,11 @@ def test_a_large_text_is_searched_around_the_part(monkeypatch: pytest.MonkeyPatc
 def test_secrets_are_looked_for_once_for_each_content_and_path(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def counted(data: bytes, path: str = "") -> tuple[masked_text.HiddenSpan, ...]:
+    def counted(data: bytes, path: str = "") -> tuple[redacted_text.HiddenSpan, ...]:
         asked.append(path)
         return find_hidden_spans(data, path)
 
-    monkeypatch.setattr(masked_text, "find_hidden_spans", counted)
+    monkeypatch.setattr(redacted_text, "find_hidden_spans", counted)
     texts = RedactedDocuments()
     for path in ("a.py", "a.py", "b.env", "a.py"):
         assert shows(texts.of(WHOLE.encode(), path).text) == []
@@ -89,13 +89,13 @@ def test_secrets_are_looked_for_once_for_each_content_and_path(monkeypatch: pyte
 
 
 def test_what_masking_lays_bare_is_masked_at_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = masked_text.find_secrets
+    find = redacted_text.find_secrets
 
     def in_turns(text: str, *args: object, **how: object) -> object:
         """What finds one secret at a time."""
         return find(text, "strict")[:1]
 
-    monkeypatch.setattr(masked_text, "find_secrets", in_turns)
+    monkeypatch.setattr(redacted_text, "find_secrets", in_turns)
     data = f"a {TOKEN} b {OTHER} c\nurl = postgres://app:{VALUE}@db/app\n{TOKEN} d".encode()
     text = RedactedDocument.of(data)
     assert (
