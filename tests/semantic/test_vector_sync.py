@@ -188,6 +188,7 @@ def test_once_a_day_the_depot_is_told_what_is_in_use_and_drops_what_is_not(tmp_p
         team.remote.put(APP, one.opened().space, hash_texts(["old"]), quantize(vectors(["old"])), TODAY - KEPT_DAYS - 1)
         vector_sync = team.vector_sync(shares=True)
         filled(one, one.backfill(vector_sync=vector_sync))
+        until(lambda: vector_sync.has_published(one.snapshot()))  # from here on only this thread publishes
         for day in (0, 0, STAMP_DAYS, STAMP_DAYS + 1):
             team.today = TODAY + day
             assert vector_sync.publish(one.snapshot(), one.store)
