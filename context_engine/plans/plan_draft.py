@@ -688,7 +688,7 @@ def _new_test_path(wanted: TaskIntent, change: ChangeSet, sources: PlanSources) 
     folder, _, name = main[0].rpartition("/")
     for sibling in _siblings(folder, f".{name.rpartition('.')[2]}", sources):
         tests = find_tests(sibling, sources)
-        stem, own = (path.rpartition("/")[2].partition(".")[0] for path in (sibling, name))
+        stem, own = (path.rpartition("/")[2].partition(".")[0].strip("_") for path in (sibling, name))
         if tests and stem and stem in tests[0].rpartition("/")[2]:
             place, _, test = tests[0].rpartition("/")
             return "/".join(filter(None, (place, test.replace(stem, own, 1))))

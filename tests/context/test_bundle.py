@@ -18,7 +18,7 @@ from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
 from context_engine.context.gather import extract_stems
 from context_engine.context.localizer import glob_for_path
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
-from context_engine.context.related_files import RelatedFile, find_partners, list_partner_names, merge_related
+from context_engine.context.related_files import RelatedFile, find_partners, merge_related
 from context_engine.engine import Engine
 from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.text.lines import LineSpan
@@ -373,13 +373,33 @@ def test_a_chunk_that_holds_a_whole_definition_is_complete() -> None:
         ("src/Auth.php", "tests/AuthTest.php"),
         ("lib/user.rb", "spec/user_spec.rb"),
         ("Zoo/Cat.cs", "Zoo.Tests/CatTests.cs"),
+        ("src/zoo/_compositor.py", "tests/test_compositor.py"),
+        ("src/zoo/screen.py", "tests/test_screens.py"),
+        ("src/zoo/_screen.py", "tests/test_screens.py"),
+        ("src/zoo/entities.py", "tests/test_entity.py"),
+        ("zoo/box.go", "zoo/boxes_test.go"),
+        ("lib/dispatcher/agent.js", "test/agent.js"),
+        ("src/parser.rs", "tests/parser.rs"),
     ],
 )
 def test_a_test_and_its_source_find_each_other_by_name(source: str, test: str) -> None:
-    assert test.rpartition("/")[2] in list_partner_names(source)
     assert find_partners(source, lambda *names: [test] if test.rpartition("/")[2] in names else []) == [test]
-    assert source.rpartition("/")[2] in list_partner_names(test)
     assert find_partners(test, lambda *names: [source] if source.rpartition("/")[2] in names else []) == [source]
+
+
+@pytest.mark.parametrize(
+    ("source", "tests", "found"),
+    [
+        ("src/widget.py", ["tests/test_widget.py", "tests/test_widgets.py"], ["tests/test_widget.py"]),
+        ("src/_cat.py", ["tests/test__cat.py", "tests/test_cats.py"], ["tests/test__cat.py"]),
+        ("src/utils.py", ["tests/utils.py"], []),
+        ("lib/fetch/index.js", ["test/index.js"], []),
+        ("src/__init__.py", ["tests/test_init.py", "tests/test_inits.py"], []),
+        ("src/class.py", ["tests/test_clas.py"], []),
+    ],
+)
+def test_only_the_surest_names_of_tests_count(source: str, tests: list[str], found: list[str]) -> None:
+    assert find_partners(source, lambda *names: [test for test in tests if test.rpartition("/")[2] in names]) == found
 
 
 @given(st.lists(st.builds(RelatedFile, st.sampled_from("abcd"), st.sampled_from(["one", "two"])), max_size=9))
