@@ -45,6 +45,11 @@ class Chunk:
     tags: tuple[str, ...] = ()
     definitions: tuple[tuple[LineSpan, str], ...] = ()
 
+    @property
+    def symbol(self) -> str:
+        """The title, or nothing where it is only the path."""
+        return self.title if self.title != self.path else ""
+
     def name_at(self, span: LineSpan) -> str:
         """Return the name of the innermost definition around the first of some lines.
 

@@ -184,8 +184,8 @@ def _build_found_file(path: str, share: float, hits: Sequence[Hit], best: float)
     """Return a file with its chunks; their relevance is relative to the best hit of all."""
     places = []
     for hit in hits:
-        title = hit.chunk.title if hit.chunk.title != path else ""
-        places.append(FoundPlace(hit.chunk.span, round(hit.score / best, 3), title, hit.chunk.text, hit.chance))
+        chunk, relevance = hit.chunk, round(hit.score / best, 3)
+        places.append(FoundPlace(chunk.span, relevance, chunk.symbol, chunk.text, hit.chance))
     return FoundFile(path, round(share, 3), tuple(places), any(hit.stale for hit in hits))
 
 

@@ -66,8 +66,11 @@ class DaemonConnection:
     socket: socket.socket
     hung_up: threading.Event = field(default_factory=threading.Event)
 
-    def receive(self) -> Any:
-        """Return the request, or None for a client that closes without one. Raises: OSError, ValueError."""
+    def receive(self) -> Request | None:
+        """Return the request, or None for a client that closes without one.
+
+        Raises: OSError; ValueError (not a JSON object, too long, too late).
+        """
         until = time.monotonic() + REQUEST_S
         received = bytearray()
         while not received.endswith(b"\n"):
@@ -78,7 +81,10 @@ class DaemonConnection:
                 return None
             if len(received) > MESSAGE_BYTES_MAX or time.monotonic() > until:
                 raise ValueError("the request is too long, or its end is missing")
-        return json.loads(received)
+        request = json.loads(received)
+        if not isinstance(request, dict):
+            raise ValueError("the request is not a JSON object")
+        return request
 
     def send(self, answer: Mapping[str, Any]) -> None:
         """Send an answer. Raises: OSError."""
@@ -220,10 +226,7 @@ class DaemonServer:
             request = connection.receive()
             if request is None:
                 return
-            if isinstance(request, dict):
-                kind = str(request.get("kind", ""))
-            else:
-                kind = ""
+            kind = str(request.get("kind", ""))
             answer = self._answer(kind, request, connection)
             if answer is not None:
                 connection.send(answer)

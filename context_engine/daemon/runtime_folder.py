@@ -101,12 +101,12 @@ class RuntimeFolder:
                 os.mkdir(path, 0o700)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except (NotADirectoryError, OSError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
+        except FileNotFoundError:
+            raise
+        except OSError as error:
             raise RuntimeFolderError(f"{path} is a link, or not a folder that can be opened: remove it") from error
         folder = cls(path, descriptor)
-        if problem := _find_problem(os.fstat(descriptor)):
+        if problem := _find_problem(path, os.fstat(descriptor)):
             folder.close()
             raise RuntimeFolderError(f"{path} {problem}")
         return folder
@@ -161,10 +161,10 @@ def runtime_path(env: Mapping[str, str]) -> str:
     return os.path.join(named if os.path.isabs(named) else cache, "context-engine", "run")
 
 
-def _find_problem(status: os.stat_result) -> str:
+def _find_problem(path: str, status: os.stat_result) -> str:
     """Return why a folder is not the user's own; empty when it is."""
     if status.st_uid != os.geteuid():
         return f"belongs to the user {status.st_uid}, not to you: remove it, or set XDG_RUNTIME_DIR"
     if stat.S_IMODE(status.st_mode) & 0o077:
-        return f"can be opened by other users: chmod 700 {runtime_path(os.environ)}"
+        return f"can be opened by other users: chmod 700 {path}"
     return ""

@@ -242,8 +242,6 @@ def _replacement_lines(file: _ParsedFile, symbol: Symbol, text: str) -> tuple[in
             _refuse(file, symbol, f"{after.strip(BLANKS)!r} follows it, and the text ends with a comment")
         if after.lstrip(BLANKS)[0] in ";,":
             text = text.removesuffix(after.lstrip(BLANKS)[0])
-        else:
-            text = text
     return has.first if takes_over else symbol.first, symbol.last, _laid_out(file, symbol, text) + after
 
 

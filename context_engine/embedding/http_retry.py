@@ -172,8 +172,6 @@ def extract_json_message(value: Any) -> str:
     for name in ("error", "message", "detail"):
         if isinstance(value, dict):
             value = value.get(name, value)
-        else:
-            value = value
     return sanitize_text(value if isinstance(value, str) else json.dumps(value))
 
 

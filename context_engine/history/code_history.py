@@ -76,7 +76,7 @@ class CodeHistory:
         """
         head = self._head()
         if not self._git.run("ls-tree", "--name-only", "-z", head, "--", path):
-            raise FileNotFound(f"no commit has {path} yet", suggestion="commit it first", details={"path": path})
+            raise FileNotFound(f"no commit has {path} yet", suggestion="Commit it first.", details={"path": path})
         span_option = f"-L{span.first},{span.last}"
         output = self._git.run("blame", "-w", "--porcelain", span_option, "--", path, timeout_s=TIMEOUT_S)
         lines_by_commit: dict[str, list[int]] = defaultdict(list)
@@ -130,7 +130,7 @@ class CodeHistory:
         if head is None or head.commit is None:
             raise PreconditionFailed(
                 "this folder has no commits" if head else "this folder is in no git repository",
-                suggestion="history needs a git repository with commits",
+                suggestion="History needs a git repository with commits.",
             )
         return head.commit
 

@@ -125,9 +125,7 @@ def _add_tool(event: HookEvent, given: Mapping[str, Any]) -> HookEvent:
     """Return the event with what is needed of the call of a tool."""
     kind = _TOOLS.get(_text(given, "tool_name").lower(), OTHER)
     arguments = given.get("tool_input")
-    if isinstance(arguments, dict):
-        arguments = arguments
-    else:
+    if not isinstance(arguments, dict):
         arguments = {}
     response = given.get("tool_response", given.get("tool_output"))
     if kind == _SHELL:

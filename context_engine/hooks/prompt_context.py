@@ -122,10 +122,6 @@ def _select_places(hits: Sequence[Hit], prompt: str, shown: ShownLines, room: in
 
 def _format_place(hit: Hit, place: GivenPlace) -> str:
     last = place.first + place.text.count("\n")
-    if hit.chunk.title != hit.chunk.path:
-        title = hit.chunk.title
-    else:
-        title = ""
     fence = fence_for(place.text)
-    head = f"{escape_line(place.path)}:{place.first}-{last} {escape_line(title)}".rstrip()
+    head = f"{escape_line(place.path)}:{place.first}-{last} {escape_line(hit.chunk.symbol)}".rstrip()
     return f"{head}\n{fence}{hit.chunk.language}\n{place.text}\n{fence}"

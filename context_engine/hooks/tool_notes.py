@@ -32,9 +32,9 @@ SYMBOLS_MAX = 16
 LINES_LISTED = 5
 DEFINITIONS_MAX = 3
 LONG_FILE_LINES = 300
-"""A shorter file is read in one look."""
+"""A shorter file may well be read whole."""
 READ_SHARE_MIN = 0.5
-"""A read of a smaller part of a file was aimed already."""
+"""Who reads a smaller share of a file knows where to look."""
 PLACES_MAX = 3
 
 _MATCH = re.compile(r"^(?:(?P<path>[^\n:]{1,400}):)?(?P<line>\d{1,7}):", re.MULTILINE)
@@ -141,11 +141,7 @@ def _name_symbols(path: str, numbers: Sequence[int], engine: Engine) -> Iterator
 
 
 def _name_place(hit: Hit) -> str:
-    if hit.chunk.title != hit.chunk.path:
-        title = f" {escape_line(hit.chunk.title)}"
-    else:
-        title = ""
-    return f"{hit.chunk.span.first}-{hit.chunk.span.last}{title}"
+    return f"{hit.chunk.span} {escape_line(hit.chunk.symbol)}".rstrip()
 
 
 def _limit(head: str, lines: Sequence[str]) -> str:

@@ -41,9 +41,9 @@ SCHEMA_VERSION = 6
 5 keys of embedded texts, static vectors, 6 languages and roles by the text of a file
 """
 SEGMENTS_MAX = 8
+"""More segments than this slow queries down; fewer mean more merging."""
 PATIENT_SEGMENTS_MAX = 24
 """Up to here a merge can wait for a quiet moment: a query over 24 small segments takes a millisecond longer."""
-"""More segments than this slow queries down; fewer mean more merging."""
 MERGE_FACTOR = 4
 """A segment is merged with its smaller neighbors once they together have a quarter of its size: each file moves log4(n)
 times."""

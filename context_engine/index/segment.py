@@ -289,7 +289,7 @@ def load(path: Path, *, bytes_checked_max: int | None = CHECKED_BYTES_MAX) -> Se
         else:
             header = b""
         if not header or zlib.crc32(header) != int.from_bytes(prefix[12:16], "little"):
-            raise _corrupt(path, "its header is damaged")
+            raise _corrupt(path, "its header is damaged or of another version")
         facts = json.loads(header)
         if os.fstat(source.fileno()).st_size != 16 + len(header) + facts["data_bytes"]:
             raise _corrupt(path, "it was cut short")

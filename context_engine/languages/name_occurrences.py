@@ -153,8 +153,6 @@ def _role(names: NameRules, node: Node) -> tuple[Role, Node]:
         if any(_fits(parent, field, place) for place in listed(names)):
             if role != "binding" and _import(node) is not None:
                 role = "label"
-            else:
-                role = role
             return role, parent if role == "binding" and _names_scope(names, parent, field) else at
     if _names_scope(names, parent, field):
         at = parent

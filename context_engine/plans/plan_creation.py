@@ -48,7 +48,7 @@ from context_engine.plans.operations import (
 )
 from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
-from context_engine.plans.plan_events import DONE
+from context_engine.plans.plan_events import DONE, planning_status
 from context_engine.plans.plan_json import PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_markdown import single_line
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
@@ -170,7 +170,7 @@ class PlanFactory:
         )
         if checked.errors:
             return replace(made, status="draft_rejected")
-        made = replace(made, status="needs_clarification" if plan.open_questions else "ready")
+        made = replace(made, status=planning_status(plan))
         if saving.auto:
             return self._save(made, saving, "refined" if before else "created")
         return made
@@ -190,7 +190,7 @@ class PlanFactory:
         saved = SavedPlan(kept.plan, kept.version, "", True, (), checked)
         return CreationResult(
             kept.plan,
-            "needs_clarification" if kept.plan.open_questions else "ready",
+            planning_status(kept.plan),
             checked,
             saved,
             warnings=(warning,),
@@ -418,7 +418,8 @@ class PlanRefiner:
         plan, answered = self._resolve_answers(before, plan)
         checked = self._validate(plan, loaded, request.strict, remarks)
         checked.raise_fatal_errors()
-        made = Refinement(before, checked.plan, _status(checked.plan), checked, compare_plans(before, checked.plan))
+        comparison = compare_plans(before, checked.plan)
+        made = Refinement(before, checked.plan, planning_status(checked.plan), checked, comparison)
         made = replace(made, applied=changed.applied, answered=answered, warnings=_warnings(checked.plan, answered))
         new = _new_errors(checked, self._validate(before, loaded, False, ()))
         if new:
@@ -520,7 +521,7 @@ class PlanRefiner:
         saved = SavedPlan(loaded.plan, loaded.version, "", True, ("this draft was taken before",), checked)
         found = compare_plans(loaded.plan, loaded.plan)
         return Refinement(
-            loaded.plan, loaded.plan, _status(loaded.plan), checked, found, saved=saved, warnings=saved.warnings
+            loaded.plan, loaded.plan, planning_status(loaded.plan), checked, found, saved=saved, warnings=saved.warnings
         )
 
 
@@ -559,12 +560,6 @@ def _with_feedback(plan: Plan, left: Sequence[str], focus: Sequence[str]) -> Pla
             suggestion="Take them up in a draft, or close them with settle_feedback.",
         )
     return msgspec.structs.replace(plan, open_feedback=kept)
-
-
-def _status(plan: Plan) -> str:
-    if plan.open_questions:
-        return "needs_clarification"
-    return "ready"
 
 
 def _new_errors(checked: PlanValidation, old: PlanValidation) -> list[PlanFinding]:

@@ -56,6 +56,7 @@ from context_engine.plans.model import (
     PlanStep,
     TestingStrategy,
 )
+from context_engine.plans.plan_events import planning_status
 from context_engine.plans.readiness import LIKELY_TITLE, READY_MIN, ask_about_places, estimate_readiness, read_facts
 from context_engine.plans.step_criteria import (
     criteria_of_commands,
@@ -663,7 +664,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
         source = "names"
     else:
         source = "search" if change.files else "none"
-    return PlanDraft(plan, "needs_clarification" if open_now or not made else "ready", change, known, source)
+    return PlanDraft(plan, planning_status(plan), change, known, source)
 
 
 # -- the basis of the steps -------------------------------------------------------------------------------------------

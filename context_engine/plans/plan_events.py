@@ -487,12 +487,16 @@ def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, arc
         return "archived"
     if execution.status != "ready":
         return execution.status
-    if plan.open_questions:
-        return "needs_clarification"
-    if not plan.steps:
+    if not (plan.steps or plan.open_questions):
         return "draft"
-    if approved:
-        return "approved"
+    status = planning_status(plan)
+    return "approved" if approved and status == "ready" else status
+
+
+def planning_status(plan: Plan) -> Literal["ready", "needs_clarification"]:
+    """Return whether a plan can be followed, or the caller has to answer or add something first."""
+    if plan.open_questions or not plan.steps:
+        return "needs_clarification"
     return "ready"
 
 

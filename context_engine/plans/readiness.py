@@ -28,8 +28,11 @@ READY_MIN = 0.74
 NAMED = 0.82
 """Of 79 plans whose task names a symbol or path that was found, 65 named a changed file in their first two steps."""
 WEAK = 0.5
-"""A plan that was called ready below a warning that nothing here answers the task would contradict itself."""
-BASE, SCORE, LEADER, BEST, WORDS = -3.59, 0.295, 1.52, 0.614, 0.346
+"""The most for a task that the search probably does not answer: it is less than `READY_MIN`, so that no plan is called
+ready beside the warning that says so."""
+BIAS = -3.59
+SCORE_WEIGHT, LEADER_WEIGHT, BEST_WEIGHT, WORDS_WEIGHT = 0.295, 1.52, 0.614, 0.346
+"""The coefficients of the model; the words count by the logarithm of their number."""
 WORDS_MAX = 40
 """Words of a task that count: the longest of the fit had 42."""
 PLACES_MAX = 4
@@ -64,8 +67,14 @@ def read_facts(change: ChangeSet, steps: Sequence[PlanStep], words: int) -> Read
 
 def estimate_readiness(facts: ReadinessFacts) -> float:
     """Return the probability that the first steps name a file that the task changes."""
-    odds = BASE + SCORE * facts.score + LEADER * facts.has_leader + BEST * facts.has_best
-    chance = 1 / (1 + exp(-odds - WORDS * log1p(min(facts.words, WORDS_MAX))))
+    log_odds = (
+        BIAS
+        + SCORE_WEIGHT * facts.score
+        + LEADER_WEIGHT * facts.has_leader
+        + BEST_WEIGHT * facts.has_best
+        + WORDS_WEIGHT * log1p(min(facts.words, WORDS_MAX))
+    )
+    chance = 1 / (1 + exp(-log_odds))
     if facts.is_named:
         return max(chance, NAMED)
     return min(chance, WEAK) if facts.is_weak else chance

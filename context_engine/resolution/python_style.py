@@ -148,8 +148,6 @@ class PythonStyle(ModuleStyle):
         while outer is not None and outer.type in ("dotted_name", "aliased_import", "relative_import"):
             if outer.type == "aliased_import":
                 aliased = outer
-            else:
-                aliased = aliased
             outer = outer.parent
         if outer is None or "import" not in file.roles.get(outer.type, {}):
             return None
@@ -243,9 +241,7 @@ class PythonStyle(ModuleStyle):
             if value.kind == "instance":
                 for method in ("__enter__", "__aenter__"):
                     entered = entered or resolver.results(resolver.member_values(value, method))
-                if any(one.kind != "external" for one in entered):
-                    entered = entered
-                else:
+                if all(one.kind == "external" for one in entered):
                     entered = (value,)
             found += entered or (value,)
         return resolver.take_apart(tuple(found), binding.positions)

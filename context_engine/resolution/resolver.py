@@ -557,8 +557,6 @@ class Resolver:
             bases, is_known = self.members.bases(own.place)
             if self.style(file).depth_first:
                 bases = bases[:1]
-            else:
-                bases = bases
             found += [Value("instance", base.place, base.name) for base in bases if base.kind == "class"]
             if not is_known or any(base.kind == "external" for base in bases) or not bases:
                 found.append(EXTERNAL)

@@ -429,8 +429,6 @@ class RustStyle(ModuleStyle):
             values = resolver.values(file, subject)
             if binding.role == "loop":
                 values = resolver.elements(values) or values
-            else:
-                values = values
         for pattern, number in path:
             values = self._take_part(resolver, file, pattern, number, values)
         return values
@@ -614,8 +612,6 @@ def _module_file(resolver: Resolver, file: SyntaxFile, node: SyntaxNode, name: s
             named = None
         if named is not None:
             inside = f"{inside}/{file.text(named)}"
-        else:
-            inside = inside
         outer = outer.parent
     for folder in dict.fromkeys((inside, dirname(file.path))):
         base = f"{folder}/{name}" if folder else name

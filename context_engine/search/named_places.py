@@ -239,7 +239,5 @@ def _find_hunks(text: str) -> Iterator[NamedPlace]:
             path = match["path"].strip().strip('"')
             if path[:2] in ("a/", "b/", "c/", "i/", "w/", "o/"):
                 path = path[2:]
-            else:
-                path = path
         elif path and path != "/dev/null":
             yield NamedPlace(path, int(match["line"]) + match["same"].count("\n"), 1.0)

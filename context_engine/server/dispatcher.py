@@ -409,8 +409,6 @@ def _split_project(arguments: Any) -> tuple[Any, str]:
     """Return the arguments without `project`, which no tool takes itself, and the project."""
     if isinstance(arguments, str):
         arguments = parse_json_text(arguments)
-    else:
-        arguments = arguments
     if not isinstance(arguments, Mapping) or "project" not in arguments:
         return arguments, ""
     project = arguments["project"]

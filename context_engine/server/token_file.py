@@ -247,9 +247,7 @@ class TokenFile:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(f"{self.path}.lock", timeout=LOCK_WAIT_S, mode=0o600):
                 page = self.page()
-                if page.key:
-                    page = page
-                else:
+                if not page.key:
                     page = msgspec.structs.replace(page, key=secrets.token_hex(KEY_BYTES))
                 changed = change(page)
                 if wanted():

@@ -48,9 +48,7 @@ class ParseError(ValueError):
 
     def __init__(self, reason: str, line: int = 0) -> None:
         """Keep both for the caller; the text of the error contains them, too."""
-        if len(reason) <= REASON_CHARS_MAX:
-            reason = reason
-        else:
+        if len(reason) > REASON_CHARS_MAX:
             reason = f"{reason[:REASON_CHARS_MAX]}…"
         super().__init__(f"{reason} (line {line})" if line else reason)
         self.reason = reason
@@ -277,9 +275,7 @@ class _YamlBuilder:
         if not self._plain_text:
             tag = _tag(event)
             is_merge = tag == _MERGE
-            if is_merge:
-                value = value
-            else:
+            if not is_merge:
                 value = _scalar_value(tag, value, line)
         size = 1 + len(event.value) // NODE_CHARS
         self._count(1, line)

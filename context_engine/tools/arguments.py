@@ -214,8 +214,6 @@ class ObjectArg(ArgumentType):
         """Accept an object, or JSON text of one."""
         if isinstance(value, str) and value.strip():
             value = parse_json_text(value)
-        else:
-            value = value
         if not isinstance(value, Mapping):
             shown = _name_type(value)
             raise argument_error(name, f"must be an object, not {shown}", f'Write {name}: {{"argument": "value"}}.')
@@ -245,8 +243,6 @@ class LineRangesArg(ArgumentType):
             ranges = value
         if isinstance(ranges, Mapping):
             ranges = [ranges]
-        else:
-            ranges = ranges
         if not isinstance(ranges, list | tuple):
             raise argument_error(name, f"must be a list of ranges, not {_name_type(value)}", example)
         _check_count(name, ranges, self.most)
@@ -306,8 +302,6 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     known = {parameter.name: parameter for parameter in parameters}
     if isinstance(arguments, str):
         arguments = parse_json_text(arguments)
-    else:
-        arguments = arguments
     if not isinstance(arguments, Mapping | None):
         raise InvalidArgument(f"arguments must be an object, not {_name_type(arguments)}")
     if arguments and len(arguments) > ARGUMENTS_MAX:

@@ -79,8 +79,6 @@ class LineRangeArg(ArgumentType):
         """Accept an object with `start` and `end`, a pair, "10-20", or one line."""
         if isinstance(value, str):
             value = parse_json_text(value)
-        else:
-            value = value
         ends: Sequence[Any] = ()
         if isinstance(value, Mapping):
             if set(value) <= {"start", "end"}:
@@ -115,8 +113,6 @@ class FuzzyMatchArg(ArgumentType):
         """Accept an object, or a flag that turns fuzzy matching on or off."""
         if isinstance(value, str):
             value = parse_json_text(value)
-        else:
-            value = value
         if not isinstance(value, Mapping):
             return Fuzzy(enabled=BooleanArg("").read(name, value))
         kinds: Mapping[str, ArgumentType] = {
@@ -148,8 +144,6 @@ class AnchorArg(ArgumentType):
         """Return the fields of an edit that it sets: before, after, line_range."""
         if isinstance(value, str):
             value = parse_json_text(value)
-        else:
-            value = value
         if not isinstance(value, Mapping):
             raise argument_error(name, "must be an object", 'Write {"beforeContext": "the line before"}.')
         sent = read_fields(name, value, ("before", "after", "line_range"))
@@ -247,9 +241,7 @@ def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> di
     fields: dict[str, Any] = {}
     for key, content in value.items():
         field = to_snake_case(str(key))
-        if field in known:
-            field = field
-        else:
+        if field not in known:
             field = ALIASES.get(field, field)
         if field not in known:
             raise argument_error(

@@ -103,8 +103,6 @@ class ObjectRows(ArgumentType):
             listed = value
         if isinstance(listed, Mapping) or (self.alone and isinstance(listed, str)):
             listed = [listed]
-        else:
-            listed = listed
         if not isinstance(listed, list | tuple):
             raise argument_error(name, "must be a list of objects", f"Write {name}: [{{...}}].")
         if len(listed) > self.most:

@@ -82,7 +82,7 @@ def search_code(
     languages: Annotated[tuple[str, ...], TextListArg("Only these, such as python or go.")] = (),
     min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
     token_budget: Annotated[
-        int, IntegerArg("Most tokens of code; 0: about 1600.", 0, ENDLESS, clamp=True), "max_tokens"
+        int, IntegerArg("Most tokens of code; 0: about 1300.", 0, ENDLESS, clamp=True), "max_tokens"
     ] = 0,
     format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
     repeat: Repeat = False,
@@ -108,7 +108,7 @@ def search_code(
     notes = _silence(answer, chosen)
     if len(results) < len(files):
         missing = len(files) - len(results)
-        notes["next"] = f"{missing} more rows did not fit: profile fast, or raise max_tokens"
+        notes["next"] = f"{missing} more rows did not fit: pass detail fast, or a larger token_budget"
     notes |= drop_empty({"shown_before": list_shown(places)})
     if format == "text":
         return Reply(_format_places(answer, results, more, notes))

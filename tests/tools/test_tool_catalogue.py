@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -29,6 +31,13 @@ def test_a_description_is_short_and_says_what_agents_search_for(tool: Tool) -> N
     assert 40 <= len(tool.description) <= 350
     assert len(re.findall(r"[.](?:\s|$)", tool.description)) <= 5
     assert AGENT_WORDS & set(re.findall(r"[a-z]+", tool.description.lower()))
+
+
+def test_every_tool_that_a_module_defines_is_listed() -> None:
+    folder = Path(tools.__file__).parent
+    modules = [import_module(f"context_engine.tools.{path.stem}") for path in sorted(folder.glob("*_tools.py"))]
+    defined = {value.name for module in modules for value in vars(module).values() if isinstance(value, Tool)}
+    assert defined == set(tools.MODULES)
 
 
 @EACH
