@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine.errors import InvalidArgument, InvalidLineRange
@@ -90,6 +90,15 @@ def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_befor
         assert not missing or place in found.dropped
 
 
+@example(
+    asked=[FragmentPlace("lines", "a", 0, LineSpan(1, 1)), FragmentPlace("symbol", "a", 1, LineSpan(5, 7))],
+    files=(
+        FragmentBody(["y = 1", "y = 1"], "a.py · 9 lines"),
+        FragmentBody(["", "", "", "x", *["y = 1"] * 4, "return a + b + c"], "a.py · 9 lines"),
+    ),
+    context=2,
+    room=FragmentCost(28, 106),
+)
 @given(many_places, two_bodies, contexts, tight)
 def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
     asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
@@ -98,9 +107,9 @@ def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
     told = list(found.fragments)
     lines = [files[file].head for file in {each.file for each in told}]
     lines += [files[each.file].lines[line - 1] for each in told for line in lines_of(each.span)]
-    lines += [
-        f"@@ {each.span} {' · '.join(f'{one.label} {one.span}' for one in each.places if one.label)}" for each in told
-    ]
+    for each in told:
+        labels = " · ".join(f"{one.label} {one.span}" for one in each.places if one.label)
+        lines.append(f"@@ {each.span} {labels}".rstrip())
     page = "".join(f"{line}\n" for line in lines)
     is_inside = estimate_tokens(page) <= room.tokens and reply_size(page) <= room.size
     assert is_inside or sum(each.span.lines for each in told) == 1
