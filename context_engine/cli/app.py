@@ -16,6 +16,7 @@ from context_engine import __version__
 from context_engine.cli import (
     chunk_commands,
     daemon_commands,
+    job_commands,
     memory_commands,
     model_commands,
     plan_commands,
@@ -304,6 +305,7 @@ app.add_typer(memory_commands.app)
 app.add_typer(plan_commands.app)
 app.add_typer(workspace_commands.app)
 app.add_typer(store_commands.app)
+app.add_typer(job_commands.app)
 app.add_typer(token_commands.app)
 
 

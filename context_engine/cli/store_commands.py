@@ -151,7 +151,7 @@ def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) ->
     from context_engine.index import list_tenants
     from context_engine.sharing import open_remote_store
 
-    with closing(open_remote_store(_choose_address(store, root))) as remote:
+    with closing(open_remote_store(choose_address(store, root))) as remote:
         tenants = list_tenants(remote)
     if as_json:
         print(json.dumps([tenant._asdict() for tenant in tenants]))
@@ -211,7 +211,7 @@ def store_search(
 
     filters = {"kind": kind, "tag": tag, "lang": lang, "include": include, "exclude": exclude}
     options = {"query": " ".join(query), "limit": limit, "as_json": as_json, "why": False, **filters}
-    raise typer.Exit(search_store(_choose_address(store, root), repository or (), options))
+    raise typer.Exit(search_store(choose_address(store, root), repository or (), options))
 
 
 @app.command("remove")
@@ -236,7 +236,7 @@ def store_remove(
     from context_engine.sharing import open_remote_store, open_vector_store
     from context_engine.text import format_size
 
-    address = _choose_address(store, root)
+    address = choose_address(store, root)
     with closing(open_remote_store(address)) as remote, closing(open_vector_store(address)) as vectors:
         if not yes and not confirm(f"Remove the index of {repository} from {remote.name}, for everybody?"):
             raise NotConfirmed("nothing was removed", suggestion="Answer y, or repeat it with --yes.")
@@ -247,7 +247,7 @@ def store_remove(
         print(f"removed {repository}, {format_size(freed)}")
 
 
-def _choose_address(address: str, root: Path | None) -> str:
+def choose_address(address: str, root: Path | None) -> str:
     """Return the address that was given, else that of the settings.
 
     Raises: InvalidArgument where it is not a database.

@@ -125,19 +125,24 @@ class RepositoryRegistry:
         Raises: InvalidArgument, FileNotFound, InvalidPath, UnsuitableRoot, Conflict (name or folder is taken),
         AccessFailed (git could not fetch it), UnsupportedHost (no git), StorageBusy, Canceled.
         """
-        is_remote = cloning.is_address(place)
-        if is_remote:
-            address = cloning.check_address(place)
-            root = self._clones.place(address, branch)
-            member = WorkspaceMember(check_name(name or repository_name(address)), str(root), address, branch, depth)
-        else:
-            checked = check_name(name or repository_name(workspace_roots.resolve_path(place)))
-            member = WorkspaceMember(checked, str(workspace_roots.check_workspace_root(place)))
+        member = self.describe(place, name=name, branch=branch, depth=depth)
         add_member(self.workspaces().get(workspace, ()), member)  # a conflict is reported before anything is fetched
-        if is_remote and not self.is_there(member):
+        if member.address and not self.is_there(member):
             self._clones.make(Path(member.root), lambda part: self._clone(member, part, on_progress, cancel))
         self.change(workspace, lambda members: add_member(members, member))
         return member
+
+    def describe(self, place: str, *, name: str = "", branch: str = "", depth: int = 0) -> WorkspaceMember:
+        """Return a folder, or an address with the folder of its clone, as a member that is in no workspace yet.
+
+        Raises: InvalidArgument, FileNotFound, InvalidPath, UnsuitableRoot.
+        """
+        if cloning.is_address(place):
+            address = cloning.check_address(place)
+            root = self._clones.place(address, branch)
+            return WorkspaceMember(check_name(name or repository_name(address)), str(root), address, branch, depth)
+        checked = check_name(name or repository_name(workspace_roots.resolve_path(place)))
+        return WorkspaceMember(checked, str(workspace_roots.check_workspace_root(place)))
 
     def remove(self, name_or_folder: str, *, workspace: str = DEFAULT) -> bool:
         """Remove a repository from a workspace; return whether a clone that no other workspace uses was deleted.

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         StoredTerm,
         open_candidate_store,
     )
+    from context_engine.sharing.index_jobs import RENEW_S, IndexJob, IndexSource, open_job_queue
+    from context_engine.sharing.postgres_jobs import JobLease, PostgresJobs
     from context_engine.sharing.postgres_records import RecordLease
     from context_engine.sharing.records import RecordFolder, VersionedRecords
     from context_engine.sharing.remote_store import (
@@ -38,12 +40,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CANDIDATES_MAX",
+    "RENEW_S",
     "RETRY_DELAY_S",
     "Candidate",
     "CandidateQuery",
     "CandidateStore",
     "FileFilter",
+    "IndexJob",
+    "IndexSource",
+    "JobLease",
     "ManifestRevision",
+    "PostgresJobs",
     "RecordFolder",
     "RecordLease",
     "RemoteStore",
@@ -60,6 +67,7 @@ __all__ = [
     "busy_error",
     "hash_file",
     "open_candidate_store",
+    "open_job_queue",
     "open_remote_store",
     "open_shared_records",
     "open_vector_store",
@@ -79,6 +87,12 @@ __getattr__ = lazy_exports(
         "StoredFile": "candidate_store",
         "StoredTerm": "candidate_store",
         "open_candidate_store": "candidate_store",
+        "IndexJob": "index_jobs",
+        "IndexSource": "index_jobs",
+        "JobLease": "postgres_jobs",
+        "PostgresJobs": "postgres_jobs",
+        "RENEW_S": "index_jobs",
+        "open_job_queue": "index_jobs",
         "ManifestRevision": "remote_store",
         "RETRY_DELAY_S": "remote_store",
         "RecordFolder": "records",

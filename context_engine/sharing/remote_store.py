@@ -187,7 +187,7 @@ def open_vector_store(address: str) -> RemoteVectorStore:
     return open_backend(address, "Vectors")
 
 
-def open_backend(address: str, part: Literal["Store", "Vectors", "Records", "Search"]) -> Any:
+def open_backend(address: str, part: Literal["Store", "Vectors", "Records", "Search", "Jobs"]) -> Any:
     """Return one part of the database at an address. Its library is imported here, at the first use."""
     if "://" in address:
         scheme = address.partition("://")[0]
