@@ -6,8 +6,8 @@ Everything that only one command needs is imported inside it, so that `ctx --hel
 from __future__ import annotations
 
 import os
+import platform
 import signal
-import socket
 import time
 from contextlib import closing
 from datetime import datetime
@@ -166,7 +166,7 @@ def job_work(
     address = choose_address(store, root)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a container that stops gives its job back
     worker = IndexWorker(load_repositories(), address)
-    own_name = f"{socket.gethostname()}:{os.getpid()}"
+    own_name = f"{platform.node()}:{os.getpid()}"
     failed = 0
     with closing(open_job_queue(address)) as jobs:
         try:

@@ -99,10 +99,12 @@ def find_secrets(
     """
     data = text.encode("utf-8", "surrogatepass")
     rules = rules or builtin_rules()
-    found = merge_overlaps(data, find_spans(data, mode, rules, path))
+    spans = find_spans(data, mode, rules, path)
+    found = merge_overlaps(data, spans)
     if not found:
         return ()
-    values = {data[spot.start : spot.stop]: spot.rule for spot in reversed(found) if not spot.parts}
+    # A value that was merged into a longer one may have copies of its own.
+    values = {data[spot.start : spot.stop]: spot.rule for spot in reversed([*found, *spans]) if not spot.parts}
     if copied := list(find_copies(data, values)):
         found = merge_overlaps(data, [*found, *copied])
     return locate_spans(data, found, rules, path)

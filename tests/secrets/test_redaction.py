@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine.secrets import (
@@ -273,6 +273,12 @@ def test_what_is_found_lies_in_order_and_apart(text: str) -> None:
     assert all(each.parts[0][0] == each.start and each.parts[-1][1] == each.stop for each in found)
 
 
+BOT_TOKEN = drawn(next(rule for rule in RULES if rule.id == "discord-bot-token").examples[0], "0").text
+
+
+@example(
+    f"{BOT_TOKEN}{BOT_TOKEN}%"
+)  # by its name the second value ends with the sign, and the first is no copy of that
 @given(TEXTS)
 def test_what_strict_rules_find_broad_ones_find_too(text: str) -> None:
     strict, broad = find_secrets(text, "strict"), find_secrets(text, "broad")

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -340,8 +341,8 @@ def postgres_program(name: str) -> str:
     return str(found[-1])  # the newest, which is the one that runs
 
 
-def wait_until(is_so: object, seconds: float = 60.0) -> None:
+def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
-    while not is_so():  # type: ignore[operator]
+    while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)
