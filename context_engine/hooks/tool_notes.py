@@ -34,7 +34,7 @@ DEFINITIONS_MAX = 3
 LONG_FILE_LINES = 300
 """A shorter file may well be read whole."""
 READ_SHARE_MIN = 0.5
-"""Who reads a smaller share of a file knows where to look."""
+"""A smaller share of a file was probably chosen on purpose."""
 PLACES_MAX = 3
 
 _MATCH = re.compile(r"^(?:(?P<path>[^\n:]{1,400}):)?(?P<line>\d{1,7}):", re.MULTILINE)

@@ -28,7 +28,7 @@ LEASE_S = 60.0
 RENEW_S = 15.0
 """Three renewals may fail before the lease ends."""
 ATTEMPTS_MAX = 5
-"""What failed five times needs a person: the job waits until it is asked for again."""
+"""A job that failed five times needs a person: it waits until it is asked for again."""
 RETRY_S = 30
 """The wait after the first failure; it doubles with each further one, to four minutes."""
 ERROR_CHARS_MAX = 500
