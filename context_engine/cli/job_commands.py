@@ -22,7 +22,7 @@ from context_engine.cli.store_commands import Store, choose_address
 
 if TYPE_CHECKING:
     from context_engine.cli.index_worker import IndexWorker
-    from context_engine.sharing import IndexJob, JobLease
+    from context_engine.sharing import JobLease, QueuedJob
 
 ERROR_CHARS_MAX = 400
 POLL_S = 2.0
@@ -64,7 +64,7 @@ def job_add(
         raise InvalidArgument("no repository is named", suggestion="Name folders or URLs, or pass --all.")
     if branch and not name:
         raise InvalidArgument(
-            "a branch needs a name of its own in the database, beside the default branch",
+            "a branch needs a name of its own in the database, different from the default branch's",
             suggestion=f"Repeat it with --name, such as --name example.org/team/app@{branch}.",
         )
     if name and len(named) > 1:
@@ -216,12 +216,12 @@ def _run_job(worker: IndexWorker, lease: JobLease, *, as_json: bool) -> bool:
     return True
 
 
-def _name(job: IndexJob) -> str:
+def _name(job: QueuedJob) -> str:
     branch = f" ({job.source.branch})" if job.source.branch else ""
     return f"{job.source.place}{branch}"
 
 
-def _describe(job: IndexJob) -> str:
+def _describe(job: QueuedJob) -> str:
     """Return what matters in the state of a job."""
     progress = job.progress
     if job.state == "running":
@@ -238,7 +238,7 @@ def _age(moment: datetime | None, now_s: float) -> str:
     return format_age(moment.timestamp(), now_s) if moment else "never"
 
 
-def _json_row(job: IndexJob) -> dict[str, object]:
+def _json_row(job: QueuedJob) -> dict[str, object]:
     progress = job.progress
     row: dict[str, object] = {
         **job.source._asdict(),

@@ -29,7 +29,7 @@ NAMED = 0.82
 """Of 79 plans whose task names a symbol or path that was found, 65 named a changed file in their first two steps."""
 WEAK = 0.5
 """The most for a task that the search probably does not answer: it is less than `READY_MIN`, so that no plan is called
-ready beside the warning that says so."""
+ready under that warning."""
 BIAS = -3.59
 SCORE_WEIGHT, LEADER_WEIGHT, BEST_WEIGHT, WORDS_WEIGHT = 0.295, 1.52, 0.614, 0.346
 """The coefficients of the model; the words count by the logarithm of their number."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         StoredTerm,
         open_candidate_store,
     )
-    from context_engine.sharing.index_jobs import RENEW_S, IndexJob, IndexSource, open_job_queue
+    from context_engine.sharing.job_queue import RENEW_S, IndexSource, QueuedJob, open_job_queue
     from context_engine.sharing.postgres_jobs import JobLease, PostgresJobs
     from context_engine.sharing.postgres_records import RecordLease
     from context_engine.sharing.records import RecordFolder, VersionedRecords
@@ -46,11 +46,11 @@ __all__ = [
     "CandidateQuery",
     "CandidateStore",
     "FileFilter",
-    "IndexJob",
     "IndexSource",
     "JobLease",
     "ManifestRevision",
     "PostgresJobs",
+    "QueuedJob",
     "RecordFolder",
     "RecordLease",
     "RemoteStore",
@@ -87,12 +87,12 @@ __getattr__ = lazy_exports(
         "StoredFile": "candidate_store",
         "StoredTerm": "candidate_store",
         "open_candidate_store": "candidate_store",
-        "IndexJob": "index_jobs",
-        "IndexSource": "index_jobs",
+        "QueuedJob": "job_queue",
+        "IndexSource": "job_queue",
         "JobLease": "postgres_jobs",
         "PostgresJobs": "postgres_jobs",
-        "RENEW_S": "index_jobs",
-        "open_job_queue": "index_jobs",
+        "RENEW_S": "job_queue",
+        "open_job_queue": "job_queue",
         "ManifestRevision": "remote_store",
         "RETRY_DELAY_S": "remote_store",
         "RecordFolder": "records",

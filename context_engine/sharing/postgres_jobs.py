@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import sql
 
 from context_engine.model import Progress
-from context_engine.sharing.index_jobs import ATTEMPTS_MAX, ERROR_CHARS_MAX, LEASE_S, RETRY_S, IndexJob, IndexSource
+from context_engine.sharing.job_queue import ATTEMPTS_MAX, ERROR_CHARS_MAX, LEASE_S, RETRY_S, IndexSource, QueuedJob
 from context_engine.sharing.postgres_session import PostgresSession, SchemaPart, Statement
 
 _TABLES = """
@@ -122,7 +122,7 @@ class PostgresJobs:
         with self._database.transaction(JOBS) as connection:
             return bool(connection.execute(query, (place, branch)).fetchall())
 
-    def list_jobs(self) -> list[IndexJob]:
+    def list_jobs(self) -> list[QueuedJob]:
         """Return all jobs, by the place of their repository."""
         rows = self._database.query(JOBS, _LIST, {"most": ATTEMPTS_MAX})
         return [_read_job(row) for row in rows]
@@ -178,7 +178,7 @@ class JobLease:
             return bool(connection.execute(statement, {**self._key, **values}).fetchall())
 
 
-def _read_job(row: tuple[Any, ...]) -> IndexJob:
+def _read_job(row: tuple[Any, ...]) -> QueuedJob:
     source, progress = IndexSource(*row[:3]), Progress(*row[7:10])
     state, worker, attempts, error = row[3:7]
-    return IndexJob(source, state, worker, attempts, error, progress, *row[10:])
+    return QueuedJob(source, state, worker, attempts, error, progress, *row[10:])

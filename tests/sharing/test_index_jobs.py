@@ -22,7 +22,7 @@ from context_engine.errors import AccessFailed, Cancelled, Conflict, InvalidArgu
 from context_engine.index import list_tenants
 from context_engine.model import Progress
 from context_engine.repo import RepositoryRegistry
-from context_engine.sharing import IndexJob, IndexSource, open_job_queue, open_remote_store
+from context_engine.sharing import IndexSource, QueuedJob, open_job_queue, open_remote_store
 from tests.support.databases import new_database, sever, sql
 from tests.support.trees import repository
 
@@ -40,7 +40,7 @@ def states(address: str) -> dict[str, str]:
     return {job.source.place: job.state for job in open_job_queue(address).list_jobs()}
 
 
-def job_of(address: str, place: str) -> IndexJob:
+def job_of(address: str, place: str) -> QueuedJob:
     return next(job for job in open_job_queue(address).list_jobs() if job.source.place == place)
 
 

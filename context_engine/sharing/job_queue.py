@@ -47,7 +47,7 @@ class IndexSource(NamedTuple):
     name: str = ""
 
 
-class IndexJob(NamedTuple):
+class QueuedJob(NamedTuple):
     """One row of the queue. `error` is that of the last attempt, `result` that of the last success."""
 
     source: IndexSource
