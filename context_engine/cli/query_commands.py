@@ -589,6 +589,10 @@ def _read_target(engine: Engine, target: str, targets: Sequence[str]) -> str:
             raise error from None  # it is not a folder either
 
 
+_SYMBOL_OF_FILE = re.compile(r"(?P<path>.*[^.#])#(?P<name>[^\s#].*|#[^\s#].*)")
+"""The last `#` that does not begin the name of a private member of JavaScript (`Pool.#close`)."""
+
+
 def _read_call(target: str) -> tuple[str, dict[str, Any]]:
     """Return the tool and the arguments that read `path`, `path:10-40` or `path#name`.
 
@@ -596,10 +600,11 @@ def _read_call(target: str) -> tuple[str, dict[str, Any]]:
     ('read_file', {'path': 'a.py', 'start_line': 10, 'end_line': 40})
     >>> _read_call("a.py#main")
     ('read_fragment', {'path': 'a.py', 'symbols': ['main']})
+    >>> _read_call("c#/a.js#Pool.#close")
+    ('read_fragment', {'path': 'c#/a.js', 'symbols': ['Pool.#close']})
     """
-    path, mark, name = target.rpartition("#")
-    if mark and path and name:
-        return "read_fragment", {"path": path, "symbols": [name]}
+    if named := _SYMBOL_OF_FILE.fullmatch(target):
+        return "read_fragment", {"path": named["path"], "symbols": [named["name"]]}
     path, mark, lines = target.rpartition(":")
     first, _, last = lines.partition("-")
     if mark and path and first.isdecimal() and (last or first).isdecimal():

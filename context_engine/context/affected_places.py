@@ -13,6 +13,10 @@ from context_engine.text import LineSpan, escape_line
 SYMBOLS_MAX = 3
 """Changed definitions that are looked up; an edit of more is a rewrite of the file."""
 TESTS_MAX = 3
+USES_MAX = 5
+FILES_MAX = 12
+"""Files whose uses of a name are resolved, which takes a few milliseconds each. Of a name in more files, the edit names
+some of the definitions that contain it."""
 
 
 def describe_affected_places(path: str, changed: Sequence[LineSpan], workspace: Workspace) -> list[str]:
@@ -57,6 +61,13 @@ def _describe_uses(path: str, symbol: Definition, workspace: Workspace) -> tuple
         neighbors = workspace.symbols.neighbors(path, symbol.span)
     except ContextEngineError:
         return "", []
-    callers = [f"{escape_line(one.path)}:{one.line}" for one in neighbors if one.relation == "uses it"]
     tests = [one.path for one in neighbors if one.relation == "tests it"]
-    return f"`{symbol.qualified}` is used by {', '.join(callers)}" if callers else "", tests
+    uses = [(one.path, one.line) for one in neighbors if one.relation == "uses it"]
+    exact = workspace.symbols.list_uses(path, symbol.name, symbol.span.first, files_max=FILES_MAX) if uses else None
+    if exact is not None:
+        uses = [(file, line) for file, line in exact if not is_test(file)]
+    if not uses:
+        return "", tests
+    named = ", ".join(f"{escape_line(file)}:{line}" for file, line in uses[:USES_MAX])
+    more = f" and {len(uses) - USES_MAX} more" if len(uses) > USES_MAX else ""
+    return f"`{symbol.qualified}` is used by {named}{more}", tests

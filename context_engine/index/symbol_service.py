@@ -122,6 +122,20 @@ class SymbolService:
         with self._asking, self._parses.question():
             return graph.definition_uses(path, name, line, paths)
 
+    def list_uses(self, path: str, name: str, line: int, *, files_max: int) -> list[tuple[str, int]] | None:
+        """List path and line of the sure and likely uses of a definition outside of itself, sorted.
+
+        None if more than `files_max` files contain the name, or the names of the language are not resolved. Raises:
+        NotIndexed.
+        """
+        paths = self._fresh_graph().paths_with_word(name)
+        if len(paths) > files_max:
+            return None
+        found = self.find_definition_uses(path, name, line, paths)
+        if found is None:
+            return None
+        return sorted({(file, at) for (file, at, _), what in found.items() if what in ("exact", "likely")})
+
     def find_members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
         """Return where (path, line) a class, its bases or its subclasses have a member of the new name."""
         graph = self._fresh_graph()

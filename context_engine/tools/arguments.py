@@ -387,9 +387,32 @@ def _combine_errors(errors: Sequence[InvalidArgument]) -> InvalidArgument:
     )
 
 
+NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "path": ("include", "include_paths", "under", "paths"),
+    "file": ("path", "include", "include_paths"),
+    "directory": ("path", "include", "include_paths"),
+    "glob": ("include", "include_paths"),
+    "pattern": ("query", "name"),
+    "regex": ("query",),
+    "text": ("query",),
+    "start_line": ("items", "lines", "line_range"),
+    "offset": ("items", "lines", "cursor"),
+    "end_line": ("items", "lines", "line_range"),
+    "replace_all": ("edits",),
+    "head_limit": ("limit", "max_matches"),
+    "type": ("kind", "languages"),
+    "usages": ("relation",),
+}
+"""What the tools of other products call an argument -> the arguments of ours that do the same, the best first."""
+
+
 def _unknown_argument(key: str, name: str, known: Mapping[str, Parameter]) -> InvalidArgument:
     names = [*known, *(older for parameter in known.values() for older in parameter.older)]
-    suggestion = suggest_nearest(name, names).strip() or f"It takes {', '.join(known) or 'no arguments'}."
+    same = next((ours for ours in NAMES_ELSEWHERE.get(name, ()) if ours in known), "")
+    if same:
+        suggestion = f"Did you mean {same}? {known[same].kind.description}"
+    else:
+        suggestion = suggest_nearest(name, names).strip() or f"It takes {', '.join(known) or 'no arguments'}."
     shown = key[:SHOWN_CHARS_MAX]
     return InvalidArgument(
         f"unknown argument {shown!r}", suggestion=suggestion, details={"argument": shown, "valid": list(known)}

@@ -32,8 +32,8 @@ FOUND_MAX = 5
 """Places that a question in the items is answered with, as far as they fit."""
 _LINES = re.compile(r"(.+?)(?::|#L)(\d{1,9}(?:-(?:L?\d{1,9})?)?)(?::\d{1,9})?")
 """`src/app.py:10-40`, `src/app.py:10:5` as search tools write it, `src/app.py#L10-L40` as web pages do."""
-_SYMBOL = re.compile(r"([^#]*?)(?:#|::)([^#\s]+)")
-"""`src/app.py#Class.method`, or `#Class.method` in any file."""
+_SYMBOL = re.compile(r"([^#]*?)(?:#|::)(#?[^#\s]+(?:\.#[^#\s]+)?)")
+"""`src/app.py#Class.method`, `src/app.js#Class.#private`, or `#Class.method` in any file."""
 
 
 @tool(touches="nothing", always_load=True, rare=("context",))
