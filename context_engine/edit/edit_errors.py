@@ -80,7 +80,8 @@ def multiple_matches_error(
         expected = f", not {asked}" if asked > 1 else ""
     return MultipleMatches(
         f"found {count} occurrences of the target{expected}",
-        suggestion="Add surrounding lines to the target, or an anchor: text before or after it, or a range of lines.",
+        suggestion="Add surrounding lines to the target, or an anchor: text before or after it, or a range of lines."
+        f"{f' For all of them: an edit with expected_matches {len(spots)}.' if is_all and len(spots) > asked else ''}",
         details=_matches(content, spots),
     )
 

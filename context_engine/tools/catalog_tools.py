@@ -139,6 +139,16 @@ def _is_hidden(candidate: Tool, call: Call) -> bool:
     return call.listed is not None and call.listed.isdisjoint((candidate.name, *candidate.aliases))
 
 
+NAMES_ELSEWHERE = {
+    **dict.fromkeys(("grep", "rg", "ripgrep", "search_for_pattern"), "search_text"),
+    **dict.fromkeys(("glob", "ls", "list_dir", "find_file"), "list_directory"),
+    **dict.fromkeys(("cat", "view", "open_file"), "read"),
+    **dict.fromkeys(("edit", "str_replace", "multi_edit", "apply_patch"), "edit_file"),
+    **dict.fromkeys(("find_referencing_symbols", "find_references", "callers", "references"), "symbols"),
+}
+"""What other products call a tool -> the tool of ours that does the same."""
+
+
 def find_tool(tools: Sequence[Tool], name: str) -> Tool:
     """Return the tool with this name, or as it is under an older one. Raises: UnknownTool, with the nearest name."""
     for candidate in tools:
@@ -147,7 +157,10 @@ def find_tool(tools: Sequence[Tool], name: str) -> Tool:
         if name in candidate.aliases:
             return candidate.under(name)
     names = [alias for candidate in tools for alias in (candidate.name, *candidate.aliases)]
-    suggestion = suggest_nearest(name, names).strip() or ASK_MANIFEST
+    if same := NAMES_ELSEWHERE.get(name.lower()):
+        suggestion = f"Did you mean {same}?"
+    else:
+        suggestion = suggest_nearest(name, names).strip() or ASK_MANIFEST
     raise UnknownTool(f"no tool is called {name[:60]!r}", suggestion=suggestion, details={"name": name})
 
 
