@@ -448,6 +448,7 @@ class Edge:
     kind: str = ""  # call, type, read, import or definition
     certainty: str = "exact"  # or "likely": one candidate by name, "possible": one of several
     uses: int = 1  # an impact has one step for all uses in one definition
+    via: str = ""  # the method of an interface that is called, where the target implements it
 
 
 @dataclass(frozen=True, slots=True)

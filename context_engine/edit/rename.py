@@ -677,6 +677,10 @@ BY_TYPES = {
 """Why a place is not certain, by what is resolved, in languages whose names are judged by types alone."""
 
 
+OUTSIDE = {"go": "an interface that is not in the workspace may require it"}
+"""What a member may be to something outside of the workspace, where it overrides nothing."""
+
+
 class _PlaceJudge:
     """Decides for every place whether it means the target."""
 
@@ -745,7 +749,7 @@ class _PlaceJudge:
         for source, at, why in self.judgements if self._uses else ():
             certainty = (self._uses or {}).get((source.path, at.line, at.column), "")
             if why == "" and certainty == "outside" and not self.target.is_private:
-                doubt = "it may override a member of a base that is not in the workspace"
+                doubt = OUTSIDE.get(source.family, "it may override a member of a base that is not in the workspace")
                 yield replace(source.place(at, doubt), is_open=True)
         if doubt := self.target.why_reserved:
             yield replace(self.target.source.place(self.target.names[0], doubt), is_open=True)
@@ -799,6 +803,8 @@ class _PlaceJudge:
         yield "uses outside of this workspace, through strings or generated code cannot be seen"
         if self.target.symbol.kind == PARAMETER:
             yield "parameters of its name in methods that override it, or that it overrides, are renamed with it"
+        elif self.target.is_member and self._uses is not None and self.target.source.family == "go":
+            yield "the interface and all types that implement it are renamed with it; interfaces of libraries are not seen"
         elif self.target.is_member and self._uses is not None and self.target.symbol.kind in CALLED:
             yield "methods that override it, or that it overrides, are renamed with it"
         elif self.target.is_member and self._uses is None:

@@ -125,7 +125,7 @@ class GraphTraversal:
                     continue
             if (use.path, use.source) not in seen:
                 groups.setdefault((use.path, use.source), []).append(use)
-        seen |= groups.keys()
+        seen.update(groups)
         return sorted(groups.values(), key=lambda uses: (-len(uses), uses[0].path, uses[0].line))
 
     def _callers(self, start: Sequence[SymbolDefinition], kinds: frozenset[str]) -> None:
@@ -211,7 +211,7 @@ class GraphTraversal:
 
     def _add(self, use: SymbolUse, source: str, target: str, depth: int) -> None:
         path = path_of_listing(use.path)
-        self._edges.append(Edge(source, target, path, use.line, "", depth, use.kind, use.certainty))
+        self._edges.append(Edge(source, target, path, use.line, "", depth, use.kind, use.certainty, via=use.via))
 
     def _hides(self, edge: Edge) -> bool:
         """Whether a step is only named as a test to run."""
@@ -237,4 +237,4 @@ def _as_step(uses: Sequence[SymbolUse], depth: int) -> Edge:
     best = min(uses, key=lambda use: (CERTAINTIES.index(use.certainty), use.line))
     path = path_of_listing(best.path)
     source = best.source or best.path
-    return Edge(source, best.target, path, best.line, "", depth, best.kind, best.certainty, len(uses))
+    return Edge(source, best.target, path, best.line, "", depth, best.kind, best.certainty, len(uses), best.via)

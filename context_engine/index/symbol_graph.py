@@ -50,7 +50,8 @@ class SymbolDefinition:
 class SymbolUse:
     """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line.
 
-    `kind` is call, type, read, import or definition; `span` are the lines of the source.
+    `kind` is call, type, read, import or definition; `span` are the lines of the source; `via` is the method of an
+    interface that is used in place of the target.
     """
 
     source: str
@@ -61,6 +62,7 @@ class SymbolUse:
     span: LineSpan
     certainty: Certainty = "likely"
     column: int = 0
+    via: str = ""
 
 
 class SymbolGraph:
@@ -172,9 +174,26 @@ class SymbolGraph:
         for name, files in sorted(files_using.items(), key=lambda item: (len(item[1]), item[0])):
             truncated = truncated or len(files) > files_max
             own = [definition for definition in defined if definition.name == name]
-            found += self._uses_in_files(own, [self.snapshot.paths[file] for file in files[:files_max]])
+            paths = [self.snapshot.paths[file] for file in files[:files_max]]
+            found += self._uses_in_files(own, paths)
+            found += self._uses_through_interfaces(own, paths)
             files_max = max(0, files_max - len(files))
         return sorted(found, key=lambda use: (use.path, use.line, use.column)), truncated
+
+    def _uses_through_interfaces(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
+        """Return the calls of methods of interfaces that methods implement, by the methods that their types have."""
+        name = defined[0].name
+        above: dict[NamePlace, None] = {}
+        if len(self._files_defining(name)) <= FILES_PARSED_MAX:
+            for place in filter(self.finder.implements_by_methods, self.places_of(defined)):
+                above.update(dict.fromkeys(self.finder.interfaces.find_interface_methods(name, place)))
+        found: list[SymbolUse] = []
+        for method in filter(None, map(self._definition_at, above)):
+            if method not in defined:
+                uses = self._uses_in_files([method], paths)
+                sure = [use for use in uses if use.kind != "definition" and use.certainty != "possible"]
+                found += [replace(use, via=method.qualified) for use in sure]
+        return found
 
     def _uses_in_files(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
         name = defined[0].name
@@ -280,6 +299,23 @@ class SymbolGraph:
 
     def implementations(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
         """Return the classes below a class, or the methods that override a method, each with the name of its base."""
+        found = [(one, defined.qualified) for one in self._implementing(defined)]
+        known = {(one.path, one.qualified) for one, _ in found}
+        return found + [row for row in self._inheriting(defined, depth) if (row[0].path, row[0].qualified) not in known]
+
+    def _implementing(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
+        """Return the types or methods that implement those of an interface by the methods that a type has."""
+        start = self.finder.place_of(defined.path, defined.name, defined.line)
+        if start is None or not self.finder.implements_by_methods(start):
+            return []
+        if defined.kind in CLASS_LIKE:
+            places = self.finder.interfaces.find_implementing_types(start)
+        else:
+            places = self.finder.interfaces.find_implementing_methods(defined.name, start)
+        return [one for one in map(self._definition_at, sorted(places)) if one is not None]
+
+    def _inheriting(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
+        """Return the classes that name a class as their base, or a base of theirs, or what these override."""
         owner, _, name = defined.qualified.rpartition(".")
         is_class = defined.kind in CLASS_LIKE
         if is_class:
@@ -330,7 +366,7 @@ class SymbolGraph:
             found.update(self._as_row(place, name, "possible"))
         for use in self.finder.find(name, family, holding):
             found.update(self._as_row(NamePlace(use.path, use.start), name, use.certainty))
-        is_outer = self.finder.overrides_outside(family)
+        is_outer = self.finder.overrides_outside(name, family)
         for place in family:
             found.update(self._as_row(place, name, "outside" if is_outer else "definition"))
         return found
@@ -394,6 +430,8 @@ class SymbolGraph:
 
         A class that inherits a method from one base, as another base requires it, joins the two.
         """
+        if self.finder.implements_by_methods(start):
+            return self.finder.interfaces.find_family(name, start)
         family, waiting = {start}, [start]
         covered: set[tuple[str, str]] = set()
         while waiting:
@@ -445,7 +483,9 @@ class SymbolGraph:
     def finder(self) -> ReferenceFinder:
         """The finder of references in this snapshot."""
         if self._finder is None:
-            files = ProjectFiles(self._parses.syntax, self._paths_defining, self.paths, self._parses.load)
+            files = ProjectFiles(
+                self._parses.syntax, self._paths_defining, self.paths, self._parses.load, self.paths_with_word
+            )
             self._finder = ReferenceFinder(files)
         return self._finder
 

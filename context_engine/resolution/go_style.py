@@ -24,6 +24,8 @@ _DOTTED_VERSION = re.compile(r"\.v\d+$")
 class GoStyle(ModuleStyle):
     """The rules of Go."""
 
+    implements_by_methods = True
+
     # -- packages --
 
     def gives_own_types(self, name: str) -> bool:
@@ -92,6 +94,23 @@ class GoStyle(ModuleStyle):
     def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
         """Return the type of the receiver of a method."""
         return receiver_type(file, binding.statement)
+
+    def class_of_member(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+        """Return the type of the receiver of a method, or the type around a field."""
+        owner = receiver_type(file, binding.statement)
+        if owner:
+            return resolver.place_values(_in_package(resolver, dirname(file.path), owner, package_of(file)))
+        return super().class_of_member(resolver, file, binding)
+
+    def special_member(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+        """Return the embedded type that a selector names: `self.Door` in a type that embeds `cage.Door`."""
+        holder, named = node.child_by_field_name("operand"), node.child_by_field_name("field")
+        if holder is None or named is None:
+            return ()
+        name = file.text(named)
+        owners = [value for value in resolver.values(file, holder) if value.kind == "instance"]
+        bases = [base for owner in owners for base in resolver.members.bases(owner.place)[0]]
+        return resolver.instances(tuple(base for base in bases if base.name.rpartition(".")[2] == name))
 
     def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the methods of a type in the files of its package."""

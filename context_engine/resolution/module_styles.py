@@ -22,13 +22,14 @@ class ModuleStyle:
     `joins_declarations` a thing has several declarations, and with `finds_all_names` the rules for scopes of the
     resolver are not asked.
     With `depth_first` a member is looked up in the first base with all its bases before the others, and `super` is the
-    first base.
+    first base. With `implements_by_methods` a type implements each interface whose methods it has.
     """
 
     joins_members = False
     joins_declarations = False
     finds_all_names = False
     depth_first = False
+    implements_by_methods = False
 
     # -- names --
 
@@ -120,6 +121,10 @@ class ModuleStyle:
     def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
         """Return the class that a function outside of its body belongs to."""
         return ""
+
+    def class_of_member(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+        """Return the class that has a member."""
+        return resolver.members.scope_values(file, binding.scope, "class")
 
     def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the members that are added to a class outside of its body."""

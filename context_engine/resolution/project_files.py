@@ -13,13 +13,14 @@ from context_engine.resolution.values import NamePlace
 class ProjectFiles:
     """`read` returns a parsed file, or None; `defining` the files whose outline defines a name; `paths` are all.
 
-    `load` returns the bytes of any file; none if it cannot be read.
+    `load` returns the bytes of any file; none if it cannot be read. `holding` returns the files whose text has a name.
     """
 
     read: Callable[[str], SyntaxFile | None]
     defining: Callable[[str], Sequence[str]]
     paths: PathIndex
     load: Callable[[str], bytes]
+    holding: Callable[[str], Sequence[str]]
 
     def binding_at(self, place: NamePlace) -> tuple[SyntaxFile, NameBinding] | None:
         """Return the binding that is at a place."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from context_engine.languages import NOWHERE, SyntaxFile, SyntaxNode, child_of
+from context_engine.resolution.go_interfaces import InterfaceMatcher
 from context_engine.resolution.project_files import ProjectFiles
 from context_engine.resolution.resolver import Resolver
 from context_engine.resolution.values import UNKNOWN, Certainty, Meaning, NamePlace
@@ -49,6 +50,7 @@ class ReferenceFinder:
         self.resolver = Resolver(project)
         self._project = project
         self._meanings: dict[tuple[str, int], Meaning] = {}
+        self.interfaces = InterfaceMatcher(self.resolver)
 
     def place_of(self, path: str, name: str, line: int) -> NamePlace | None:
         """Return the place of a definition that an outline has at a line; None if it is not there."""
@@ -124,17 +126,28 @@ class ReferenceFinder:
 
     def find_overridden(self, name: str, member: NamePlace) -> list[NamePlace]:
         """Return the members of that name, and of the same role, in all bases of the class that has a member."""
+        if self.implements_by_methods(member):
+            return self.interfaces.find_interface_methods(name, member)
         role = self._role_at(member)
         found = self.find_inherited(name, member)
         return [place for place in found if place != member and self._role_at(place) == role]
 
-    def find_inherited(self, name: str, member: NamePlace) -> list[NamePlace]:
-        """Return the members of that name in the class that has a member, and in all of its bases."""
+    def implements_by_methods(self, place: NamePlace) -> bool:
+        """Whether the language of a file has types that implement each interface whose methods they have."""
+        file = self._project.read(place.path)
+        return file is not None and self.resolver.style(file).implements_by_methods
+
+    def _class_of(self, member: NamePlace) -> list[NamePlace]:
+        """Return the class that has a member."""
         found = self._project.binding_at(member)
         if found is None:
             return []
-        values = self.resolver.members.scope_values(found[0], found[1].scope, "class")
-        return self._find_inherited(name, [value.place for value in values])
+        values = self.resolver.style(found[0]).class_of_member(self.resolver, *found)
+        return [value.place for value in values if value.kind == "class"]
+
+    def find_inherited(self, name: str, member: NamePlace) -> list[NamePlace]:
+        """Return the members of that name in the class that has a member, and in all of its bases."""
+        return self._find_inherited(name, self._class_of(member))
 
     def find_in_class(self, name: str, place: NamePlace, like: NamePlace) -> list[NamePlace]:
         """Return the members of that name in a class and its bases that are what another member is."""
@@ -160,10 +173,7 @@ class ReferenceFinder:
 
     def has_unknown_base(self, member: NamePlace) -> bool:
         """Whether a base of the class that has a member is not known or not in the project."""
-        found = self._project.binding_at(member)
-        if found is None:
-            return False
-        waiting = [one.place for one in self.resolver.members.scope_values(found[0], found[1].scope, "class")]
+        waiting = self._class_of(member)
         seen: set[NamePlace] = set()
         while waiting:
             place = waiting.pop()
@@ -174,8 +184,10 @@ class ReferenceFinder:
             seen.add(place)
         return False
 
-    def overrides_outside(self, family: Iterable[NamePlace]) -> bool:
+    def overrides_outside(self, name: str, family: Iterable[NamePlace]) -> bool:
         """Whether members that override each other may override one that is not in the project."""
+        if any(map(self.implements_by_methods, family)):
+            return any(self.interfaces.may_be_required_outside(name, place) for place in family)
         found = [(place, bound) for place in family if (bound := self._project.binding_at(place)) is not None]
         said = [self.resolver.style(file).says_override(binding) for _, (file, binding) in found]
         if None in said:
@@ -183,9 +195,15 @@ class ReferenceFinder:
         return bool(said) and all(said)
 
     def find_strays(self, name: str, family: Iterable[NamePlace]) -> Iterator[NamePlace]:
-        """Yield members that say that they override one which is not found: it may be one of these."""
+        """Yield members that say that they override one which is not found: it may be one of these.
+
+        So are methods whose type may satisfy an interface by what it embeds of a library.
+        """
+        family = frozenset(family)
         if not any(map(self.is_member, family)):
             return
+        for place in filter(self.implements_by_methods, family):
+            yield from (one for one in self.interfaces.find_open_links(name, place) if one not in family)
         for place in self.members_named(name).difference(family):
             found = self._project.binding_at(place)
             is_override = found is not None and self.resolver.style(found[0]).says_override(found[1])

@@ -201,6 +201,7 @@ def _edge_text(edge: "Edge", direction: str) -> str:
             ends = edge.source
     if direction == "impact" and edge.kind == "definition":
         ends = f"{edge.source}, which overrides or extends {edge.target}"
+    ends += f" via {edge.via}" if edge.via else ""
     ends += f" ({edge.certainty})" if edge.certainty != "exact" else ""
     ends += f", {edge.uses} uses" if edge.uses > 1 else ""
     place = f"{escape_line(edge.path)}:{edge.line}"
@@ -238,6 +239,7 @@ def _trace_json(traced: "Trace", chars_max: int, *, possible: bool) -> str:
             "certainty": edge.certainty,
             "evidence": clip_line(edge.evidence.strip(), LINE_CHARS_MAX),
         }
+        | drop_empty({"via": edge.via})
         for edge in traced.edges
     ]
     shown = take_fitting_rows(rows, chars_max=chars_max - NOTE_CHARS)

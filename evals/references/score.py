@@ -61,7 +61,13 @@ class Checkout:
                 self.texts[path] = data
             for name in {symbol.name for symbol in outline_file(language, data, grammars).symbols}:
                 self.defined[name].append(path)
-        self.project = ProjectFiles(self.read, lambda name: self.defined.get(name, ()), PathIndex(listed), self.load)
+        self.project = ProjectFiles(
+            self.read, lambda name: self.defined.get(name, ()), PathIndex(listed), self.load, self.find_holding
+        )
+
+    def find_holding(self, name: str) -> list[str]:
+        """Return the files whose text has a name."""
+        return [path for path, data in self.texts.items() if name.encode() in data]
 
     def load(self, path: str) -> bytes:
         """Return the bytes of a file."""
