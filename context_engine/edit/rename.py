@@ -678,7 +678,7 @@ BY_TYPES = {
 
 
 OUTSIDE = {"go": "an interface that is not in the workspace may require it"}
-"""What a member may be to something outside of the workspace, where it overrides nothing."""
+"""A member that overrides nothing in the workspace may still do so for something outside of it."""
 
 
 class _PlaceJudge:
@@ -804,7 +804,7 @@ class _PlaceJudge:
         if self.target.symbol.kind == PARAMETER:
             yield "parameters of its name in methods that override it, or that it overrides, are renamed with it"
         elif self.target.is_member and self._uses is not None and self.target.source.family == "go":
-            yield "the interface and all types that implement it are renamed with it; interfaces of libraries are not seen"
+            yield "the interface and all types that implement it are renamed with it; no interface of a library is seen"
         elif self.target.is_member and self._uses is not None and self.target.symbol.kind in CALLED:
             yield "methods that override it, or that it overrides, are renamed with it"
         elif self.target.is_member and self._uses is None:

@@ -403,7 +403,7 @@ NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "type": ("kind", "languages"),
     "usages": ("relation",),
 }
-"""What the tools of other products call an argument -> the arguments of ours that do the same, the best first."""
+"""An argument of tools of other products -> our arguments that do the same, the best first."""
 
 
 def _unknown_argument(key: str, name: str, known: Mapping[str, Parameter]) -> InvalidArgument:

@@ -146,7 +146,7 @@ NAMES_ELSEWHERE = {
     **dict.fromkeys(("edit", "str_replace", "multi_edit", "apply_patch"), "edit_file"),
     **dict.fromkeys(("find_referencing_symbols", "find_references", "callers", "references"), "symbols"),
 }
-"""What other products call a tool -> the tool of ours that does the same."""
+"""A tool of other products -> our tool that does the same."""
 
 
 def find_tool(tools: Sequence[Tool], name: str) -> Tool:

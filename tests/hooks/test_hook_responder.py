@@ -194,7 +194,7 @@ def test_an_edit_is_told_who_uses_what_changed_and_the_tests(shop: Engine) -> No
     assert "tests: tests/test_pool.py" in text
     written = "    def acquire_connection(self, timeout):"
     text = HookResponder().answer(shop, after(shop, "edit", path="src/pool.py", written=written))
-    assert "`ConnectionPool.acquire_connection` is used by src/app.py:4" in text
+    assert "`ConnectionPool.acquire_connection` is used by src/app.py:6" in text
 
 
 def test_an_edit_that_touches_nothing_else_gets_nothing(shop: Engine) -> None:
