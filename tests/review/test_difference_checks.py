@@ -55,6 +55,15 @@ HARMLESS = [
     ("a.ts", "function f(a: A<B>): C {\n  return g(a)\n}\n", "function f(a: A): C {\n  return g(a)\n}\n"),
     ("a.ts", "const text = 'a < b';\n", "const text = 'a <= b';\n"),
     ("a.md", "a < b\n", "a <= b\n"),
+    ("a.py", "class A:\n    name: \"Name\" | None\n", "class A:\n    name: \"Name | None\"\n"),
+    ("a.ts", "function f(a: A) {\n  return g({ p: a.p ?? null, q: 1 });\n}\n", "function f(a: A) {\n  return g({ p: a.p ?? 'auto', q: 1 });\n}\n"),
+    ("a.cs", "class A { string F(string a) {\n return a ?? null;\n} }\n", "class A { string F(string a) {\n return a ?? \"\";\n} }\n"),
+    ("a.js", "function f() {\n  g({\n    key: ['a', 'b'],\n    other: () => 1\n  });\n}\n", "function f() {\n  g({\n    key: ['a', 'b']\n  });\n}\n"),
+    ("b.py", "def f(x, y):\n    if y < 0:\n        return None, None\n\n    if x < 0:\n        return 1, g(0, y)\n    return 2\n",
+     "def f(x, y):\n    if x < 0 or y < 0:\n        return 1, g(max(0, x), max(0, y))\n    return 2\n"),
+    ("a.go", "func f() error {\n\tif _, err := g(a); err != nil {\n\t\treturn err\n\t}\n\treturn nil\n}\n",
+     "func f() error {\n\tmu.Lock()\n\t_, err := g(a)\n\tmu.Unlock()\n\tif err != nil {\n\t\treturn err\n\t}\n\treturn nil\n}\n"),
+    ("c.py", "def f(a):\n    return g(h(a).strip())\n", "def f(a):\n    b = h(a).strip()\n    return g(b)\n"),
 ]  # fmt: skip
 
 
@@ -67,6 +76,22 @@ def rules(path: str, old: str, new: str) -> list[str]:
 
 @pytest.mark.parametrize(("path", "old", "new", "rule"), TURNED, ids=[f"{row[0]}: {row[3]}" for row in TURNED])
 def test_what_is_taken_away_or_turned_round_is_noticed(path: str, old: str, new: str, rule: str) -> None:
+    assert rules(path, old, new) == [rule]
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "rule"),
+    [
+        ("a.py", "def f(a, b):\n    g(\n        a if (b is not None and len(b) == 1) else a.lower()\n    )\n    h(b or 1)\n",
+         "def f(a, b):\n    g(a)\n    h(b or 1)\n", "condition-removed"),
+        ("b.py", "def f(a, b):\n    if b is not None:\n        g(b)\n    h(a)\n", "def f(a, b):\n    h(a)\n", "condition-removed"),
+        ("c.py", "def f(a, b):\n    if b is None:\n        return 1\n    h(b)\n", "def f(a, b):\n    h(b)\n", "null-guard-removed"),
+        ("a.js", "function f(a, b) {\n  if (b !== null) {\n    g(a)\n  }\n  h(a)\n}\n", "function f(a, b) {\n  h(a)\n}\n", "condition-removed"),
+        ("a.go", "func f(a, b *T) {\n\tif b != nil {\n\t\tg(b)\n\t}\n\th(a)\n}\n", "func f(a, b *T) {\n\th(a)\n}\n", "condition-removed"),
+        ("b.go", "func f(b *T) {\n\tif b == nil {\n\t\treturn\n\t}\n\th(b)\n}\n", "func f(b *T) {\n\th(b)\n}\n", "null-guard-removed"),
+    ],
+)  # fmt: skip
+def test_a_guard_for_a_missing_value_guards_a_name_that_is_still_used(path: str, old: str, new: str, rule: str) -> None:
     assert rules(path, old, new) == [rule]
 
 

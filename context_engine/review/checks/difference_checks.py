@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +30,7 @@ from context_engine.review.checks.difference_tables import (
     HANDLERS,
     LOCK_WORDS,
     LOSSES,
+    MISSING,
     NEGATIONS,
     NULL_TEST,
     PERMISSION_WORDS,
@@ -58,6 +59,14 @@ DIFFERENCE_LANGUAGES = (
 
 Tokens = Sequence[LeafToken]
 
+FOLLOWING_LINES = 40
+"""Lines after a removed guard in which its name may still be used."""
+_WORD = re.compile(r"[^\W\d]\w*")
+_GUARDED_NAMES = re.compile(
+    r"\b(\w{1,80}) (?:is(?: not)?|[!=]==?) (?:None|null|nil|undefined|nullptr|NULL)\b"
+    r"|\b(?:None|null|nil|undefined|nullptr|NULL) [!=]==? (\w{1,80})"
+)
+
 
 class Suspicion(NamedTuple):
     """A rule and the line of the new version that it is about."""
@@ -78,6 +87,20 @@ class HunkDifference:
     added: tuple[tuple[int, Tokens], ...]
     edited: tuple[tuple[Tokens, Tokens], ...]
     place: int
+    following: str = ""
+    """The text of the new version from the place on, as far as the next lines go."""
+
+    def uses_guarded_names(self) -> bool:
+        """Return whether the code after the change uses a name that the removed lines test for a missing value."""
+        text = " ".join(token.text for _, tokens in self.removed for token in tokens)
+        names = {first or last for first, last in _GUARDED_NAMES.findall(text)}
+        if not names:
+            return True
+        if {"if", "else"} <= {token.text for _, tokens in self.removed[:1] for token in tokens}:
+            after = " ".join(token.text for _, tokens in self.added for token in tokens)
+        else:
+            after = self.following
+        return not names.isdisjoint(_WORD.findall(after))
 
     @property
     def is_removal(self) -> bool:
@@ -158,7 +181,9 @@ def _find_suspicions(file: ReviewedFile, moved: Counter[str]) -> Iterator[Suspic
         yield from _find_moved_return(removed, added, old, new)
         lines_old = [(n, old[n]) for n in removed if n in old and not moved[_words(file.old.line(n))]]
         lines_new = [(n, new[n]) for n in added if n in new and not moved[_words(file.new.line(n))]]
-        difference = _pair(lines_old, lines_new, place)
+        start = place - 1 if added else place  # without an added line the place is the line before
+        following = "\n".join(file.new.text.split("\n")[start : start + FOLLOWING_LINES])
+        difference = replace(_pair(lines_old, lines_new, place), following=following)
         found = [*_judge(difference)]
         yield from found
         if not found and (rule := judge_loss([t for _, t in lines_old], [t for _, t in lines_new])):
@@ -189,12 +214,15 @@ def _ratio(old: list[str], new: list[str]) -> float:
 
 
 def _judge(hunk: HunkDifference) -> Iterator[Suspicion]:
+    elsewhere = Counter(token.text for _, tokens in hunk.added for token in tokens)
     for old, new in hunk.edited:
         suspicion = judge_edit(old, new)
-        if suspicion:
+        if suspicion and not _is_split(old, new, elsewhere):
             yield suspicion
     if hunk.removed and len(hunk.added) + len(hunk.edited) <= 1:
         rule = judge_removal([tokens for _, tokens in hunk.removed])
+        if rule == "null-guard-removed" and not hunk.uses_guarded_names():
+            rule = "condition-removed"
         if rule == "statement-removed" and not hunk.is_removal:
             rule = ""
         if rule:
@@ -207,6 +235,13 @@ def _judge(hunk: HunkDifference) -> Iterator[Suspicion]:
 
 def _quote_tokens(tokens: Tokens) -> str:
     return f"`{' '.join(token.text for token in tokens)[:100]}`."
+
+
+def _is_split(old: Tokens, new: Tokens, elsewhere: Counter[str]) -> bool:
+    """Return whether an edit only takes away what other added lines of the hunk contain: one statement became two."""
+    before, after = Counter(token.text for token in old), Counter(token.text for token in new)
+    gone = Counter({text: count for text, count in (before - after).items() if _WORD.match(text)})
+    return bool(gone) and not after - before and gone <= elsewhere
 
 
 # -- an edited line ----------------------------------------------------------------------------------------------------
@@ -320,7 +355,8 @@ def _judge_deletion(gone: Tokens, come: Tokens, old: Tokens, _new: Tokens) -> st
         return "condition-part-removed"
     if texts[0] in ("??", "?:"):
         return "null-guard-removed"
-    if texts == ["="] or not _is_in(gone[0], "argument"):
+    is_comma_alone = not any(text.strip(",;()[]{}") for text in texts)
+    if texts == ["="] or is_comma_alone or not _is_in(gone[0], "argument"):
         return ""
     if texts[0] == "," or texts[-1] == ",":
         return "argument-removed"
@@ -413,7 +449,25 @@ def judge_loss(removed: Sequence[Tokens], added: Sequence[Tokens]) -> str:
     lost = [sum(before[word] - after[word] for word in words) for _, words in LOSSES]
     if min(lost) < 0:
         return ""
-    return next((rule for (rule, _), count in zip(LOSSES, lost, strict=True) if count), "")
+    values = _count_plain_constants(removed) - _count_plain_constants(added)
+    lost = [count - values[rule] for (rule, _), count in zip(LOSSES, lost, strict=True)]
+    return next((rule for (rule, _), count in zip(LOSSES, lost, strict=True) if count > 0), "")
+
+
+def _count_plain_constants(lines: Sequence[Tokens]) -> Counter[str]:
+    """Count the missing values that are compared with nothing: defaults, results and types handle no case."""
+    count: Counter[str] = Counter()
+    for tokens in lines:
+        texts = ["", *(token.text for token in tokens if "string" not in token.kind), ""]
+        for at, text in enumerate(texts):
+            is_tested = texts[at - 1] in _BEFORE_TESTED or (at + 1 < len(texts) and texts[at + 1] in _AFTER_TESTED)
+            if text in MISSING and not is_tested:
+                count["null-case-lost"] += 1
+    return count
+
+
+_BEFORE_TESTED = COMPARISON | {"not", "case", "when"}
+_AFTER_TESTED = COMPARISON | {"=>", "->", "?"}
 
 
 _REMOVED_WORDS: tuple[tuple[str, frozenset[str]], ...] = (

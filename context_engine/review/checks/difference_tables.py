@@ -25,6 +25,7 @@ TRANSACTION_WORDS = frozenset("transaction commit rollback atomic savepoint".spl
 PERMISSION_WORDS = frozenset(
     "permission permissions authorize authorized authenticated validate sanitize escape".split()
 )
+MISSING = frozenset("None null nil undefined".split())
 LOSSES = (
     ("error-handler-removed", frozenset("try rescue catch except".split())),
     (
