@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import sys
 import time
@@ -590,10 +589,6 @@ def _read_target(engine: Engine, target: str, targets: Sequence[str]) -> str:
             raise error from None  # it is not a folder either
 
 
-_SYMBOL_OF_FILE = re.compile(r"(?P<path>.*[^.#])#(?P<name>[^\s#].*|#[^\s#].*)")
-"""The last `#` that does not begin the name of a private member of JavaScript (`Pool.#close`)."""
-
-
 def _read_call(target: str) -> tuple[str, dict[str, Any]]:
     """Return the tool and the arguments that read `path`, `path:10-40` or `path#name`.
 
@@ -604,8 +599,12 @@ def _read_call(target: str) -> tuple[str, dict[str, Any]]:
     >>> _read_call("c#/a.js#Pool.#close")
     ('read_fragment', {'path': 'c#/a.js', 'symbols': ['Pool.#close']})
     """
-    if named := _SYMBOL_OF_FILE.fullmatch(target):
-        return "read_fragment", {"path": named["path"], "symbols": [named["name"]]}
+    at = target.rfind("#")
+    while at > 0 and target[at - 1] in ".#":  # it begins the name of a private member of JavaScript: `Pool.#close`
+        at = target.rfind("#", 0, at)
+    path, name = target[: max(at, 0)], target[at + 1 :]
+    if path and name:
+        return "read_fragment", {"path": path, "symbols": [name]}
     path, mark, lines = target.rpartition(":")
     first, _, last = lines.partition("-")
     if mark and path and first.isdecimal() and (last or first).isdecimal():
