@@ -21,6 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
+RELEASES = ROOT / "packaging" / "locked" / "dev.txt"
+"""The releases of all development tools, so that a new one of somebody else's cannot fail these checks overnight."""
 PYTHON_MIN = (3, 11)
 
 # The checks in the order they run; `{bin}` is the folder of the environment's programs, `{prefix}` its root.
@@ -64,18 +66,18 @@ def split_at_dashes(argv: list[str]) -> tuple[list[str], list[str]]:
 def prepared_venv() -> Path:
     """The Python of `.venv`, made if missing, with this package and its tools installed in it.
 
-    Installing is skipped while `pyproject.toml` is the one that was installed last.
+    Installing is skipped while `pyproject.toml` and the locked releases are those that were installed last.
     """
     python = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         say("making .venv")
         venv.create(VENV, with_pip=True)
     stamp = VENV / ".installed"
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + RELEASES.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != wanted:
         say("installing this package and its tools into .venv")
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[dev]"]
-        subprocess.run(install, check=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--constraint", str(RELEASES), "--editable", ".[dev]"], check=True)
         stamp.write_text(wanted)
     return python
 

@@ -30,7 +30,13 @@ FILES: dict[str, tuple[str, ...]] = {
     **{f"{extra}.txt": ("--no-dev", "--extra", extra) for extra in EXTRAS},
 }
 """Each file, and which part of uv.lock it holds."""
+DEVELOPMENT = ("--no-dev", "--extra", "dev", "--no-hashes")
+"""What scripts/check.py installs from: exact releases, without hashes, because pip checks hashes of all or none."""
 HEADER = "# Written by `make lock` out of uv.lock. Install with: pip install --require-hashes --only-binary :all: -r base.txt\n"
+
+DEVELOPMENT_HEADER = (
+    "# Written by `make lock` out of uv.lock. scripts/check.py installs the development tools with these releases.\n"
+)
 
 NOTHING_KNOWN, KNOWN, NOT_CHECKED = 0, 1, 2
 
@@ -64,7 +70,9 @@ def exported() -> dict[str, str]:
     texts = {"base.txt": base, "build.txt": requirements(FILES["build.txt"])}
     for extra in EXTRAS:
         texts[f"{extra}.txt"] = [one for one in requirements(FILES[f"{extra}.txt"]) if one not in base]
-    return {name: HEADER + "".join(text) for name, text in texts.items()}
+    files = {name: HEADER + "".join(text) for name, text in texts.items()}
+    files["dev.txt"] = DEVELOPMENT_HEADER + "".join(requirements(DEVELOPMENT))
+    return files
 
 
 def requirements(part: tuple[str, ...]) -> list[str]:

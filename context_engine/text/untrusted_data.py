@@ -77,8 +77,11 @@ def read_yaml(
             builder.take(event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        line = mark.line + 1 if mark else 0
         reason = getattr(error, "problem", None) or str(error).split("\n", 1)[0]
-        raise ParseError(f"not YAML: {reason}", mark.line + 1 if mark else 0) from None
+        if "nesting depth" in reason:  # libyaml has a bound of its own since PyYAML 6.0.4, and may meet it first
+            raise ParseError(f"it is nested deeper than {DEPTH_MAX} levels", line) from None
+        raise ParseError(f"not YAML: {reason}", line) from None
     except UnicodeError:
         raise ParseError("not YAML: it is not UTF-8") from None
     return builder.value

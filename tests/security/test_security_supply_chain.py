@@ -53,6 +53,14 @@ def test_the_locked_base_holds_every_dependency_of_the_package() -> None:
     assert wanted <= listed
 
 
+def test_the_checks_install_releases_of_the_lock_file_alone() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {re.split(r"[^\w.-]", one, maxsplit=1)[0].lower() for one in project["optional-dependencies"]["dev"]}
+    listed = requirements((LOCKED / "dev.txt").read_text(encoding="utf-8"))
+    assert {(package, version) for package, version, _ in listed} <= set(locked_releases()), "run `make lock`"
+    assert wanted <= {package for package, _, _ in listed}
+
+
 def test_the_image_installs_only_files_with_a_known_hash() -> None:
     commands = [line for line in DOCKERFILE.splitlines() if " install " in line and "pip" in line]
     assert commands
