@@ -20,15 +20,10 @@ __all__ = [
 ]  # fmt: skip
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "Answer": "model",
-        "CallError": "errors",
-        "ContextEngineError": "errors",
-        "Engine": "engine",
-        "Filter": "model",
-        "Hit": "model",
-        "HostError": "errors",
-        "Query": "model",
-        "Settings": "settings",
-    },
+    """
+    engine: Engine
+    errors: CallError ContextEngineError HostError
+    model: Answer Filter Hit Query
+    settings: Settings
+    """,
 )

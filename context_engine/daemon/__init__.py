@@ -30,40 +30,13 @@ if TYPE_CHECKING:
     from context_engine.daemon.engine_pool import EngineLease, EnginePool
     from context_engine.daemon.runtime_folder import RuntimeFolder, RuntimeFolderError, process_key
 
-__all__ = [
-    "DaemonClient",
-    "DaemonConnection",
-    "DaemonLog",
-    "DaemonServer",
-    "DaemonServices",
-    "EngineLease",
-    "EnginePool",
-    "Handler",
-    "RuntimeFolder",
-    "RuntimeFolderError",
-    "ask_daemon",
-    "is_switched_off",
-    "leave_client",
-    "process_key",
-    "start_daemon",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "DaemonClient": "daemon_client",
-        "DaemonConnection": "daemon_server",
-        "DaemonLog": "daemon_log",
-        "DaemonServer": "daemon_server",
-        "DaemonServices": "daemon_server",
-        "EngineLease": "engine_pool",
-        "EnginePool": "engine_pool",
-        "Handler": "daemon_server",
-        "RuntimeFolder": "runtime_folder",
-        "RuntimeFolderError": "runtime_folder",
-        "ask_daemon": "daemon_client",
-        "is_switched_off": "daemon_client",
-        "leave_client": "daemon_client",
-        "process_key": "runtime_folder",
-        "start_daemon": "daemon_client",
-    },
+    """
+    daemon_client: DaemonClient ask_daemon is_switched_off leave_client start_daemon
+    daemon_log: DaemonLog
+    daemon_server: DaemonConnection DaemonServer DaemonServices Handler
+    engine_pool: EngineLease EnginePool
+    runtime_folder: RuntimeFolder RuntimeFolderError process_key
+    """,
 )

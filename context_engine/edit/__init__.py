@@ -20,56 +20,21 @@ if TYPE_CHECKING:
     from context_engine.edit.symbol_edits import LineEdit, Place, SymbolEdit
     from context_engine.edit.unified_diff import diff_versions, format_diff
 
-__all__ = [
-    "BYTES_MAX",
-    "Edit",
-    "EditPlan",
-    "EditResult",
-    "EditService",
-    "EditedFile",
-    "FileEdit",
-    "Fuzzy",
-    "LineEdit",
-    "NameOccurrence",
-    "PastEdit",
-    "PastVersions",
-    "Patch",
-    "Place",
-    "Placement",
-    "Renaming",
-    "SymbolEdit",
-    "Want",
-    "by_lines",
-    "content_of",
-    "diff_versions",
-    "format_diff",
-    "placeholders",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "BYTES_MAX": "file_content",
-        "Edit": "model",
-        "EditPlan": "patch",
-        "EditResult": "apply",
-        "EditService": "edit_service",
-        "EditedFile": "apply",
-        "FileEdit": "file_edit",
-        "Fuzzy": "model",
-        "LineEdit": "symbol_edits",
-        "NameOccurrence": "rename",
-        "PastEdit": "apply",
-        "Patch": "model",
-        "Place": "symbol_edits",
-        "Placement": "model",
-        "Renaming": "rename",
-        "SymbolEdit": "symbol_edits",
-        "Want": "edit_request",
-        "by_lines": "align",
-        "content_of": "file_content",
-        "diff_versions": "unified_diff",
-        "PastVersions": "past_versions",
-        "format_diff": "unified_diff",
-        "placeholders": "placeholder",
-    },
+    """
+    align: by_lines
+    apply: EditResult EditedFile PastEdit
+    edit_request: Want
+    edit_service: EditService
+    file_content: BYTES_MAX content_of
+    file_edit: FileEdit
+    model: Edit Fuzzy Patch Placement
+    past_versions: PastVersions
+    patch: EditPlan
+    placeholder: placeholders
+    rename: NameOccurrence Renaming
+    symbol_edits: LineEdit Place SymbolEdit
+    unified_diff: diff_versions format_diff
+    """,
 )

@@ -22,54 +22,15 @@ if TYPE_CHECKING:
         quantize,
     )
 
-__all__ = [
-    "KEY_BYTES",
-    "LEVELS",
-    "SHIPPED",
-    "DeadlineEmbedder",
-    "Embedder",
-    "EmbedderConfig",
-    "Endpoint",
-    "EndpointSpec",
-    "Keys",
-    "RetryPolicy",
-    "StaticEmbedder",
-    "VectorRows",
-    "VectorSpace",
-    "build_url",
-    "compute_fingerprint",
-    "extract_json_message",
-    "find_embedder_problem",
-    "hash_texts",
-    "normalize_rows",
-    "open_embedder",
-    "quantize",
-    "read_fingerprint",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "DeadlineEmbedder": "deadline_embedder",
-        "Embedder": "embedder",
-        "EmbedderConfig": "embedder",
-        "Endpoint": "http_endpoint",
-        "EndpointSpec": "http_retry",
-        "KEY_BYTES": "vector_rows",
-        "Keys": "vector_rows",
-        "LEVELS": "vector_rows",
-        "RetryPolicy": "http_retry",
-        "SHIPPED": "static_embedder",
-        "StaticEmbedder": "static_embedder",
-        "VectorRows": "vector_rows",
-        "VectorSpace": "vector_rows",
-        "build_url": "http_endpoint",
-        "compute_fingerprint": "embedder",
-        "extract_json_message": "http_retry",
-        "hash_texts": "vector_rows",
-        "normalize_rows": "embedder",
-        "find_embedder_problem": "embedder_registry",
-        "open_embedder": "embedder_registry",
-        "quantize": "vector_rows",
-        "read_fingerprint": "static_embedder",
-    },
+    """
+    deadline_embedder: DeadlineEmbedder
+    embedder: Embedder EmbedderConfig compute_fingerprint normalize_rows
+    embedder_registry: find_embedder_problem open_embedder
+    http_endpoint: Endpoint build_url
+    http_retry: EndpointSpec RetryPolicy extract_json_message
+    static_embedder: SHIPPED StaticEmbedder read_fingerprint
+    vector_rows: KEY_BYTES LEVELS Keys VectorRows VectorSpace hash_texts quantize
+    """,
 )

@@ -14,30 +14,15 @@ if TYPE_CHECKING:
     from context_engine.history.git_log import CommitMessage, search_messages
     from context_engine.history.mining import HistoryMiner
 
-__all__ = [
-    "Blame",
-    "CochangedFile",
-    "CodeHistory",
-    "CommitMessage",
-    "CommittedFile",
-    "FileHistory",
-    "HistoryFile",
-    "HistoryMiner",
-    "predict_changes",
-    "search_messages",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "Blame": "blame",
-        "CochangedFile": "file_history",
-        "CodeHistory": "code_history",
-        "CommitMessage": "git_log",
-        "CommittedFile": "code_history",
-        "FileHistory": "file_history",
-        "HistoryFile": "commit_facts",
-        "HistoryMiner": "mining",
-        "predict_changes": "change_prediction",
-        "search_messages": "git_log",
-    },
+    """
+    blame: Blame
+    change_prediction: predict_changes
+    code_history: CodeHistory CommittedFile
+    commit_facts: HistoryFile
+    file_history: CochangedFile FileHistory
+    git_log: CommitMessage search_messages
+    mining: HistoryMiner
+    """,
 )

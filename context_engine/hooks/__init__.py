@@ -23,27 +23,11 @@ if TYPE_CHECKING:
     )
     from context_engine.hooks.hook_responder import HookResponder
 
-__all__ = [
-    "CLIENTS",
-    "OTHER",
-    "PROMPT",
-    "HookEvent",
-    "HookInputError",
-    "HookResponder",
-    "format_reply",
-    "parse_event",
-]
 
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "CLIENTS": "hook_events",
-        "HookEvent": "hook_events",
-        "HookInputError": "hook_events",
-        "HookResponder": "hook_responder",
-        "OTHER": "hook_events",
-        "PROMPT": "hook_events",
-        "format_reply": "hook_events",
-        "parse_event": "hook_events",
-    },
+    """
+    hook_events: CLIENTS OTHER PROMPT HookEvent HookInputError format_reply parse_event
+    hook_responder: HookResponder
+    """,
 )

@@ -37,108 +37,31 @@ if TYPE_CHECKING:
     from context_engine.index.tree_store import TreeStore
     from context_engine.index.worker import load_languages
 
-__all__ = [
-    "COUNTED_FIELDS",
-    "IMPACT_UNIT",
-    "LENGTH_TOTALS",
-    "PLAIN",
-    "REPOSITORY_SEPARATOR",
-    "ROLES",
-    "SCHEMA_VERSION",
-    "WITHOUT_STORE",
-    "AnyStore",
-    "ChunkEmbeddingText",
-    "ChunkLocation",
-    "FieldBuilder",
-    "IndexOptions",
-    "IndexService",
-    "Lexicon",
-    "LiveIndex",
-    "Matches",
-    "Neighbor",
-    "ParsedFileCache",
-    "PathExplanation",
-    "Postings",
-    "RepairReport",
-    "Role",
-    "Snapshot",
-    "StaticEncoder",
-    "StoredOutline",
-    "StoredSymbol",
-    "SymbolService",
-    "SyntaxCache",
-    "Tenant",
-    "TreeStore",
-    "UnionSnapshot",
-    "Vectors",
-    "build_chunk_texts",
-    "build_file_summary",
-    "join_files",
-    "list_tenants",
-    "load_languages",
-    "no_index",
-    "open_store",
-    "open_symbols",
-    "qualified_names",
-    "remove_tenant",
-    "role_of",
-    "summary_names",
-    "symbol_chain",
-    "term_hashes",
-    "translate_disk_errors",
-    "unpack_texts",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "AnyStore": "store_factory",
-        "COUNTED_FIELDS": "search_rows",
-        "ChunkEmbeddingText": "embedding_text",
-        "ChunkLocation": "embedding_text",
-        "FieldBuilder": "postings",
-        "IMPACT_UNIT": "search_rows",
-        "IndexOptions": "index_service",
-        "IndexService": "index_service",
-        "LENGTH_TOTALS": "search_rows",
-        "Lexicon": "postings",
-        "LiveIndex": "live_index",
-        "Matches": "snapshot",
-        "Neighbor": "neighbors",
-        "PLAIN": "describe",
-        "ParsedFileCache": "parsed_files",
-        "PathExplanation": "path_explanation",
-        "Postings": "segment",
-        "REPOSITORY_SEPARATOR": "snapshot",
-        "ROLES": "file_roles",
-        "RepairReport": "index_repair",
-        "Role": "file_roles",
-        "SCHEMA_VERSION": "embedded_store",
-        "Snapshot": "snapshot",
-        "StaticEncoder": "encoder",
-        "StoredOutline": "stored_outline",
-        "StoredSymbol": "stored_outline",
-        "SymbolService": "symbol_service",
-        "SyntaxCache": "syntax_cache",
-        "TreeStore": "tree_store",
-        "Tenant": "store_factory",
-        "UnionSnapshot": "snapshot",
-        "Vectors": "index_store",
-        "WITHOUT_STORE": "live_index",
-        "build_chunk_texts": "embedding_text",
-        "build_file_summary": "embedding_text",
-        "join_files": "search_rows",
-        "list_tenants": "store_factory",
-        "load_languages": "worker",
-        "no_index": "symbol_service",
-        "open_store": "store_factory",
-        "open_symbols": "symbol_service",
-        "qualified_names": "parsed_files",
-        "remove_tenant": "store_factory",
-        "role_of": "file_roles",
-        "summary_names": "embedding_text",
-        "symbol_chain": "embedding_text",
-        "term_hashes": "segment",
-        "translate_disk_errors": "embedded_store",
-        "unpack_texts": "search_publisher",
-    },
+    """
+    describe: PLAIN
+    embedded_store: SCHEMA_VERSION translate_disk_errors
+    embedding_text: ChunkEmbeddingText ChunkLocation build_chunk_texts build_file_summary summary_names symbol_chain
+    encoder: StaticEncoder
+    file_roles: ROLES Role role_of
+    index_repair: RepairReport
+    index_service: IndexOptions IndexService
+    index_store: Vectors
+    live_index: WITHOUT_STORE LiveIndex
+    neighbors: Neighbor
+    parsed_files: ParsedFileCache qualified_names
+    path_explanation: PathExplanation
+    postings: FieldBuilder Lexicon
+    search_publisher: unpack_texts
+    search_rows: COUNTED_FIELDS IMPACT_UNIT LENGTH_TOTALS join_files
+    segment: Postings term_hashes
+    snapshot: REPOSITORY_SEPARATOR Matches Snapshot UnionSnapshot
+    store_factory: AnyStore Tenant list_tenants open_store remove_tenant
+    stored_outline: StoredOutline StoredSymbol
+    symbol_service: SymbolService no_index open_symbols
+    syntax_cache: SyntaxCache
+    tree_store: TreeStore
+    worker: load_languages
+    """,
 )

@@ -30,60 +30,15 @@ if TYPE_CHECKING:
         MemoryRevision,
     )
 
-__all__ = [
-    "CONTENT_CHARS_MAX",
-    "ON_SIMILAR",
-    "PRIORITIES",
-    "QUERY_CHARS",
-    "RESULTS_MAX",
-    "SCOPES",
-    "SORTS",
-    "STATUSES",
-    "SUBTYPES",
-    "TAGS_MAX",
-    "TITLE_CHARS_MAX",
-    "TYPES",
-    "AddResult",
-    "KnowledgeDependencies",
-    "KnowledgeEntry",
-    "KnowledgeQuery",
-    "KnowledgeResult",
-    "KnowledgeResults",
-    "KnowledgeService",
-    "MemoryDraft",
-    "MemoryEntry",
-    "MemoryQuery",
-    "MemoryRevision",
-    "MemoryRow",
-    "SimilarMemory",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "AddResult": "memories",
-        "CONTENT_CHARS_MAX": "memory_requests",
-        "KnowledgeDependencies": "knowledge_service",
-        "KnowledgeEntry": "knowledge",
-        "KnowledgeQuery": "memory_requests",
-        "KnowledgeResult": "knowledge",
-        "KnowledgeResults": "knowledge",
-        "KnowledgeService": "knowledge_service",
-        "MemoryDraft": "memory_requests",
-        "MemoryEntry": "memory_folder",
-        "MemoryQuery": "memory_requests",
-        "MemoryRevision": "memory_requests",
-        "MemoryRow": "memory_listing",
-        "ON_SIMILAR": "memory_requests",
-        "PRIORITIES": "memory_requests",
-        "QUERY_CHARS": "memory_requests",
-        "RESULTS_MAX": "memory_requests",
-        "SCOPES": "memory_requests",
-        "SORTS": "memory_requests",
-        "STATUSES": "memory_requests",
-        "SUBTYPES": "memory_requests",
-        "SimilarMemory": "memories",
-        "TAGS_MAX": "memory_requests",
-        "TITLE_CHARS_MAX": "memory_requests",
-        "TYPES": "memory_requests",
-    },
+    """
+    knowledge: KnowledgeEntry KnowledgeResult KnowledgeResults
+    knowledge_service: KnowledgeDependencies KnowledgeService
+    memories: AddResult SimilarMemory
+    memory_folder: MemoryEntry
+    memory_listing: MemoryRow
+    memory_requests: CONTENT_CHARS_MAX ON_SIMILAR PRIORITIES QUERY_CHARS RESULTS_MAX SCOPES SORTS STATUSES SUBTYPES
+        TAGS_MAX TITLE_CHARS_MAX TYPES KnowledgeQuery MemoryDraft MemoryQuery MemoryRevision
+    """,
 )

@@ -11,16 +11,12 @@ if TYPE_CHECKING:
     from context_engine.resolution.references import Reference, ReferenceFinder
     from context_engine.resolution.values import Certainty, Meaning, NamePlace
 
-__all__ = ["Certainty", "Meaning", "NamePlace", "ParameterFinder", "ProjectFiles", "Reference", "ReferenceFinder"]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "Certainty": "values",
-        "Meaning": "values",
-        "NamePlace": "values",
-        "ParameterFinder": "parameters",
-        "ProjectFiles": "project_files",
-        "Reference": "references",
-        "ReferenceFinder": "references",
-    },
+    """
+    parameters: ParameterFinder
+    project_files: ProjectFiles
+    references: Reference ReferenceFinder
+    values: Certainty Meaning NamePlace
+    """,
 )

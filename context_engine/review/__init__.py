@@ -19,46 +19,20 @@ if TYPE_CHECKING:
     from context_engine.review.validation.validation_request import CONTENT_KINDS, ValidationRequest, ValidationResult
     from context_engine.review.verdict import ReviewResult
 
-__all__ = [
-    "CATEGORIES",
-    "CONTENT_KINDS",
-    "FAIL_ON",
-    "PRIORITIES",
-    "ContentCritique",
-    "MergedReview",
-    "ReviewOptions",
-    "ReviewRequest",
-    "ReviewResult",
-    "ReviewService",
-    "ReviewWorkspace",
-    "ReviewedChange",
-    "SessionView",
-    "ValidationRequest",
-    "ValidationResult",
-    "ValidationService",
-    "render_review",
-    "review_to_json",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "CATEGORIES": "finding",
-        "CONTENT_KINDS": "validation.validation_request",
-        "ContentCritique": "validation.critique",
-        "FAIL_ON": "review_options",
-        "MergedReview": "second_pass",
-        "PRIORITIES": "finding",
-        "ReviewOptions": "review_options",
-        "ReviewRequest": "review_options",
-        "ReviewResult": "verdict",
-        "ReviewService": "review_service",
-        "ReviewWorkspace": "review_workspace",
-        "ReviewedChange": "review_service",
-        "SessionView": "review_sessions",
-        "ValidationRequest": "validation.validation_request",
-        "ValidationResult": "validation.validation_request",
-        "ValidationService": "validation.content_validation",
-        "render_review": "review_formats",
-        "review_to_json": "review_replies",
-    },
+    """
+    finding: CATEGORIES PRIORITIES
+    review_formats: render_review
+    review_options: FAIL_ON ReviewOptions ReviewRequest
+    review_replies: review_to_json
+    review_service: ReviewService ReviewedChange
+    review_sessions: SessionView
+    review_workspace: ReviewWorkspace
+    second_pass: MergedReview
+    validation.content_validation: ValidationService
+    validation.critique: ContentCritique
+    validation.validation_request: CONTENT_KINDS ValidationRequest ValidationResult
+    verdict: ReviewResult
+    """,
 )

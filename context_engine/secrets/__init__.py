@@ -49,62 +49,14 @@ if TYPE_CHECKING:
         read_rules,
     )
 
-__all__ = [
-    "AROUND_BYTES",
-    "WHOLE_BYTES_MAX",
-    "DetectedSecret",
-    "KeyedRedaction",
-    "RedactedDocument",
-    "RedactedDocuments",
-    "RedactedText",
-    "Redaction",
-    "RedactionOptions",
-    "Redactor",
-    "SecretRule",
-    "SecretRules",
-    "Tier",
-    "builtin_rules",
-    "collect_redactions",
-    "count_labels",
-    "describe_engines",
-    "find_secrets",
-    "fingerprint",
-    "mark_searched",
-    "read_rules",
-    "redact",
-    "redact_diff",
-    "redact_file",
-    "redact_keyed",
-    "redact_reply",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "AROUND_BYTES": "redacted_text",
-        "DetectedSecret": "secret_finder",
-        "KeyedRedaction": "redaction",
-        "RedactedDocument": "redacted_text",
-        "RedactedDocuments": "redacted_text",
-        "RedactedText": "redaction",
-        "Redaction": "redaction",
-        "RedactionOptions": "redaction",
-        "Redactor": "redactor",
-        "SecretRule": "secret_rules",
-        "SecretRules": "secret_rules",
-        "Tier": "secret_rules",
-        "WHOLE_BYTES_MAX": "redacted_text",
-        "builtin_rules": "secret_rules",
-        "collect_redactions": "redacted_text",
-        "count_labels": "redaction",
-        "describe_engines": "secret_rules",
-        "find_secrets": "secret_finder",
-        "fingerprint": "redaction",
-        "mark_searched": "redacted_text",
-        "read_rules": "secret_rules",
-        "redact": "redaction",
-        "redact_diff": "redacted_text",
-        "redact_file": "redacted_text",
-        "redact_keyed": "redaction",
-        "redact_reply": "redacted_text",
-    },
+    """
+    redacted_text: AROUND_BYTES WHOLE_BYTES_MAX RedactedDocument RedactedDocuments collect_redactions mark_searched
+        redact_diff redact_file redact_reply
+    redaction: KeyedRedaction RedactedText Redaction RedactionOptions count_labels fingerprint redact redact_keyed
+    redactor: Redactor
+    secret_finder: DetectedSecret find_secrets
+    secret_rules: SecretRule SecretRules Tier builtin_rules describe_engines read_rules
+    """,
 )

@@ -14,14 +14,10 @@ if TYPE_CHECKING:
         EmbeddingService,
     )
 
-__all__ = ["WITH_NEXT_RUN", "EmbedderSettings", "EmbeddingDependencies", "EmbeddingService", "lower_thread_priority"]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "EmbedderSettings": "embedding_service",
-        "EmbeddingDependencies": "embedding_service",
-        "EmbeddingService": "embedding_service",
-        "WITH_NEXT_RUN": "embedding_service",
-        "lower_thread_priority": "embedding_backfill",
-    },
+    """
+    embedding_backfill: lower_thread_priority
+    embedding_service: WITH_NEXT_RUN EmbedderSettings EmbeddingDependencies EmbeddingService
+    """,
 )

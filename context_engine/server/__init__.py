@@ -51,68 +51,18 @@ if TYPE_CHECKING:
     from context_engine.server.serve_options import OPTIONS
     from context_engine.server.token_file import TokenFile, TokenRecord, TokenRequest
 
-__all__ = [
-    "CLIENT_VARIABLE",
-    "GAIN_RULE",
-    "OPTIONS",
-    "PROFILES",
-    "GainCounts",
-    "GainSession",
-    "GainStore",
-    "PageRequest",
-    "PageResponse",
-    "PageServer",
-    "Projects",
-    "SessionServer",
-    "TokenFile",
-    "TokenRecord",
-    "TokenRequest",
-    "ToolDispatcher",
-    "ToolSelection",
-    "add_counts",
-    "delete_counts",
-    "find_project_path",
-    "gain_file",
-    "main",
-    "name_folders",
-    "open_activity",
-    "parse_call",
-    "read_catalogue",
-    "read_sessions",
-    "single_engine",
-    "workspace_folders",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "CLIENT_VARIABLE": "projects",
-        "GAIN_RULE": "gain_estimate",
-        "GainCounts": "gain_store",
-        "GainSession": "gain_store",
-        "GainStore": "gain_store",
-        "OPTIONS": "serve_options",
-        "PROFILES": "profiles",
-        "PageRequest": "page_server",
-        "PageResponse": "page_server",
-        "PageServer": "page_server",
-        "Projects": "projects",
-        "SessionServer": "daemon_sessions",
-        "TokenFile": "token_file",
-        "TokenRecord": "token_file",
-        "TokenRequest": "token_file",
-        "ToolDispatcher": "dispatcher",
-        "ToolSelection": "profiles",
-        "add_counts": "gain_store",
-        "delete_counts": "gain_store",
-        "find_project_path": "projects",
-        "gain_file": "gain_store",
-        "main": "serve",
-        "name_folders": "projects",
-        "open_activity": "gain_store",
-        "parse_call": "dispatcher",
-        "read_catalogue": "serve",
-        "read_sessions": "gain_store",
-        "single_engine": "dispatcher",
-        "workspace_folders": "projects",
-    },
+    """
+    daemon_sessions: SessionServer
+    dispatcher: ToolDispatcher parse_call single_engine
+    gain_estimate: GAIN_RULE
+    gain_store: GainCounts GainSession GainStore add_counts delete_counts gain_file open_activity read_sessions
+    page_server: PageRequest PageResponse PageServer
+    profiles: PROFILES ToolSelection
+    projects: CLIENT_VARIABLE Projects find_project_path name_folders workspace_folders
+    serve: main read_catalogue
+    serve_options: OPTIONS
+    token_file: TokenFile TokenRecord TokenRequest
+    """,
 )

@@ -34,70 +34,18 @@ if TYPE_CHECKING:
         translate_os_errors,
     )
 
-__all__ = [
-    "ABANDONED_AFTER_S",
-    "STATE_FOLDER",
-    "UNSETTLED_NS",
-    "ConfinedFolder",
-    "EventLog",
-    "FileStamp",
-    "LivenessLock",
-    "LogContent",
-    "NumberedVersions",
-    "OnProgress",
-    "OpenFolder",
-    "PathLocks",
-    "ProgressCounter",
-    "PublishFiles",
-    "StateFolder",
-    "UnsafePathError",
-    "corrupt_version_error",
-    "head_path",
-    "home_id",
-    "is_network_drive",
-    "is_state_path",
-    "open_in_state",
-    "readable_config_folder",
-    "transaction",
-    "translate_os_errors",
-    "user_cache_folder",
-    "user_config_folder",
-    "user_data_folder",
-    "version_file_name",
-    "workspace_id",
-]
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "ABANDONED_AFTER_S": "state_folder",
-        "ConfinedFolder": "confined_folder",
-        "EventLog": "event_log",
-        "FileStamp": "state_folder",
-        "LivenessLock": "locks",
-        "LogContent": "event_log",
-        "NumberedVersions": "numbered_versions",
-        "OnProgress": "progress_counter",
-        "OpenFolder": "confined_folder",
-        "PathLocks": "locks",
-        "ProgressCounter": "progress_counter",
-        "PublishFiles": "state_folder",
-        "STATE_FOLDER": "state_folder",
-        "StateFolder": "state_folder",
-        "UNSETTLED_NS": "state_folder",
-        "UnsafePathError": "confined_folder",
-        "corrupt_version_error": "numbered_versions",
-        "head_path": "event_log",
-        "home_id": "locks",
-        "is_network_drive": "index_folders",
-        "is_state_path": "state_folder",
-        "open_in_state": "database",
-        "readable_config_folder": "index_folders",
-        "transaction": "database",
-        "translate_os_errors": "state_folder",
-        "user_cache_folder": "index_folders",
-        "user_config_folder": "index_folders",
-        "user_data_folder": "index_folders",
-        "version_file_name": "numbered_versions",
-        "workspace_id": "index_folders",
-    },
+    """
+    confined_folder: ConfinedFolder OpenFolder UnsafePathError
+    database: open_in_state transaction
+    event_log: EventLog LogContent head_path
+    index_folders: is_network_drive readable_config_folder user_cache_folder user_config_folder user_data_folder
+        workspace_id
+    locks: LivenessLock PathLocks home_id
+    numbered_versions: NumberedVersions corrupt_version_error version_file_name
+    progress_counter: OnProgress ProgressCounter
+    state_folder: ABANDONED_AFTER_S STATE_FOLDER UNSETTLED_NS FileStamp PublishFiles StateFolder is_state_path
+        translate_os_errors
+    """,
 )

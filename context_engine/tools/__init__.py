@@ -31,39 +31,6 @@ if TYPE_CHECKING:
 
     ALL: tuple[Tool, ...]
 
-__all__ = [
-    "ALL",
-    "ASK_MANIFEST",
-    "Call",
-    "Reply",
-    "Tool",
-    "UserAnswer",
-    "UserQuestion",
-    "approval_row",
-    "call",
-    "call_tool",
-    "count_fitting",
-    "excerpt_hit",
-    "failure",
-    "fence_for",
-    "find",
-    "find_best_line",
-    "format_explanation",
-    "get_context",
-    "is_malformed",
-    "list_names",
-    "no_answer",
-    "parse_json_text",
-    "parse_review_options",
-    "parse_search_arguments",
-    "read_object",
-    "render_rules_page",
-    "reply_size",
-    "resolve_call",
-    "search_code",
-    "split_list",
-    "to_snake_case",
-]
 
 MODULES: Mapping[str, str] = {
     "search_code": "search_tools",
@@ -130,34 +97,19 @@ MODULES: Mapping[str, str] = {
 """Tool -> the module that defines it, in the order that agents see: the most important first."""
 _import_export = lazy_exports(
     __name__,
-    {
-        "ASK_MANIFEST": "catalog_tools",
-        "Call": "tool",
-        "Reply": "tool",
-        "Tool": "tool",
-        "UserAnswer": "tool",
-        "UserQuestion": "tool",
-        "approval_row": "plan_tools",
-        "call_tool": "catalog_tools",
-        "count_fitting": "reply",
-        "excerpt_hit": "search_tools",
-        "find_best_line": "search_tools",
-        "fence_for": "reply",
-        "format_explanation": "explain_tools",
-        "get_context": "context_tools",
-        "is_malformed": "arguments",
-        "no_answer": "tool",
-        "parse_json_text": "arguments",
-        "parse_review_options": "review_tools",
-        "parse_search_arguments": "search_tools",
-        "read_object": "structured_replies",
-        "render_rules_page": "memory_tools",
-        "reply_size": "reply",
-        "resolve_call": "catalog_tools",
-        "search_code": "search_tools",
-        "split_list": "arguments",
-        "to_snake_case": "arguments",
-    },
+    """
+    arguments: is_malformed parse_json_text split_list to_snake_case
+    catalog_tools: ASK_MANIFEST call_tool resolve_call
+    context_tools: get_context
+    explain_tools: format_explanation
+    memory_tools: render_rules_page
+    plan_tools: approval_row
+    reply: count_fitting fence_for reply_size
+    review_tools: parse_review_options
+    search_tools: excerpt_hit find_best_line parse_search_arguments search_code
+    structured_replies: read_object
+    tool: Call Reply Tool UserAnswer UserQuestion no_answer
+    """,
 )
 
 
