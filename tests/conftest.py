@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 
 import pytest
@@ -36,3 +37,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto` is one more than there are processors, because many tests wait for a process or a clock."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_unconfigure() -> None:
+    """Stop the databases of this process, if a test started one."""
+    if "tests.support.databases" in sys.modules:
+        sys.modules["tests.support.databases"].stop_servers()

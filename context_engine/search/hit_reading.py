@@ -88,7 +88,7 @@ class HitReader:
         first, last, start, stop, kind, symbol = [column.item(place.chunk) for column in self._columns]
         text = source.shown.part(start, stop).rstrip("\r\n")
         span = LineSpan(first, last)
-        title, definitions = self._title(place.file, symbol), self._definitions_in(place.file, span)
+        title, definitions = self._title(place.file, symbol), self._definitions_in(place.file, span, text)
         chunk = replace(self._chunk(place, CHUNK_KINDS[kind], span, title, text), definitions=definitions)
         return Hit(chunk, place.score, place.why, self._is_stale(place.file, source), chance=place.chance)
 
@@ -131,10 +131,11 @@ class HitReader:
             return symbol_chain(self._view.outline(file).symbols, number)
         return ""
 
-    def _definitions_in(self, file: int, span: LineSpan) -> tuple[tuple[LineSpan, str], ...]:
-        symbols = self._view.outline(file).symbols
+    def _definitions_in(self, file: int, span: LineSpan, text: str) -> tuple[tuple[LineSpan, str], ...]:
+        """Return the definitions of which some lines show a part, each with the comment above it."""
+        symbols, lines = self._view.outline(file).symbols, text.split("\n")
         return tuple(
-            (LineSpan(symbol.first, symbol.last), symbol_chain(symbols, number))
+            (LineSpan(_find_head(symbol.first, span.first, lines), symbol.last), symbol_chain(symbols, number))
             for number, symbol in enumerate(symbols)
             if symbol.first <= span.last and symbol.last >= span.first
         )
@@ -146,6 +147,17 @@ class HitReader:
 
     def _is_stale(self, file: int, source: WorkspaceFile) -> bool:
         return source.size != self._size.item(file) or source.mtime_ns != self._mtime_ns.item(file)
+
+
+def _find_head(line: int, first: int, lines: Sequence[str]) -> int:
+    """Return the line at which the comment above a line starts, as far as it is in `lines`, which begin at `first`.
+
+    >>> _find_head(13, 10, ["}", "", "// Opens a file.", "func open() {"]), _find_head(10, 10, ["func open() {"])
+    (12, 10)
+    """
+    while first < line <= first + len(lines) and (above := lines[line - first - 1]).strip() and is_comment(above):
+        line -= 1
+    return line
 
 
 def asks_for_comments(question: str) -> bool:

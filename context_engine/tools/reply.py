@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from context_engine.text import COMMENT_MARKS, compact_json, escape_line, estimate_tokens, score_lines, shorten_line
@@ -97,11 +97,15 @@ TOLERANCE = 1.25
 """A chunk only this much over the limit is shown whole: a cut would save less than its note costs."""
 
 
-def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, defines: str = "") -> tuple[int, str]:
+def cut_excerpt(
+    text: str, query: str, *, lines_max: int, chars_max: int, defines: str = "", heads: Sequence[int] = ()
+) -> tuple[int, str]:
     """Return the number of lines before it, and the excerpt of about `lines_max` lines, `chars_max` characters.
 
-    `defines` is the name that the query asks for and the text defines: the line with the definition is preferred. A
-    single line longer than `chars_max` stays whole; the caller cuts inside lines.
+    `defines` is the name that the query asks for and the text defines: the line with the definition is preferred.
+    `heads` are the lines, counted from 0, at which definitions start: an excerpt does not start inside a definition
+    that fits, and does not go on to one that has nothing of the query. A single line longer than `chars_max` stays
+    whole; the caller cuts inside lines.
     """
     if len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE:
         return 0, text
@@ -125,9 +129,18 @@ def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, define
         return value[stop(start)] - value[start] + bonus
 
     # A run that starts with a line of no worth is never better than the one that starts at its first line of worth.
-    starts = [0, *(number for number, score in enumerate(worth) if score and number)]
+    units = list(pairwise([*heads, len(lines)]))
+    heads_of_short = {line: first for first, end in units if end - first <= lines_max for line in range(first, end)}
+    relevant = [0, *(number for number, score in enumerate(worth) if score)]
+    starts = {heads_of_short.get(number, number) for number in relevant}
     best = max(starts, key=lambda start: (round(gain(start), 6), -start))
-    return best, "\n".join(lines[best : stop(best)])
+    end = stop(best)
+    later = [first for first, _ in units if best < first < end]
+    while later and value[end] == value[later[-1]]:
+        end = later.pop()
+        while not lines[end - 1].strip():
+            end -= 1
+    return best, "\n".join(lines[best:end])
 
 
 def _defining_line(lines: list[str], name: str) -> int | None:

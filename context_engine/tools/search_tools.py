@@ -249,7 +249,10 @@ def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
     else:
         lines_max, chars_max = (NEXT_LINES, NEXT_CHARS)
     defines = _named_symbol(hit)
-    before, text = cut_excerpt(hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines)
+    heads = sorted({max(0, lines.first - hit.chunk.span.first) for lines, _ in hit.chunk.definitions})
+    before, text = cut_excerpt(
+        hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines, heads=heads
+    )
     text = "\n".join(clip_line(line, chars_max, query) for line in text.split("\n"))
     first = hit.chunk.span.first + before
     return LineSpan(first, max(first, min(first + text.count("\n"), hit.chunk.span.last))), text

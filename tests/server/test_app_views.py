@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import AsyncGenerator
@@ -28,7 +29,8 @@ URIS = {"create_plan": "ui://ctx/plan", "load_plan": "ui://ctx/plan", "review_gi
 @asynccontextmanager
 async def connected(root: Path, era: str, declared: dict[str, Any] | None) -> AsyncGenerator[Client]:
     command = ["-m", "context_engine", "serve", "--root", str(root), "--profile", "core,plan,review"]
-    server = StdioServerParameters(command=sys.executable, args=command)
+    # the client library passes on few variables of its own accord, and CTX_DAEMON=0 is not one of them
+    server = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
     extensions = [] if declared is None else [advertise(APPS, declared)]
     async with Client(server, mode=era, extensions=extensions) as client:
         yield client

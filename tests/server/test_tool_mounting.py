@@ -182,7 +182,8 @@ def test_the_example_is_a_server_with_both(tmp_path: Path, era: str) -> None:
     root = tree(
         tmp_path / "till", {"till.py": 'def total(prices):\n    """The sum of an order."""\n    return sum(prices)\n'}
     )
-    env = {"CTX_CACHE_FOLDER": str(cache_for(root)), "CTX_WORKERS": "0", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    env = {"CTX_CACHE_FOLDER": str(cache_for(root)), "CTX_WORKERS": "0", "CTX_DAEMON": "0"}
+    env |= {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     example = StdioServerParameters(
         command=sys.executable, args=[str(ROOT / "examples" / "compose.py"), "--root", str(root)], env=env
     )

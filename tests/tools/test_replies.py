@@ -135,6 +135,34 @@ def test_a_chunk_just_over_the_limit_is_shown_whole() -> None:
     assert cut_excerpt(text_of_11, "k", lines_max=10, chars_max=900) == (0, text_of_11)
 
 
+SHORT_FUNCTIONS = """func open() {
+	screen.open()
+}
+
+// restore puts the terminal back.
+func restore() {
+	terminal.reset()
+}
+
+func draw() {
+	screen.flush()
+}"""
+
+
+def test_an_excerpt_starts_with_the_definition_that_answers_and_leaves_out_the_next_one() -> None:
+    before, shown = cut_excerpt(SHORT_FUNCTIONS, "restore terminal", lines_max=6, chars_max=900, heads=[0, 4, 9])
+    assert (before, shown.split("\n")[0], shown.split("\n")[-1]) == (4, "// restore puts the terminal back.", "}")
+
+
+@given(st.lists(st.text("ab c", max_size=12), min_size=1, max_size=12), st.integers(1, 9), st.sets(st.integers(0, 11)))
+def test_an_excerpt_starts_inside_no_definition_that_fits(lines: list[str], lines_max: int, heads: set[int]) -> None:
+    known = sorted(head for head in heads if head < len(lines))
+    before, shown = cut_excerpt("\n".join(lines), "a b", lines_max=lines_max, chars_max=900, heads=known)
+    assert shown.split("\n") == lines[before : before + shown.count("\n") + 1]
+    ends = [*known[1:], len(lines)]
+    assert not any(head < before < end <= head + lines_max for head, end in zip(known, ends, strict=False))
+
+
 @given(st.lists(st.text("ab c", max_size=12), min_size=1, max_size=12), st.integers(1, 9), st.integers(1, 40))
 def test_an_excerpt_is_a_run_of_whole_lines_within_its_limits(lines: list[str], lines_max: int, chars_max: int) -> None:
     before, shown = cut_excerpt("\n".join(lines), "a b", lines_max=lines_max, chars_max=chars_max)
