@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from context_engine.context import Workspace
+from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
 from context_engine.engine_parts import find_team_store, open_second_pass, read_embedder_settings
 from context_engine.engine_status import read_status
 from context_engine.index import (
     AnyStore,
     IndexOptions,
-    IndexService,
     StaticEncoder,
     load_languages,
     open_store,
@@ -38,7 +38,7 @@ from context_engine.repo import (
     find_text_engine,
     is_clone,
 )
-from context_engine.search import FileUsage, GramIndex, SearchService, TextScanner
+from context_engine.search import FileUsage, GramIndex, TextScanner
 from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.semantic import EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
@@ -56,7 +56,7 @@ JOURNAL = "journal.db"  # where there is none, no edit can be half written
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
 
 
-class Engine(Workspace):
+class Engine(Workspace, DeprecatedMethods):
     """The services of one workspace.
 
     Thread-safe; two Engines live in one process; close it or use it as a context manager.
@@ -96,7 +96,7 @@ class Engine(Workspace):
         self._grams = GramIndex(self._lister, self.cache_folder / "grams")
         self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts, self._grams)
         ranks = (self.index, self.files, self.usage, encoder, self.embeddings, self.text_search)
-        self.search = SearchService(*ranks, models_folder=self._cache / "models")
+        self.search = CallableSearchService(*ranks, models_folder=self._cache / "models")
         self._shared_records = self._open_shared_records()
         self._encoder = encoder
 
@@ -313,9 +313,9 @@ class Engine(Workspace):
 
     # -- creating the services --
 
-    def _create_index(self, encoder: StaticEncoder | None) -> IndexService:
+    def _create_index(self, encoder: StaticEncoder | None) -> CallableIndexService:
         settings = self.settings
-        return IndexService(
+        return CallableIndexService(
             self._root,
             self.cache_folder,
             self.languages,

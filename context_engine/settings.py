@@ -51,7 +51,9 @@ NOT_KNOBS = frozenset(
             "CTX_AUDIT_LOG",
             "CTX_HTTP_STATELESS",
             "CTX_HTTP_SHUTDOWN_TIMEOUT_S",
+            "CTX_HTTP_DRAIN_S",
             "CTX_HTTP_SHUTDOWN_DELAY_S",
+            "CTX_HTTP_NOTICE_S",
         ),
         *("CTX_OTEL", "CTX_DAEMON", "CTX_FAKE_NOW", "CTX_DEBUG", "CTX_QUIET", "CTX_VERBOSE"),
     }

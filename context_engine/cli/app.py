@@ -26,11 +26,11 @@ from context_engine.cli import (
     workspace_commands,
 )
 from context_engine.cli.command_runner import run_to_exit_code
-from context_engine.cli.common_options import AsJson, CommandApp, HelpCommand, HelpGroup, Root, WorkspaceName, Yes
+from context_engine.cli.common_options import AliasGroup, AsJson, CommandApp, HelpCommand, Root, WorkspaceName, Yes
 
 app = CommandApp(
     name="ctx",
-    cls=HelpGroup,
+    cls=AliasGroup,
     help="Find the right code in a repository, at the terminal and for coding agents.",
     epilog="Start with: ctx search where are passwords hashed",
     no_args_is_help=True,

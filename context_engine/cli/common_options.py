@@ -1,4 +1,4 @@
-"""What the commands of `ctx` share: options, exit codes, and the workspace that a command works on."""
+"""What the commands of `ctx` share: options, old names, exit codes, and the workspace that a command works on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from context_engine.cli.exit_codes import INTERRUPTED, NOTHING_FOUND
 from context_engine.cli.workspace_root import find_project, open_engine, resolve_root
 
 __all__ = [
-    "INTERRUPTED", "NOTHING_FOUND", "AsJson", "CommandApp", "HelpCommand", "HelpGroup", "Root", "WorkspaceName", "Yes",
-    "command_group", "find_project", "open_engine", "print_json", "resolve_root",
+    "INTERRUPTED", "NOTHING_FOUND", "AliasGroup", "AsJson", "CommandApp", "HelpCommand", "Root", "WorkspaceName", "Yes",
+    "command_group",
+    "find_project", "open_engine", "print_json", "replace_old_options", "resolve_root",
 ]  # fmt: skip
 
 Root = Annotated[
@@ -37,6 +38,20 @@ WorkspaceName = Annotated[
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON."""
     print(json.dumps(value, ensure_ascii=False))
+
+
+# -- old names --------------------------------------------------------------------------------------------------------
+
+OLD_COMMANDS = {"memories": "memory", "plans": "plan", "chunks": "chunk", "models": "model"}
+"""Old names still work, and no help text lists them."""
+OLD_OPTIONS = {
+    "--number": ["--limit"],
+    "--steps": ["--limit"],
+    "--files": ["--limit"],
+    "--still-true": ["--revalidate"],
+    "--mine": ["--scope", "user"],
+}
+"""An old option and the words that replace it."""
 
 
 class HelpCommand(TyperCommand):
@@ -63,14 +78,38 @@ class CommandApp(typer.Typer):
         return super().command(name, cls=cls, **options)
 
 
-class HelpGroup(TyperGroup):
-    """A group of commands whose help page is plain text."""
+class AliasGroup(TyperGroup):
+    """A group of commands that also accepts the old names."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page: of `ctx` itself, or of a group in it."""
         write_help(self, ctx, formatter)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name, the command and its arguments, each under its present name."""
+        name = OLD_COMMANDS.get(args[0], args[0])
+        name, command, rest = super().resolve_command(ctx, [name, *args[1:]])
+        options = {option for parameter in getattr(command, "params", ()) for option in parameter.opts}
+        return name, command, replace_old_options(rest, options)
+
+
+def replace_old_options(words: list[str], options: set[str]) -> list[str]:
+    """Replace the old options that a command with these `options` does not have.
+
+    >>> replace_old_options(["a", "--number=3"], {"--limit"}), replace_old_options(["--files", "3"], {"--files"})
+    (['a', '--limit=3'], ['--files', '3'])
+    """
+    replaced: list[str] = []
+    for word in words:
+        option, equals, value = word.partition("=")
+        present, *more = OLD_OPTIONS.get(option, [option])
+        if option not in options and present in options:
+            replaced += [f"{present}{equals}{value}", *more]
+        else:
+            replaced.append(word)
+    return replaced
+
 
 def command_group(name: str, description: str) -> CommandApp:
     """Create an empty group of commands, such as `ctx memory`."""
-    return CommandApp(name=name, help=description, cls=HelpGroup, no_args_is_help=True)
+    return CommandApp(name=name, help=description, cls=AliasGroup, no_args_is_help=True)

@@ -90,7 +90,14 @@ OPTIONS = (
     ),
 )
 TOKEN_VARIABLE = "CTX_HTTP_TOKEN"  # noqa: S105 - the name of a variable; an option would show the token in every process list
-VARIABLES = (*(option.variable for option in OPTIONS), TOKEN_VARIABLE)
+FORMER_OPTIONS = {"drain": "shutdown-timeout", "notice": "shutdown-delay"}
+"""Former name of an option -> its name today. The former names work for one more release."""
+FORMER_VARIABLES = {
+    "CTX_HTTP_SHUTDOWN_TIMEOUT_S": "CTX_HTTP_DRAIN_S",
+    "CTX_HTTP_SHUTDOWN_DELAY_S": "CTX_HTTP_NOTICE_S",
+}
+"""Variable -> its former name, which is read where the variable is not set."""
+VARIABLES = (*(option.variable for option in OPTIONS), *FORMER_VARIABLES.values(), TOKEN_VARIABLE)
 """Every environment variable that this module reads."""
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
@@ -170,12 +177,15 @@ def _create_parser() -> _Parser:
             "text": {"metavar": option.metavar},
         }.get(option.kind, {"metavar": option.metavar, "action": "append"})
         parser.add_argument(f"--{option.name}", dest=option.name, help=f"{option.meaning} [{option.variable}]", **how)
+    for former, name in FORMER_OPTIONS.items():
+        parser.add_argument(f"--{former}", dest=name, help=argparse.SUPPRESS)
     return parser
 
 
 def _option_value(parser: _Parser, option: ServeOption, given: Any, env: Mapping[str, str]) -> Any:
     """Return the value of an option: from the command line, else from its variable, else None (False for a flag)."""
-    text = env.get(option.variable, "").strip()
+    former = FORMER_VARIABLES.get(option.variable, "")
+    text = (env.get(option.variable) or env.get(former, "")).strip()
     if option.kind == "flag":
         return given or _parse_flag(parser, option, text)
     if option.kind == "text":

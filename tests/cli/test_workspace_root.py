@@ -37,9 +37,3 @@ def test_a_named_root_is_taken_as_it_is(project: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(project / "src")
     assert resolve_root(Path("deep")) == project / "src" / "deep"
     assert resolve_root(None) == project
-
-
-def test_the_variable_names_the_workspace_for_every_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CTX_ROOT", str(project))
-    monkeypatch.chdir("/")
-    assert resolve_root(None) == project
