@@ -51,17 +51,17 @@ class Chunk:
         return self.title if self.title != self.path else ""
 
     def name_at(self, span: LineSpan) -> str:
-        """Return the name of the innermost definition around the first of some lines.
+        """Return the name of the innermost definition around some lines.
 
-        Without one it is the name of the chunk, if its definition is shown, else the first definition in the lines.
+        Without one it is the name of the chunk, if its definition starts in the lines, else the first definition that
+        does, else the one whose end they show.
         """
-        if span == self.span:
-            return self.title
-        around = [name for lines, name in self.definitions if lines.first <= span.first <= lines.last]
-        inside = [name for lines, name in self.definitions if span.first < lines.first <= span.last]
+        around = [name for lines, name in self.definitions if lines.first <= span.first and span.last <= lines.last]
+        inside = [name for lines, name in self.definitions if span.first <= lines.first <= span.last]
         if self.title in inside:
             inside = [self.title]
-        return next(iter(around[-1:] or inside), self.title)
+        cut = [name for lines, name in self.definitions if lines.first < span.first <= lines.last]
+        return next(iter(around[-1:] or inside or cut[-1:]), self.title)
 
 
 @dataclass(frozen=True, slots=True)

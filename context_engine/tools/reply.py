@@ -103,14 +103,20 @@ def cut_excerpt(
     """Return the number of lines before it, and the excerpt of about `lines_max` lines, `chars_max` characters.
 
     `defines` is the name that the query asks for and the text defines: the line with the definition is preferred.
-    `heads` are the lines, counted from 0, at which definitions start: an excerpt does not start inside a definition
-    that fits, and does not go on to one that has nothing of the query. A single line longer than `chars_max` stays
-    whole; the caller cuts inside lines.
+    `heads` are the lines, counted from 0, at which definitions start, below 0 for one that started before the text: an
+    excerpt does not start inside a definition that fits, and does not go on to one that has nothing of the query. A
+    single line longer than `chars_max` stays whole; the caller cuts inside lines.
     """
-    if len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE:
+    is_short = len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE
+    starts_inside = bool(heads) and heads[0] < 0
+    if is_short and not starts_inside:
         return 0, text
     lines = text.split("\n")
     worth = score_lines(text, _stems(query))
+    if is_short:
+        rest = next((head for head in heads if head > 0), 0)
+        before = 0 if any(worth[:rest]) else rest
+        return before, "\n".join(lines[before:])
     if defines and (line := _defining_line(lines, defines)) is not None:
         worth[line] += DEFINING_WORTH
     value = [0.0, *accumulate(worth)]  # prefix sums, so that the value of a run is a difference
@@ -121,15 +127,15 @@ def cut_excerpt(
         return max(start + 1, min(fits, start + lines_max))
 
     def gain(start: int) -> float:
-        # The first line of a chunk is its signature, and a relevant line is a good start.
-        if start == 0:
+        # The first line of a definition is its signature, and a relevant line is a good start.
+        if start in heads or (start == 0 and not starts_inside):
             bonus = 0.5
         else:
             bonus = 0.25 * min(1.0, worth[start])
         return value[stop(start)] - value[start] + bonus
 
     # A run that starts with a line of no worth is never better than the one that starts at its first line of worth.
-    units = list(pairwise([*heads, len(lines)]))
+    units = [(max(0, first), end) for first, end in pairwise([*heads, len(lines)]) if end > 0]
     heads_of_short = {line: first for first, end in units if end - first <= lines_max for line in range(first, end)}
     relevant = [0, *(number for number, score in enumerate(worth) if score)]
     starts = {heads_of_short.get(number, number) for number in relevant}

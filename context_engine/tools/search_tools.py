@@ -249,7 +249,7 @@ def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
     else:
         lines_max, chars_max = (NEXT_LINES, NEXT_CHARS)
     defines = _named_symbol(hit)
-    heads = sorted({max(0, lines.first - hit.chunk.span.first) for lines, _ in hit.chunk.definitions})
+    heads = sorted({lines.first - hit.chunk.span.first for lines, _ in hit.chunk.definitions})
     before, text = cut_excerpt(
         hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines, heads=heads
     )

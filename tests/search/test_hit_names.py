@@ -19,11 +19,12 @@ DEFINITIONS = (
 )
 
 
-def test_an_excerpt_has_the_name_of_the_innermost_definition_around_its_first_line_else_of_the_first_in_it() -> None:
+def test_an_excerpt_has_the_name_of_the_innermost_definition_around_it_else_of_the_first_that_starts_in_it() -> None:
     chunk = Chunk("c", RelPath("a.py"), LineSpan(1, 9), "definitions", "python", "Bucket", "", definitions=DEFINITIONS)
-    spans = [(1, 9), (2, 5), (4, 8), (6, 9), (9, 9), (4, 5)]
+    spans = [(1, 9), (2, 5), (3, 8), (3, 5), (4, 8), (6, 9), (9, 9), (4, 5)]
     names = [chunk.name_at(LineSpan(*span)) for span in spans]
-    assert names == ["Bucket", "Bucket.take", "Limiter", "Limiter", "Limiter.wait", "Bucket"]
+    wanted = ["Bucket", "Bucket.take", "Limiter", "Bucket.take", "Limiter", "Limiter", "Limiter.wait", "Bucket"]
+    assert names == wanted
     named_below = replace(chunk, title="Limiter.wait")
     assert [named_below.name_at(LineSpan(*span)) for span in ((4, 6), (4, 8))] == ["Limiter", "Limiter.wait"]
 

@@ -154,13 +154,20 @@ def test_an_excerpt_starts_with_the_definition_that_answers_and_leaves_out_the_n
     assert (before, shown.split("\n")[0], shown.split("\n")[-1]) == (4, "// restore puts the terminal back.", "}")
 
 
-@given(st.lists(st.text("ab c", max_size=12), min_size=1, max_size=12), st.integers(1, 9), st.sets(st.integers(0, 11)))
+def test_an_excerpt_leaves_out_the_end_of_a_definition_that_has_nothing_of_the_query() -> None:
+    text = "    )\n    return command\n" + SHORT_FUNCTIONS.partition("}\n\n")[2]
+    assert cut_excerpt(text, "restore terminal", lines_max=4, chars_max=900, heads=[-9, 2, 7])[0] == 2
+
+
+@given(st.lists(st.text("ab c", max_size=12), min_size=1, max_size=12), st.integers(1, 9), st.sets(st.integers(-4, 11)))
 def test_an_excerpt_starts_inside_no_definition_that_fits(lines: list[str], lines_max: int, heads: set[int]) -> None:
     known = sorted(head for head in heads if head < len(lines))
     before, shown = cut_excerpt("\n".join(lines), "a b", lines_max=lines_max, chars_max=900, heads=known)
     assert shown.split("\n") == lines[before : before + shown.count("\n") + 1]
     ends = [*known[1:], len(lines)]
-    assert not any(head < before < end <= head + lines_max for head, end in zip(known, ends, strict=False))
+    assert not any(
+        max(0, head) < before < end <= max(0, head) + lines_max for head, end in zip(known, ends, strict=False)
+    )
 
 
 @given(st.lists(st.text("ab c", max_size=12), min_size=1, max_size=12), st.integers(1, 9), st.integers(1, 40))
