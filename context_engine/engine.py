@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from context_engine.context import Workspace
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
-from context_engine.engine_parts import find_team_store, open_second_pass, read_embedder_settings
-from context_engine.engine_status import read_status
+from context_engine.engine_parts import find_team_store, open_second_pass, read_embedder_settings, read_status
 from context_engine.index import (
     AnyStore,
     IndexOptions,

@@ -1,15 +1,24 @@
-"""Values that an Engine makes of its settings for services that do not read settings."""
+"""Values that an Engine makes of its settings for services that do not read settings, and the status of a workspace."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from context_engine import __version__
 from context_engine.context import SecondPassRunner, open_runner
+from context_engine.index import SCHEMA_VERSION
+from context_engine.model import Status
 from context_engine.repo import Git
 from context_engine.semantic import EmbedderSettings
 from context_engine.settings import Settings
 from context_engine.sharing import TeamStore
+
+if TYPE_CHECKING:
+    from context_engine.index import IndexService
+    from context_engine.search import SearchService
+    from context_engine.semantic import EmbeddingService
 
 
 def find_team_store(root: Path, settings: Settings) -> TeamStore:
@@ -41,3 +50,68 @@ def open_second_pass(settings: Settings) -> SecondPassRunner:
     else:
         key = ""
     return open_runner(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)
+
+
+# -- engine status -----------------------------------------------------------------------------------------------------
+
+# Collect the status of a workspace from its services: the index, the vectors, the files and the team.
+
+
+def read_status(
+    index: IndexService,
+    search: SearchService,
+    embeddings: EmbeddingService,
+    git: Git,
+    *,
+    root: Path,
+    cache_folder: Path,
+    watcher: str,
+    records_problem: str,
+) -> Status:
+    """Read the status of a workspace; without a watcher, after a scan for edits.
+
+    `watcher` is the state of the watcher, `records_problem` why records of the team may be missing here.
+    """
+    live = index.live
+    progress = live.progress
+    stats = index.store.stats()
+    snapshot = live.snapshot()
+    if snapshot is not None and progress is None and not live.is_watching:
+        live.scan()
+    if progress:
+        state = "building"
+    else:
+        state = "ready" if snapshot else "absent"
+    head = git.head()
+    skipped, examples = index.skipped()
+    return Status(
+        root=str(root),
+        state=state,
+        building_share=progress.done / progress.total if progress and progress.total else 0.0,
+        files=stats.files,
+        chunks=stats.chunks,
+        symbols=snapshot.symbols if snapshot else 0,
+        languages=search.language_counts(),
+        branch=head.branch if head else None,
+        commit=head.commit if head else None,
+        stale=tuple(sorted(live.stale_files())) if snapshot else (),
+        skipped=skipped,
+        skipped_examples=examples,
+        engine="hybrid" if snapshot and snapshot.static() else "lexical",
+        embeddings=embeddings.status(snapshot),
+        generation=f"{stats.generation}.{stats.epoch}" if stats.generation else "",
+        disk_bytes=stats.disk_bytes,
+        cache_folder=str(cache_folder),
+        indexed_at=index.indexed_at() or None,
+        watcher=watcher,
+        last_error=live.last_error or index.store_problem or records_problem or None,
+        versions=_versions(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import version  # 8 ms that no search needs
+
+    libraries = {name: version(name) for name in ("numpy", "tree-sitter", "semble-grammars", "apsw")}
+    return {"ctx": __version__, "schema": str(SCHEMA_VERSION), "python": platform.python_version(), **libraries}

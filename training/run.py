@@ -27,8 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from context_engine.embedding import SHIPPED
-from context_engine.embedding.static_embedder import WordPieceCache
-from context_engine.embedding.static_table import pack_table, unpack_table
+from context_engine.embedding.static_embedder import WordPieceCache, pack_table, unpack_table
 from context_engine.languages import Languages
 from training import begin, evaluate, mine, overlap
 from training.mine import Pair

@@ -18,8 +18,7 @@ from context_engine.cli.clients.launch_command import LaunchCommand, find_own_la
 from context_engine.cli.common_options import find_project, print_json
 from context_engine.cli.console import confirm, print_note, print_rows
 from context_engine.cli.exit_codes import FAILED
-from context_engine.cli.hook_setup import HookOptions, has_hooks, set_up_hooks
-from context_engine.cli.setup_report import SetupReport, State
+from context_engine.cli.hook_setup import HookOptions, SetupReport, State, has_hooks, set_up_hooks
 from context_engine.errors import ContextEngineError, InvalidArgument, NotConfirmed
 from context_engine.repo import check_workspace_root, nearest_project
 from context_engine.server import ToolSelection

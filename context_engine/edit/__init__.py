@@ -7,15 +7,13 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.edit.align import by_lines
-    from context_engine.edit.apply import EditedFile, EditResult, PastEdit
-    from context_engine.edit.edit_request import Want
-    from context_engine.edit.edit_service import EditService
+    from context_engine.edit.apply import EditedFile, EditResult, PastEdit, PastVersions
+    from context_engine.edit.edit_errors import placeholders
+    from context_engine.edit.edit_service import EditService, Want
     from context_engine.edit.file_content import BYTES_MAX, content_of
     from context_engine.edit.file_edit import FileEdit
     from context_engine.edit.model import Edit, Fuzzy, Patch, Placement
-    from context_engine.edit.past_versions import PastVersions
     from context_engine.edit.patch import EditPlan
-    from context_engine.edit.placeholder import placeholders
     from context_engine.edit.rename import NameOccurrence, Renaming
     from context_engine.edit.symbol_edits import LineEdit, Place, SymbolEdit
     from context_engine.edit.unified_diff import diff_versions, format_diff
@@ -24,15 +22,13 @@ __getattr__ = lazy_exports(
     __name__,
     """
     align: by_lines
-    apply: EditResult EditedFile PastEdit
-    edit_request: Want
-    edit_service: EditService
+    apply: EditResult EditedFile PastEdit PastVersions
+    edit_errors: placeholders
+    edit_service: EditService Want
     file_content: BYTES_MAX content_of
     file_edit: FileEdit
     model: Edit Fuzzy Patch Placement
-    past_versions: PastVersions
     patch: EditPlan
-    placeholder: placeholders
     rename: NameOccurrence Renaming
     symbol_edits: LineEdit Place SymbolEdit
     unified_diff: diff_versions format_diff

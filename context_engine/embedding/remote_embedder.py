@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 
 from context_engine import secrets
-from context_engine.embedding.batches import TOKENS_MAX, batches, cut, encodable
 from context_engine.embedding.embedder import (
+    TOKENS_MAX,
     EmbedderConfig,
     Mode,
+    batches,
     compute_fingerprint,
+    cut,
+    encodable,
     normalize_rows,
     raise_if_cancelled,
 )

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     )
     from context_engine.index.encoder import StaticEncoder
     from context_engine.index.file_roles import ROLES, Role, role_of
+    from context_engine.index.graph_traversal import Neighbor
     from context_engine.index.index_repair import RepairReport
     from context_engine.index.index_service import IndexOptions, IndexService
     from context_engine.index.index_store import Vectors
     from context_engine.index.live_index import WITHOUT_STORE, LiveIndex
-    from context_engine.index.neighbors import Neighbor
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.path_explanation import PathExplanation
     from context_engine.index.postings import FieldBuilder, Lexicon
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from context_engine.index.store_factory import AnyStore, Tenant, list_tenants, open_store, remove_tenant
     from context_engine.index.stored_outline import StoredOutline, StoredSymbol
     from context_engine.index.symbol_service import SymbolService, no_index, open_symbols
-    from context_engine.index.syntax_cache import SyntaxCache
-    from context_engine.index.tree_store import TreeStore
+    from context_engine.index.syntax_cache import SyntaxCache, TreeStore
     from context_engine.index.worker import load_languages
 
 __getattr__ = lazy_exports(
@@ -45,11 +44,11 @@ __getattr__ = lazy_exports(
     embedding_text: ChunkEmbeddingText ChunkLocation build_chunk_texts build_file_summary summary_names symbol_chain
     encoder: StaticEncoder
     file_roles: ROLES Role role_of
+    graph_traversal: Neighbor
     index_repair: RepairReport
     index_service: IndexOptions IndexService
     index_store: Vectors
     live_index: WITHOUT_STORE LiveIndex
-    neighbors: Neighbor
     parsed_files: ParsedFileCache qualified_names
     path_explanation: PathExplanation
     postings: FieldBuilder Lexicon
@@ -60,8 +59,7 @@ __getattr__ = lazy_exports(
     store_factory: AnyStore Tenant list_tenants open_store remove_tenant
     stored_outline: StoredOutline StoredSymbol
     symbol_service: SymbolService no_index open_symbols
-    syntax_cache: SyntaxCache
-    tree_store: TreeStore
+    syntax_cache: SyntaxCache TreeStore
     worker: load_languages
     """,
 )

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from context_engine.errors import Cancelled, NextStep, StorageCorrupt
 from context_engine.index.build_order import ORDERED_FILES_MIN, BuildOrder, list_recent_files, rank_files
-from context_engine.index.changed_files import IndexChanges, compare_files, is_under
+from context_engine.index.describe import IndexJob, JobResult, run_job
 from context_engine.index.embedded_store import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.importance import importance
-from context_engine.index.index_job import IndexJob, JobResult, run_job
+from context_engine.index.manifest import IndexChanges, compare_files, is_under
 from context_engine.index.store_factory import AnyStore, AnyWriter
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import Grammars, Languages

@@ -16,8 +16,8 @@ from typing import Protocol
 from context_engine.errors import ContextEngineError, StorageBusy
 from context_engine.index.build import IndexBuilder
 from context_engine.index.build_order import ORDERED_FILES_MIN
-from context_engine.index.changed_files import is_under
 from context_engine.index.index_store import IndexStore
+from context_engine.index.manifest import is_under
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import IndexReport, Progress
 from context_engine.repo import changes_rules

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Literal
 
 from context_engine.errors import AccessDenied, FileNotFound, InvalidPath
-from context_engine.index.changed_files import is_under
 from context_engine.index.file_roles import ROLES
 from context_engine.index.live_index import LiveIndex
+from context_engine.index.manifest import is_under
 from context_engine.index.snapshot import Snapshot
 from context_engine.languages import Languages
 from context_engine.model import Skipped

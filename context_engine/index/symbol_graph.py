@@ -14,7 +14,7 @@ from itertools import chain
 
 import numpy as np
 
-from context_engine.index.changed_files import is_under
+from context_engine.index.manifest import is_under
 from context_engine.index.parsed_files import ParsedFile, ParsedFileCache, qualified_names
 from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
-from context_engine.index.graph_traversal import GraphTraversal
+from context_engine.index.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
 from context_engine.index.live_index import LiveIndex
-from context_engine.index.neighbors import Neighbor, NeighborFinder
 from context_engine.index.parsed_files import ParsedFileCache
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.symbol_graph import SymbolDefinition, SymbolGraph
-from context_engine.index.syntax_cache import SyntaxCache
-from context_engine.index.tree_store import TreeStore
+from context_engine.index.syntax_cache import SyntaxCache, TreeStore
 from context_engine.index.unused_definitions import describe_search, find_unused
 from context_engine.languages import Grammars, Languages, PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace

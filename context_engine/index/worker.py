@@ -20,8 +20,8 @@ from typing import IO
 import msgspec
 
 from context_engine.errors import BugError
+from context_engine.index.describe import IndexJob, JobResult, run_job
 from context_engine.index.encoder import StaticEncoder
-from context_engine.index.index_job import IndexJob, JobResult, run_job
 from context_engine.languages import OWN_FOLDER, Grammars, Languages
 from context_engine.storage import ConfinedFolder, readable_config_folder
 

@@ -6,15 +6,19 @@ Memories are written and read at once. The rest is derived from files and commit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.context import ProjectKnowledge, estimate_max_tokens, load_tokenizer
-from context_engine.history import FileHistory, predict_changes
+from context_engine.errors import BugError, Cancelled, ContextEngineError
+from context_engine.history import Blame, FileHistory, HistoryFile, HistoryMiner, predict_changes, search_messages
 from context_engine.index import IndexService, StaticEncoder, SymbolService
-from context_engine.memory.background_refresh import WAIT_S, BackgroundRefresh, RefreshSources
+from context_engine.memory import importers
+from context_engine.memory.importers import Discovery
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
@@ -24,12 +28,227 @@ from context_engine.model import Query
 from context_engine.repo import Git, Root, WorkspaceFiles
 from context_engine.search import FileUsage, SearchService
 from context_engine.secrets import Redactor
+from context_engine.semantic import lower_thread_priority
 from context_engine.sharing import RecordFolder
-from context_engine.storage import STATE_FOLDER
-from context_engine.timestamps import Now
+from context_engine.storage import STATE_FOLDER, workspace_id
+from context_engine.timestamps import Now, format_timestamp
 
-if TYPE_CHECKING:  # for those who have a team
+if TYPE_CHECKING:
     from context_engine.sharing import SharedRecords
+
+
+# -- background refresh ------------------------------------------------------------------------------------------------
+
+# Derives facts about a repository in the background: its history, and discoveries in files and commits.
+#
+# One thread of low priority starts with the first question, and runs again when the head moves or files are indexed. It
+# reads the history first, then the files, then, slowly, the dates of issues. A caller waits a moment for what is
+# missing.
+
+WAIT_S = 3.0
+"""Wait of an answer for what was never derived here: one second for 5,000 files, three for 20,000 commits; once."""
+MOMENT_S = 0.3
+"""Wait of an answer for what follows from the last edit, some 10 ms of work."""
+DATES_S = 0.5
+"""Time for dates of issues before the first answer, enough for all issues of a small repository."""
+CLOSE_WAIT_S = 10.0
+"""A running git process is waited for; it has a time limit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshSources:
+    """Sources of what is derived: the repository of the workspace, and its indexed files.
+
+    `files` returns a stamp for each file that changes with its content; `histories` is the folder of mined histories.
+    """
+
+    git: Git
+    histories: Path
+    files: Callable[[], Mapping[str, bytes]]
+    read: Callable[[str], bytes | None]
+    is_indexed: Callable[[], bool]
+
+
+class BackgroundRefresh:
+    """Runs the background thread: first the history and the files, then, slowly, the dates."""
+
+    def __init__(self, sources: RefreshSources, knowledge: Knowledge, access: FileUsage) -> None:
+        """Read nothing yet. Results go into `knowledge`; `access` is notified of renamed files."""
+        self._sources = sources
+        self._knowledge = knowledge
+        self._access = access
+        self._blame = Blame(sources.git)
+        self._miner: HistoryMiner | None = None
+        self._history: FileHistory | None = None
+        self._history_head = ""  # the head that `_history` is of
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._wanted = False  # somebody asked since the thread last began
+        self._works = False
+        self._is_behind = True  # something is not read yet; dates do not count
+        self._is_there = False  # everything was read once
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._interrupt = threading.Event()  # dates are left alone: there is something to read, or an end
+        self._timer: threading.Timer | None = None
+        self.problem: ContextEngineError | None = None
+
+    def start(self, after_s: float) -> None:
+        """Start `after_s` seconds from now."""
+        with self._lock:
+            self._timer = threading.Timer(after_s, self._request)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def wake(self) -> None:
+        """Derive again after an index run, if the thread has started."""
+        if self._thread is not None:
+            self._request()
+
+    def wait_until_fresh(self, most_s: float = WAIT_S) -> bool:
+        """Wait a moment for what is not read yet; up to `most_s` the first time, and when the head has moved.
+
+        Return whether everything is read.
+        """
+        seconds = MOMENT_S
+        if not self._is_there or self._head() != self._history_head:
+            self._request()
+            seconds = most_s
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._is_behind, min(seconds, most_s))
+
+    def history(self, most_s: float = WAIT_S) -> FileHistory | None:
+        """Return the history of the head after a moment's wait; None if there is none, or it is still being read."""
+        self.wait_until_fresh(most_s)
+        history = self._history
+        if history is not None and len(history):
+            return history
+        return None
+
+    def run_to_end(self) -> None:
+        """Derive everything, and wait for it. Raises: the error that stopped it."""
+        self._request()
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._wanted or self._works))
+        if self.problem is not None:
+            raise self.problem
+
+    def close(self) -> None:
+        """Stop the thread."""
+        with self._changed:
+            self._stop.set()
+            self._interrupt.set()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._changed.notify_all()
+        for thread in (self._timer, self._thread):
+            if thread is not None:
+                thread.join(CLOSE_WAIT_S)
+
+    def _request(self) -> None:
+        with self._changed:
+            if self._stop.is_set():
+                return
+            self._wanted = self._is_behind = True
+            self._interrupt.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="ctx-learning", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        lower_thread_priority()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._wanted or self._stop.is_set())
+                if self._stop.is_set():
+                    return
+                self._wanted, self._works = False, True
+                self._interrupt.clear()
+            self._work()
+
+    def _work(self) -> None:
+        """Read, then look up dates. An error is kept for `run_to_end`; the next wake tries again."""
+        self.problem = None
+        try:
+            try:
+                self._read_history()
+                self._read_discoveries()
+                self._add_dates(DATES_S)
+                self._is_there = self._is_there or self._sources.is_indexed()
+            finally:
+                self._set_progress(is_behind=False)
+            self._add_dates(math.inf)
+        except Cancelled:
+            pass
+        except ContextEngineError as error:
+            self.problem = error
+        except Exception as error:  # noqa: BLE001 - a thread has no caller
+            self.problem = BugError(f"nothing could be derived: {type(error).__name__}: {error}")
+        finally:
+            self._set_progress(works=False)
+
+    def _set_progress(self, *, is_behind: bool | None = None, works: bool | None = None) -> None:
+        """Record the progress, and wake the callers that wait."""
+        with self._changed:
+            if is_behind is not None:
+                self._is_behind = is_behind or self._wanted
+            if works is not None:
+                self._works = works
+            self._changed.notify_all()
+
+    def _read_history(self) -> None:
+        head = self._head()
+        if head == self._history_head and self._history is not None:
+            return
+        if self._miner is None:
+            common = self._sources.git.common_dir()
+            if common is None:
+                self._history_head = head
+                return
+            self._miner = HistoryMiner(self._sources.git, HistoryFile(self._sources.histories / workspace_id(common)))
+        mined = self._miner.mine(cancel=self._stop)
+        history = FileHistory(mined.facts, mined.head, under=self._sources.git.below())
+        history.find_similar_changes("x")  # computes what is costly now, and not while somebody waits
+        self._access.follow_renames(history.map_renames)
+        self._history, self._history_head = history, head
+
+    def _read_discoveries(self) -> None:
+        """Derive discoveries from files and from commit messages."""
+        head = self._head()
+        if self._sources.is_indexed():
+            self._knowledge.refresh(self._sources.files(), self._text, commit=head, cancel=self._stop)
+        if head:
+            self._knowledge.refresh_page("history", head.encode(), self._import_commits)
+
+    def _import_commits(self) -> list[Discovery]:
+        messages = search_messages(self._sources.git, importers.COMMIT_PATTERN, most=importers.COMMITS_MAX)
+        return importers.import_commits(
+            importers.LoggedCommit(
+                message.hash,
+                format_timestamp(message.at),
+                *map(self._knowledge.redact_text, (message.subject, message.body)),
+            )
+            for message in messages
+        )
+
+    def _add_dates(self, seconds: float) -> None:
+        """Look up when issues were written: one process for each file, for which no answer waits."""
+        if self._history_head:
+            self._knowledge.add_dates(self._blame, seconds=seconds, cancel=self._interrupt)
+
+    def _text(self, path: str) -> str | None:
+        data = self._sources.read(path)
+        if data is None:
+            return None
+        return data.decode("utf-8", "replace")
+
+    def _head(self) -> str:
+        head = self._sources.git.head()
+        return (head.commit if head else None) or ""
+
+
+# -- knowledge service -------------------------------------------------------------------------------------------------
 
 MEMORIES = "memories"
 

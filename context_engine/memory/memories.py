@@ -16,16 +16,16 @@ from typing import Literal
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, NextStep, StaleFile, StorageBusy
 from context_engine.memory import memory_checks, memory_listing
-from context_engine.memory.duplicate_memories import (
+from context_engine.memory.linked_files import LinkedFiles
+from context_engine.memory.memory_checks import (
     SAME_MEANING_MIN,
     SAME_WORDS_MIN,
+    RedactText,
     compare_words,
     find_conflict,
     hash_content,
     parse_statement,
 )
-from context_engine.memory.linked_files import LinkedFiles
-from context_engine.memory.memory_checks import RedactText
 from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import MemoryEntry, MemoryFolder
 from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder, compute_similarity

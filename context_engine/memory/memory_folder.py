@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from context_engine.memory import memory_file as memories
-from context_engine.memory.duplicate_memories import hash_content
+from context_engine.memory.memory_checks import hash_content
 from context_engine.memory.memory_file import Memory
 from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
 from context_engine.sharing import RecordFolder

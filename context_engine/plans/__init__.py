@@ -6,7 +6,6 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.plans.approval_service import ApprovalOutcome, ApprovalRequest
     from context_engine.plans.changeset import PlanRequest, PlanSources
     from context_engine.plans.mermaid import (
         LABEL_CHARS,
@@ -41,7 +40,13 @@ if TYPE_CHECKING:
         render_progress,
     )
     from context_engine.plans.plan_repository import LoadedPlan
-    from context_engine.plans.plan_service import PlanDependencies, PlanService, workspace_paths
+    from context_engine.plans.plan_service import (
+        ApprovalOutcome,
+        ApprovalRequest,
+        PlanDependencies,
+        PlanService,
+        workspace_paths,
+    )
     from context_engine.plans.plan_storage import PROGRESS_MODES, PlanQuery, PlanRow, PlanState
     from context_engine.plans.plan_validation import validate_plan
     from context_engine.plans.step_tracking import StepUpdate
@@ -50,7 +55,6 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     """
-    approval_service: ApprovalOutcome ApprovalRequest
     changeset: PlanRequest PlanSources
     mermaid: LABEL_CHARS draw_architecture draw_dependencies draw_gantt draw_progress
     model: Plan PlanStep format_effort
@@ -62,7 +66,7 @@ __getattr__ = lazy_exports(
     plan_json: PlanFinding PlanVersion parse_plan serialize_plan
     plan_markdown: render_difference render_history render_html render_plan render_progress
     plan_repository: LoadedPlan
-    plan_service: PlanDependencies PlanService workspace_paths
+    plan_service: ApprovalOutcome ApprovalRequest PlanDependencies PlanService workspace_paths
     plan_storage: PROGRESS_MODES PlanQuery PlanRow PlanState
     plan_validation: validate_plan
     step_tracking: StepUpdate

@@ -57,12 +57,16 @@ from context_engine.plans.model import (
     TestingStrategy,
 )
 from context_engine.plans.plan_events import planning_status
-from context_engine.plans.readiness import LIKELY_TITLE, READY_MIN, ask_about_places, estimate_readiness, read_facts
-from context_engine.plans.step_criteria import (
+from context_engine.plans.readiness import (
+    LIKELY_TITLE,
+    READY_MIN,
+    ask_about_places,
     criteria_of_commands,
     criteria_of_names,
     criteria_of_paths,
     criteria_without_word,
+    estimate_readiness,
+    read_facts,
 )
 from context_engine.text import STOP_WORDS, shorten_line, split_words
 

@@ -11,30 +11,276 @@ engine.plans.executor.apply(...)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
 
 from context_engine.context import Workspace
 from context_engine.edit import EditService
-from context_engine.errors import ContextEngineError, FileNotFound
+from context_engine.errors import (
+    ApprovalNotFound,
+    Conflict,
+    ContextEngineError,
+    FileNotFound,
+    InvalidArgument,
+    NeedsApproval,
+    NextStep,
+)
 from context_engine.memory import KnowledgeService
-from context_engine.plans.approval_service import ApprovalService
 from context_engine.plans.changeset import PlanSources
+from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_creation import PlanFactory, PlanRefiner
-from context_engine.plans.plan_events import PlanRules, RetryLimits
+from context_engine.plans.plan_events import (
+    AGENT,
+    DECIDED,
+    DECISIONS,
+    PERSON,
+    REQUESTED,
+    Approval,
+    ApprovalDecision,
+    ApprovalMove,
+    Execution,
+    PlanRules,
+    RetryLimits,
+    is_approved,
+    move_approval,
+    plan_status,
+)
 from context_engine.plans.plan_execution import ChangeVerifier, PlanExecutor, Review, parse_commands
 from context_engine.plans.plan_repository import PlanRepository
-from context_engine.plans.plan_storage import PlanIndex, PlanStorage
+from context_engine.plans.plan_storage import PlanIndex, PlanState, PlanStorage
 from context_engine.plans.plan_validation import WorkspacePaths
 from context_engine.plans.step_tracking import PlanWorkTree, StepTracker
 from context_engine.repo import Git, Root
 from context_engine.secrets import redact
 from context_engine.sharing import VersionedRecords
 from context_engine.storage import STATE_FOLDER
-from context_engine.timestamps import Now
+from context_engine.timestamps import Now, format_timestamp
 
-if TYPE_CHECKING:  # for those who have a team
+if TYPE_CHECKING:
     from context_engine.sharing import SharedRecords
+
+
+# -- approval service --------------------------------------------------------------------------------------------------
+
+# The approval service: request approvals and record decisions, one event each.
+#
+#     request = approvals.request(plan_id, steps=[2])
+#     approvals.respond(request.approval.id, "approve", by=PERSON)
+#
+# A decision covers the version it was made about, and counts once. The event names who decided: `user` if a person was
+# asked, else the agent that answered. What a caller claims about itself is not proof.
+
+HOUR_S = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """A request, whether it is new, its plan and steps, and the damage to the log of the plan, if any."""
+
+    approval: Approval
+    is_new: bool
+    plan: Plan
+    steps: tuple[PlanStep, ...]
+    damage: str = ""
+
+    @property
+    def affected_files(self) -> tuple[str, ...]:
+        """Every file that those steps touch."""
+        return tuple(sorted(frozenset().union(*(step.files for step in self.steps))))
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalOutcome:
+    """A decided request, and the plan as it is then: with a new version when changes were asked for."""
+
+    approval: Approval
+    plan: Plan
+    plan_status: str
+    execution: Execution
+
+
+class ApprovalService:
+    """Requests for approval of the plans of one workspace. Thread-safe; other processes may work on them, too."""
+
+    def __init__(self, storage: PlanStorage, index: PlanIndex, repository: PlanRepository, rules: PlanRules) -> None:
+        """Create the service; nothing is read yet."""
+        self._storage = storage
+        self._index = index
+        self._repository = repository
+        self._rules = rules
+
+    def request(
+        self,
+        which: str,
+        *,
+        steps: Sequence[int | str] = (),
+        note: str = "",
+        expires_in_hours: float | None = None,
+        actor: str = "",
+    ) -> ApprovalRequest:
+        """Request the approval of a plan as it is now, or of some of its steps; return a pending request for the same.
+
+        Raises: PlanNotFound, InvalidArgument (a step that is not there), StorageCorrupt, StorageBusy, WriteFailed,
+        DiskFull.
+        """
+        plan_id = self._repository.resolve_id(which)
+        with self._storage.lock(plan_id):
+            now = self._storage.read_state(plan_id)
+            wanted = tuple(dict.fromkeys(now.plan.find_step(step).uid for step in steps))
+            for known in now.approvals:
+                if known.status == "pending" and known.steps == wanted:
+                    return _approval_request(known, now, is_new=False)
+            made = self._new_approval(now, wanted, note, expires_in_hours)
+            after = self._storage.append_events(
+                now, self._storage.new_event(REQUESTED, actor=actor, data=msgspec.to_builtins(made))
+            )
+        return _approval_request(_find_approval(made.id, after.approvals), after, is_new=True)
+
+    def _new_approval(self, now: PlanState, wanted: tuple[str, ...], note: str, hours: float | None) -> Approval:
+        at = self._storage.now()
+        titles = [now.plan.find_step(uid).title for uid in wanted]
+        return Approval(
+            id=self._storage.new_id("apr"),
+            plan_id=now.plan.id,
+            plan_version=now.version.version,
+            plan_hash=now.version.content_hash,
+            type=_approval_type(wanted),
+            steps=wanted,
+            summary="; ".join(titles) or now.plan.goal,
+            note=note,
+            created_at=format_timestamp(at),
+            expires_at=format_timestamp(at + hours * HOUR_S) if hours else "",
+        )
+
+    def respond(
+        self,
+        request_id: str,
+        action: str,
+        *,
+        comment: str = "",
+        modifications: str = "",
+        by: str = AGENT,
+    ) -> ApprovalOutcome:
+        """Record a decision about a request. `by` is `user` only if a person was asked.
+
+        Requested changes become open feedback of the plan, in a new version. Raises: ApprovalNotFound, InvalidArgument,
+        NeedsApproval (a person must decide), Conflict (decided already), PreconditionFailed (expired), and as
+        `request`.
+        """
+        move = _parse_action(action)
+        if move == "request_modification" and not modifications.strip():
+            raise InvalidArgument(
+                "modifications is empty",
+                suggestion="Say what is to be different.",
+                details={"argument": "modifications"},
+            )
+        if self._rules.person and by != PERSON:
+            raise NeedsApproval(
+                "a person must decide in this workspace (approvals_require_human)",
+                suggestion="Ask the user, in a client that shows questions or with `ctx plan approve` at a terminal.",
+                details={"request_id": request_id},
+            )
+        plan_id = self._find_plan(request_id)
+        with self._storage.lock(plan_id):
+            now = self._storage.read_state(plan_id)
+            known = _find_approval(request_id, now.approvals)
+            _check_open(known, move)
+            decision = ApprovalDecision(known.id, move, by, comment, modifications)
+            after = self._storage.append_events(
+                now, self._storage.new_event(DECIDED, actor=by, data=msgspec.to_builtins(decision))
+            )
+        decided = _find_approval(request_id, after.approvals)
+        if move == "request_modification":
+            return self._save_feedback(decided, after)
+        return _approval_outcome(decided, after)
+
+    def _save_feedback(self, decided: Approval, now: PlanState) -> ApprovalOutcome:
+        """Save the requested changes with the plan, for `refine_plan`."""
+        plan = msgspec.structs.replace(now.plan, open_feedback=(*now.plan.open_feedback, decided.modifications))
+        self._repository.save(
+            plan,
+            overwrite=True,
+            author=decided.decided_by,
+            reason=f"changes asked for in {decided.id}",
+            allow_invalid=True,
+        )
+        return _approval_outcome(decided, self._storage.read_state(plan.id))
+
+    def get(self, request_id: str) -> ApprovalRequest:
+        """Return a request with its present status. Raises: ApprovalNotFound, StorageCorrupt."""
+        now = self._storage.read_state(self._find_plan(request_id))
+        return _approval_request(_find_approval(request_id, now.approvals), now, is_new=False)
+
+    def _find_plan(self, request_id: str) -> str:
+        """Return the id of the plan of a request. Raises: ApprovalNotFound."""
+        for row in self._index.rows():
+            if request_id in row.requests:
+                return row.id
+        raise _unknown_request(request_id)
+
+
+def _approval_type(steps: Sequence[str]) -> Literal["full_plan", "step", "step_group"]:
+    """Return the type of a request: for these steps, or for the full plan if none is named."""
+    if not steps:
+        return "full_plan"
+    if len(steps) == 1:
+        return "step"
+    return "step_group"
+
+
+def _approval_request(approval: Approval, now: PlanState, *, is_new: bool) -> ApprovalRequest:
+    steps = tuple(step for step in now.plan.steps if approval.covers(step.uid))
+    return ApprovalRequest(approval, is_new, now.plan, steps, now.execution.damage)
+
+
+def _approval_outcome(approval: Approval, now: PlanState) -> ApprovalOutcome:
+    status = plan_status(now.plan, now.execution, approved=is_approved(now.approvals, now.plan))
+    return ApprovalOutcome(approval, now.plan, status, now.execution)
+
+
+def _parse_action(action: str) -> ApprovalMove:
+    """Return the decision that a word names. Raises: InvalidArgument."""
+    for decision in DECISIONS:
+        if action == decision:
+            return decision
+    raise InvalidArgument(f"action is {action[:40]!r}", suggestion=f"It is one of {', '.join(DECISIONS)}.")
+
+
+def _check_open(known: Approval, action: ApprovalMove) -> None:
+    """Refuse a second decision and report the first. Raises: Conflict, PreconditionFailed."""
+    try:
+        move_approval(known.status, action)
+    except Conflict as error:
+        decision = {"status": known.status, "decided_by": known.decided_by, "decided_at": known.decided_at}
+        raise Conflict(
+            error.message,
+            suggestion=error.suggestion,
+            details={"request_id": known.id, "decision": decision | {"comment": known.comment}},
+        ) from None
+
+
+def _find_approval(request_id: str, known: Sequence[Approval]) -> Approval:
+    for known_item in known:
+        if known_item.id == request_id:
+            return known_item
+    raise _unknown_request(request_id)
+
+
+def _unknown_request(request_id: str) -> ApprovalNotFound:
+    return ApprovalNotFound(
+        f"there is no request for approval {request_id[:80]!r}",
+        next_steps=(
+            NextStep("load_plan", "to see the requests of a plan"),
+            NextStep("request_approval", "to make one"),
+        ),
+        details={"request_id": request_id[:80]},
+    )
+
+
+# -- plan service ------------------------------------------------------------------------------------------------------
 
 
 class PlanDependencies(NamedTuple):

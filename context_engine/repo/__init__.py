@@ -7,12 +7,19 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.repo.executables import find_program, pip_install
-    from context_engine.repo.file_reader import LoadedFile, load_for_index, read_file, size_and_mtime
+    from context_engine.repo.file_reader import (
+        LineStart,
+        LineWindow,
+        LoadedFile,
+        load_for_index,
+        read_file,
+        read_lines_at,
+        size_and_mtime,
+    )
     from context_engine.repo.file_writer import FolderWriter, OpenFolders, TargetFile, encode_as, write_atomic
     from context_engine.repo.git import Git
     from context_engine.repo.git_diffs import ChangeContents, DiffReader, DiffRequest, GitDiff, TouchedFile
     from context_engine.repo.ignore_rules import GlobMatcher, compile_path_glob
-    from context_engine.repo.line_reader import LineStart, LineWindow, read_lines_at
     from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing
     from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember
     from context_engine.repo.revision_files import GitRevision
@@ -51,12 +58,11 @@ __getattr__ = lazy_exports(
     __name__,
     """
     executables: find_program pip_install
-    file_reader: LoadedFile load_for_index read_file size_and_mtime
+    file_reader: LineStart LineWindow LoadedFile load_for_index read_file read_lines_at size_and_mtime
     file_writer: FolderWriter OpenFolders TargetFile encode_as write_atomic
     git: Git
     git_diffs: ChangeContents DiffReader DiffRequest GitDiff TouchedFile
     ignore_rules: GlobMatcher compile_path_glob
-    line_reader: LineStart LineWindow read_lines_at
     paths: Root is_sensitive near_names path_of_listing
     repositories: RepositoryRegistry WorkspaceMember
     revision_files: GitRevision

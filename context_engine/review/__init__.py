@@ -7,9 +7,8 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.review.finding import CATEGORIES, PRIORITIES
-    from context_engine.review.review_formats import render_review
+    from context_engine.review.review_formats import render_review, review_to_json
     from context_engine.review.review_options import FAIL_ON, ReviewOptions, ReviewRequest
-    from context_engine.review.review_replies import review_to_json
     from context_engine.review.review_service import ReviewedChange, ReviewService
     from context_engine.review.review_sessions import SessionView
     from context_engine.review.review_workspace import ReviewWorkspace
@@ -23,9 +22,8 @@ __getattr__ = lazy_exports(
     __name__,
     """
     finding: CATEGORIES PRIORITIES
-    review_formats: render_review
+    review_formats: render_review review_to_json
     review_options: FAIL_ON ReviewOptions ReviewRequest
-    review_replies: review_to_json
     review_service: ReviewService ReviewedChange
     review_sessions: SessionView
     review_workspace: ReviewWorkspace

@@ -15,10 +15,10 @@ from context_engine.model import Finding
 from context_engine.repo import find_program, minimal_environment, program_identity, run_program, temporary_files
 from context_engine.review.analyzers import Analyzer, AnalyzerMessage, AnalyzerOutputError
 from context_engine.review.finding import assign_ids, mark_new
-from context_engine.review.review_coverage import NO_TIME, AnalyzerRun
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.reviewer import TESTS, is_generated
 from context_engine.review.source_versions import FileVersion, ReviewedFile
+from context_engine.review.verdict import NO_TIME, AnalyzerRun
 from context_engine.text import LineSpan
 
 ANALYZER_S = 20.0

@@ -22,15 +22,21 @@ from context_engine.model import Finding
 from context_engine.repo import DiffRequest, GitDiff, TouchedFile
 from context_engine.review.classification import summarize_change
 from context_engine.review.finding import assign_ids, finding_to_json, redact_finding
-from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, merge_coverage
-from context_engine.review.review_replies import review_to_json
+from context_engine.review.review_formats import review_to_json
 from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.review.review_units import FileTie, UnitFile
 from context_engine.review.reviewer import count_lines
 from context_engine.review.second_pass import encode_pending, make_pending
+from context_engine.review.session_lifecycle import UnitMetrics
 from context_engine.review.source_versions import ReviewedFile
-from context_engine.review.telemetry import UnitMetrics
-from context_engine.review.verdict import make_result, suppression_reason
+from context_engine.review.verdict import (
+    AnalyzerRun,
+    Coverage,
+    FileCoverage,
+    make_result,
+    merge_coverage,
+    suppression_reason,
+)
 from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
 
 if TYPE_CHECKING:

@@ -19,18 +19,16 @@ from context_engine.review.analyzer_runner import TreeReader
 from context_engine.review.classification import summarize_change
 from context_engine.review.finding import redact_finding
 from context_engine.review.invariants import compile_globs
-from context_engine.review.review_coverage import NO_TIME, Coverage, FileCoverage
 from context_engine.review.review_job import open_review_job
 from context_engine.review.review_options import ReviewOptions
-from context_engine.review.review_sessions import ReviewSessions
+from context_engine.review.review_sessions import ReviewSessions, SessionTiming
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.review_workspace import ReviewWorkspace, read_tree
 from context_engine.review.reviewer import FileFindings, Reviewer, count_lines
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
-from context_engine.review.session_runner import SessionTiming
 from context_engine.review.source_versions import DiffVersions, ReviewContext, ReviewedFile
 from context_engine.review.synced_reviews import SyncedReviews
-from context_engine.review.verdict import ReviewResult, make_result
+from context_engine.review.verdict import NO_TIME, Coverage, FileCoverage, ReviewResult, make_result
 from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
 from context_engine.text import parse_diff
 from context_engine.timestamps import Now

@@ -24,8 +24,8 @@ from context_engine.review.checks.companion_checks import LOCKS
 from context_engine.review.classification import FileStats
 from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.invariants import Invariant, find_broken
-from context_engine.review.review_coverage import FileCoverage
 from context_engine.review.source_versions import TESTS
+from context_engine.review.verdict import FileCoverage
 
 if TYPE_CHECKING:
     from context_engine.review.checks.check import FileRun, ReviewCheck, TextRun

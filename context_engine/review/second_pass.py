@@ -30,13 +30,12 @@ from context_engine.errors import ReviewNotFound
 from context_engine.model import Finding
 from context_engine.review.classification import ChangeSummary
 from context_engine.review.finding import PRIORITIES, Redact
-from context_engine.review.review_coverage import Coverage
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.reviewer import TESTS
 from context_engine.review.second_pass_findings import SCHEMA, join_findings, validate_draft
 from context_engine.review.source_versions import ReviewedFile
-from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
+from context_engine.review.verdict import Coverage, ReviewResult, SuppressedCounts, make_result
 from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, uuid7
 from context_engine.timestamps import Now
 

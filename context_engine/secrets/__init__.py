@@ -20,23 +20,21 @@ if TYPE_CHECKING:
     from context_engine.secrets.redacted_text import (
         AROUND_BYTES,
         WHOLE_BYTES_MAX,
+        KeyedRedaction,
         RedactedDocument,
         RedactedDocuments,
-        collect_redactions,
-        mark_searched,
-        redact_diff,
-        redact_file,
-        redact_reply,
-    )
-    from context_engine.secrets.redaction import (
-        KeyedRedaction,
         RedactedText,
         Redaction,
         RedactionOptions,
+        collect_redactions,
         count_labels,
         fingerprint,
+        mark_searched,
         redact,
+        redact_diff,
+        redact_file,
         redact_keyed,
+        redact_reply,
     )
     from context_engine.secrets.redactor import Redactor
     from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
@@ -52,9 +50,9 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     """
-    redacted_text: AROUND_BYTES WHOLE_BYTES_MAX RedactedDocument RedactedDocuments collect_redactions mark_searched
-        redact_diff redact_file redact_reply
-    redaction: KeyedRedaction RedactedText Redaction RedactionOptions count_labels fingerprint redact redact_keyed
+    redacted_text: AROUND_BYTES WHOLE_BYTES_MAX KeyedRedaction RedactedDocument RedactedDocuments RedactedText
+        Redaction RedactionOptions collect_redactions count_labels fingerprint mark_searched redact redact_diff
+        redact_file redact_keyed redact_reply
     redactor: Redactor
     secret_finder: DetectedSecret find_secrets
     secret_rules: SecretRule SecretRules Tier builtin_rules describe_engines read_rules

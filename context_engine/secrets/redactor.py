@@ -17,8 +17,14 @@ from functools import cache
 from pathlib import Path
 
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.secrets.redacted_text import replace_copies
-from context_engine.secrets.redaction import LABEL_HEX, KeyedRedaction, RedactionOptions, fingerprint, redact_keyed
+from context_engine.secrets.redacted_text import (
+    LABEL_HEX,
+    KeyedRedaction,
+    RedactionOptions,
+    fingerprint,
+    redact_keyed,
+    replace_copies,
+)
 from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
 from context_engine.secrets.secret_rules import SecretRules, builtin_rules, read_rules
 from context_engine.storage import StateFolder

@@ -7,12 +7,14 @@ model, the old one answers until everything here has a vector of the new one.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from context_engine.embedding import DeadlineEmbedder, EmbedderConfig, open_embedder
 from context_engine.errors import Cancelled, EmbedderUnusable
@@ -21,7 +23,6 @@ from context_engine.languages import Languages
 from context_engine.model import EmbeddingStatus, Progress
 from context_engine.repo import WorkspaceFiles
 from context_engine.search import AnswerModel, CandidateScores, RankingView, SemanticSignals
-from context_engine.semantic import served_model
 from context_engine.semantic.embedding_backfill import (
     EmbeddingBackfill,
     EmbeddingProgress,
@@ -268,13 +269,13 @@ class EmbeddingService(AnswerModel):
             old, self._old = self._old, None
             if self._new is not None and not self._new.is_noted:
                 self._new.is_noted = True
-                served_model.write_served_model(self._parts.workspace_cache, asdict(self._chosen))
+                write_served_model(self._parts.workspace_cache, asdict(self._chosen))
         if old is not None:
             threading.Thread(target=old.close, name="ctx-old-model", daemon=True).start()
 
     def _served_before(self) -> EmbedderSettings | None:
         """Return the model that was complete here before, if it is another one; its key is read again."""
-        stated = served_model.read_served_model(self._parts.workspace_cache)
+        stated = read_served_model(self._parts.workspace_cache)
         try:
             before = replace(EmbedderSettings(**stated), bytes_max=self._chosen.bytes_max)
         except TypeError:  # written by another version
@@ -335,3 +336,30 @@ class _ModelRuntime:
         with self._lock:
             if self._store is not None:
                 self._store.close()
+
+
+# -- served model ------------------------------------------------------------------------------------------------------
+
+# Notes which embedding model has a vector for everything in a workspace, in a file next to its index.
+
+SERVED_FILE = "served-model.json"
+
+
+def read_served_model(folder: Path) -> Mapping[str, Any]:
+    """Return the last note; empty when there is none, or it cannot be read."""
+    try:
+        stated = json.loads((folder / SERVED_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if isinstance(stated, dict):
+        return stated
+    return {}
+
+
+def write_served_model(folder: Path, stated: Mapping[str, Any]) -> None:
+    """Write the note.
+
+    A folder that cannot be written keeps the old note: the next change of models then has no older model to use.
+    """
+    with suppress(OSError):
+        (folder / SERVED_FILE).write_text(json.dumps(dict(stated)), "utf-8")

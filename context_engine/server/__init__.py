@@ -10,10 +10,10 @@ call`.
 | sessions in the daemon | daemon_sessions |
 | projects | projects, remote_projects, chunk_server |
 | calls without the library | direct_calls, plain_call, call_progress |
-| calls | dispatcher, profiles, rate_limits, metrics, server_log, worker_threads |
-| record of calls | gain_store, gain_estimate, activity_log |
+| calls | dispatcher, profiles, grants, metrics, server_log, worker_threads |
+| record of calls | gain_store |
 | protocol | mcp_server, client_requests, resources, prompt_templates, tool_mounting |
-| HTTP | http_server, page_server, connections, message_checks, authentication, otel_spans |
+| HTTP | http_server, page_server, connections, authentication, otel_spans |
 | shared servers | shared_server, grants, token_file |
 
 The modules of the fast start import only a small part of the standard library; a test checks that.
@@ -27,8 +27,8 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.server.daemon_sessions import SessionServer
     from context_engine.server.dispatcher import ToolDispatcher, parse_call, single_engine
-    from context_engine.server.gain_estimate import GAIN_RULE
     from context_engine.server.gain_store import (
+        GAIN_RULE,
         GainCounts,
         GainSession,
         GainStore,
@@ -56,8 +56,8 @@ __getattr__ = lazy_exports(
     """
     daemon_sessions: SessionServer
     dispatcher: ToolDispatcher parse_call single_engine
-    gain_estimate: GAIN_RULE
-    gain_store: GainCounts GainSession GainStore add_counts delete_counts gain_file open_activity read_sessions
+    gain_store: GAIN_RULE GainCounts GainSession GainStore add_counts delete_counts gain_file open_activity
+        read_sessions
     page_server: PageRequest PageResponse PageServer
     profiles: PROFILES ToolSelection
     projects: CLIENT_VARIABLE Projects find_project_path name_folders workspace_folders

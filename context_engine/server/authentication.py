@@ -38,8 +38,7 @@ from typing import Any
 import platformdirs
 
 from context_engine.errors import AccessFailed, ContextEngineError, HostError, InvalidArgument
-from context_engine.server.grants import Grant
-from context_engine.server.rate_limits import RateLimiter
+from context_engine.server.grants import Grant, RateLimiter
 from context_engine.server.server_log import Log, RepeatFilter
 from context_engine.server.token_file import TokenFile
 

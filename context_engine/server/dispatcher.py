@@ -31,9 +31,8 @@ from context_engine.errors import (
     TooLarge,
 )
 from context_engine.secrets import RedactedText, collect_redactions, redact_reply
-from context_engine.server.activity_log import CallFacts
-from context_engine.server.gain_store import GainStore
-from context_engine.server.grants import OWNER, Grant, forbids, required_role
+from context_engine.server.gain_store import CallFacts, GainStore
+from context_engine.server.grants import OWNER, Grant, RateLimiter, forbids, parse_rates, required_role, slow_after_s
 from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import (
     ALIASES,
@@ -43,7 +42,6 @@ from context_engine.server.profiles import (
     ToolSelection,
     find_forbidding_option,
 )
-from context_engine.server.rate_limits import RateLimiter, parse_rates, slow_after_s
 from context_engine.server.server_log import Log, discard_line
 from context_engine.text import compact_json, format_count
 from context_engine.tools import (

@@ -11,22 +11,22 @@ own calls; none waits for another, and no error of the disk reaches a call.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from context_engine.server import activity_log
-from context_engine.server.activity_log import ActivityReader, CallFacts, RecordedCall
-from context_engine.server.gain_estimate import CLAIMING_TOOLS, FILE_CHARS_MAX, find_shown_files
+from context_engine.secrets import redact_reply
 from context_engine.storage import is_network_drive, storage_errors, transaction, user_data_folder, workspace_id
 from context_engine.storage.database import open_in_cache, read_inode
 
@@ -34,6 +34,262 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.settings import Settings
     from context_engine.tools import Reply
+
+
+# -- activity log ------------------------------------------------------------------------------------------------------
+
+# The newest calls of all clients, for the local page: written by the processes that ran them, in `gain.db`.
+#
+#     call      time, client, workspace, tool, duration, characters and estimate of the newest `CALLS_MAX` calls
+#     viewer    the pages that are open, each until a moment that it moves on
+#
+# The beginning of a question and of its reply is recorded only while a page is open, with secrets redacted. It is
+# deleted when the last page closes, or at the next call after that.
+
+CALLS_MAX = 500
+"""A long session has some hundred calls; the table stays below 400 kB."""
+TEXT_CHARS_MAX = 240
+"""Of a question and of a reply: enough to recognize them."""
+REDACTED_CHARS_MAX = 4_000
+"""A text is cut to this length before secrets are redacted in it, which bounds the time of a call."""
+VIEWER_S = 15.0
+"""A page whose process was killed counts as closed after this time."""
+RENEW_S = 5.0
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS call(
+    id INTEGER PRIMARY KEY, at REAL, client TEXT, session TEXT, workspace TEXT, folder TEXT, tool TEXT, ms REAL,
+    error TEXT, shown INT, estimate INT, asked TEXT, got TEXT
+);
+CREATE TABLE IF NOT EXISTS viewer(name TEXT PRIMARY KEY, until REAL) WITHOUT ROWID;
+"""
+_INSERT = (
+    "INSERT INTO call(at, client, session, workspace, folder, tool, ms, error, shown, estimate, asked, got)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_NEWER = (
+    "SELECT id, at, client, session, workspace, folder, tool, ms, error, shown, estimate, asked, got"
+    " FROM call WHERE id > ? ORDER BY id"
+)
+_FORGET_TEXTS = "UPDATE call SET asked = '', got = '' WHERE asked <> '' OR got <> ''"
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """The facts of a call that are not in its reply: client, arguments, duration, and the code of its error."""
+
+    client: str = ""
+    arguments: Any = None
+    took_ms: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A row of the table `call`."""
+
+    at: float
+    client: str
+    session: str
+    workspace: str
+    folder: str
+    tool: str
+    ms: float
+    error: str
+    shown: int
+    estimate: int
+    asked: str = ""
+    got: str = ""
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def has_viewer(db: apsw.Connection, now: float) -> bool:
+    """Return whether a page is open."""
+    return bool(db.execute("SELECT 1 FROM viewer WHERE until > ?", (now,)).fetchone())
+
+
+def insert_calls(db: apsw.Connection, calls: Iterable[RecordedCall], *, is_viewed: bool) -> None:
+    """Add calls and delete the oldest, inside a transaction; without a page, delete all texts."""
+    for call in calls:
+        db.execute(_INSERT, astuple(call))
+    db.execute("DELETE FROM call WHERE id <= (SELECT max(id) FROM call) - ?", (CALLS_MAX,))
+    if not is_viewed:
+        db.execute(_FORGET_TEXTS)
+
+
+def shorten_arguments(arguments: Any) -> str:
+    """Return arguments on one line, with secrets redacted; the first one needs no name.
+
+    >>> shorten_arguments({"query": "where are passwords hashed", "limit": 3})
+    'where are passwords hashed · limit 3'
+    """
+    if isinstance(arguments, Mapping):
+        values = [", ".join(map(str, value)) if isinstance(value, list) else value for value in arguments.values()]
+        text = " · ".join(f"{name} {value}" for name, value in zip(arguments, values, strict=True))
+        text = text.removeprefix(f"{next(iter(arguments), '')} ")
+    else:
+        text = str(arguments or "")
+    return shorten_text(text)
+
+
+def shorten_text(text: str) -> str:
+    """Return the beginning of a text on one line, with secrets redacted."""
+    redacted = redact_reply(text[:REDACTED_CHARS_MAX].encode("utf-8", "replace").decode("utf-8")).text
+    line = " ".join(redacted.split())
+    if len(line) <= TEXT_CHARS_MAX:
+        return line
+    return f"{line[:TEXT_CHARS_MAX]}…"
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+class ActivityReader:
+    """The view of one page on the calls: it keeps the page known as open, and returns new rows. For one thread."""
+
+    def __init__(self, connect: Callable[[], apsw.Connection], *, clock: Callable[[], float] = time.time) -> None:
+        """`connect` opens the file, at the first call."""
+        self._connect = connect
+        self._clock = clock
+        self._db: apsw.Connection | None = None
+        self._name = os.urandom(6).hex()
+        self._renew_at = 0.0
+        self._last = 0
+
+    def read_new(self) -> list[dict[str, Any]]:
+        """Return the calls since the last time, the oldest first. Raises: apsw.Error, OSError, HostError."""
+        db = self._open()
+        newest = db.execute("SELECT coalesce(max(id), 0) FROM call").fetchone()
+        assert newest is not None
+        if newest[0] < self._last:  # `ctx gain --delete`
+            self._last = 0
+        rows: list[tuple[Any, ...]] = db.execute(_NEWER, (self._last,)).fetchall()
+        self._last = newest[0]
+        return [{"id": number, **asdict(RecordedCall(*values))} for number, *values in rows]
+
+    def close(self) -> None:
+        """Forget the page; if it was the last one, delete the texts."""
+        if self._db is None:
+            return
+        with transaction(self._db):
+            self._db.execute("DELETE FROM viewer WHERE name = ? OR until < ?", (self._name, self._clock()))
+            if not has_viewer(self._db, self._clock()):
+                self._db.execute(_FORGET_TEXTS)
+        self._db.close()
+        self._db = None
+
+    def _open(self) -> apsw.Connection:
+        """Return the database, with the page known as open for a while."""
+        if self._db is None:
+            self._db = self._connect()
+        now = self._clock()
+        if now >= self._renew_at:
+            with transaction(self._db):
+                self._db.execute("DELETE FROM viewer WHERE until < ?", (now,))
+                self._db.execute("INSERT OR REPLACE INTO viewer VALUES (?, ?)", (self._name, now + VIEWER_S))
+            self._renew_at = now + RENEW_S
+        return self._db
+
+
+# -- gain store --------------------------------------------------------------------------------------------------------
+
+# -- gain estimate -----------------------------------------------------------------------------------------------------
+
+# Estimate the cost of a reply by reading files instead: the rule behind `ctx gain`.
+
+FILE_CHARS_MAX = 40_000
+"""The least that a measured client shows of one result: 10,000 tokens of 4 characters (docs/clients-report.md)."""
+LINES_MIN = 3
+"""A file of which less is shown does not count: no agent reads all of it for a signature."""
+CLAIMING_TOOLS = frozenset({"search_code", "get_context"})
+"""The tools that replace reading whole files. The replies of all others count as what they cost."""
+GAIN_RULE = (
+    "The estimate counts, for each search and each bundle, the whole files of which it shows 3 lines or more: each file"
+    " once a session, and at most 40,000 characters of it. All other calls, and those at the terminal, count as what"
+    " they showed: they save nothing. A failed call counts as nothing: it only costs. Left out on both sides are the"
+    " searches that an agent would need to find the files, and the list of tools that its client sends each time."
+)
+
+_TEXTS = ("content", "text")
+"""The fields with code, next to `lines`."""
+_HEADING = re.compile(r"## (.+)")
+_PLACE = re.compile(r"(?m)^@@ (.+?):(\d{1,9})(?:-(\d{1,9}))?\b")
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+
+
+def find_shown_files(reply: str) -> list[str]:
+    r"""Return the paths of the files of which a search or a bundle shows `LINES_MIN` lines or more, each once.
+
+    >>> find_shown_files('{"results":[{"path":"a.py","lines":"3-5","content":"x = 1\\ny = 2\\nz = 3"}]}')
+    ['a.py']
+    >>> find_shown_files("hybrid · fresh\n@@ a.py:3-5 f\nx = 1\ny = 2\nz = 3\nb.py:1-9 g | def g():")
+    ['a.py']
+    >>> find_shown_files("## a.py · 1.0\n\nlines 3-5 · f\n```python\nx = 1\ny = 2\nz = 3\n```")
+    ['a.py']
+    """
+    counts: dict[str, int] = {}
+    if reply.startswith("{"):
+        pieces = _pieces_of_json(reply)
+    else:
+        if "\n@@ " in reply:
+            pieces = _pieces_of_text(reply)
+        else:
+            pieces = _pieces_of_markdown(reply)
+    for path, lines in pieces:
+        counts[path] = counts.get(path, 0) + lines
+    return [path for path, lines in counts.items() if path and lines >= LINES_MIN]
+
+
+def _pieces_of_json(reply: str) -> Iterator[tuple[str, int]]:
+    """Yield path and number of lines of each piece of code. Inner objects are in the file of the outer one."""
+    try:
+        waiting = [(json.loads(reply), "")]
+    except ValueError:  # a note below the JSON, or another format: nothing is claimed
+        return
+    while waiting:
+        value, path = waiting.pop()
+        if isinstance(value, list):
+            waiting += [(item, path) for item in value]
+        elif isinstance(value, dict):
+            path = str(value.get("path", path))
+            yield path, _count_code(value)
+            waiting += [(item, path) for item in value.values()]
+
+
+def _count_code(row: dict[str, Any]) -> int:
+    """Return the number of lines of code that a row of a reply shows."""
+    if "lines" in row:
+        texts = [row.get(key) for key in _TEXTS]
+    else:
+        texts = []
+    return sum(text.count("\n") + 1 for text in texts if isinstance(text, str) and text)
+
+
+def _pieces_of_text(reply: str) -> Iterator[tuple[str, int]]:
+    """Yield path and number of lines of each place under a line `@@ path:FIRST-LAST`, which says how many there are."""
+    for place in _PLACE.finditer(reply):
+        yield place[1], int(place[3] or place[2]) - int(place[2]) + 1
+
+
+def _pieces_of_markdown(reply: str) -> Iterator[tuple[str, int]]:
+    """Yield path and number of lines of each code fence. The heading of level 2 above it begins with the path."""
+    path = fence = ""
+    lines = 0
+    for line in reply.split("\n"):
+        if fence and line.rstrip() == fence:
+            yield path, lines
+            fence = ""
+        elif fence:
+            lines += 1
+        elif found := _FENCE.match(line):
+            fence, lines = found[1], 0
+        elif heading := _HEADING.match(line):
+            path = heading[1].split(" · ")[0]
+
+
+# -- gain store --------------------------------------------------------------------------------------------------------
 
 FILE_NAME = "gain.db"
 SCHEMA_VERSION = 1
@@ -147,7 +403,7 @@ class GainStore:
         self._engines: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
         self._newest = ""
         self._waiting: dict[tuple[str, str], tuple[GainSession, GainCounts]] = {}
-        self._calls: deque[RecordedCall] = deque(maxlen=activity_log.CALLS_MAX)
+        self._calls: deque[RecordedCall] = deque(maxlen=CALLS_MAX)
         self._shown: dict[str, set[str]] = {}
         self._db: apsw.Connection | None = None
         self._inode = 0
@@ -162,7 +418,7 @@ class GainStore:
         session: str,
         tool: str,
         reply: Reply,
-        facts: CallFacts = CallFacts(),  # noqa: B008 - a value that cannot change
+        facts: CallFacts = CallFacts(),
     ) -> None:
         """Count a call of a client; an empty `session` is one at the terminal. Never fails."""
         if not self._enabled or self.problem:
@@ -222,16 +478,16 @@ class GainStore:
         self._calls.append(call)
         try:
             db = self._open(file)
-            is_viewed = activity_log.has_viewer(db, call.at)
+            is_viewed = has_viewer(db, call.at)
             if is_viewed:
-                asked, got = activity_log.shorten_arguments(facts.arguments), activity_log.shorten_text(reply.text)
+                asked, got = shorten_arguments(facts.arguments), shorten_text(reply.text)
                 self._calls[-1] = replace(call, asked=asked, got=got)
             with transaction(db):
                 for (name, tool), (session, counts) in self._waiting.items():
                     db.execute(_PUT_SESSION, (name, session.workspace, session.folder, session.began, session.ended))
                     db.execute(_ADD_COUNTS, (name, tool, *astuple(counts)))
                 _fold_oldest(db)
-                activity_log.insert_calls(db, self._calls, is_viewed=is_viewed)
+                insert_calls(db, self._calls, is_viewed=is_viewed)
         except apsw.BusyError:
             return
         self._waiting.clear()
@@ -307,7 +563,7 @@ def _connect(file: Path) -> apsw.Connection:
             if not found:
                 db.execute(_SCHEMA)
             if found in (0, SCHEMA_VERSION):  # files of version 0.2 have no calls, and its processes do not need them
-                db.execute(activity_log.SCHEMA)
+                db.execute(SCHEMA)
         if found not in (0, SCHEMA_VERSION):
             raise storage_errors.newer_format_error(file, ADVICE, int(found), SCHEMA_VERSION)
     except BaseException:

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from context_engine import __version__, tools
 from context_engine.errors import BugError, CallError, ContextEngineError, FileNotFound, UnknownTool
-from context_engine.server import app_views, profiles, prompt_templates, resources
+from context_engine.server import profiles, prompt_templates, resources
 from context_engine.server.client_requests import ClientInputRequired, create_asker, forget_roots, settle_projects
 from context_engine.server.direct_calls import STRUCTURED_SINCE, format_problem, result_fields
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
@@ -269,7 +269,7 @@ class _RequestHandlers:
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         _check_cursor(params)
         listed = self._views.for_request(context).tools
-        return types.ListToolsResult(tools=app_views.link_views(listed) if _shows_apps(context) else listed)
+        return types.ListToolsResult(tools=resources.link_views(listed) if _shows_apps(context) else listed)
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
@@ -283,7 +283,7 @@ class _RequestHandlers:
     ) -> types.ListResourcesResult:
         _check_cursor(params)
         listed = resources.list_resources(self._views.for_request(context).projects)
-        views = app_views.list_views() if _shows_apps(context) else []
+        views = resources.list_views() if _shows_apps(context) else []
         return types.ListResourcesResult(resources=listed + views)
 
     async def list_templates(
@@ -300,8 +300,8 @@ class _RequestHandlers:
         if (more := await settle_projects(context, params.input_responses, self._projects)) is not None:
             return more
         dispatcher, uri = self._views.for_request(context).dispatcher, str(params.uri)
-        if _shows_apps(context) and (view := app_views.find_view(uri)):
-            page = types.TextResourceContents(uri=uri, mime_type=APP_TYPE, text=app_views.render_view(view))
+        if _shows_apps(context) and (view := resources.find_view(uri)):
+            page = types.TextResourceContents(uri=uri, mime_type=APP_TYPE, text=resources.render_view(view))
             return types.ReadResourceResult(contents=[page])
         try:
             content = await self._threads.run(context, partial(resources.read_resource, dispatcher, uri))

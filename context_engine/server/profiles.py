@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 
-TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than all of this
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+
 if TYPE_CHECKING:
     from typing import Any
+
 
 CORE = (
     *("search_code", "read", "search_text", "symbols", "edit_file", "write_file"),

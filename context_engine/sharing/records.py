@@ -29,7 +29,7 @@ from context_engine.storage import (
     PathLocks,
     PublishFiles,
     StateFolder,
-    trash,
+    numbered_versions,
 )
 
 if TYPE_CHECKING:  # imported only where a team shares records
@@ -232,9 +232,9 @@ class VersionedRecords(_StoredRecords):
 
         Raises: WriteFailed, DiskFull, StorageCorrupt.
         """
-        trashed = trash.move_to_trash(self._files, name, stamp, self._publish)
+        trashed = numbered_versions.move_to_trash(self._files, name, stamp, self._publish)
         if purge:
-            trash.purge(self._files, trashed, self._publish)
+            numbered_versions.purge(self._files, trashed, self._publish)
         if purge:
             return ""
         return self.display_path(trashed)
@@ -257,7 +257,7 @@ def versioned_merge_policy(path: str) -> MergePolicy | None:
     >>> [versioned_merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
     ['grows', 'fixed', 'derived', None]
     """
-    if path.startswith(f"{trash.TRASH_FOLDER}/"):
+    if path.startswith(f"{numbered_versions.TRASH_FOLDER}/"):
         return "fixed"
     if path.endswith(f"/{LOG}"):
         return "grows"

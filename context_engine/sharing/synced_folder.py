@@ -23,7 +23,7 @@ from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavaila
 from context_engine.sharing.merge_rules import MergeAction, MergeInput, MergePolicy, decide
 from context_engine.sharing.remote_store import RETRY_DELAY_S
 from context_engine.sharing.sync_state import MergeBase, SyncState
-from context_engine.storage import UNSETTLED_NS, FileStamp, StateFolder, head_path, trash
+from context_engine.storage import UNSETTLED_NS, FileStamp, StateFolder, head_path, numbered_versions
 
 if TYPE_CHECKING:  # its library is optional
     from context_engine.sharing.postgres_records import PostgresRecords, RecordLease, RecordMeta
@@ -348,7 +348,11 @@ def _find_moves(
         for path, sha in shas.items():
             if sha != file.sha:
                 continue
-            if trash.is_copy_of(old, path) if old.startswith(trash.TRASH_FOLDER) else path not in theirs:
+            if (
+                numbered_versions.is_copy_of(old, path)
+                if old.startswith(numbered_versions.TRASH_FOLDER)
+                else path not in theirs
+            ):
                 moves[path] = old
     return moves
 
@@ -361,7 +365,7 @@ def is_plain(path: str) -> bool:
     >>> is_plain("../../.bashrc"), is_plain("a/.git/b"), is_plain("a/..\\b")
     (False, False, False)
     """
-    parts = path.removeprefix(f"{trash.TRASH_FOLDER}/").split("/")
+    parts = path.removeprefix(f"{numbered_versions.TRASH_FOLDER}/").split("/")
     is_safe = not set(path) & set("\\:\0") and all(part[:1] not in ("", ".") for part in parts)
     return is_safe and len(parts) == FOLDERS
 
@@ -376,7 +380,8 @@ def list_nested_files(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
 
 def _list_trash(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
     return (
-        (f"{trash.TRASH_FOLDER}/{path}", stamp) for path, stamp in list_nested_files(files.folder(trash.TRASH_FOLDER))
+        (f"{numbered_versions.TRASH_FOLDER}/{path}", stamp)
+        for path, stamp in list_nested_files(files.folder(numbered_versions.TRASH_FOLDER))
     )
 
 

@@ -6,9 +6,27 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.text.diff import DiffHunk, DiffLine, FileDiff, UnifiedDiff
-    from context_engine.text.diff_reader import DIFF_BYTES_MAX, GIT_DIFF_BYTES_MAX, parse_diff, quote_path, unquote_path
-    from context_engine.text.formatting import compact_json, drop_empty, format_count, format_size, suggest_nearest
+    from context_engine.text.diff_reader import (
+        DIFF_BYTES_MAX,
+        GIT_DIFF_BYTES_MAX,
+        DiffHunk,
+        DiffLine,
+        FileDiff,
+        UnifiedDiff,
+        parse_diff,
+        quote_path,
+        unquote_path,
+    )
+    from context_engine.text.formatting import (
+        compact_json,
+        drop_empty,
+        escape_characters,
+        escape_controls,
+        escape_line,
+        format_count,
+        format_size,
+        suggest_nearest,
+    )
     from context_engine.text.ids import (
         CHANCE_BYTES,
         ids_ending_with,
@@ -39,7 +57,6 @@ if TYPE_CHECKING:
         to_python_pattern,
     )
     from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json, read_toml, read_yaml
-    from context_engine.text.visible_text import escape_characters, escape_controls, escape_line
     from context_engine.text.words import (
         CHARS_PER_TOKEN,
         STOP_WORDS,
@@ -59,14 +76,14 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     """
-    diff: DiffHunk DiffLine FileDiff UnifiedDiff
-    diff_reader: DIFF_BYTES_MAX GIT_DIFF_BYTES_MAX parse_diff quote_path unquote_path
-    formatting: compact_json drop_empty format_count format_size suggest_nearest
+    diff_reader: DIFF_BYTES_MAX GIT_DIFF_BYTES_MAX DiffHunk DiffLine FileDiff UnifiedDiff parse_diff quote_path
+        unquote_path
+    formatting: compact_json drop_empty escape_characters escape_controls escape_line format_count format_size
+        suggest_nearest
     ids: CHANCE_BYTES ids_ending_with make_slug make_slugs resolve_slug short_id uuid7 uuid8
     lines: COMMENT_MARKS LineSpan SpanGroup count_lines group_spans merge_spans shorten_line slice_lines split_lines
     patterns: closes_too_early compile_linear escape_literal fold_case load_re2 to_python_pattern
     untrusted_data: OUTPUT_BYTES_MAX ParseError read_json read_toml read_yaml
-    visible_text: escape_characters escape_controls escape_line
     words: CHARS_PER_TOKEN STOP_WORDS compound_term dotted_name estimate_tokens expand_words query_terms score_lines
         split_identifier split_words stem_all unique weigh_tokens
     """,

@@ -34,12 +34,11 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.earlier_replies import Repeat, find_shown, list_shown
-from context_engine.tools.reply import fence_for, reply_size
+from context_engine.tools.reply import Repeat, fence_for, find_shown, list_shown, reply_size
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from context_engine.context import Bundle, BundledFile, LeftOut, RelatedFile, RememberedItem, Snippet
+    from context_engine.context import BundledFile, LeftOut, RelatedFile, Snippet
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3

@@ -42,7 +42,7 @@ from context_engine.tools.tool import Reply, tool
 if TYPE_CHECKING:
     from context_engine.context import SecondPassResult
     from context_engine.engine import Engine
-    from context_engine.plans import Approval, Execution, LoadedPlan, Plan, PlanVersion
+    from context_engine.plans import Approval, Execution, LoadedPlan, PlanVersion
 
 
 STEPS_MAX = 2_000

@@ -11,9 +11,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Annotated, Any
 
+from context_engine.context import ShownLines
 from context_engine.text import COMMENT_MARKS, compact_json, escape_line, estimate_tokens, score_lines, shorten_line
+from context_engine.tools.arguments import BooleanArg
+from context_engine.tools.tool import Call
 
 NOTE_CHARS = 600
 """Reserved for the notes that say what was left out and how to get it."""
@@ -183,3 +186,40 @@ def _stems(query: str) -> tuple[str, ...]:
 
     parts = (part.lower() for part in _QUERY_WORD.findall(Question.of(query).focus) if len(part) >= WORD_CHARS_MIN)
     return tuple(dict.fromkeys(part[: max(STEM_CHARS_MIN, len(part) - 2)] for part in parts))
+
+
+# -- earlier replies ---------------------------------------------------------------------------------------------------
+
+# Leave out of a reply the code that the client was shown before.
+#
+#     known = find_shown(call, repeat, query, max_files)       # empty for a question that is asked again
+#     if known.may_replace(path, first, text): ...             # name the place in `list_shown` and leave the text out
+#     call.shown.add(path, first, text)                        # for every text that the reply does show
+#
+# A tool that reads a place by its path only adds: its caller wants to see it.
+
+Repeat = Annotated[bool, BooleanArg("Show again what earlier replies showed.")]
+PLACES_LISTED_MAX = 12
+
+
+def find_shown(call: Call, repeat: bool, *question: object) -> ShownLines:
+    """Return the lines that a reply may leave out: none if the caller wants them, or asks the same question again."""
+    is_known = call.shown.note_question(*question)
+    if repeat or is_known:
+        return ShownLines()
+    return call.shown
+
+
+def list_shown(places: Sequence[str]) -> str:
+    """Name the places that a reply leaves out, and how to get them; empty if there are none.
+
+    >>> list_shown(["a.py:10-40", "b.py:7-21"])
+    'a.py:10-40, b.py:7-21 (again: repeat=true)'
+    """
+    if not places:
+        return ""
+    if len(places) > PLACES_LISTED_MAX:
+        more = f" and {len(places) - PLACES_LISTED_MAX} more"
+    else:
+        more = ""
+    return f"{', '.join(places[:PLACES_LISTED_MAX])}{more} (again: repeat=true)"

@@ -18,15 +18,17 @@ from context_engine.tools.arguments import (
     TextListArg,
     bind,
 )
-from context_engine.tools.earlier_replies import Repeat, find_shown, list_shown
 from context_engine.tools.reply import (
     NOTE_CHARS,
+    Repeat,
     clip_line,
     count_fitting,
     cut_excerpt,
     fence_for,
+    find_shown,
     first_line,
     join_headline,
+    list_shown,
     take_fitting_rows,
 )
 from context_engine.tools.tool import Call, Reply, tool

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Finding
-from context_engine.review.checks.difference_confidence import COUNTS
+from context_engine.review.checks.difference_tables import COUNTS
 from context_engine.review.reviewer import TESTS, Reviewer
 from context_engine.review.source_versions import FileVersion, Parsers, ReviewContext, ReviewedFile
 from context_engine.storage import user_cache_folder

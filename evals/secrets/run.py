@@ -27,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.secrets import RedactionOptions, builtin_rules, find_secrets, redact_keyed
-from context_engine.secrets.file_kinds import kind_of
+from context_engine.secrets.verifiers import kind_of
 from evals.secrets.writings import written
 from tests.support.secret_examples import drawn
 from tests.support.secret_formats import PLACE_FORMATS, TOKEN_FORMATS, SecretFormat

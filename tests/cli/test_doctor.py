@@ -20,7 +20,7 @@ from context_engine.cli.app import app
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command
 from context_engine.cli.doctor import check_runner, local_checks, server_checks
-from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok
+from context_engine.cli.doctor.local_checks import CheckResult, DoctorContext, ok
 from context_engine.engine import Engine
 from context_engine.errors import HostError, InvalidArgument
 from context_engine.settings import Settings

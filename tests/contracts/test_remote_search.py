@@ -17,7 +17,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument, NotIndexed, StoreUnavailable
-from context_engine.index import SCHEMA_VERSION, StaticEncoder, index_job, search_publisher
+from context_engine.index import SCHEMA_VERSION, StaticEncoder, describe, search_publisher
 from context_engine.model import Filter, Query
 from context_engine.search import RemoteSearch, list_searchable
 from context_engine.search.question import Question
@@ -409,13 +409,13 @@ def test_an_index_of_one_machine_becomes_searchable_in_the_database_without_pars
         alone.index.update()
         expected = rows(alone.search.find(Query("pool drain", 50)))
     parsed: list[str] = []
-    describe = index_job.describe_file
+    describe_file = describe.describe_file
 
     def describe_and_note(path: str, *rest: Any, **more: Any) -> Any:
         parsed.append(path)
-        return describe(path, *rest, **more)
+        return describe_file(path, *rest, **more)
 
-    monkeypatch.setattr(index_job, "describe_file", describe_and_note)
+    monkeypatch.setattr(describe, "describe_file", describe_and_note)
     engine = publish()
     assert parsed == []
     assert rows(search("app").find(Query("pool drain", 50)), len(f"{tmp_path}/app:")) == expected

@@ -15,8 +15,8 @@ import pytest
 
 from context_engine.errors import StoreUnavailable
 from context_engine.review import review_tables
+from context_engine.review.review_sessions import LEASE_S
 from context_engine.review.review_store import ReviewSession
-from context_engine.review.session_runner import LEASE_S
 from context_engine.review.synced_reviews import SyncedReviews
 from context_engine.sharing.postgres_records import PostgresRecords
 from context_engine.sharing.shared_records import SharedRecords

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.edit_request import Want, change_whole_file, check_labels, choose_occurrences, plan_file
+from context_engine.edit.edit_service import Want, change_whole_file, check_labels, choose_occurrences, plan_file
 from context_engine.edit.file_edit import write_file
 from context_engine.edit.model import Edit
 from context_engine.edit.symbol_edits import SymbolEdit

@@ -8,10 +8,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.apply import Editor
+from context_engine.edit.apply import Editor, PastVersions, find_versions
 from context_engine.edit.file_edit import delete_file, delta_of, hash_of, write_file
 from context_engine.edit.journal import JournalEntry, Op
-from context_engine.edit.past_versions import PastVersions, find_versions
 from context_engine.repo.paths import Root
 
 VERSIONS = st.lists(st.none() | st.binary(max_size=30), min_size=2, max_size=6)

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from context_engine.edit.apply import Editor
+from context_engine.edit.apply import Editor, Transactions
 from context_engine.edit.file_edit import FileEdit, delete_file, write_file
 from context_engine.edit.journal import Journal
-from context_engine.edit.transaction import Transactions
 from context_engine.errors import ContextEngineError, DiskFull, StaleFile, StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.repo.file_writer import FolderWriter, TargetFile
 from context_engine.storage.locks import PathLocks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.batches import BATCH_TOKENS_MAX, ITEMS_MAX, batches, cut, encodable
+from context_engine.embedding.embedder import BATCH_TOKENS_MAX, ITEMS_MAX, batches, cut, encodable
 from context_engine.text.words import estimate_tokens
 
 SIZES = st.lists(

@@ -106,7 +106,7 @@ def test_who_comes_second_finds_what_the_first_one_made(pulled: Path, tmp_path_f
 
 def test_a_machine_that_makes_other_bytes_is_our_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("context_engine.embedding.minilm_graph.build_graph", lambda *_: b"something else")
-    monkeypatch.setattr("context_engine.embedding.safetensors_reader.read_tensors", lambda _: {})
+    monkeypatch.setattr("context_engine.embedding.minilm_graph.read_tensors", lambda _: {})
     with pytest.raises(BugError, match=r"model\.onnx holds 14 bytes instead of"):
         model_install.build_files({"model.safetensors": b"", "tokenizer.json": b""})
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.onnx_writer import ELEMENTS, OnnxGraph, encode_field, encode_varint
+from context_engine.embedding.minilm_graph import ELEMENTS, OnnxGraph, encode_field, encode_varint
 
 OPSET = {"": 21}
 

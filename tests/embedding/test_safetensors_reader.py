@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from context_engine.embedding.safetensors_reader import read_tensors
+from context_engine.embedding.minilm_graph import read_tensors
 
 NAMES = {"f4": "F32", "f8": "F64", "i8": "I64", "i1": "I8", "u1": "U8"}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from context_engine.edit.edit_request import Want
+from context_engine.edit.edit_service import Want
 from context_engine.edit.model import Edit
 from context_engine.engine import Engine
 from context_engine.errors import (
@@ -32,7 +32,7 @@ from context_engine.errors import (
     TooLarge,
     UnsuitableRoot,
 )
-from context_engine.index.index_job import IndexJob, run_job
+from context_engine.index.describe import IndexJob, run_job
 from context_engine.model import Filter, Progress, Query
 from context_engine.settings import Settings
 from tests.support import preloaded

@@ -9,7 +9,7 @@ import platformdirs
 import pytest
 
 from context_engine.errors import InvalidArgument
-from context_engine.server.rate_limits import CALLS_PER_MINUTE, parse_rates
+from context_engine.server.grants import CALLS_PER_MINUTE, parse_rates
 from context_engine.settings import Settings, knobs
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.index import index_job
+from context_engine.index import describe
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.index_seeding import copy_index, seed
 from context_engine.model import Query
@@ -47,10 +47,10 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def watched(path: str, *args: Any, **kwargs: Any) -> Any:
         paths.append(path)
-        return describe(path, *args, **kwargs)
+        return describe_file(path, *args, **kwargs)
 
-    describe = index_job.describe_file
-    monkeypatch.setattr(index_job, "describe_file", watched)
+    describe_file = describe.describe_file
+    monkeypatch.setattr(describe, "describe_file", watched)
     return paths
 
 

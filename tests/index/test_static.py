@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.embedding.embedder import normalize_rows
-from context_engine.embedding.static_embedder import StaticEmbedder
-from context_engine.embedding.static_table import pack_table
+from context_engine.embedding.static_embedder import StaticEmbedder, pack_table
 from context_engine.embedding.vector_rows import VectorRows
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageCorrupt

@@ -17,8 +17,8 @@ import pytest
 from context_engine.errors import Cancelled
 from context_engine.index import segment as segments
 from context_engine.index.build import SHARE_FILES_MIN
+from context_engine.index.describe import IndexJob, run_job
 from context_engine.index.encoder import StaticEncoder
-from context_engine.index.index_job import IndexJob, run_job
 from context_engine.index.worker import WorkerPool
 from context_engine.model import Progress, Query
 from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, grammars_folder, indexed, open_engine

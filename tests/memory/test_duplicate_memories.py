@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.memory import duplicate_memories
-from context_engine.memory.duplicate_memories import hash_content, parse_statement
+from context_engine.memory import memory_checks
+from context_engine.memory.memory_checks import hash_content, parse_statement
 
 
 def sameness(one: str, other: str) -> float:
-    return duplicate_memories.compare_words(parse_statement(one), parse_statement(other))
+    return memory_checks.compare_words(parse_statement(one), parse_statement(other))
 
 
 def conflict(one: str, other: str) -> str:
-    return duplicate_memories.find_conflict(parse_statement(one), parse_statement(other))
+    return memory_checks.find_conflict(parse_statement(one), parse_statement(other))
 
 
 SENTENCES = st.lists(

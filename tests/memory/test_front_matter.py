@@ -6,7 +6,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.memory.front_matter import parse_front_matter, replace_body, update_fields, write_front_matter
+from context_engine.memory.memory_file import parse_front_matter, replace_body, update_fields, write_front_matter
 
 NAMES = st.text("abcxyz_", min_size=1, max_size=6)
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.context import RuleScope
-from context_engine.memory.importers import import_file
-from context_engine.memory.rule_files import read_contributing_file, read_rule_file
+from context_engine.memory.importers import import_file, read_contributing_file, read_rule_file
 
 
 def scope(path: str, *front_matter: str) -> str:

@@ -34,7 +34,7 @@ TOUCHES_FILES = {
     "daemon/": "its runtime folder: socket, lock and log; and asks when settings, languages and this program last changed",
     "cli/ui_command.py": "opens a browser, and asks where registered folders really are; opens no file",
     "ui/page_routes.py": "the scripts and styles of this package",
-    "server/app_views.py": "the scripts and styles of this package",
+    "server/resources.py": "the scripts and styles of this package",
     "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",
     "cli/doctor/": "tries whether the cache can be written, makes a folder of its own to try the server in, asks whether roots exist",
     "server/authentication.py": "the bearer token of the HTTP server, in the user's config folder or where its owner put it",
@@ -56,7 +56,7 @@ TOUCHES_FILES = {
     "index/shared_writer.py": "its own index files, in the user's cache",
     "memory/memory_index.py": "the index of memories, in the user's cache",
     "search/file_usage.py": "the counters of use, in `.context-engine/`",
-    "semantic/served_model.py": "a note beside the index, in the user's cache",
+    "semantic/embedding_service.py": "a note beside the index, in the user's cache",
     "semantic/vector_store.py": "the vectors of this machine, in the user's cache",
     "sharing/": "copies of what a team shares, in the user's cache and in `.context-engine/`",
     "search/chunk_folder.py": "asks whether a folder of chunk files is there, makes the one to export to; reads and writes through `workspace`",
@@ -99,7 +99,7 @@ OPENS_BESIDE_STATE = {
         "os.stat": "who owns the workspace",
         "self.open": "of this StateFolder",
     },
-    "storage/trash.py": {"files.rename": "of a StateFolder"},
+    "storage/numbered_versions.py": {"files.rename": "of a StateFolder"},
 }
 THROUGH_A_HANDLE = ("self._files.", "self._folder.", "home._files.", "ConfinedFolder(", "os.read", "os.write")
 """How a call begins that asks such a folder, or what is open already."""

@@ -15,8 +15,7 @@ from context_engine.errors import GitUnavailable, InvalidArgument, PreconditionF
 from context_engine.repo.git import Git
 from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff, TouchedFile, adding
 from context_engine.repo.paths import Root
-from context_engine.text.diff import UnifiedDiff
-from context_engine.text.diff_reader import parse_diff
+from context_engine.text.diff_reader import UnifiedDiff, parse_diff
 from tests.support.trees import commit, git, repository, tree
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.repo.line_reader import LINE_BYTES, LineStart, LineWindow, read_lines_at
+from context_engine.repo.file_reader import LINE_BYTES, LineStart, LineWindow, read_lines_at
 from context_engine.storage.confined_folder import ConfinedFolder
 from context_engine.text.lines import shorten_line
 from tests.support.trees import tree

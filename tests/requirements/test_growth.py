@@ -66,11 +66,11 @@ def test_it_stands_in_the_terminal_too(grown: None) -> None:
 NAMED_IN = {
     "prompt_templates.py": "texts for agents",
     "instructions.py": "texts for agents",
-    "gain_estimate.py": "the rule of an estimate for each tool",
+    "gain_store.py": "the rule of an estimate for each tool",
     "stdio_session.py": "texts for agents",
     "resources.py": "texts for agents",
     "profiles.py": "the lists of what a client is shown",
-    "rate_limits.py": "the lists of what is limited",
+    "grants.py": "the lists of what is limited",
     "serve_options.py": "what an option does, told to a person",
 }
 

@@ -7,10 +7,9 @@ import doctest
 import pytest
 
 from context_engine.languages.leaf_tokens import read_leaf_tokens
-from context_engine.review.checks import difference_confidence
+from context_engine.review.checks import difference_tables
 from context_engine.review.checks.difference_checks import DIFFERENCE_LANGUAGES, difference
-from context_engine.review.checks.difference_confidence import COUNTS
-from context_engine.review.checks.difference_tables import RULES
+from context_engine.review.checks.difference_tables import COUNTS, RULES
 from context_engine.review.finding import assign_ids
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.source_versions import ReviewContext
@@ -126,7 +125,7 @@ def test_every_language_is_read_into_tokens() -> None:
 
 
 def test_a_confidence_is_a_share_that_was_counted() -> None:
-    assert doctest.testmod(difference_confidence).failed == 0
+    assert doctest.testmod(difference_tables).failed == 0
     assert set(COUNTS) <= set(RULES)
     assert all(min(counts) >= 0 for counts in COUNTS.values())
 

@@ -162,7 +162,7 @@ def test_what_is_found_is_told_and_nothing_secret_is_kept(root: Path) -> None:
 
 
 def test_findings_of_analysers_are_kept_with_their_file(root: Path) -> None:
-    from context_engine.review.review_coverage import AnalyzerRun
+    from context_engine.review.verdict import AnalyzerRun
 
     found = Finding(
         "E722",
@@ -211,7 +211,7 @@ def test_only_named_files_are_reviewed_and_others_are_told_of(root: Path) -> Non
 
 
 def test_an_analyser_that_failed_is_asked_again_the_next_time(root: Path) -> None:
-    from context_engine.review.review_coverage import NO_TIME, AnalyzerRun
+    from context_engine.review.verdict import NO_TIME, AnalyzerRun
 
     for run_, is_kept in (
         (AnalyzerRun("ruff", True, why_not="took longer than 20 s"), False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.review.telemetry import UnitMetrics, UnitTimes, busy_s, percentiles, summarize_metrics
+from context_engine.review.session_lifecycle import UnitMetrics, UnitTimes, busy_s, percentiles, summarize_metrics
 
 moments = st.integers(0, 50).map(float)
 spans = st.lists(st.tuples(moments, moments, moments).map(lambda three: UnitTimes(*sorted(three))), max_size=8)

@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 from context_engine.model import Finding
 from context_engine.review.classification import ChangeSummary, FileStats, summarize_change
 from context_engine.review.finding import CATEGORIES, assign_ids
-from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, merge_coverage
 from context_engine.review.review_options import ReviewOptions
-from context_engine.review.verdict import make_result, merge_duplicates, select_findings
+from context_engine.review.verdict import (
+    AnalyzerRun,
+    Coverage,
+    FileCoverage,
+    make_result,
+    merge_coverage,
+    merge_duplicates,
+    select_findings,
+)
 from context_engine.text.lines import LineSpan
 
 FINDING = Finding(

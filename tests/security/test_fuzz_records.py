@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from context_engine.embedding.safetensors_reader import read_tensors
-from context_engine.embedding.static_table import BadTableError, pack_table, unpack_table
+from context_engine.embedding.minilm_graph import read_tensors
+from context_engine.embedding.static_embedder import BadTableError, pack_table, unpack_table
 from context_engine.memory import memory_file
 from context_engine.plans import plan_json
 from context_engine.plans.plan_events import fold_progress

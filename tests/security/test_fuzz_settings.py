@@ -13,7 +13,7 @@ from context_engine.languages import Languages
 from context_engine.languages.comments import read_file_header
 from context_engine.languages.language import read_language
 from context_engine.languages.outline import outline_file
-from context_engine.memory import front_matter
+from context_engine.memory import memory_file
 from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, RuleStack
 from context_engine.review.checks.companion_checks import dependencies
 from context_engine.review.invariants import read_invariants_file
@@ -151,10 +151,10 @@ def test_front_matter() -> None:
     def read(text: str) -> None:
         front_matter_tags(text)
         inline_tags(text)
-        if not front_matter.parse_front_matter(text).problem:
-            after = front_matter.update_fields(text, {"id": "mem_2", "tags": ["x"], "mine": None})
-            assert front_matter.parse_front_matter(after).fields.get("id") == "mem_2"
-        front_matter.replace_body(text, "Other.\n")
+        if not memory_file.parse_front_matter(text).problem:
+            after = memory_file.update_fields(text, {"id": "mem_2", "tags": ["x"], "mine": None})
+            assert memory_file.parse_front_matter(after).fields.get("id") == "mem_2"
+        memory_file.replace_body(text, "Other.\n")
 
     fuzz("front matter", mutated(seeds), read)
 

@@ -17,7 +17,7 @@ import pytest
 from context_engine.cli.clients import client_config
 from context_engine.cli.clients.launch_command import find_own_launch_command
 from context_engine.cli.doctor import local_checks
-from context_engine.cli.doctor.check_results import DoctorContext
+from context_engine.cli.doctor.local_checks import DoctorContext
 from context_engine.errors import AccessFailed
 from context_engine.repo import cloning, subprocess_runner
 from context_engine.repo.executables import find_program, safe_path

@@ -24,7 +24,7 @@ from typing import Any, cast
 import httpx2
 import pytest
 
-from context_engine.server import connections, http_server, mcp_server, message_checks
+from context_engine.server import connections, http_server, mcp_server
 from context_engine.server.authentication import AllowedHosts, Authenticator, RequestGuard
 from context_engine.server.bootstrap import BootstrapResponder
 from context_engine.server.dispatcher import ToolDispatcher
@@ -466,7 +466,7 @@ def as_named(app: Any) -> Any:
 
     async def named(scope: Any, receive: Any, send: Any) -> None:
         known = dict(scope.get("headers", ())).get(b"x-token", b"").decode()
-        user = {"user": message_checks.AuthenticatedUser(http_server.AccessToken(token="", client_id=known, scopes=[]))}
+        user = {"user": http_server.AuthenticatedUser(http_server.AccessToken(token="", client_id=known, scopes=[]))}
         await app({**scope, **user} if known else scope, receive, send)
 
     return named
@@ -482,7 +482,7 @@ def is_open(base: str, session: str, **headers: str) -> bool:
 def test_a_token_at_its_number_of_sessions_loses_its_own_oldest_and_nobody_elses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(message_checks, "SESSIONS_A_TOKEN_MAX", 3)
+    monkeypatch.setattr(http_server, "SESSIONS_A_TOKEN_MAX", 3)
     one, two = {"x-token": "one"}, {"x-token": "two"}
     with serving(wrap=as_named) as base:
         other = opened_session(base, **two)
@@ -494,7 +494,7 @@ def test_a_token_at_its_number_of_sessions_loses_its_own_oldest_and_nobody_elses
 
 
 def test_a_full_server_takes_a_session_from_the_token_that_has_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_checks, "SESSIONS_MAX", 4)
+    monkeypatch.setattr(http_server, "SESSIONS_MAX", 4)
     greedy, late = {"x-token": "greedy"}, {"x-token": "late"}
     with serving(wrap=as_named) as base:
         held = [opened_session(base, **greedy) for _ in range(4)]
@@ -503,7 +503,7 @@ def test_a_full_server_takes_a_session_from_the_token_that_has_most(monkeypatch:
 
 
 def test_no_session_ends_while_a_request_of_it_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_checks, "SESSIONS_MAX", 1)
+    monkeypatch.setattr(http_server, "SESSIONS_MAX", 1)
     with serving() as base:
         session = opened_session(base)
         head = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nmcp-session-id: {session}\r\n\r\n"

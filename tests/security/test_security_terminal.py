@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from context_engine.cli.app import app
 from context_engine.cli.console import SafeConsole
 from context_engine.cli.terminal import SafeStream, safe_streams
-from context_engine.text.visible_text import escape_controls, escape_line
+from context_engine.text.formatting import escape_controls, escape_line
 from tests.support import preloaded
 
 HERE = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import EmbedderUnusable, NotIndexed
 from context_engine.model import Answer, Query
-from context_engine.semantic.served_model import read_served_model
+from context_engine.semantic.embedding_service import read_served_model
 from context_engine.tools.index_tools import status_row
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, told
 from tests.support.engines import indexed, open_engine

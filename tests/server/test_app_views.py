@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
 
-from context_engine.server import app_views
+from context_engine.server import resources
 from context_engine.server.plain_call import APP_TYPE, APPS, shows_apps
 from tests.support.trees import tree
 
@@ -71,9 +71,9 @@ def test_every_other_client_gets_what_it_got_before(root: Path, era: str, declar
     anyio.run(body)
 
 
-@pytest.mark.parametrize("view", app_views.APP_VIEWS, ids=lambda view: view.title)
-def test_a_view_is_one_document_that_loads_nothing(view: app_views.AppView) -> None:
-    page = app_views.render_view(view)
+@pytest.mark.parametrize("view", resources.APP_VIEWS, ids=lambda view: view.title)
+def test_a_view_is_one_document_that_loads_nothing(view: resources.AppView) -> None:
+    page = resources.render_view(view)
     assert page.count("</script") == page.count("</style") == 1
     assert not re.search(r"^(?:import|export) ", page, re.MULTILINE)
     assert not re.search(r"(?:src|href)=", page.replace("<img src", ""))

@@ -17,15 +17,16 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import StorageCorrupt
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
-from context_engine.server.gain_estimate import FILE_CHARS_MAX, find_shown_files
 from context_engine.server.gain_store import (
     EARLIER,
+    FILE_CHARS_MAX,
     FILE_NAME,
     SESSIONS_MAX,
     GainCounts,
     GainSession,
     GainStore,
     delete_counts,
+    find_shown_files,
     read_sessions,
 )
 from context_engine.server.grants import OWNER

@@ -13,10 +13,9 @@ import msgspec
 from context_engine.errors import AccessFailed, Cancelled
 from context_engine.review.review_job import SessionOutcome
 from context_engine.review.review_options import ReviewRequest
-from context_engine.review.review_sessions import ReviewSessions
+from context_engine.review.review_sessions import ReviewSessions, SessionTiming
 from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.review.review_units import FileTie, UnitFile
-from context_engine.review.session_runner import SessionTiming
 from context_engine.review.synced_reviews import SyncedReviews
 from context_engine.storage.locks import LivenessLock
 from context_engine.storage.state_folder import STATE_FOLDER

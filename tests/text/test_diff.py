@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import DiffCombinedUnsupported, DiffInvalid, DiffTruncated, TooLarge
-from context_engine.text.diff import DiffLine, FileDiff, UnifiedDiff
-from context_engine.text.diff_reader import parse_diff, quote_path, unquote_path
+from context_engine.text.diff_reader import DiffLine, FileDiff, UnifiedDiff, parse_diff, quote_path, unquote_path
 from context_engine.text.lines import LineSpan
 from evals.diffs.replay import applied, numstat
 from tests.support.trees import git, repository, tree

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.edit_request import Want
+from context_engine.edit.edit_service import Want
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.symbol_edits import LineEdit, SymbolEdit
 from context_engine.errors import InvalidArgument

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from context_engine import tools
-from context_engine.edit.transaction import Transactions
+from context_engine.edit.apply import Transactions
 from context_engine.engine import Engine
 from context_engine.errors import (
     AccessDenied,

@@ -15,7 +15,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.repo.git_diffs import DiffRequest
-from context_engine.review.review_replies import review_to_json
+from context_engine.review.review_formats import review_to_json
 from context_engine.tools.review_tools import (
     OPTIONS,
     get_review_status,

@@ -15,7 +15,7 @@ from context_engine.engine import Engine
 from context_engine.memory import MemoryDraft
 from context_engine.review import ReviewRequest
 from context_engine.server import ToolDispatcher, single_engine
-from context_engine.server.app_views import APP_VIEWS, render_view
+from context_engine.server.resources import APP_VIEWS, render_view
 from context_engine.tools import Call
 from tests.support.trees import tree
 from tests.ui.conftest import WAIT_S, XSS, Browser, serve

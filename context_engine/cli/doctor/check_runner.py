@@ -16,7 +16,7 @@ from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.launch_command import find_own_launch_command
 from context_engine.cli.console import confirm, err, escape_text, out
 from context_engine.cli.doctor import local_checks, server_checks
-from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem
+from context_engine.cli.doctor.local_checks import CheckResult, DoctorContext, ok, problem
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.repo import check_workspace_root
 

@@ -9,18 +9,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 from filelock import FileLock, Timeout
 
 from context_engine import __version__
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.client_config import ClientConfigState
-from context_engine.cli.clients.launch_command import PACKAGE
-from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem, warning
+from context_engine.cli.clients.config_paths import Machine
+from context_engine.cli.clients.launch_command import PACKAGE, LaunchCommand
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Status
@@ -30,6 +32,57 @@ from context_engine.server import CLIENT_VARIABLE
 from context_engine.settings import CONFIG_FILE, Settings, knobs, user_file
 from context_engine.storage import is_network_drive, user_cache_folder
 from context_engine.text import format_count
+
+# -- check results -----------------------------------------------------------------------------------------------------
+
+# The context that a check gets, and the results that it returns.
+
+Verdict = Literal["ok", "warning", "problem"]
+"""`warning`: it works, but not as well as it could. `problem`: something does not work."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One line of the report: the checked part, its state, and the next step if there is one."""
+
+    part: str
+    verdict: Verdict
+    found: str
+    step: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the fields for `--json`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorContext:
+    """What to check: this machine, one workspace, and the named clients (none: all)."""
+
+    machine: Machine
+    env: Mapping[str, str]
+    here: Path
+    root: Path | None
+    launch: LaunchCommand
+    clients: tuple[str, ...] = ()
+
+
+def ok(part: str, found: str, step: str = "") -> CheckResult:
+    """Return a result for a part that works; it may have a step."""
+    return CheckResult(part, "ok", found, step)
+
+
+def warning(part: str, found: str, step: str) -> CheckResult:
+    """Return a result for a part that works, but not well."""
+    return CheckResult(part, "warning", found, step)
+
+
+def problem(part: str, found: str, step: str) -> CheckResult:
+    """Return a result for a part that does not work."""
+    return CheckResult(part, "problem", found, step)
+
+
+# -- local checks ------------------------------------------------------------------------------------------------------
 
 # -- the machine ------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem, warning
+from context_engine.cli.doctor.local_checks import CheckResult, DoctorContext, ok, problem, warning
 
 PATIENCE_S = 30.0
 """The first call loads everything: 0.5 s, or 20 times that on a very busy machine."""

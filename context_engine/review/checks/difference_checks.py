@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.languages import LeafToken
 from context_engine.review.checks.check import CheckRule, on_line
-from context_engine.review.checks.difference_confidence import confidence_of
 from context_engine.review.checks.difference_tables import (
     ARITHMETIC,
     ASSIGNMENTS,
@@ -36,6 +35,7 @@ from context_engine.review.checks.difference_tables import (
     PERMISSION_WORDS,
     SIZE_TEST,
     TRANSACTION_WORDS,
+    confidence_of,
     describe_rule,
 )
 from context_engine.review.source_versions import TESTS
