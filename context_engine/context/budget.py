@@ -206,6 +206,13 @@ class SnippetPacker:
             if 0 < price <= self.room:
                 self._show(SelectedLines(option.file, option.span, price))
 
+    def select_lines(self, lines: Iterable[LineSpan | None]) -> None:
+        """Select a line of each file of which nothing is shown, best file first, while there is room."""
+        for file, line in enumerate(lines):
+            price = self._price(file, line)
+            if line and file not in self.shown and price <= self.room:
+                self._show(SelectedLines(file, line, price))
+
     def _rank(self, option: SnippetOption) -> tuple[float, int, LineSpan]:
         tokens = SNIPPET_TOKENS + self.prices[option.file].price_span(option.span)
         return -option.worth / tokens**PRICE_POWER, option.file, option.span

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 EXTRAS_SHARE = 0.1
 """Share of the budget for everything but code: a question about code is answered by code."""
+LINES_SHARE = 0.1
+"""Share of the budget that is kept for files of which one line is shown."""
 TRIES = 4
 """Prices predict a reply so well that mostly the second try fits."""
 SLACK = 0.1
@@ -187,11 +189,13 @@ def build_bundle(
     builder = _BundleBuilder(found, opened, team, len(extras), unreadable, request.shown)
     room = -excess(builder.build(()))
     prices = [_price_file(file, team) for file in opened]
-    options = list(_list_options(opened, prices, room, extract_stems(request.text)))
+    stems = extract_stems(request.text)
+    options = list(_list_options(opened, prices, room, stems))
+    lines = [find_best_lines(file.places[0].span, file.lines, stems, 1) if file.places else None for file in opened]
     entries: list[_Entry] = []
     fitting: Bundle | None = None
     for _ in range(TRIES):
-        entries = _select_entries(options, prices, extras, room, team)
+        entries = _select_entries(options, lines, prices, extras, room, team)
         bundle = builder.build(entries)
         # the room of places that were shown before stays empty: the next ones matter less
         over = excess(bundle) + sum(place.tokens for place in bundle.shown_before)
@@ -207,6 +211,7 @@ def build_bundle(
 
 def _select_entries(
     options: Sequence[SnippetOption],
+    lines: Sequence[LineSpan | None],
     prices: Sequence[FilePrice],
     extras: Sequence[_Extra],
     room: int,
@@ -218,6 +223,11 @@ def _select_entries(
     first_count = len(packer.selected)
     chosen_extras = _fit_extras(extras, min(packer.room, int(room * EXTRAS_SHARE)), team)
     packer.room -= sum(extra.price for extra in chosen_extras)
+    kept = min(packer.room, int(room * LINES_SHARE))
+    packer.room -= kept
+    packer.select_best(options)
+    packer.room += kept
+    packer.select_lines(lines)
     packer.select_best(options)
     return [*packer.selected[:first_count], *chosen_extras, *packer.selected[first_count:]]
 

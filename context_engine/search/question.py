@@ -13,16 +13,17 @@ prose, its beginning more than its end; templates, trailers, numbers and address
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from context_engine.index import term_hashes
-from context_engine.search.named_places import NamedPlace, find_places
+from context_engine.search.named_places import SUFFIXES, NamedPlace, find_places
 from context_engine.text import STOP_WORDS, compound_term, expand_words, split_identifier, split_words
 
 SHORT_CHARS_MAX = 240
@@ -50,7 +51,8 @@ class Question:
 
     `words` and `word_weights` are the unstemmed parts of its words, `hashes` and `weights` its terms. `symbol`: the
     compound name when the whole question is one symbol, `spelled` the same as written; `mentioned`: (compound name,
-    weight 0-1) of words that look like symbols inside a longer question; `lifted`: roles (`test`, `docs`...) that it
+    weight 0-1) of words that look like symbols inside a longer question; `members`: (owner, member) as compound names
+    where the title or the lead names both, `Pool#drain`; `lifted`: roles (`test`, `docs`...) that it
     asks for by name; `places`: files and lines that it names, the nearest to a failure first; `scopes`: names of
     folders, packages or files that its title says it is about; `focus`: the text that vectors compare, the whole of a
     short question.
@@ -63,6 +65,7 @@ class Question:
     symbol: str
     spelled: str
     mentioned: tuple[tuple[str, float], ...]
+    members: tuple[tuple[str, str], ...]
     lifted: frozenset[str]
     places: tuple[NamedPlace, ...]
     scopes: tuple[str, ...]
@@ -94,6 +97,7 @@ def _parse(text: str) -> Question:
         symbol,
         spelled,
         () if symbol else tuple(_find_mentioned(weighed)),
+        tuple(_find_members(passages)),
         frozenset(role for pattern, role in _ROLE_WORDS if pattern.search(title.lower())),
         tuple(find_places(stripped)),
         tuple(find_scopes(title)),
@@ -169,6 +173,24 @@ def _find_mentioned(weighed: Mapping[str, float]) -> list[tuple[str, float]]:
     return list(found.items())
 
 
+_MEMBER = re.compile(r"(?<![\w./-])([A-Za-z_]\w*)(?:::|\.|#|->)([A-Za-z_]\w*)(?![\w/-]|\.\w)")
+MEMBERS_MAX = 4
+
+
+def _find_members(passages: Sequence[_Passage]) -> list[tuple[str, str]]:
+    r"""Return the first members that a long question names with their owner, in its title or lead.
+
+    >>> issue = "Pool leaks\n\n`Pool#drain_all` and Valve::open keep `src/pool.py` open."
+    >>> Question.of(issue).members
+    (('pool', 'drainall'), ('valve', 'open'))
+    """
+    if len(passages) == 1:
+        return []
+    text = "\n".join(passage.text for passage in passages if passage.weight in (TITLE, LEAD))
+    named = islice(dict.fromkeys(match.groups() for match in _MEMBER.finditer(text)), MEMBERS_MAX)
+    return [(compound_term(owner), compound_term(member)) for owner, member in named if member not in SUFFIXES]
+
+
 # -- passages and their weights ---------------------------------------------------------------------------------------
 
 
@@ -198,6 +220,10 @@ _LINE = re.compile(
     re.IGNORECASE,
 )
 """The kinds of lines, by their beginning."""
+_CODE_LINE = re.compile(
+    r"[^(){}\[\]=]*[(){}\[\]=].*;$|.*[{}]$|[)}\]]+[;,]*$|#(?:include|define|ifn?def|if|else|endif)\b"
+)
+"""A line of code that was pasted without a fence."""
 _WEIGHTS = {"noise": NOISE, "diff": NOISE, "trace": LOG, "error": NAMED, "log": LOG}
 _UNTOLD = re.compile(
     r"environment|versions?\b|system info|checklist|before submitting|platform|your setup|additional context",
@@ -251,7 +277,7 @@ def _weigh_lines(lines: list[str]) -> Iterator[_Passage]:
             lead_left -= len(line) - end
         elif kind:
             yield _Passage(_WEIGHTS[kind], line)
-        elif is_code:
+        elif is_code or _CODE_LINE.match(line):
             yield _Passage(CODE, line)
         else:
             yield _Passage(LEAD if lead_left > 0 else PROSE, line)

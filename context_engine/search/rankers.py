@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index import ROLES, Matches, Snapshot, StoredOutline, term_hashes
+from context_engine.index import ROLES, Matches, Snapshot, StoredOutline, StoredSymbol, symbol_chain, term_hashes
 from context_engine.languages import PathIndex
 from context_engine.model import CHUNK_KINDS
 from context_engine.search.declaration_pairs import pair_declarations
@@ -46,6 +46,10 @@ SOURCE_ROLE = ROLES.index("source")
 SURE_NAME_VALUE = 7.0
 """Mention of a file with a function that the title of a long question names and that is defined once: its share is that
 of a named path (docs/decisions/0074)."""
+MEMBER_VALUE = 3.0
+"""Mention of a file with a function that a long question names with its owner (evals/places)."""
+MEMBER_FILES_MAX = 2
+"""A declaration and its implementation: a member of more files is not one place."""
 EXACT_CHECKS_MAX = 40
 """A name defined in more chunks than this is ranked by its folded form alone."""
 HEADER_SIZE_RATIO = 3
@@ -381,6 +385,9 @@ def _rank_symbols(
     else:
         names = list(asked.mentioned)
     defines: dict[int, float] = {}
+    for file, chunks in _find_members(view, asked.members):
+        mention[file] = MEMBER_VALUE
+        defines |= {chunk: 1.0 for chunk in chunks if allowed is None or allowed[chunk]}
     if not names:
         return whole, mention, defines
     found = snapshot.matches("symbol", term_hashes(name for name, _ in names))
@@ -429,16 +436,48 @@ def _find_sure_functions(
                 yield file, chunks
 
 
-def _chunks_of_function(view: RankingView, file: int, chunk: int, name: str) -> list[int]:
-    """Return the chunks of the function of this name that begins in a chunk; none for a class or a variable."""
+def _find_members(view: RankingView, members: Sequence[tuple[str, str]]) -> Iterator[tuple[int, list[int]]]:
+    """Yield the files and chunks of the first function that a question names with its owner: a class, module or file.
+
+    Definitions in tests, examples and generated code do not count, nor do those of more than `MEMBER_FILES_MAX` files.
+    """
+    if not members:
+        return
+    found = view.snapshot.matches("symbol", term_hashes(member for _, member in members))
+    for term, (owner, member) in enumerate(members):
+        docs = found.docs[found.terms == term][:EXACT_CHECKS_MAX]
+        chunks: dict[int, list[int]] = {}
+        for doc in docs.tolist():
+            file = int(view.snapshot.chunk_file[doc])
+            if view.roles[file] == SOURCE_ROLE:
+                chunks[file] = chunks.get(file, []) + _chunks_of_function(view, file, doc, member, owner)
+        held = [(file, of_file) for file, of_file in chunks.items() if of_file]
+        if 0 < len(held) <= MEMBER_FILES_MAX:
+            yield from held
+            return
+
+
+def _chunks_of_function(view: RankingView, file: int, chunk: int, name: str, owner: str = "") -> list[int]:
+    """Return the chunks of the function of this name that begins in a chunk; none for a class or a variable.
+
+    With an `owner`, only of a function that this one, or a file of its name, has.
+    """
     start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
     firsts, lasts = (view.snapshot.chunk_column(column)[start:stop] for column in ("first", "last"))
     first, last = int(firsts[chunk - start]), int(lasts[chunk - start])
-    for symbol in view.outline(file).symbols:
-        if first <= symbol.line <= last and symbol.kind in FUNCTION_KINDS and compound_term(symbol.name) == name:
+    symbols = view.outline(file).symbols
+    for number, symbol in enumerate(symbols):
+        is_it = first <= symbol.line <= last and symbol.kind in FUNCTION_KINDS and compound_term(symbol.name) == name
+        if is_it and (not owner or owner in _owners_of(symbols, number, view.snapshot.paths[file])):
             inside = np.flatnonzero((firsts <= symbol.last) & (lasts >= symbol.line))
             return (inside + start).tolist()
     return []
+
+
+def _owners_of(symbols: Sequence[StoredSymbol], number: int, path: str) -> set[str]:
+    """Return the names by which a text may call what a function belongs to."""
+    chain = symbol_chain(symbols, number).split(".")
+    return {compound_term(name) for name in (*chain[:-1][-1:], path.rpartition("/")[2].partition(".")[0])}
 
 
 def resolve_places(view: RankingView, named: Iterable[NamedPlace]) -> tuple[ResolvedPlace, ...]:

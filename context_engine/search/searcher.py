@@ -17,8 +17,9 @@ from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost
 from context_engine.search.filters import FilterMasks
+from context_engine.search.named_places import PATH_WEIGHT
 from context_engine.search.place_chance import compare_with_best, estimate_chance
-from context_engine.search.question import Question
+from context_engine.search.question import TITLE, Question
 from context_engine.search.rankers import RankingView, Signals, compute_signals
 from context_engine.search.relevance import EVIDENCE_FILES, Evidence
 from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
@@ -168,7 +169,7 @@ def search(
     """Rank one query. `allowed` masks the chunks that pass the filter (None: all), `prior` weighs each file."""
     snapshot = view.snapshot
     signals = compute_signals(view, asked, allowed)
-    fusion = _Fusion(view, lift_asked(prior, signals), weights, allowed, signals, is_symbol=bool(asked.symbol))
+    fusion = _Fusion(view, lift_asked(prior, signals, asked), weights, allowed, signals, is_symbol=bool(asked.symbol))
     matching = int(np.count_nonzero(fusion.found.chunk))
     if meaning and fusion.add_semantic(meaning, asked.focus):
         engine = "hybrid"
@@ -319,15 +320,16 @@ def _find_best_files(view: RankingView, score: npt.NDArray[np.float32], query: Q
     return candidates[values >= float(np.partition(values, -query.limit)[-query.limit]) - 1e-6]
 
 
-def lift_asked(prior: npt.NDArray[np.float32], found: Signals) -> npt.NDArray[np.float32]:
+def lift_asked(prior: npt.NDArray[np.float32], found: Signals, asked: Question) -> npt.NDArray[np.float32]:
     """Return the priors so that no role weighs against a name that was asked for.
 
     Among the files that define a name of the query, or that it names itself, the role counts; it does not weigh
-    against them where all have a lower prior than other files.
+    against them where all have a lower prior than other files. A long question says in passing which tests it ran.
     """
     is_asked = (found.files["symbol"] > 0) | (found.files["mention"] >= 1)
     if "named" in found.files:
-        is_asked |= found.files["named"] > 0
+        is_short = bool((asked.weights >= TITLE).all())
+        is_asked |= found.files["named"] > (0 if is_short else PATH_WEIGHT)
     greatest = float(prior[is_asked].max(initial=0.0))
     if 0 < greatest < 1:
         return np.where(is_asked, prior / np.float32(greatest), prior)

@@ -83,6 +83,21 @@ def test_a_small_budget_is_spent_on_the_lines_of_the_question_in_several_places(
     assert [file.snippets[0].span.lines for file in large.files] == [31] * 5
 
 
+def test_a_file_without_room_for_its_code_has_its_most_telling_line(tmp_path: Path) -> None:
+    filler = "".join(f"    gauge_{n} = read_gauge({n})\n" for n in range(14))
+    files = {
+        f"plant/{name}.py": f"def run_{name}(tank):\n{filler}    drain_overflow(tank, '{name}')\n    return tank\n"
+        for name in ("north", "south", "east", "west", "harbor", "canal", "dock")
+    }
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        found = made(engine, "where is the overflow of a tank drained", tokens_max=1_700, with_related=False)
+    assert len(found.files) == 7
+    lines = [file.snippets[0] for file in found.files if file.snippets[0].span.lines == 1]
+    assert 1 < len(lines) < 6
+    for line in lines:
+        assert "drain_overflow" in line.text and line.symbol.startswith("run_") and line.goes_on == line.span.last + 1
+
+
 @given(
     st.integers(300, 6_000), st.integers(1, 9), st.sampled_from(["drain the pool", "valve", "fill slowly", "clock now"])
 )

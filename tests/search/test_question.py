@@ -70,6 +70,12 @@ def test_templates_hosts_numbers_and_trailers_weigh_nothing(noise: str) -> None:
     assert noise not in weights_of(ISSUE)
 
 
+@pytest.mark.parametrize("line", ["pool.zebra_all(keys);", "if (zebra_all) {", "}, zebra_all }", "#if zebra_all"])
+def test_code_without_a_fence_weighs_less_than_prose(line: str) -> None:
+    weights = weights_of(f"Pool leaks\n\nIt forgets zebra_one; giraffe\n{line}\nwhen it is drained.")
+    assert 0 < weights["all"] < weights["giraffe"] < weights["one"]
+
+
 def test_the_prefix_of_a_backport_weighs_nothing_and_a_scope_does() -> None:
     assert Question.of("[PR #13180/ee53d655 backport][3.14] drop headers").words == ("drop", "headers")
     assert Question.of("[core] drop headers").words == ("core", "drop", "headers")
