@@ -483,7 +483,7 @@ def _show_answer(answer: Answer, screen: Screen, options: Options) -> int:
         for number, hit in enumerate(answer.hits):
             if number:
                 screen.out.show()
-            _show_hit(hit, screen, query=query, why=options["why"])
+            _show_hit(hit, screen, query=query, row=number, why=options["why"])
     elif shape == "paths":
         for path in dict.fromkeys(hit.chunk.path for hit in answer.hits):
             screen.out.show((one_line(path), "cyan"))
@@ -524,11 +524,11 @@ def _show_line(hit: Hit, screen: Screen, query: str, *, has_column: bool) -> Non
     screen.out.show(*place, one_line(text.rstrip()))
 
 
-def _show_hit(hit: Hit, screen: Screen, *, query: str, why: bool) -> None:
-    """Show a header line `path:first-last  title`, then the code."""
+def _show_hit(hit: Hit, screen: Screen, *, query: str, row: int, why: bool) -> None:
+    """Show a header line `path:first-last  title`, then the code: more of the best hit, which is row 0."""
     from context_engine.tools import excerpt_hit
 
-    span, code = excerpt_hit(hit, query)
+    span, code = excerpt_hit(hit, query, row)
     name = hit.chunk.name_at(span)
     if name != hit.chunk.path:
         title = one_line(name)
