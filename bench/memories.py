@@ -16,10 +16,9 @@ from pathlib import Path
 from context_engine.index import StaticEncoder
 from context_engine.memory import KnowledgeQuery, MemoryDraft, MemoryQuery
 from context_engine.memory.knowledge import Knowledge
-from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_file import LinkedFile, Memory, format_file
-from context_engine.memory.memory_folder import MemoryFolder
+from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.repo import Root
 from context_engine.sharing import RecordFolder

@@ -508,7 +508,7 @@ def top(
     - `ctx top --root . --once -n 5`
     - `ctx top --json | jq .asked`
     """
-    from context_engine.cli.top_command import show_calls
+    from context_engine.cli.gain_command import show_calls
 
     raise typer.Exit(show_calls(root, limit=limit, as_json=as_json, follows=not once))
 

@@ -15,7 +15,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from context_engine.edit import edit_errors
-from context_engine.edit.align import align_lines, by_lines, common, pairings
+from context_engine.edit.delta import align_lines, by_lines, common, pairings
 from context_engine.edit.edit_errors import placeholders, unsafe_error
 from context_engine.edit.file_content import BLANKS, BYTES_MAX, FileContent, content_of, indent_of, key_of, too_large
 from context_engine.edit.indent import doubt, is_partial, map_indents, unit_of

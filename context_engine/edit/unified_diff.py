@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from context_engine.edit import edit_errors
-from context_engine.edit.align import by_lines, turns
+from context_engine.edit.delta import by_lines, turns
 from context_engine.edit.file_content import FileContent, content_of
 from context_engine.edit.model import Edit, Fuzzy, Patch
 from context_engine.errors import CallError, InvalidEdit

@@ -6,9 +6,8 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.history.blame import Blame
     from context_engine.history.change_prediction import predict_changes
-    from context_engine.history.code_history import CodeHistory, CommittedFile
+    from context_engine.history.code_history import Blame, CodeHistory, CommittedFile
     from context_engine.history.commit_facts import HistoryFile
     from context_engine.history.file_history import CochangedFile, FileHistory
     from context_engine.history.git_log import CommitMessage, search_messages
@@ -17,9 +16,8 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     """
-    blame: Blame
     change_prediction: predict_changes
-    code_history: CodeHistory CommittedFile
+    code_history: Blame CodeHistory CommittedFile
     commit_facts: HistoryFile
     file_history: CochangedFile FileHistory
     git_log: CommitMessage search_messages

@@ -20,9 +20,8 @@ from context_engine.index import IndexService, StaticEncoder, SymbolService
 from context_engine.memory import importers
 from context_engine.memory.importers import Discovery
 from context_engine.memory.knowledge import Knowledge
-from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
-from context_engine.memory.memory_folder import MemoryFolder
+from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.model import Query
 from context_engine.repo import Git, Root, WorkspaceFiles

@@ -16,7 +16,6 @@ from typing import Literal
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, NextStep, StaleFile, StorageBusy
 from context_engine.memory import memory_checks, memory_listing
-from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memory_checks import (
     SAME_MEANING_MIN,
     SAME_WORDS_MIN,
@@ -27,7 +26,7 @@ from context_engine.memory.memory_checks import (
     parse_statement,
 )
 from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
-from context_engine.memory.memory_folder import MemoryEntry, MemoryFolder
+from context_engine.memory.memory_folder import LinkedFiles, MemoryEntry, MemoryFolder
 from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder, compute_similarity
 from context_engine.memory.memory_listing import MemoryListing, MemoryStatus
 from context_engine.memory.memory_ranking import fuse_scores

@@ -10,8 +10,7 @@ from typing import Literal
 
 from context_engine import timestamps
 from context_engine.errors import InvalidArgument
-from context_engine.memory.linked_files import WhyStale
-from context_engine.memory.memory_folder import MemoryEntry
+from context_engine.memory.memory_folder import MemoryEntry, WhyStale
 from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, MemoryQuery
 from context_engine.search import format_cursor, parse_cursor
 from context_engine.text import escape_line

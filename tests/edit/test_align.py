@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit import align
-from context_engine.edit.align import align_lines, by_lines, pairings, turns
+from context_engine.edit import delta
+from context_engine.edit.delta import align_lines, by_lines, pairings, turns
 
 lines = st.lists(st.sampled_from("abc"), max_size=6)
 
@@ -55,7 +55,7 @@ def test_a_pairing_is_in_some_longest_common_subsequence(old: list[str], new: li
 
 
 def test_what_is_too_long_to_compare_keeps_its_equal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(align, "CELLS_MAX", 3)
+    monkeypatch.setattr(delta, "CELLS_MAX", 3)
     assert align_lines(list("axbyc"), list("aybxc")) == [0, None, None, None, 4]
     assert set(pairings(list("aab"), list("ab"))) == {(0, 0), (1, 0), (2, 1)}
 

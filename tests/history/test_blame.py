@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.history.blame import Blame
+from context_engine.history.code_history import Blame
 from context_engine.repo.git import Git
 
 
