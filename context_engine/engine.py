@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Self
 
 from context_engine.context import Workspace
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
-from context_engine.engine_parts import find_team_store, open_second_pass, read_embedder_settings, read_status
-from context_engine.index import (
-    AnyStore,
-    IndexOptions,
-    StaticEncoder,
-    load_languages,
-    open_store,
-    open_symbols,
+from context_engine.engine_parts import (
+    find_team_store,
+    open_second_pass,
+    read_embedder_settings,
+    read_external_tools,
+    read_status,
 )
+from context_engine.index import AnyStore, IndexOptions, StaticEncoder, load_languages, open_store, open_symbols
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
 from context_engine.repo import (
@@ -87,7 +86,8 @@ class Engine(Workspace, DeprecatedMethods):
         self._team = find_team_store(root, settings)
         self.index = self._create_index(encoder)
         reading = (self.files, self.languages, self.grammars, texts)
-        self.symbols = open_symbols(self._root, self.index.live, *reading, self.cache_folder / "trees")
+        tools = read_external_tools(settings)
+        self.symbols = open_symbols(self._root, self.index.live, *reading, self.cache_folder / "trees", tools)
 
         self.usage = FileUsage(self.cache_folder / "access.db", clock=self.now, enabled=settings.access_scoring)
         self.embeddings = self._create_embeddings(encoder)

@@ -190,6 +190,24 @@ class Settings:
         "",
         "Analysers that may run code of the project in a review, as `eslint, tsc, go vet, cargo check`.",
     )
+    scip_index: str = knob(
+        "auto",
+        "The SCIP index for traces and renames: auto (`index.scip` in the workspace), off, or its path.",
+    )
+    language_servers: str = knob(
+        "ask",
+        "When your language servers are asked: ask (only for `ctx trace --lsp`), always or never.",
+        choices=("ask", "always", "never"),
+    )
+    language_server_mb: int = knob(
+        2_000, "The memory that a language server may take; then it is ended.", least=100, most=1_000_000
+    )
+    language_server_idle_minutes: int = knob(
+        10, "A language server that is not asked for so long is ended.", least=1, most=10_080
+    )
+    language_server_wait_s: int = knob(
+        20, "Longest time an answer waits for language servers; then it does without them.", least=1, most=600
+    )
     daemon_idle_minutes: int = knob(
         15,
         "The local process behind `ctx search` ends when it was not used for so long.",
@@ -387,6 +405,8 @@ def _check_value(place: object, name: str, value: Any) -> Any:
         return _path(place, name, value)
     if name == "rate_limits_per_minute":
         return _rates(place, name, value)
+    if name == "scip_index" and str(value).strip().lower() not in ("auto", "off"):
+        return str(_path(place, name, value))
     if isinstance(default, bool):
         return _flag(place, name, value)
     if isinstance(default, int):

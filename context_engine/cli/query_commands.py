@@ -149,11 +149,14 @@ def show_reply(root: Path | None, name: str, arguments: dict[str, Any], *, as_js
     return 0
 
 
-def call_for_text(engine: Engine, name: str, arguments: dict[str, Any], *, structured: bool = False) -> str:
+def call_for_text(
+    engine: Engine, name: str, arguments: dict[str, Any], *, structured: bool = False, asks_servers: bool = False
+) -> str:
     """Return the text of a tool's reply, or its JSON. Raises: the error of the tool."""
     from context_engine.tools import Call
 
-    outcome = build_dispatcher(engine, structured=structured).call(name, arguments, Call())
+    call = Call(asks_servers=asks_servers)
+    outcome = build_dispatcher(engine, structured=structured).call(name, arguments, call)
     if outcome.error:
         raise outcome.error
     return outcome.reply.text
@@ -279,7 +282,7 @@ def describe_rest(shown: int, total: int, limit_max: int) -> str:
 
 TRACE_WORDS = {
     "… there is more: lower depth, or ask for one of the steps above.": "there is more: raise -n, or lower --depth",
-    "the receiver is unknown; possible: true": "the receiver is unknown; --json names their number",
+    "the receiver is unknown; possible: true": "the receiver is unknown; --possible lists them",
 }
 """Phrases of the tool and what the terminal calls them."""
 NO_STEPS = "0 steps"
@@ -293,10 +296,12 @@ def trace(place: QueryPlace, options: Options) -> int:
     )
     subject = "path" if is_path else "name"
     arguments = {subject: target, "relation": options["direction"], "depth": options["depth"]}
+    arguments |= {"limit": options["limit"], "possible": options["possible"]}
+    how = {"structured": options["as_json"], "asks_servers": options["lsp"]}
     with place.open() as engine:
         if not _ensure_index(place, engine, "followed", ""):
             return INTERRUPTED
-        text = call_for_text(engine, "symbols", arguments | {"limit": options["limit"]}, structured=options["as_json"])
+        text = call_for_text(engine, "symbols", arguments, **how)
     if options["as_json"]:
         is_empty = not json.loads(text)["steps"]
     else:

@@ -216,7 +216,8 @@ class GraphTraversal:
 
     def _add(self, use: SymbolUse, source: str, target: str, depth: int) -> None:
         path = path_of_listing(use.path)
-        self._edges.append(Edge(source, target, path, use.line, "", depth, use.kind, use.certainty, via=use.via))
+        said = (use.kind, use.certainty, 1, use.via, use.origin)
+        self._edges.append(Edge(source, target, path, use.line, "", depth, *said))
 
     def _hides(self, edge: Edge) -> bool:
         """Whether a step is only named as a test to run."""
@@ -242,7 +243,8 @@ def _as_step(uses: Sequence[SymbolUse], depth: int) -> Edge:
     best = min(uses, key=lambda use: (CERTAINTIES.index(use.certainty), use.line))
     path = path_of_listing(best.path)
     source = best.source or best.path
-    return Edge(source, best.target, path, best.line, "", depth, best.kind, best.certainty, len(uses), best.via)
+    steps = (len(uses), best.via, best.origin)
+    return Edge(source, best.target, path, best.line, "", depth, best.kind, best.certainty, *steps)
 
 
 # -- neighbors ---------------------------------------------------------------------------------------------------------

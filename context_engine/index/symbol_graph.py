@@ -14,13 +14,22 @@ from itertools import chain
 
 import numpy as np
 
+from context_engine.external_edges import EdgeProject, ExternalEdges
 from context_engine.index.manifest import is_under
 from context_engine.index.parsed_files import ParsedFile, ParsedFileCache, qualified_names
 from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.languages import PathIndex, Symbol, SyntaxFile, SyntaxNode, resolve_import
-from context_engine.resolution import Certainty, NamePlace, ParameterFinder, ProjectFiles, Reference, ReferenceFinder
+from context_engine.resolution import (
+    Certainty,
+    ExternalEdge,
+    NamePlace,
+    ParameterFinder,
+    ProjectFiles,
+    Reference,
+    ReferenceFinder,
+)
 from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, split_words
 
 FILES_PARSED_MAX = 300
@@ -51,7 +60,7 @@ class SymbolUse:
     """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line.
 
     `kind` is call, type, read, import or definition; `span` are the lines of the source; `via` is the method of an
-    interface that is used in place of the target.
+    interface that is used in place of the target; `origin` is the tool that said so, as in `ExternalEdge`.
     """
 
     source: str
@@ -63,14 +72,16 @@ class SymbolUse:
     certainty: Certainty = "likely"
     column: int = 0
     via: str = ""
+    origin: str = ""
 
 
 class SymbolGraph:
     """Queries about one snapshot; the current content of a file comes from its parse."""
 
-    def __init__(self, snapshot: Snapshot, parses: ParsedFileCache) -> None:
+    def __init__(self, snapshot: Snapshot, parses: ParsedFileCache, edges: ExternalEdges | None = None) -> None:
         self.snapshot = snapshot
         self._parses = parses
+        self._edges = edges
         self._paths: PathIndex | None = None
         self._names: list[str] | None = None
         self._imported: dict[str, frozenset[str]] = {}
@@ -199,6 +210,8 @@ class SymbolGraph:
         name = defined[0].name
         word = name.encode("utf-8", "replace")
         places = self.places_of(defined)
+        if self._edges is not None:
+            self._edges.ask_uses(places or filter(None, map(self._place_in_text, defined)))
         holding = [path for path in paths if word in self._parses.load(path)]
         if not places:
             return [use for path in holding for use in self._uses_by_name(path, defined)]
@@ -215,13 +228,32 @@ class SymbolGraph:
         return self._parses.resolution_style(path)
 
     def _uses_by_name(self, path: str, defined: Sequence[SymbolDefinition]) -> Iterator[SymbolUse]:
-        """Yield the uses of a name in a language whose names cannot be resolved."""
+        """Yield the uses of a name in a language whose names cannot be resolved, unless another tool knows them."""
+        places = {place for one in defined if (place := self._place_in_text(one)) is not None}
         near = {path, *(file for _, _, files in self.imports(path) for file in files)}
         others = [one for one in self.definitions(defined[0].name) if one.name == defined[0].name]
         is_sure = len(others) <= len(defined) or any(one.path in near for one in defined)
         for use in self.uses_in(path):
-            if use.target == defined[0].name:
+            if use.target != defined[0].name:
+                continue
+            edge = self._edge_of(use)
+            if edge is None or not edge.targets:
                 yield replace(use, certainty="likely" if is_sure else "possible")
+            elif not places.isdisjoint(edge.targets):
+                yield replace(use, certainty="exact", origin=edge.origin)
+
+    def _place_in_text(self, defined: SymbolDefinition) -> NamePlace | None:
+        """Return where a definition has its name, by its line alone."""
+        data = self._parses.load(defined.path)
+        start = offset_of(data, defined.line, 1)
+        at = data.find(defined.name.encode("utf-8", "replace"), start)
+        return NamePlace(defined.path, at) if at >= 0 and data.count(b"\n", start, at) == 0 else None
+
+    def _edge_of(self, use: SymbolUse) -> ExternalEdge | None:
+        if self._edges is None:
+            return None
+        data = self._parses.load(use.path)
+        return self._edges.edge_at(use.path, data, offset_of(data, use.line, use.column))
 
     def _as_use(self, found: Reference, name: str) -> SymbolUse:
         outline, qualified = self._parses.outline(found.path)
@@ -231,29 +263,33 @@ class SymbolGraph:
             span = LineSpan(outline.symbols[number].first, outline.symbols[number].last)
         else:
             span = LineSpan(1, 1)
-        return SymbolUse(source, name, found.path, found.line, found.kind, span, found.certainty, found.column)
+        return SymbolUse(
+            source, name, found.path, found.line, found.kind, span, found.certainty, found.column, "", found.origin
+        )
 
     def callees(self, defined: SymbolDefinition) -> list[tuple[SymbolUse, SymbolDefinition]]:
         """Return the uses of project definitions inside a definition, each with what it means, in file order."""
         found: list[tuple[SymbolUse, SymbolDefinition]] = []
         file = self._parses.syntax(defined.path)
-        for use in self.uses_in(defined.path):
-            if not defined.span.first <= use.line <= defined.span.last:
-                continue
+        inside = [use for use in self.uses_in(defined.path) if defined.span.first <= use.line <= defined.span.last]
+        if self._edges is not None and self._edges.asks_servers:
+            data = self._parses.load(defined.path)
+            self._edges.ask_definitions(defined.path, [offset_of(data, use.line, use.column) for use in inside])
+        for use in inside:
             if file is not None:
                 meant = self._resolve(file, use)
             else:
                 meant = None
             if meant is not None:
-                target, certainty = meant
+                target, certainty, origin = meant
             else:
-                target, certainty = (self._by_name(use), "likely")
+                target, certainty, origin = (self._by_name(use), "likely", "")
             if target is not None:
-                found.append((replace(use, certainty=certainty), target))
+                found.append((replace(use, certainty=certainty, origin=origin), target))
         return found
 
-    def _resolve(self, file: SyntaxFile, use: SymbolUse) -> tuple[SymbolDefinition | None, Certainty] | None:
-        """Return what a use means; None if the text does not show it."""
+    def _resolve(self, file: SyntaxFile, use: SymbolUse) -> tuple[SymbolDefinition | None, Certainty, str] | None:
+        """Return what a use means, and which tool says so; None if nothing shows it."""
         node = next((one for one in file.find(use.target) if file.position(one) == (use.line, use.column)), None)
         if node is None:
             return None
@@ -261,16 +297,16 @@ class SymbolGraph:
         for place in meaning.places:
             definition = self._definition_at(place)
             if definition is not None:
-                return definition, "exact"
+                return definition, "exact", meaning.origin
         if meaning.is_known or not meaning.is_member:
             if meaning.is_known:
-                return (None, "exact")
+                return (None, "exact", meaning.origin)
             return None
         if use.target not in file.rules.common:
             members = self.finder.members_named(use.target)
         else:
             members = ()
-        return (self._definition_at(*members) if len(members) == 1 else None), "likely"
+        return (self._definition_at(*members) if len(members) == 1 else None), "likely", ""
 
     def _definition_at(self, place: NamePlace) -> SymbolDefinition | None:
         """Return the definition whose name is at a place."""
@@ -299,9 +335,20 @@ class SymbolGraph:
 
     def implementations(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
         """Return the classes below a class, or the methods that override a method, each with the name of its base."""
-        found = [(one, defined.qualified) for one in self._implementing(defined)]
-        known = {(one.path, one.qualified) for one, _ in found}
-        return found + [row for row in self._inheriting(defined, depth) if (row[0].path, row[0].qualified) not in known]
+        rows = [(one, defined.qualified) for one in self._implementing(defined)]
+        rows += self._inheriting(defined, depth)
+        rows += [(one, defined.qualified) for one in self._implementing_by_edges(defined)]
+        found: dict[tuple[str, str], tuple[SymbolDefinition, str]] = {}
+        for row in rows:
+            found.setdefault((row[0].path, row[0].qualified), row)
+        return list(found.values())
+
+    def _implementing_by_edges(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
+        """Return what other tools know to implement or override a definition."""
+        start = self.finder.place_of(defined.path, defined.name, defined.line)
+        if start is None or self._edges is None:
+            return []
+        return [one for one in map(self._definition_at, self._edges.find_implementing(start)) if one is not None]
 
     def _implementing(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
         """Return the types or methods that implement those of an interface by the methods that a type has."""
@@ -359,6 +406,8 @@ class SymbolGraph:
             return None
         family = self._override_family(name, start) if self.finder.is_member(start) else [start]
         holding = [one for one in paths if self._family(one) == self._family(path)]
+        if self._edges is not None:
+            self._edges.ask_uses(family)
         found: dict[tuple[str, int, int], str] = {}
         for place in self.finder.find_known(name, holding):
             found.update(self._as_row(place, name, "other"))
@@ -484,10 +533,31 @@ class SymbolGraph:
         """The finder of references in this snapshot."""
         if self._finder is None:
             files = ProjectFiles(
-                self._parses.syntax, self._paths_defining, self.paths, self._parses.load, self.paths_with_word
+                self._parses.syntax,
+                self._paths_defining,
+                self.paths,
+                self._parses.load,
+                self.paths_with_word,
+                self._edges,
             )
             self._finder = ReferenceFinder(files)
         return self._finder
+
+    def as_edge_project(self, mtime_ns: Callable[[str], int | None]) -> EdgeProject:
+        """Return what the edges of other tools ask about the files."""
+        language_of = self._parses.language_of
+        return EdgeProject(self._parses.load, mtime_ns, self._paths_defining, self.locate, language_of, self._stamps)
+
+    def _stamps(self) -> dict[str, object]:
+        columns = [self.snapshot.file_column(name).tolist() for name in ("size", "mtime_ns")]
+        return {path: tuple(column[file] for column in columns) for path, file in self.snapshot.by_path.items()}
+
+    def locate(self, path: str, qualified: str) -> list[NamePlace]:
+        """Return where a definition of a file has its name, by its qualified name."""
+        outline, names = self._parses.outline(path)
+        found = [symbol for symbol, name in zip(outline.symbols, names, strict=True) if name == qualified]
+        places = [self.finder.place_of(path, symbol.name, symbol.line) for symbol in found]
+        return [place for place in places if place is not None]
 
     def _paths_defining(self, name: str) -> list[str]:
         return [self.snapshot.paths[file] for file in self._files_defining(name)]
@@ -649,6 +719,20 @@ class SymbolGraph:
         if self._paths is None:
             self._paths = PathIndex(self.snapshot.by_path)
         return self._paths
+
+
+def offset_of(data: bytes, line: int, column: int) -> int:
+    r"""Return the offset in bytes of a line and column, both from 1; columns count characters.
+
+    >>> offset_of("a = 1\\nü = b\\n".encode(), 2, 5)
+    11
+    """
+    start = 0
+    for _ in range(line - 1):
+        start = data.find(b"\n", start) + 1
+    stop = data.find(b"\n", start)
+    text = data[start : stop if stop >= 0 else len(data)].decode("utf-8", "replace")
+    return start + len(text[: column - 1].encode())
 
 
 def _innermost(symbols: Sequence[Symbol], offset: int) -> int:

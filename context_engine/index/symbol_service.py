@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
+from context_engine.external_edges import ExternalEdges, ExternalTools
 from context_engine.index.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
 from context_engine.index.live_index import LiveIndex
 from context_engine.index.parsed_files import ParsedFileCache
@@ -16,7 +18,15 @@ from context_engine.index.syntax_cache import SyntaxCache, TreeStore
 from context_engine.index.unused_definitions import describe_search, find_unused
 from context_engine.languages import Grammars, Languages, PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
-from context_engine.repo import Root, WorkspaceFiles, is_sensitive, path_of_listing, read_file, walk_paths
+from context_engine.repo import (
+    Root,
+    WorkspaceFiles,
+    is_sensitive,
+    path_of_listing,
+    read_file,
+    size_and_mtime,
+    walk_paths,
+)
 from context_engine.secrets import RedactedDocuments
 from context_engine.text import LineSpan, count_lines
 
@@ -29,8 +39,9 @@ SHIFTED_LINES_MAX = 50
 class SymbolService:
     """The definitions, uses and imports of one workspace. Thread-safe."""
 
-    def __init__(self, root: Root, live: LiveIndex, parses: ParsedFileCache) -> None:
+    def __init__(self, root: Root, live: LiveIndex, parses: ParsedFileCache, edges: ExternalEdges) -> None:
         self._root = root
+        self._edges = edges
         self._live = live
         self._parses = parses
         self._lock = threading.Lock()
@@ -79,11 +90,13 @@ class SymbolService:
         depth: int | None = None,
         limit: int = 100,
         with_possible: bool = False,
+        asks_servers: bool = False,
     ) -> Trace:
         """Trace who uses or is used by a symbol, or who imports or is imported by a file, with path:line evidence.
 
         The depth is 1 if none is given, and `IMPACT_DEPTH` for an impact. Uses that may mean something else are
-        counted, and listed `with_possible`. Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
+        counted, and listed `with_possible`. `asks_servers`: language servers are asked as well. Raises: SymbolNotFound
+        (with near names), FileNotFound, NotIndexed.
         """
         graph = self._fresh_graph()
         if direction == "unused":
@@ -91,7 +104,7 @@ class SymbolService:
         as_path = self._as_file(graph, target)
         steps = depth or (IMPACT_DEPTH if direction == "impact" and not as_path else 1)
         tracer = GraphTraversal(graph, steps, limit, with_possible=with_possible)
-        with self._asking, self._parses.question():
+        with self._question(graph, asks_servers=asks_servers):
             if direction in ("imports", "importers"):
                 edges, notes = tracer.files(self._file_of(graph, target), direction)
             elif as_path and direction == "impact":
@@ -105,6 +118,7 @@ class SymbolService:
             self._parses.trees.fill(graph.snapshot.by_path)
         shown, freshness = tuple(edges[:limit]), self._live.describe_freshness()
         tests = tracer.tests() if direction == "impact" else ()
+        notes = (*notes, *self._edges.notes())
         return Trace(target, direction, shown, len(edges) > limit, notes, freshness, tracer.possible, tests)
 
     def find_definition_uses(
@@ -117,7 +131,7 @@ class SymbolService:
         means something else is `other`, and the rest is left out. None if the names of the language are not resolved.
         """
         graph = self._fresh_graph()
-        with self._asking, self._parses.question():
+        with self._question(graph):
             return graph.definition_uses(path, name, line, paths)
 
     def list_uses(self, path: str, name: str, line: int, *, files_max: int) -> list[tuple[str, int]] | None:
@@ -137,7 +151,7 @@ class SymbolService:
     def find_members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
         """Return where (path, line) a class, its bases or its subclasses have a member of the new name."""
         graph = self._fresh_graph()
-        with self._asking, self._parses.question():
+        with self._question(graph):
             return graph.members_in_the_way(path, name, line, new_name)
 
     def find_parameter_uses(
@@ -150,7 +164,7 @@ class SymbolService:
         None if there is no such parameter, or the language has no rules for it.
         """
         graph = self._fresh_graph()
-        with self._asking, self._parses.question():
+        with self._question(graph):
             return graph.parameter_uses(path, function, line, name, paths)
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
@@ -191,10 +205,22 @@ class SymbolService:
         self._parses.trees.clear()
 
     def close(self) -> None:
-        """Store the trees that were parsed."""
+        """Store the trees that were parsed, and let other tools go."""
         self._parses.trees.close()
+        self._edges.close()
 
     # -- the graph --
+
+    @contextmanager
+    def _question(self, graph: SymbolGraph, *, asks_servers: bool = False) -> Generator[None]:
+        """Answer one question at a time, on the files as they are at its start."""
+        with self._asking, self._parses.question():
+            self._edges.begin(graph.as_edge_project(self._mtime_ns), asks_servers=asks_servers)
+            yield
+
+    def _mtime_ns(self, path: str) -> int | None:
+        stamp = size_and_mtime(str(self._root.absolute(path)))
+        return stamp[1] if stamp is not None else None
 
     def _fresh_graph(self) -> SymbolGraph:
         """Return the graph of the newest snapshot, kept until there is another."""
@@ -204,13 +230,13 @@ class SymbolService:
             raise no_index()
         with self._lock:
             if self._graph is None or self._graph[0] is not snapshot:
-                self._graph = snapshot, SymbolGraph(snapshot, self._parses)
+                self._graph = snapshot, SymbolGraph(snapshot, self._parses, self._edges)
             return self._graph[1]
 
     def _trace_unused(self, graph: SymbolGraph, target: str, limit: int) -> Trace:
         """Return the definitions in a file or a folder that nothing uses."""
         under = "" if target in ("", ".") else str(self._root.rel(target))
-        with self._asking, self._parses.question():
+        with self._question(graph):
             search = find_unused(graph, under, limit)
         notes, freshness = tuple(describe_search(search)), self._live.describe_freshness()
         is_cut = len(search.steps) > limit or not search.is_complete
@@ -256,11 +282,13 @@ def open_symbols(
     grammars: Grammars,
     texts: RedactedDocuments,
     trees_folder: Path,
+    tools: ExternalTools,
 ) -> SymbolService:
     """Return the symbols of a workspace, whose syntax trees are stored in a folder of the user's cache."""
     stored = TreeStore(trees_folder, live.count_tree_bytes)
     trees = SyntaxCache(languages, grammars, stored, files.read_once)
-    return SymbolService(root, live, ParsedFileCache(languages, grammars, files.read_kept, texts, trees))
+    parses = ParsedFileCache(languages, grammars, files.read_kept, texts, trees)
+    return SymbolService(root, live, parses, ExternalEdges(root, tools))
 
 
 def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:

@@ -6,7 +6,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.repo.executables import find_program, pip_install
+    from context_engine.repo.executables import find_program, pip_install, safe_path
     from context_engine.repo.file_reader import (
         LineStart,
         LineWindow,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from context_engine.repo.ruff_program import Ruff, RuffFinding
     from context_engine.repo.searchable_files import FileLister, FileListing
     from context_engine.repo.subprocess_runner import (
+        RunningProgram,
         last_lines,
         minimal_environment,
         program_identity,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     """
-    executables: find_program pip_install
+    executables: find_program pip_install safe_path
     file_reader: LineStart LineWindow LoadedFile load_for_index read_file read_lines_at size_and_mtime
     file_writer: FolderWriter OpenFolders TargetFile encode_as write_atomic
     git: Git
@@ -69,7 +70,8 @@ __getattr__ = lazy_exports(
     ripgrep: VERSION_MIN GrepRequest MatchedLine SearchDeadline TextEngine find_ripgrep find_text_engine
     ruff_program: Ruff RuffFinding
     searchable_files: FileLister FileListing
-    subprocess_runner: last_lines minimal_environment program_identity run_program temporary_files without_secrets
+    subprocess_runner: RunningProgram last_lines minimal_environment program_identity run_program temporary_files
+        without_secrets
     walker: Walk WalkedFile walk walk_paths
     watch: Watcher changes_rules
     workspace_files: ReadFile WorkspaceFile WorkspaceFiles

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from context_engine.resolution.parameters import ParameterFinder
     from context_engine.resolution.project_files import ProjectFiles
     from context_engine.resolution.references import Reference, ReferenceFinder
-    from context_engine.resolution.values import Certainty, Meaning, NamePlace
+    from context_engine.resolution.values import Certainty, EdgeSource, ExternalEdge, Meaning, NamePlace
 
 __getattr__ = lazy_exports(
     __name__,
@@ -17,6 +17,6 @@ __getattr__ = lazy_exports(
     parameters: ParameterFinder
     project_files: ProjectFiles
     references: Reference ReferenceFinder
-    values: Certainty Meaning NamePlace
+    values: Certainty EdgeSource ExternalEdge Meaning NamePlace
     """,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from context_engine.languages import NameBinding, PathIndex, SyntaxFile
-from context_engine.resolution.values import NamePlace
+from context_engine.resolution.values import EdgeSource, NamePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,7 @@ class ProjectFiles:
     """`read` returns a parsed file, or None; `defining` the files whose outline defines a name; `paths` are all.
 
     `load` returns the bytes of any file; none if it cannot be read. `holding` returns the files whose text has a name.
+    `edges` are what other tools say of names.
     """
 
     read: Callable[[str], SyntaxFile | None]
@@ -21,6 +22,7 @@ class ProjectFiles:
     paths: PathIndex
     load: Callable[[str], bytes]
     holding: Callable[[str], Sequence[str]]
+    edges: EdgeSource | None = None
 
     def binding_at(self, place: NamePlace) -> tuple[SyntaxFile, NameBinding] | None:
         """Return the binding that is at a place."""

@@ -19,7 +19,8 @@ ALIASES_MAX = 20
 class Reference(NamedTuple):
     """A use of a definition at `start` to `stop` in bytes; line and column count from 1.
 
-    `kind` is call, type, read, import or definition (the name is bound there again, as in an override).
+    `kind` is call, type, read, import or definition (the name is bound there again, as in an override). `origin` is the
+    tool that said so, as in `ExternalEdge`.
     """
 
     path: str
@@ -29,6 +30,7 @@ class Reference(NamedTuple):
     column: int
     kind: str
     certainty: Certainty
+    origin: str = ""
 
 
 class _Target(NamedTuple):
@@ -77,7 +79,19 @@ class ReferenceFinder:
                     if NamePlace(reference.path, reference.start) in given:
                         continue
                     found.setdefault((reference.path, reference.start), reference)
+            for reference in self._find_edges(file, given):
+                found.setdefault((reference.path, reference.start), reference)
         return sorted(found.values())
+
+    def _find_edges(self, file: SyntaxFile, targets: frozenset[NamePlace]) -> Iterator[Reference]:
+        """Yield the uses in a file that other tools know, under whatever name."""
+        edges = self._project.edges
+        for edge in edges.edges_to(file.path, file.data, targets) if edges is not None else ():
+            node = file.node_at(edge.start, edge.stop)
+            if node is not None and NamePlace(file.path, edge.start) not in targets:
+                kind = find_kind(file, node) if file.is_identifier(node) else "read"
+                line, column = file.position_of(edge.start)
+                yield Reference(file.path, edge.start, edge.stop, line, column, kind, "exact", edge.origin)
 
     def find_known(self, name: str, paths: Iterable[str]) -> Iterator[NamePlace]:
         """Yield the places of a name in some files whose meaning is known for certain, whatever it is.
@@ -87,7 +101,8 @@ class ReferenceFinder:
         for file in filter(None, map(self._project.read, paths)):
             for node in file.find(name):
                 meaning = self.meaning(file, node)
-                if meaning.places or (meaning.is_known and not self._is_doubtful(file, node, meaning)):
+                is_sure = meaning.origin != "" or not self._is_doubtful(file, node, meaning)
+                if meaning.places or (meaning.is_known and is_sure):
                     yield NamePlace(file.path, node.start_byte)
             for use in self.resolver.style(file).hidden_uses(self.resolver, file, name):
                 if use.meaning.places or (use.meaning.is_known and not use.meaning.is_member):
@@ -113,7 +128,17 @@ class ReferenceFinder:
         return not values or not all(map(is_type_or_module, given))
 
     def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
-        """Return what an identifier means, from what was resolved before where possible."""
+        """Return what an identifier means: what another tool says of it, or else what the text shows."""
+        own = self._own_meaning(file, node)
+        edges = self._project.edges
+        edge = edges.edge_at(file.path, file.data, node.start_byte) if edges is not None else None
+        binding = file.binding_of(node) if edge is not None else None
+        if edge is None or (binding is not None and binding.role != "import") or not (edge.targets or not own.places):
+            return own
+        return Meaning(edge.targets, is_known=True, is_member=own.is_member, origin=edge.origin)
+
+    def _own_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
+        """Return what the text shows of an identifier, from what was resolved before where possible."""
         key = (file.path, node.start_byte)
         known = self._meanings.get(key)
         if known is None:
@@ -263,11 +288,13 @@ class ReferenceFinder:
 
     def _uses_of(self, file: SyntaxFile, word: str, target: _Target) -> Iterator[Reference]:
         for node in file.find(word):
-            certainty = self._judge(file, word, self.meaning(file, node), target)
+            meaning = self.meaning(file, node)
+            certainty = self._judge(file, word, meaning, target)
             if certainty is not None:
                 line, column = file.position(node)
                 kind = find_kind(file, node)
-                yield Reference(file.path, node.start_byte, node.end_byte, line, column, kind, certainty)
+                span = (node.start_byte, node.end_byte)
+                yield Reference(file.path, *span, line, column, kind, certainty, meaning.origin)
         for use in self.resolver.style(file).hidden_uses(self.resolver, file, word):
             certainty = self._judge(file, word, use.meaning, target)
             if certainty is not None:

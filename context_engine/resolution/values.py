@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
 
 Certainty = Literal["exact", "likely", "possible"]
 """`exact`: types or scopes lead from the use to the definition. `likely`: the receiver is unknown, and nothing else in
@@ -57,6 +58,33 @@ class Meaning(NamedTuple):
     is_known: bool = False
     is_member: bool = False
     is_sure: bool = True
+    origin: str = ""
+    """The tool that said so, where it was not the text: see `ExternalEdge`."""
+
+
+class ExternalEdge(NamedTuple):
+    """What another tool says of the name at `start` to `stop` in bytes: the definitions that it means.
+
+    Without any it means something outside of the project. `origin` is `scip`, or `lsp` for a language server.
+    """
+
+    path: str
+    start: int
+    stop: int
+    targets: tuple[NamePlace, ...]
+    origin: str
+
+
+class EdgeSource(Protocol):
+    """Edges of other tools, for the present content of files."""
+
+    def edge_at(self, path: str, data: bytes, start: int) -> ExternalEdge | None:
+        """Return what a name at an offset in bytes means; None if nothing is known of it."""
+        ...
+
+    def edges_to(self, path: str, data: bytes, targets: frozenset[NamePlace]) -> Sequence[ExternalEdge]:
+        """Return the names in a file that mean one of some definitions."""
+        ...
 
 
 class HiddenUse(NamedTuple):

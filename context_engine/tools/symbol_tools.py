@@ -60,7 +60,14 @@ def symbols(
         target = path
     else:
         target = name
-    traced = engine.symbols.trace(target or name, relation, depth=depth, limit=limit, with_possible=possible)  # ty: ignore[invalid-argument-type] - Choice checked it
+    traced = engine.symbols.trace(
+        target or name,
+        relation,  # ty: ignore[invalid-argument-type] - Choice checked it
+        depth=depth,
+        limit=limit,
+        with_possible=possible,
+        asks_servers=call.asks_servers,
+    )
     if call.structured:
         return Reply(_trace_json(traced, chars_max, possible=possible))
     return Reply(_format_trace(traced, chars_max, possible=possible))
@@ -202,7 +209,7 @@ def _edge_text(edge: "Edge", direction: str) -> str:
     if direction == "impact" and edge.kind == "definition":
         ends = f"{edge.source}, which overrides or extends {edge.target}"
     ends += f" via {edge.via}" if edge.via else ""
-    ends += f" ({edge.certainty})" if edge.certainty != "exact" else ""
+    ends += f" ({edge.origin or edge.certainty})" if edge.origin or edge.certainty != "exact" else ""
     ends += f", {edge.uses} uses" if edge.uses > 1 else ""
     place = f"{escape_line(edge.path)}:{edge.line}"
     if ends != edge.path:
@@ -239,7 +246,7 @@ def _trace_json(traced: "Trace", chars_max: int, *, possible: bool) -> str:
             "certainty": edge.certainty,
             "evidence": clip_line(edge.evidence.strip(), LINE_CHARS_MAX),
         }
-        | drop_empty({"via": edge.via})
+        | drop_empty({"via": edge.via, "origin": edge.origin})
         for edge in traced.edges
     ]
     shown = take_fitting_rows(rows, chars_max=chars_max - NOTE_CHARS)

@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 
 from context_engine.embedding.minilm_graph import read_tensors
 from context_engine.embedding.static_embedder import BadTableError, pack_table, unpack_table
+from context_engine.external_edges import EdgeProject
+from context_engine.external_edges.protobuf_reader import ProtobufError
+from context_engine.external_edges.scip_edges import ScipEdges
+from context_engine.external_edges.scip_index import ScipIndex
 from context_engine.memory import memory_file
 from context_engine.plans import plan_json
 from context_engine.plans.plan_events import fold_progress
@@ -18,6 +22,7 @@ from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_html, render_plan
 from context_engine.plans.plan_validation import validate_plan
 from context_engine.repo import git_files
+from context_engine.resolution import NamePlace
 from context_engine.search import chunk_files
 from context_engine.storage import event_log
 from tests.security.fuzzing import as_bytes, fuzz, mutated, mutated_bytes
@@ -194,3 +199,25 @@ def test_tables_of_vectors() -> None:
     fuzz("safetensors", mutated_bytes(seeds, [b'"shape": [99999999999]', b"-1"]), read_tensors, ValueError)
     table = pack_table(["a", "b"], np.zeros((2, 4), np.int8), {"model": "m"})
     fuzz("static tables", mutated_bytes([bytes(table)]), unpack_table, BadTableError, ValueError)
+
+
+def test_scip_indexes(tmp_path: Path) -> None:
+    made = (Path(__file__).parents[1] / "external_edges/shop.scip").read_bytes()
+    shop = Path(__file__).parents[2] / "examples/shop"
+    files = {file.relative_to(shop).as_posix(): file.read_bytes() for file in shop.rglob("*.py")}
+    project = EdgeProject(
+        lambda path: files.get(path, b""), lambda _: 0, lambda _: list(files), lambda *_: [], str, dict
+    )
+
+    def read(data: bytes) -> None:
+        place = tmp_path / "index.scip"
+        place.write_bytes(data)
+        with place.open("rb") as file:
+            edges = ScipEdges(ScipIndex(file), project)
+            for path, text in files.items():
+                found = [edges.edge_at(path, text, start) for start in range(0, len(text), 7)]
+                targets = frozenset(place for edge in found if edge is not None for place in edge.targets)
+                edges.edges_to(path, text, targets | {NamePlace(path, 80)})
+                edges.find_implementing(NamePlace(path, 80))
+
+    fuzz("SCIP indexes", mutated_bytes([made], [b"\x12\xff\xff\xff\x7f", b"\x80" * 12]), read, ProtobufError)

@@ -50,7 +50,7 @@ class Remembering:
         files = WorkspaceFiles(Root(root), languages, texts)
         parses = ParsedFileCache(languages, Grammars(grammars_folder()), files.read_kept, texts)
         unused: Any = None  # outlines need no index
-        linked = LinkedFiles(Root(root), SymbolService(Root(root), unused, parses).outline)
+        linked = LinkedFiles(Root(root), SymbolService(Root(root), unused, parses, unused).outline)
         self.memories = Memories(shelves, linked, self.recall, now=self.now, embed=embed)
         self.knowledge = Knowledge(self.memories, now=self.now, access=access)
         self.memory = self
