@@ -40,7 +40,7 @@ class ExternalTools(NamedTuple):
 
 
 class ExternalEdges:
-    """What other tools say of names. Thread-safe."""
+    """All edges that other tools know. Thread-safe."""
 
     def __init__(self, root: Root, tools: ExternalTools) -> None:
         """Open and start nothing yet."""

@@ -1,4 +1,4 @@
-"""What the edges of other tools ask about the files of the project."""
+"""The files of the project, as the edges of other tools ask about them."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ from context_engine.text import ParseError, read_json
 MESSAGE_BYTES_MAX = 64_000_000
 HEADER_BYTES_MAX = 10_000
 CHATTER_BYTES_MAX = 256_000_000
-"""What a server may say without answering; progress and diagnostics of a large project are a few megabytes."""
+"""The bytes that a server may write without an answer; progress and diagnostics of a large project are a few megabytes."""
 READ_BYTES = 65_536
 LOCATIONS_MAX = 100_000
 WORK_MAX = 1_000
 FIRST_WORK_S = 10.0
 """A server that shows its work, and shows none for so long, has none to do: one file, no project."""
 QUIET_S = 1.0
-"""A server that has told of no work, and nothing else for so long, has read the project."""
+"""A server that shows no work, and is silent for so long, has read the project."""
 START_S = 20.0
 """The first message is answered before any file is read, but a cold disk has to load the program."""
 
@@ -42,7 +42,7 @@ class LanguageServerTimeoutError(LanguageServerError):
 
 
 class ServerOptions(NamedTuple):
-    """What a server may take: memory, and the time without a question after which it is ended."""
+    """The limits of a server: its memory, and the time without a question after which it is ended."""
 
     memory_bytes_max: int
     idle_s: float
@@ -111,7 +111,7 @@ class LanguageServer:
         return self._program.memory_bytes_peak
 
     def show(self, path: str, language: str, data: bytes) -> str:
-        """Tell it the present text of a file and return the name of the file for it."""
+        """Send it the present text of a file and return the name of the file for it."""
         uri = (self._root / path).as_uri()
         version, before = self._open.get(path, (0, b""))
         text = data.decode("utf-8", "replace")
@@ -125,7 +125,7 @@ class LanguageServer:
         return uri
 
     def note_changes(self, paths: Mapping[str, int]) -> None:
-        """Tell it which files were created (1), changed (2) or deleted (3) on the disk."""
+        """Say which files were created (1), changed (2) or deleted (3) on the disk."""
         changes = [{"uri": (self._root / path).as_uri(), "type": kind} for path, kind in paths.items()]
         if changes:
             self._tell("workspace/didChangeWatchedFiles", {"changes": changes})
@@ -217,14 +217,14 @@ class LanguageServer:
         self._send({"jsonrpc": "2.0", "method": method, "params": parameters})
 
     def _listen(self) -> None:
-        """Read messages until the server ends or says something that is none."""
+        """Read messages until the server ends or writes something else."""
         pending = bytearray()
         try:
             while True:
                 body = self._read_message(pending)
                 self._take(read_json(body, bytes_max=MESSAGE_BYTES_MAX))
         except (LanguageServerError, ParseError) as error:
-            problem = str(error) if isinstance(error, LanguageServerError) else "wrote something that is no JSON"
+            problem = str(error) if isinstance(error, LanguageServerError) else "did not write JSON"
             self.stop(problem)
         finally:
             self._program.close_output()
@@ -232,7 +232,7 @@ class LanguageServer:
     def _read_message(self, pending: bytearray) -> bytes:
         while (end := pending.find(b"\r\n\r\n")) < 0:
             if len(pending) > HEADER_BYTES_MAX:
-                raise LanguageServerError("wrote something that is no message")
+                raise LanguageServerError("did not write a message")
             self._read_more(pending)
         size = _content_length(bytes(pending[:end]))
         del pending[: end + 4]
@@ -254,7 +254,7 @@ class LanguageServer:
     def _take(self, message: Any) -> None:
         """Keep an answer, and answer what the server asks: nothing is registered, applied or shown."""
         if not isinstance(message, dict):
-            raise LanguageServerError("wrote something that is no message")
+            raise LanguageServerError("did not write a message")
         number, method = message.get("id"), message.get("method")
         self._note_work(method, message.get("params"))
         if method is None and isinstance(number, int):
@@ -301,7 +301,7 @@ def _content_length(head: bytes) -> int:
             if size <= MESSAGE_BYTES_MAX:
                 return size
             raise LanguageServerError(f"wrote a message of more than {MESSAGE_BYTES_MAX // 1_000_000} MB")
-    raise LanguageServerError("wrote something that is no message")
+    raise LanguageServerError("did not write a message")
 
 
 def _read_location(row: Any) -> ServerLocation | None:

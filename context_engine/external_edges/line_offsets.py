@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 UTF8, UTF16, UTF32 = 1, 2, 3
-"""What columns count: bytes, halves of UTF-16 as in JavaScript, or characters."""
+"""The units of columns: bytes, halves of UTF-16 as in JavaScript, or characters."""
 
 
 class LineOffsets:

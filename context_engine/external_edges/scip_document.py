@@ -27,7 +27,7 @@ from context_engine.external_edges.protobuf_reader import (
 )
 
 DOCUMENT_BYTES_MAX = 64_000_000
-"""What a file of generated code with a million names takes."""
+"""A file of generated code with a million names takes so much."""
 OCCURRENCES_MAX = 1_000_000
 SYMBOL_BYTES_MAX = 10_000
 DEFINITION = 1
@@ -87,7 +87,7 @@ def read_path(data: bytes) -> str:
 
 
 def _read_occurrence(data: bytes, around: ProtobufField, shared: dict[bytes, str]) -> ScipOccurrence | None:
-    """Return an occurrence; None for one without a symbol, and for one of several lines, which is no name.
+    """Return an occurrence; None for one without a symbol, and for one of several lines, which is not a name.
 
     An index has as many of them as the code has names, so their fields are read without values in between.
     """

@@ -23,7 +23,7 @@ NAMES_KEPT = 300_000
 SAME_NAMES_MIN = 0.5
 """Share of the names of an unchanged file that are written as their symbol; the others are aliases and modules."""
 CONSTRUCTORS = ("<constructor>", "<init>")
-"""What indexers call a constructor; `new Cart()` means it and its class."""
+"""Names that indexers give a constructor; `new Cart()` means it and its class."""
 ORIGIN = "scip"
 
 

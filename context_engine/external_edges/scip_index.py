@@ -36,7 +36,7 @@ class ScipIndex:
     """An open index. Thread-safe; close it."""
 
     def __init__(self, file: BufferedReader) -> None:
-        """Read where the documents are. Raises: OSError, ProtobufError for a file that is none."""
+        """Read where the documents are. Raises: OSError, ProtobufError for another file."""
         self._file = file
         self._lock = threading.Lock()
         status = os.fstat(file.fileno())

@@ -156,7 +156,7 @@ class ServerEdges:
         return server
 
     def _tell_changes(self, project: EdgeProject) -> None:
-        """Tell the servers which files changed since the last question."""
+        """Let the servers know which files changed since the last question."""
         stamps = dict(project.stamps())
         before, self._stamps = self._stamps, stamps
         changes = {path: DELETED for path in before if path not in stamps}

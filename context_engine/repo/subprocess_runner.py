@@ -214,7 +214,7 @@ class RunningProgram:
         with suppress(OSError), self._process.stdin as target:  # it may have ended
             while (data := self._waiting.get()) is not None:
                 while data:
-                    data = data[os.write(target.fileno(), data) :]
+                    data = data[target.write(data) or 0 :]
                 self._waiting_bytes = 0 if self._waiting.empty() else self._waiting_bytes
 
     def _watch(self, memory_bytes_max: int, is_idle: Callable[[], bool]) -> None:

@@ -63,7 +63,7 @@ class Meaning(NamedTuple):
 
 
 class ExternalEdge(NamedTuple):
-    """What another tool says of the name at `start` to `stop` in bytes: the definitions that it means.
+    """The definitions that the name at `start` to `stop` in bytes means, as another tool says.
 
     Without any it means something outside of the project. `origin` is `scip`, or `lsp` for a language server.
     """

@@ -99,4 +99,5 @@ def main() -> None:
             send({"jsonrpc": "2.0", "id": number, "result": found})
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -41,7 +41,8 @@ def served(
     (programs / "basedpyright-langserver").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
     monkeypatch.setenv("GITHUB_TOKEN", "ghp_" + "a" * 36)
-    with indexed(tree(tmp_path / "shop", FILES), language_server_wait_s=5, **knobs) as engine:
+    wait_s = 3 if how == "hang" else 100  # a busy machine takes long to start a program
+    with indexed(tree(tmp_path / "shop", FILES), language_server_wait_s=wait_s, **knobs) as engine:
         yield engine
 
 
@@ -123,8 +124,8 @@ def test_it_is_told_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ("how", "words"),
     [
         ("hang", "has not answered yet"),
-        ("garbage", "wrote something that is no message"),
-        ("no-json", "wrote something that is no JSON"),
+        ("garbage", "did not write a message"),
+        ("no-json", "did not write JSON"),
         ("huge", "wrote a message of more than"),
         ("crash", "has ended by itself"),
     ],
@@ -186,7 +187,7 @@ def test_a_server_is_ended_when_it_is_not_used(tmp_path: Path, monkeypatch: pyte
         trace(engine)
         server = server_of(engine)
         server._idle_s = 0.0
-        until = time.monotonic() + 20
+        until = time.monotonic() + 100
         while server.is_running and time.monotonic() < until:
             time.sleep(0.05)
         assert not server.is_running
