@@ -21,7 +21,7 @@ from context_engine.text import ParseError, read_json
 MESSAGE_BYTES_MAX = 64_000_000
 HEADER_BYTES_MAX = 10_000
 CHATTER_BYTES_MAX = 256_000_000
-"""The bytes that a server may write without an answer; progress and diagnostics of a large project are a few megabytes."""
+"""The bytes that a server may write without an answer; progress of a large project is a few megabytes."""
 READ_BYTES = 65_536
 LOCATIONS_MAX = 100_000
 WORK_MAX = 1_000
