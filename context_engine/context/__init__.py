@@ -46,7 +46,14 @@ if TYPE_CHECKING:
         RememberedItem,
         load_tokenizer,
     )
-    from context_engine.context.prompt_parsing import Mention, extract_clauses, extract_objective, parse_mentions
+    from context_engine.context.prompt_parsing import (
+        VERBS,
+        Mention,
+        extract_clauses,
+        extract_objective,
+        is_task,
+        parse_mentions,
+    )
     from context_engine.context.proposals import (
         PROBLEM_CHARS_MAX,
         accept_draft,
@@ -83,7 +90,7 @@ __getattr__ = lazy_exports(
     gather: gather_files
     localizer: NO_HIT BestHit GatherRequest GatheredFiles glob_for_path
     project_knowledge: QUOTED_FROM_REPOSITORY ProjectKnowledge RememberedItem load_tokenizer
-    prompt_parsing: Mention extract_clauses extract_objective parse_mentions
+    prompt_parsing: VERBS Mention extract_clauses extract_objective is_task parse_mentions
     proposals: PROBLEM_CHARS_MAX accept_draft compute_draft_id format_location parse_draft
     refinement: ASSIST_MODES BRIEF_TOKENS_MAX BriefSection SecondPass SecondPassResult SecondPassRunner build_brief
         open_runner

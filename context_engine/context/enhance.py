@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from context_engine.context.commands import NAMES, READ, Command, detect_commands
-from context_engine.context.localizer import GatherRequest, locate_files
+from context_engine.context.localizer import FoundFile, GatherRequest, locate_files
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, ProjectKnowledge, RememberedItem
 from context_engine.context.prompt_parsing import extract_clauses, extract_objective, parse_mentions
 from context_engine.context.refinement import BriefSection, SecondPass, build_brief, truncate_text
+from context_engine.context.related_files import find_partners, is_test
 from context_engine.context.resolve_references import PromptReference, resolve_mentions
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError, NotIndexed
@@ -26,6 +28,9 @@ from context_engine.model import Filter
 EnhanceMode = Literal["light", "rich"]
 ADDED_TOKENS_MAX: Mapping[EnhanceMode, int] = {"light": 600, "rich": 2_000}
 LIKELY_MAX: Mapping[EnhanceMode, int] = {"light": 4, "rich": 10}
+RELATED_MAX: Mapping[EnhanceMode, int] = {"light": 2, "rich": 8}
+"""Tests; `rich` also names what usually changes together with a file, and one more place in each."""
+PLACES_MAX: Mapping[EnhanceMode, int] = {"light": 1, "rich": 2}
 CONSTRAINTS_MAX: Mapping[EnhanceMode, int] = {"light": 3, "rich": 8}
 CHECKED_KINDS: Mapping[EnhanceMode, tuple[str, ...]] = {"light": ("test", "lint"), "rich": ("test", "lint", "types")}
 LEXICAL_MIN = 5.0
@@ -39,11 +44,12 @@ TOP_ITEMS_MAX = 1_000
 BINDING_TYPES = frozenset(("rule", "decision", "pattern", "preferences", "decisions"))
 """Types of memories that bind a change of code; issues and facts do not."""
 
-Section = Literal["references", "open_questions", "likely_files", "constraints", "validation", "done_when"]
+Section = Literal["references", "open_questions", "likely_files", "related", "constraints", "validation", "done_when"]
 TITLES: Mapping[Section, str] = {
     "references": "Named here, and where it is:",
     "open_questions": "Open questions:",
     "likely_files": "Likely files:",
+    "related": "Files that belong to them:",
     "constraints": f"Rules and decisions, {QUOTED_FROM_REPOSITORY}:",
     "validation": "How this repository is checked:",
     "done_when": "Done when:",
@@ -127,9 +133,13 @@ def build_enhanced_prompt(
     objective = extract_objective(prompt)
     if not lines:
         return EnhancedPrompt(prompt, prompt, objective, (), references, 0, warnings)
-    files = {place.path for reference in references for place in reference.places} | {file.path for file in likely}
+    named = [place.path for reference in references if not reference.is_ambiguous for place in reference.places]
+    files = list(dict.fromkeys([*named, *(file.path for file in likely)]))
+    lines += islice(_related_lines(files, mode, workspace, team), RELATED_MAX[mode])
     lines += [*_memory_lines(prompt, mode, files, team), *_command_lines(commands, mode)]
-    lines += (PromptLine("done_when", clause, clause) for clause in extract_clauses(prompt))
+    clauses = extract_clauses(prompt)
+    if len(clauses) > 1:  # one clause is the prompt itself
+        lines += (PromptLine("done_when", clause, clause) for clause in clauses)
     kept = list(lines)
     while kept and team.count_tokens(_format_facts(kept)) > ADDED_TOKENS_MAX[mode]:
         kept.pop()
@@ -175,6 +185,25 @@ def _file_lines(likely: Sequence[LikelyFile], references: Sequence[PromptReferen
     for file in likely:
         if file.path not in named:
             yield PromptLine("likely_files", file, f"{file.path} ({file.place})" if file.place else file.path)
+
+
+def _related_lines(
+    files: Sequence[str], mode: EnhanceMode, workspace: Workspace, team: ProjectKnowledge
+) -> Iterator[PromptLine]:
+    """Yield the tests named after the files; in the rich mode, also what usually changes together with them."""
+    shown = set(files)
+    for path in files:
+        found = [
+            (test, "tests") for test in find_partners(path, workspace.symbols.files_named)[:1] if not is_test(path)
+        ]
+        if team.history and mode == "rich":
+            together = team.history.list_usual_cochanges(path)
+            found += [(partner.path, "usually changes together with") for partner in together[:2]]
+        for other, relation in found:
+            if other not in shown:
+                shown.add(other)
+                text = f"{other} {relation} {path}"
+                yield PromptLine("related", text, text)
 
 
 def _memory_lines(
@@ -226,13 +255,20 @@ def _find_likely_files(
     if not prompt.strip():
         return [], ()
     request = GatherRequest(
-        prompt, LIKELY_MAX[mode], file_filter, RELEVANCE_MIN, spots_per_file=1, lexical_min=LEXICAL_MIN
+        prompt, LIKELY_MAX[mode], file_filter, RELEVANCE_MIN, spots_per_file=PLACES_MAX[mode], lexical_min=LEXICAL_MIN
     )
     try:
         found, _ = locate_files(request, workspace, team.predict_changes)
     except NotIndexed as error:
         return [], (f"{error.message}: {error.suggestion}",)
-    return [LikelyFile(file.path, file.spots[0].symbol if file.spots else "") for file in found.files], ()
+    if found.best.is_weak:
+        return [], ()
+    return [LikelyFile(file.path, _format_places(file)) for file in found.files], ()
+
+
+def _format_places(file: FoundFile) -> str:
+    """Return the symbols of the places of a file; empty if they have none."""
+    return ", ".join(dict.fromkeys(place.symbol for place in file.spots if place.symbol))
 
 
 def find_commands(workspace: Workspace) -> list[Command]:

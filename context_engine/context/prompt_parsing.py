@@ -185,6 +185,24 @@ VERBS = frozenset(
 """Verbs that ask for a change of code. A clause that begins with none of them asks for nothing that can be checked."""
 
 
+_SUBJECT = re.compile(r"^`?[\w./-]{1,40}(?:\([^)\n]{0,40}\))?`?!?:\s+")
+"""The subject of a task in front of it, as commits have it: `fix(core): `, "`parser`: "."""
+
+
+def is_task(prompt: str) -> bool:
+    """Return whether a prompt begins as a task of a developer does, with a verb that asks for a change of code.
+
+    >>> [is_task(text) for text in ("Please fix the loop", "fix(core): keep the order", "Adding a limit", "thanks")]
+    [True, True, True, False]
+    """
+    words = _SUBJECT.sub("", _POLITE.sub("", prompt.strip(), count=1))
+    first = re.match(r"[A-Za-z]+", words)
+    word = first.group().lower() if first else ""
+    plain = {word, *(word.removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
+    plain |= {f"{form}e" for form in plain} | {form[:-1] for form in plain if form[-1:] == form[-2:-1]}
+    return not VERBS.isdisjoint(plain)
+
+
 def extract_clauses(prompt: str) -> list[str]:
     """Return the clauses that begin with one of `VERBS`, without phrases of politeness and outside code fences."""
     clauses = []

@@ -24,6 +24,8 @@ from context_engine.repo import changes_rules
 
 WAIT_S = 0.15
 """How long an answer waits for edited files to be indexed: a handful takes some 10 ms each."""
+SHOWN_WAIT_S = 0.5
+"""Longest wait for files that an answer is about to show with the lines of an older version."""
 FIRST_WAIT_S = 3.0
 """How long an answer waits for the first part of the first index. Agents ask within half a second of the start."""
 FIRST_POLL_S = 0.01
@@ -127,6 +129,19 @@ class LiveIndex:
             known = self.last_error
             with self._wake:
                 self._wake.wait_for(lambda: not self._stale or self.last_error is not known, WAIT_S)
+
+    def index_shown(self, paths: frozenset[str]) -> bool:
+        """Have files indexed that an answer found changed; wait a moment, and return whether to answer again.
+
+        Right after a checkout an answer may rest on an older look at the files. The next one looks again.
+        """
+        if not paths or self.is_building or self.snapshot() is None:
+            return False
+        self.mark_stale(paths)
+        with self._wake:
+            is_indexed = self._wake.wait_for(lambda: self._stale.isdisjoint(paths), SHOWN_WAIT_S)
+            self._scanned_at = 0.0
+        return is_indexed
 
     def _await_first(self) -> None:
         """Wait for the first part of a first index: a small repository is done before an agent asks twice."""

@@ -20,6 +20,7 @@ from typing import Literal
 
 from context_engine.context import EVERYWHERE, RuleScope
 from context_engine.errors import InvalidArgument
+from context_engine.memory.rule_text import find_rules
 from context_engine.search import expand_braces
 from context_engine.text import escape_line, uuid8
 
@@ -72,6 +73,8 @@ _COPIES = frozenset(
     )
 )
 """Folders of copies, whose rules are not those of this repository."""
+_TOOL_FOLDERS = frozenset((".claude", ".agents", ".codex", ".gemini", ".ai"))
+"""Folders in which a project keeps what its agents read; their skills are read on request."""
 _TESTS = frozenset(("test", "tests", "spec", "specs", "e2e", "integration", "testing"))
 _TEST_MATERIAL = frozenset(("resources", "data", "repos", "projects", "repositories", "cases", "inputs", "assets"))
 """Folders below tests in which files are test material."""
@@ -98,10 +101,10 @@ def read_rule_file(path: str, text: str) -> RuleScope | None:
     True
     """
     match = _RULE_FILE.fullmatch(path)
-    if match is None or is_copy(path):
+    if match is None or is_copy(path) or "/skills/" in f"/{path}":
         return None
     folder = match["folder"].rstrip("/")
-    if folder.rpartition("/")[2] == ".claude":  # `.claude/CLAUDE.md` governs the project that it is for
+    if folder.rpartition("/")[2] in _TOOL_FOLDERS:  # `.claude/CLAUDE.md` governs the project that it is for
         folder = folder.rpartition("/")[0]
     fields = dict(_read_fields(text))
     globs = [glob for key in _GLOB_KEYS for glob in fields.get(key, ())]
@@ -342,58 +345,26 @@ def _shorten(text: str) -> str:
 
 # -- rules -------------------------------------------------------------------------------------------------------------
 
-_BULLET = re.compile(r"^(\s*)(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.+)$")
-_REFERENCE = re.compile(r"^!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\s*(?:[—–:-]|\.?$)|^<?https?://\S+>?$")
-"""A link, and perhaps its description."""
-_STEP = re.compile(r"\s*\d")
-"""Numbered steps on how to send a patch are not rules; in a file of rules numbers are only numbers."""
-_NORMATIVE = re.compile(
-    r"\b(?:must|should|shall|never|always|do not|don't|don’t|avoid|prefer|please|make sure|ensure|only|required?|use|"
-    r"keep|run|add|write|include|follow|check|update|test|tests)\b",
-    re.IGNORECASE,
-)
-WORDS_MIN = 3
-"""`Python 3.9` and `Open an issue` are not rules."""
+
+DOCUMENT_GLOBS = ("**/*.md", "**/*.mdx", "**/*.rst", "**/*.adoc", "**/docs/**")
+"""The files that a section on documentation is about."""
 
 
 def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[Discovery]:
-    """Return the bullets of a file of rules, each under its heading."""
+    """Return the rules of a file, each under its heading; those about other work than a change of files on request."""
     found: list[Discovery] = []
     twins: Counter[str] = Counter()
-    for part in _split_sections(text):
-        for line, text, is_step in _bullets(part):
-            if len(text.split()) < WORDS_MIN or _REFERENCE.match(text):
-                continue
-            if importer == "contributing" and (is_step or not _NORMATIVE.search(text)):
-                continue
-            title = part.title or escape_line(path.rpartition("/")[2])
-            rule = _make_discovery(
-                "rule", title, _shorten(text), "discovery", importer, path=path, line=line, twin=twins[text]
-            )
-            found.append(replace(rule, scope=scope))
-            twins[text] += 1
+    for rule in find_rules(text, is_contributing=importer == "contributing"):
+        content = _shorten(rule.text)
+        title = rule.title or escape_line(path.rpartition("/")[2])
+        discovery = _make_discovery(
+            "rule", title, content, "discovery", importer, path=path, line=rule.line, twin=twins[content]
+        )
+        globs = DOCUMENT_GLOBS if rule.is_for_documents and not scope.globs else scope.globs
+        scoped = replace(scope, globs=globs, is_on_request=scope.is_on_request or rule.is_other_work)
+        found.append(replace(discovery, scope=scoped))
+        twins[content] += 1
     return found
-
-
-def _bullets(part: DocumentSection) -> Iterator[tuple[int, str, bool]]:
-    """Yield each bullet with its line and whether it is numbered; continued lines are joined, code fences skipped."""
-    fence, line, bullet_text, is_step = "", 0, "", False
-    for number, text in enumerate(part.lines, part.line + 1):
-        mark = _FENCE.match(text)
-        if mark:
-            fence = "" if fence == mark[1] else fence or mark[1]
-        bullet = None if fence or mark else _BULLET.match(text)
-        if bullet_text and not bullet and not mark and not fence and text.strip() and text[:1] in " \t":
-            bullet_text += f" {text.strip()}"
-            continue
-        if bullet_text:
-            yield line, bullet_text, is_step
-        if bullet:
-            line, bullet_text, is_step = (number, bullet[2].strip(), bool(_STEP.match(text)))
-        else:
-            line, bullet_text, is_step = (0, "", False)
-    if bullet_text:
-        yield line, bullet_text, is_step
 
 
 # -- issues in comments ------------------------------------------------------------------------------------------------

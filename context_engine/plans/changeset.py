@@ -139,7 +139,8 @@ def parse_intent(task: str) -> TaskIntent:
     >>> parse_intent("Sorting").kind
     'change'
     """
-    renamed = _RENAME.search(task)
+    headline = task.strip().split("\n", 1)[0]
+    renamed = _RENAME.search(headline)  # the body of a message says what else is renamed
     if renamed and renamed["name"].lower() not in _PLAIN:
         return TaskIntent("rename", (renamed["name"],), (renamed["new"] or "").rstrip("."))
     return TaskIntent(_parse_kind(task), tuple(dict.fromkeys(_find_plain_names(task))))
@@ -323,6 +324,8 @@ RENAMING_KINDS = ("rename", "remove")
 """Every place that names the old thing has to change."""
 CALLER_KINDS = ("refactor", "upgrade")
 """Callers may have to change with what they call."""
+RESOLVED_FILES_MAX = 40
+"""Files whose uses of a name are resolved, which takes some milliseconds each."""
 CALLERS_MAX = 12
 """Files with callers; a plan that lists more of them is not useful."""
 DOCUMENTED_KINDS = ("docs", "refactor", "upgrade")
@@ -445,7 +448,7 @@ def _references(
     """Yield the users of the named symbols, for tasks that change them too."""
     symbols = [reference for reference in references if reference.kind == "symbol"]
     for this_symbol in symbols if wanted.kind in RENAMING_KINDS else ():
-        yield from _find_word(bare_name(this_symbol), sources)
+        yield from _find_uses(this_symbol, sources)
     for symbol in symbols if wanted.kind in CALLER_KINDS else ():
         if symbol.places:
             yield from _find_callers(symbol, sources)
@@ -465,10 +468,42 @@ def last_part(name: str) -> str:
     return re.split(r"::|[.#]|->", name.strip("`").removesuffix("()"))[-1] or name
 
 
+def _find_uses(reference: PromptReference, sources: PlanSources) -> Iterator[AffectedFile]:
+    """Yield the files that use a symbol, as far as its uses can be resolved; else those that contain its name.
+
+    A common word counts only where it is resolved: `Error` is in hundreds of files that mean another one.
+    """
+    name, uses = bare_name(reference), None
+    if not reference.is_ambiguous and reference.places:
+        place = reference.places[0]
+        try:
+            uses = sources.code.symbols.list_uses(place.path, name, place.line, files_max=RESOLVED_FILES_MAX)
+        except CallError:
+            uses = None
+        first: dict[str, int] = {}
+        for path, line in uses or ():
+            first.setdefault(str(path), line)
+        for path, line in first.items():
+            proof = PlanEvidence("reference", path, line, name, 1.0)
+            yield AffectedFile(path, _relation_of(path, "reference"), 0.9, (proof,))
+    written = _find_word(name, sources) if _is_spelled_like_code(reference.text) else ()
+    yield from (file for file in written if uses is None or _content_of(file.path) != "code")
+
+
+def _is_spelled_like_code(text: str) -> bool:
+    """Whether no text would spell a word like that.
+
+    >>> [_is_spelled_like_code(text) for text in ("`run`", "run_all", "runAll", "Cage.run", "Error", "hundreds")]
+    [True, True, True, True, False, False]
+    """
+    return bool(re.search(r"[`_$.:#(]|[a-z0-9][A-Z]", text))
+
+
 def _find_word(name: str, sources: PlanSources) -> Iterator[AffectedFile]:
-    """Yield every file that contains a name as a word, with its first line."""
+    """Yield every file of ours that contains a name as a word, with its first line."""
     query = TextQuery((rf"\b{re.escape(name)}\b",), regex=True, case_sensitive=True)
-    paths = [file.path for file in sources.code.text_search.scan(query).files]
+    found = [file.path for file in sources.code.text_search.scan(query).files]
+    paths = [path for path in found if role_of(path, _content_of(path)) not in _NOT_OURS]
     lines = sources.code.text_search.lines(query, [TextPart(path, 0, 1) for path in paths], chars_max=200)
     for path in paths:
         first = lines[path][0].number if lines.get(path) else 0

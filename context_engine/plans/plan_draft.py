@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from context_engine.context import (
     BINDING_TYPES,
     Command,
+    ProjectKnowledge,
     PromptReference,
     RememberedItem,
     extract_clauses,
@@ -643,7 +644,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
         _new_test_path(wanted, change, sources),
         request.mvp_only,
     )
-    recalled = _recall_rules(request.task, [file.path for file in change.files], sources)
+    recalled = recall_rules(request.task, [file.path for file in change.files], sources.team)
     made = build_steps(task)
     chance = estimate_readiness(read_facts(change, made, len(_significant_words(request.task))))
     open_now = find_questions(request.task, wanted, change, recalled, is_likely_right=chance >= READY_MIN)
@@ -711,11 +712,11 @@ def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
     return [path for path in files if role_of(path, "code") != "test"][:SIBLINGS_MAX]
 
 
-def _recall_rules(task: str, files: Sequence[str], sources: PlanSources) -> list[RememberedItem]:
-    """Return the rules for these files, and decisions, that the task may touch."""
-    recall = sources.team.recall
+def recall_rules(task: str, files: Sequence[str], team: ProjectKnowledge) -> list[RememberedItem]:
+    """Return the rules for these files, and decisions, that the task may touch. Commits are no rules."""
+    recall = team.recall
     found = recall(task, RECALLED_MAX, files or None) if recall else ()
-    return [memory for memory in found if memory.type in BINDING_TYPES]
+    return [memory for memory in found if memory.type in BINDING_TYPES and not memory.place.startswith("@")]
 
 
 # -- the rest of the plan ---------------------------------------------------------------------------------------------

@@ -80,5 +80,9 @@ def explain_weakness(evidence: Evidence, absent: Sequence[str]) -> str:
         quoted = [f'"{word}"' for word in absent[:ABSENT_MAX]]
         named = " and ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
         parts.append(f"{named} {'occur' if len(quoted) > 1 else 'occurs'} nowhere")
-    parts.append(f"no file has more than {100 * evidence.coverage:.0f} % of its words, by their rarity")
+    share = round(100 * evidence.coverage)
+    if share < 100:
+        parts.append(f"no file has more than {share} % of its words, by their rarity")
+    else:
+        parts.append("its words are here, and nothing is near them in meaning")
     return f"probably nothing here answers this: {'; '.join(parts)}"

@@ -100,6 +100,11 @@ class SearchService:
             return self._answer_without_index()
         with self._model.answering():
             answer = answer_query(standing, query)
+        # An answer that says how many files were edited may show some of them; one that knows of none takes them in.
+        stale = frozenset(str(hit.chunk.path) for hit in answer.hits if hit.stale and answer.freshness == "fresh")
+        if self._live.index_shown(stale) and (standing := self.state()) is not None:
+            with self._model.answering():
+                answer = answer_query(standing, query)
         self._model.wake(hit.chunk.path for hit in answer.hits)
         return answer
 

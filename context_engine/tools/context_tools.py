@@ -199,6 +199,7 @@ def _sections(made: EnhancedPrompt) -> dict[str, Any]:
         "objective": made.objective,
         "references": made.list_texts("references"),
         "likely_files": [drop_empty({"path": file.path, "place": file.place}) for file in made.list_items(LikelyFile)],
+        "related": made.list_texts("related"),
         "constraints": [_constraint(memory) for memory in made.list_items(RememberedItem)],
         "validation": [
             {"kind": command.kind, "command": command.text, "source": command.source}

@@ -27,8 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Finding
 from context_engine.review.checks.difference_tables import COUNTS
+from context_engine.review.review_options import ReviewOptions
 from context_engine.review.reviewer import TESTS, Reviewer
 from context_engine.review.source_versions import FileVersion, Parsers, ReviewContext, ReviewedFile
+from context_engine.review.verdict import find_questions
 from context_engine.storage import user_cache_folder
 from context_engine.text import parse_diff
 
@@ -42,6 +44,8 @@ HELD = (
     *("puma+puma", "serilog+serilog"),
 )
 """Repositories whose commits were not read while the rules were written; gson, just, puma and serilog were scored before."""
+USED = ("Textualize+textual", "nodejs+undici", "docker+compose", "jesseduffield+lazygit")
+"""Repositories in which an agent worked with the reviews, and found false alarms."""
 FIX = re.compile(r"(?i)\b(?:fix(?:e[sd])?|bug|regression|crash|leak|deadlock|race|off[- ]by[- ]one|panic)\b")
 NOISE = re.compile(
     r"(?i)\b(?:typo|doc|docs|lint|test|tests|ci|build|changelog|readme|format|warning|type hint|mypy|comment|dep)\b"
@@ -52,6 +56,7 @@ CLEAN = re.compile(
 CODE = re.compile(r"\.(?:py|js|ts|tsx|go|rs|java|cs|kt|c|h|cc|cpp|rb|php)$")
 FIX_LINES_MAX = 12
 THRESHOLD = 0.7
+OPTIONS = ReviewOptions(confidence_threshold=THRESHOLD)
 CHANGE_BYTES_MAX = 400_000
 
 
@@ -270,7 +275,7 @@ def main() -> int:
     """Measure, print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mirrors", type=Path)
-    parser.add_argument("--part", choices=("dev", "held"), default="dev")
+    parser.add_argument("--part", choices=("dev", "held", "used"), default="dev")
     parser.add_argument("--fixes", type=int, default=40)
     parser.add_argument("--planted", type=int, default=30)
     parser.add_argument("--clean", type=int, default=25)
@@ -283,7 +288,7 @@ def main() -> int:
     parsers = Parsers(Languages.builtin(), grammars)
     results: dict[str, list[tuple[Case, list[Finding]]]] = defaultdict(list)
     seconds: list[float] = []
-    for name in {"dev": DEV, "held": HELD}[asked.part]:
+    for name in {"dev": DEV, "held": HELD, "used": USED}[asked.part]:
         repository = asked.mirrors / name / "repo"
         if asked.only and name not in asked.only:
             continue
@@ -341,7 +346,8 @@ def print_table(
     for kind, rows in groups.items():
         sure = [[item for item in found if item.confidence >= THRESHOLD] for _, found in rows]
         count = max(1, len(rows))
-        found, asked = sum(map(bool, sure)), sum(bool(found) for _, found in rows)
+        found = sum(map(bool, sure))
+        asked = sum(bool(one or find_questions(every, OPTIONS)) for one, (_, every) in zip(sure, rows, strict=True))
         print(
             f"| {kind} | {len(rows)} | {found / count:.2f} | {asked / count:.2f} | {sum(map(len, sure)) / count:.2f} |"
         )

@@ -20,6 +20,7 @@ from context_engine.context.localizer import glob_for_path
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.context.related_files import RelatedFile, find_partners, merge_related
 from context_engine.engine import Engine
+from context_engine.index import live_index
 from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.text.lines import LineSpan
 from tests.support.engines import indexed, open_engine
@@ -316,7 +317,10 @@ def test_in_an_empty_folder_nothing_is_found_and_nothing_fails(tmp_path: Path) -
         assert found.files == () and found.reason
 
 
-def test_a_file_that_was_edited_since_it_was_indexed_is_shown_as_it_is_and_said_to_be_edited(tmp_path: Path) -> None:
+def test_a_file_that_was_edited_since_it_was_indexed_is_shown_as_it_is_and_said_to_be_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_index, "SHOWN_WAIT_S", 0.0)  # as on a machine too busy to take it in
     root = tree(tmp_path / "w", FILES)
     with indexed(root, staleness_ms=600_000) as engine:
         engine.search.find(Query("drain"))  # looks at the files; for ten minutes nobody looks again

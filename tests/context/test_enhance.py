@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,9 @@ from context_engine.context.enhance import (
 )
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.engine import Engine
-from context_engine.model import Filter, Query
+from context_engine.history import FileHistory
+from context_engine.history.commit_facts import CommitTable, HeadCommits
+from context_engine.model import Commit, CommitFileChange, Filter, Query
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 
@@ -178,6 +181,34 @@ def test_the_repositorys_own_commands_and_the_clauses_of_the_prompt_are_told(zoo
     assert made.list_texts("done_when") == ["Fix `feed_cat`", "add a test"]
     assert made.objective == "Fix `feed_cat`, then add a test."
     assert len(told(zoo, "Fix `feed_cat`").list_items(Command)) == 2
+
+
+def test_one_clause_is_the_prompt_itself_and_is_not_repeated(zoo: Engine) -> None:
+    assert told(zoo, "Fix `feed_cat`.").list_texts("done_when") == []
+
+
+def test_the_tests_of_a_file_are_told_and_rich_tells_more_than_light(zoo: Engine) -> None:
+    prompt = "Fix `feed_cat`: the cats of the zoo purr when the keeper opens the gate"
+    light, rich = told(zoo, prompt), told(zoo, prompt, "rich", ProjectKnowledge(history=_partners("aquarium/gate.py")))
+    assert light.list_texts("related") == ["tests/test_cats.py tests zoo/cats.py"]
+    assert "aquarium/gate.py usually changes together with zoo/cats.py" in rich.list_texts("related")
+    assert {line.text for line in light.lines if line.section != "likely_files"} < {line.text for line in rich.lines}
+
+
+def test_of_an_answer_that_is_probably_about_something_else_nothing_is_told(zoo: Engine) -> None:
+    prompt = "the kubernetes cluster autoscaler of the cats evicts pods during rolling deployments"
+    assert zoo.search.find(Query(prompt, 3)).weakness
+    assert not told(zoo, prompt).is_changed
+
+
+def _partners(path: str) -> FileHistory:
+    """Return a history in which a file always changed together with zoo/cats.py."""
+    commits = [
+        Commit(f"{at:040x}", at, "a@b", "Feed the cats", (CommitFileChange("zoo/cats.py"), CommitFileChange(path)))
+        for at in range(1, 9)
+    ]
+    order = np.arange(len(commits), dtype=np.int32)[::-1].copy()
+    return FileHistory(CommitTable.empty().with_commits(commits).with_head("head", HeadCommits(order)), "head")
 
 
 # -- the form --

@@ -115,6 +115,70 @@ def test_of_a_contributing_file_only_what_asks_for_something_is_a_rule() -> None
     assert told(import_file(".github/CONTRIBUTING.md", text)) == [("rule", "Please write a test for each fix.", 4)]
 
 
+GUIDE = """# Guide
+
+## Build
+
+- Build: `make build`
+- Lint is also run in CI.
+- Owns the queues of the worker.
+
+## Go Idioms
+
+Follow the usual review comments:
+
+- **Error flow**: early return
+- "cleaner than before"
+
+## Comments
+
+Avoid phrasings like:
+
+- "more reliable than before"
+- "after trying X, we found Y"
+
+```md
+- Open fences hold examples.
+```sh
+make
+```
+- Still an example.
+```
+
+- **Check it first**. This means:
+  - The tests pass.
+  - New behavior is covered.
+
+## Pull Requests
+
+- Never open one yourself.
+"""
+
+
+def test_only_what_asks_for_something_is_a_rule_and_a_list_of_fragments_is_one_rule() -> None:
+    found = import_file("AGENTS.md", GUIDE)
+    assert told(found) == [
+        ("rule", "**Error flow**: early return", 13),
+        ("rule", 'Avoid phrasings like: "more reliable than before"; "after trying X, we found Y"', 20),
+        ("rule", "**Check it first**. This means: The tests pass; New behavior is covered", 31),
+        ("rule", "Never open one yourself.", 37),
+    ]
+
+
+def test_rules_about_other_work_than_changing_files_are_read_on_request() -> None:
+    scopes = {rule.content: rule.scope.is_on_request for rule in import_file("sub/AGENTS.md", GUIDE)}
+    assert scopes["Never open one yourself."]
+    assert not scopes["**Error flow**: early return"]
+
+
+def test_a_section_on_documents_is_for_documents_unless_a_rule_begins_with_a_condition() -> None:
+    text = "## Documentation\n\n- Use the active voice.\n- When you change a setting, update the docs.\n"
+    (voice, setting) = import_file("AGENTS.md", text)
+    assert not voice.scope.applies_to("src/a.py")
+    assert voice.scope.applies_to("README.md")
+    assert setting.scope.applies_to("src/a.py")
+
+
 @pytest.mark.parametrize(
     ("line", "content"),
     [

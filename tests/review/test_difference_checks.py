@@ -7,13 +7,14 @@ import doctest
 import pytest
 
 from context_engine.languages.leaf_tokens import read_leaf_tokens
+from context_engine.model import Finding
 from context_engine.review.checks import difference_tables
 from context_engine.review.checks.difference_checks import DIFFERENCE_LANGUAGES, difference
 from context_engine.review.checks.difference_tables import COUNTS, RULES
 from context_engine.review.finding import assign_ids
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.source_versions import ReviewContext
-from context_engine.review.verdict import find_questions
+from context_engine.review.verdict import QUESTION_CONFIDENCE_MIN, find_questions
 from tests.support.changes import PARSERS, changed_file
 from tests.support.engines import GRAMMARS, LANGUAGES
 
@@ -45,6 +46,7 @@ TURNED = [
     ("F.kt", "fun f(a: Int): Int {\n    val b = if (a > 9) g(a) else h(a)\n    return b + 1\n}\n", "fun f(a: Int): Int {\n    return g(k(a)) + 1\n}\n", "case-lost"),
 ]  # fmt: skip
 HARMLESS = [
+    ("q.go", "func f() string {\n\treturn g(api.PREFIX + \"a\")\n}\n", "func f() string {\n\treturn g(PREFIX + \"a\")\n}\n"),
     ("a.py", "def f(a):\n    return a < 1\n", "def f(a):\n    # at most\n    return a < 1\n"),
     ("a.py", "def f(a):\n    if a is None:\n        return 1\n    return 2\n\n\ndef g(a):\n    return 3\n",
      "def f(a):\n    return 2\n\n\ndef g(a):\n    if a is None:\n        return 1\n    return 3\n"),
@@ -137,3 +139,17 @@ def test_a_suspicion_below_the_threshold_is_a_question() -> None:
     (question,) = find_questions([found], options)
     assert question.startswith("a.py:2 Comparison turned?")
     assert find_questions([found], ReviewOptions(confidence_threshold=0.0, changed_lines_only=False)) == ()
+
+
+def test_a_suspicion_that_is_hardly_ever_right_is_no_question() -> None:
+    (found,) = [finding for finding in _suspicions_of_a_large_change() if finding.rule == "difference"][:1]
+    assert found.confidence < QUESTION_CONFIDENCE_MIN
+    assert find_questions([found], ReviewOptions(changed_lines_only=False)) == ()
+
+
+def _suspicions_of_a_large_change() -> list[Finding]:
+    """Return what is suspected where a comparison is turned among twenty other changed lines."""
+    old = "def f(a):\n    return a < 1\n" + "".join(f"def g{at}():\n    return {at}\n" for at in range(20))
+    new = old.replace("a < 1", "a <= 1") + "".join(f"def h{at}():\n    return {at}\n" for at in range(20))
+    file = changed_file("a.py", old, new)
+    return list(assign_ids(difference.complete(finding) for finding in difference.run([file], ReviewContext(PARSERS))))

@@ -88,6 +88,11 @@ def test_what_tests_do_on_purpose_is_not_told(path: str) -> None:
     assert rules("", "assert (1, 'message')\n", path) == [("assert-tuple", 1)]
 
 
+def test_an_image_of_a_fixture_may_be_any() -> None:
+    assert rules("", "FROM alpine\n", "deploy/Dockerfile") == [("image-unpinned", 1)]
+    assert rules("", "FROM alpine\n", "pkg/e2e/fixtures/Dockerfile") == []
+
+
 def test_files_that_nobody_reads_line_by_line_say_so() -> None:
     binary = REVIEWER.review_file(changed_file("a.py", None, "x\0y\n"))
     assert (binary.findings, binary.coverage.skipped) == ((), "binary")

@@ -171,7 +171,8 @@ def test_a_named_function_is_resolved_in_the_first_reference(parcels: Engine) ->
     assert reply["references"][0]["resolved"] == [place]
     assert reply["changed"] and reply["original"] in reply["enhanced_prompt"]
     assert {*reply["sections"]} == {
-        *("objective", "references", "likely_files", "constraints", "validation", "open_questions", "done_when")
+        *("objective", "references", "likely_files", "related", "constraints", "validation", "open_questions"),
+        "done_when",
     }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     confidence=0.7,
     category="maintainability",
     needs_whole=False,
+    in_tests=False,
     examples=(
         CheckExample("Dockerfile", "FROM python:latest «\nRUN true"),
         CheckExample("docker/Dockerfile.dev", "FROM node «"),

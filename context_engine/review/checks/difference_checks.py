@@ -275,11 +275,21 @@ def _judge_parts(gone: Tokens, old: Tokens, new: Tokens) -> str:
     in_types = any("type" in kind and "identifier" not in kind for token in words for kind in token.around[:3])
     if not words or in_types or not _is_in_body(old[0]) or {token.text for token in old[:3]} & DEFINITIONS:
         return ""
+    if _is_qualifier(gone, old):
+        return ""
     if gone[-1].text in ASSIGNMENTS and new[0].text == old[len(gone)].text:
         return "result-dropped"
     if {"?", ":"} <= {token.text for token in gone} or {"if", "else"} <= {token.text for token in gone}:
         return "alternative-removed"
     return "part-removed"
+
+
+def _is_qualifier(gone: Tokens, old: Tokens) -> bool:
+    """Whether only the package or class before a constant or type is gone: it has moved to this file or its package."""
+    if len(gone) != 2 or gone[1].text not in (".", "::") or gone[0].text in ("self", "this", "super", "cls"):
+        return False
+    after = old[old.index(gone[1]) + 1 :]
+    return bool(after) and "identifier" in after[0].kind and after[0].text[:1].isupper()
 
 
 def _is_in_body(token: LeafToken) -> bool:

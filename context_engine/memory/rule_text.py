@@ -1,0 +1,276 @@
+r"""PURE. Which bullets of a file of rules are rules, what each says, and whether it is about files at all.
+
+A bullet is a rule if it asks for something, by itself or together with the sentence that introduces its list. Examples,
+commands and descriptions are none. Rules about issues, pull requests and releases are about other work than a change of
+files: search finds them, and nothing shows them by itself.
+
+>>> text = "Avoid phrasings like:\n- \"cleaner than before\"\n- \"after trying X\"\n\n# Build\n\n- Lint: `make lint`\n"
+>>> [(rule.text, rule.line) for rule in find_rules(text)]
+[('Avoid phrasings like: "cleaner than before"; "after trying X"', 2)]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from context_engine.context import VERBS
+
+WORDS_MIN = 3
+"""`Python 3.9` and `Open an issue` are not rules."""
+ITEM_CHARS_MAX = 160
+"""Characters of one item of a list that is read as one rule."""
+
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+)$")
+_UNDERLINE = re.compile(r"(=|-|~)\1{2,}\s*")
+_FENCE = re.compile(r"\s*(?P<marks>`{3,}|~{3,})\s*(?P<language>[^`\s]*)")
+_BULLET = re.compile(r"^(?P<indent>\s*)(?P<mark>[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.+)$")
+_LINK = re.compile(r"^!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\s*(?:[—–:-]|\.?$)|^<?https?://\S+>?$")
+"""A link, and perhaps its description."""
+_LINKS = re.compile(r"\[[^\]]*\]\([^)]*\)")
+_QUOTATION = re.compile(r"^[\"“'‘„«]")
+_CODE = re.compile(r"`[^`]*`")
+_LABEL = re.compile(r"^(?:\*\*|__)?[^:.`*_]{1,40}?(?:(?:\*\*|__)[:.]?|:(?:\*\*|__)?|[.:](?:\*\*|__))\s*")
+"""The words before the colon of a bullet, often in bold."""
+_MODAL = re.compile(
+    r"\b(?:must|mustn't|should|shouldn't|shall|never|always|do not|don't|don’t|avoid\w*|prefer\w*|please"
+    r"|make sure|ensure|required|forbidden|mandatory|instead of|needs? (?:to|an?)|at most|at least|max(?:imum)?"
+    r"|minimum|enforced)\b",
+    re.IGNORECASE,
+)
+_LIMIT = re.compile(r"^\W*(?i:no|only)\s|\b(?:ONLY|NOT|NO)\b|[,;(—–-]\s*not\s")
+"""`No new dependencies`, `tabs, not spaces`."""
+_IMPERATIVE = VERBS | frozenset(
+    "answer ask assert assume assign await batch be begin bring build call cap choose cite cleanup commit compare "
+    "compose confirm consider consult cover declare default defer demonstrate derive describe design disclose "
+    "document don't edit emit employ end escape examine exclude execute explain fail favor favour fetch fill flag "
+    "focus follow fold give group hold identify indent inherit initialize inject inline insert inspect isolate "
+    "justify land leave let link lint list lock look lower maintain map match measure minimize mirror modify name "
+    "note obey omit open order organize pair pass pick pin place point post preserve prove provide publish push "
+    "put quote reach rebase record redact refer register regenerate release rely repeat request require reserve "
+    "resolve respect restrict review route scope search see select send separate serialize share sign "
+    "specify split squash state sync tag take target think tick time touch translate treat unit-test "
+    "update vary version wait watch work wire".split()
+)
+"""Verbs with which an instruction begins, next to those of tasks."""
+_NOUNS = frozenset(
+    "build cache format group lint list log map name note order record state tag target test time type".split()
+)
+"""Verbs that begin a description as nouns, after a label: `**Vite** - Build tool`."""
+_NORMATIVE_SECTION = re.compile(
+    r"\b(?:styles?|standards?|conventions?|rules?|idioms?|requirements?|naming|formatting|constraints?"
+    r"|principles?|do(?:'|’)?s|don(?:'|’)?ts)\b",
+    re.IGNORECASE,
+)
+"""All bullets of a section with such a title are rules: `Error strings: lowercase`."""
+_OTHER_WORK = re.compile(
+    r"\b(?:issues?|report\w*|reproduc\w+|communit\w+|code of conduct|support|questions?|help|collaborators?"
+    r"|maintainers?|releas\w+|governance|backport\w*|values|reviews?|reviewing|who we|rejected|close"
+    r"|vulnerabilit\w+|threat model|licen[cs]e|cla|roadmap|sponsor\w*|translat\w+|pull requests?|prs?|branch\w*"
+    r"|outbound|cloud|staging|deploy\w*|why|contribute|certificate|sign-?off|set-?up|setting up|install\w*"
+    r"|getting started|prerequisites|environments?|ci/cd|technolog\w+|table of contents)\b",
+    re.IGNORECASE,
+)
+"""Titles of sections that are about other work than a change of files."""
+_OTHER_WORK_ITEM = re.compile(
+    r"\b(?:pull requests?|PRs?|(?:an?|the|any|github|keep|open|file|existing) issues?|issues? (?:and|or|tracker)"
+    r"|maintainers?|reviewers?|review comments?|merged?|force[- ]push\w*|discord|slack|mailing list|forum|fork"
+    r"|co-authored-by|sponsor\w*|contributors?|security reports?)\b",
+    re.IGNORECASE,
+)
+_DOCUMENTS = re.compile(
+    r"\b(?:documentation|docs|markdown|mdx|prose|readme|accessibility)\b(?!.*\b(?:code|api|comments?|docstrings?)\b)",
+    re.IGNORECASE,
+)
+"""Titles of sections about documents; what such a section says of other changes begins with a condition."""
+_CONDITION = re.compile(r"\W*(?:when|if|after|before|every|each|new|all|any|for|user-visible|public)\b", re.IGNORECASE)
+_STEP = re.compile(r"\d")
+
+
+class FoundRule(NamedTuple):
+    """A rule: the title of its section, its text, and the line of the file.
+
+    `is_other_work`: it is not about changing files. `is_for_documents`: it is about documents alone.
+    """
+
+    title: str
+    text: str
+    line: int
+    is_other_work: bool
+    is_for_documents: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A bullet: the titles around it, innermost last, the sentence that introduces its list, and its items, if any."""
+
+    titles: tuple[str, ...]
+    intro: str
+    text: str
+    line: int
+    indent: int
+    is_step: bool
+
+
+def find_rules(text: str, *, is_contributing: bool = False) -> list[FoundRule]:
+    """Return the rules of a file. In a guide for contributors, steps and what only describes are none."""
+    items = [item for item in _read_items(text) if not (is_contributing and item.is_step)]
+    found = []
+    for item in _join_lists(items, is_contributing=is_contributing):
+        if _is_rule(item, is_contributing=is_contributing):
+            titles = any(map(_OTHER_WORK.search, item.titles))
+            is_other = titles or bool(_OTHER_WORK_ITEM.search(_LINKS.sub(" ", item.text)))
+            is_document = any(map(_DOCUMENTS.search, item.titles)) and not _CONDITION.match(item.text)
+            title = item.titles[-1] if item.titles else ""
+            found.append(FoundRule(title, item.text, item.line, is_other, is_document))
+    return found
+
+
+def _is_rule(item: _Item, *, is_contributing: bool) -> bool:
+    if len(item.text.split()) < WORDS_MIN or _is_fragment(item.text):
+        return False
+    is_style = not is_contributing and any(map(_NORMATIVE_SECTION.search, item.titles))
+    return is_style or _asks(item.text)
+
+
+def _read_items(text: str) -> Iterator[_Item]:
+    """Yield all bullets outside code fences; lines that continue a bullet are joined to it."""
+    titles: list[tuple[int, str]] = []
+    item: _Item | None = None
+    paragraph, is_open, before = "", False, ""  # the sentence before a list, whether it goes on, and the line before
+    for number, line in _read_prose(text):
+        if _FENCE.match(line):
+            if not line.startswith((" ", "\t")):  # an indented example belongs to its bullet, another one ends the list
+                yield from (item,) if item else ()
+                item, paragraph = None, ""
+            is_open = False
+            continue
+        heading, bullet = _read_heading(line, before), _BULLET.match(line)
+        if heading:
+            if item:
+                yield item
+            titles = [*((deep, name) for deep, name in titles if deep < heading[0]), heading]
+            item, paragraph, is_open = None, "", False
+        elif bullet:
+            if item:
+                yield item
+            names = tuple(name for _, name in titles)
+            indent, is_step = len(bullet["indent"].expandtabs(4)), bool(_STEP.match(bullet["mark"]))
+            item, is_open = _Item(names, paragraph, bullet["text"].strip(), number, indent, is_step), True
+        elif item and is_open and line.strip() and line[:1] in " \t":
+            item = replace(item, text=f"{item.text} {line.strip()}")
+        elif not line.strip():
+            is_open = False
+        else:
+            if item:
+                yield item
+            paragraph = f"{paragraph} {line.strip()}".strip() if is_open and not item else line.strip()
+            item, is_open = None, True
+        before = "" if bullet else line
+    if item:
+        yield item
+
+
+def _read_heading(line: str, before: str) -> tuple[int, str] | None:
+    """Return depth and text of a heading; `before` is the line above, which may be underlined."""
+    if heading := _HEADING.match(line):
+        return len(heading[1]), heading[2].rstrip(" \t#")
+    if before.strip() and _UNDERLINE.fullmatch(line):
+        return 1 + "=-~".index(line[0]), before.strip()
+    return None
+
+
+def _read_prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines with their numbers, of each example only the line that opens it.
+
+    A fence with a language inside another is nested, as authors of examples mean it.
+    """
+    fences: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = _FENCE.match(line)
+        if not fences:
+            yield number, line
+        if fence and fences and not fence["language"] and fence["marks"].startswith(fences[-1]):
+            fences.pop()
+        elif fence and (not fences or fence["language"]):
+            fences.append(fence["marks"])
+
+
+def _join_lists(items: Sequence[_Item], *, is_contributing: bool) -> Iterator[_Item]:
+    """Yield the bullets; those that only say something together with the sentence before them become one rule."""
+    at = 0
+    while at < len(items):
+        item = items[at]
+        end = at
+        while end < len(items) and (items[end].intro, items[end].titles) == (item.intro, item.titles):
+            end += 1
+        intro = _last_sentence(item.intro)
+        members = [other for other in items[at:end] if other.indent == item.indent]
+        is_one = intro.endswith(":") and _asks(intro)
+        if is_one and not any(_is_rule(other, is_contributing=is_contributing) for other in members):
+            yield replace(item, text=_join(intro, members))
+        else:
+            yield from _join_nested(items[at:end])
+        at = end
+
+
+def _join_nested(items: Sequence[_Item]) -> Iterator[_Item]:
+    """Yield the bullets of a list; one that ends with a colon takes the bullets below it in."""
+    at = 0
+    while at < len(items):
+        item, end = items[at], at + 1
+        while end < len(items) and items[end].indent > item.indent:
+            end += 1
+        if item.text.endswith(":") and end > at + 1:
+            yield replace(item, text=_join(item.text, items[at + 1 : end]))
+            at = end
+        else:
+            yield item
+            at += 1
+
+
+def _join(intro: str, items: Sequence[_Item]) -> str:
+    """Return a sentence with its list, as one line."""
+    return f"{intro} {'; '.join(item.text[:ITEM_CHARS_MAX].rstrip(' ;.') for item in items)}"
+
+
+def _last_sentence(text: str) -> str:
+    return re.split(r"(?<=[.!?])\s+", text)[-1]
+
+
+def _is_fragment(text: str) -> bool:
+    """Return whether a bullet is a link, a quotation, a question, or a label with code and no words of its own.
+
+    >>> [_is_fragment(text) for text in ('"cleaner than before"', "Build: `make build`", "Use `make` for builds")]
+    [True, True, False]
+    """
+    if _LINK.match(text) or _QUOTATION.match(text) or text.endswith(("?", ":")):
+        return True
+    bare = _LABEL.sub("", text)
+    return bare.startswith("`") and len(re.findall(r"[^\W\d_]{2,}", _CODE.sub(" ", bare))) < WORDS_MIN - 1
+
+
+def _asks(text: str) -> bool:
+    """Return whether a text asks for something: by a modal verb, or because it begins with an instruction.
+
+    >>> [_asks(text) for text in ("Use tabs.", "**Naming**: keep it short", "Owns the queues", "Tabs, never spaces")]
+    [True, True, False, True]
+    """
+    prose = _CODE.sub("x", text)
+    bare = _LABEL.sub("", prose)
+    if _MODAL.search(prose) or _LIMIT.search(prose) or _LIMIT.search(bare):
+        return True
+    return _begins_with_verb(prose) or (bare.lower().split(" ", 1)[0] not in _NOUNS and _begins_with_verb(bare))
+
+
+def _begins_with_verb(text: str) -> bool:
+    """Return whether a text begins with an instruction, perhaps after a condition such as "When you add one, "."""
+    first = re.match(r"\W*([A-Za-z'’-]+)(?!\s+(?:is|are|was|has|have|can|will|runs?)\b)", text)
+    if first and first[1].lower() in _IMPERATIVE:
+        return True
+    condition = re.match(
+        r"[^\w]*(?:if|when|for|in|before|after|on|to)\b[^,:]{1,80}[,:] +([A-Za-z]+)", text, re.IGNORECASE
+    )
+    return bool(condition) and condition[1].lower() in _IMPERATIVE
