@@ -173,6 +173,16 @@ class FilePrice:
         return self._spans[span]
 
 
+def order_by_value(options: Iterable[SnippetOption], prices: Sequence[FilePrice]) -> list[SnippetOption]:
+    """Return the options by their worth for their price, the best first."""
+
+    def rank(option: SnippetOption) -> tuple[float, int, LineSpan]:
+        tokens = SNIPPET_TOKENS + prices[option.file].price_span(option.span)
+        return -option.worth / tokens**PRICE_POWER, option.file, option.span
+
+    return sorted(options, key=rank)
+
+
 class SelectedLines(NamedTuple):
     """Lines that are shown, and the tokens that they added."""
 
@@ -200,8 +210,8 @@ class SnippetPacker:
             self._select_beginning(firsts[0], self.room)
 
     def select_best(self, options: Iterable[SnippetOption]) -> None:
-        """Select the other places, and a cut one as a whole, by worth for their price, while there is room."""
-        for option in sorted(options, key=self._rank):
+        """Select the other places, and a cut one as a whole, while there is room. They come `order_by_value`."""
+        for option in options:
             price = self._price(option.file, option.span)
             if 0 < price <= self.room:
                 self._show(SelectedLines(option.file, option.span, price))
@@ -212,10 +222,6 @@ class SnippetPacker:
             price = self._price(file, line)
             if line and file not in self.shown and price <= self.room:
                 self._show(SelectedLines(file, line, price))
-
-    def _rank(self, option: SnippetOption) -> tuple[float, int, LineSpan]:
-        tokens = SNIPPET_TOKENS + self.prices[option.file].price_span(option.span)
-        return -option.worth / tokens**PRICE_POWER, option.file, option.span
 
     def _select_beginning(self, option: SnippetOption, share: int) -> None:
         """Select as much of an option as its share allows; nothing if that is less than a line."""

@@ -22,6 +22,7 @@ from context_engine.context.budget import (
     SnippetOption,
     SnippetPacker,
     find_symbol_at,
+    order_by_value,
     widen_to_symbol,
 )
 from context_engine.context.gather import extract_stems, gather_files, read_lines
@@ -190,7 +191,7 @@ def build_bundle(
     room = -excess(builder.build(()))
     prices = [_price_file(file, team) for file in opened]
     stems = extract_stems(request.text)
-    options = list(_list_options(opened, prices, room, stems))
+    options = order_by_value(_list_options(opened, prices, room, stems), prices)
     lines = [find_best_lines(file.places[0].span, file.lines, stems, 1) if file.places else None for file in opened]
     entries: list[_Entry] = []
     fitting: Bundle | None = None
@@ -355,11 +356,13 @@ def find_best_lines(span: LineSpan, lines: Mapping[int, str], stems: Sequence[st
     >>> find_best_lines(LineSpan(1, 3), lines, ["drain", "pool"], 1)
     LineSpan(first=2, last=2)
     """
+    if span.lines <= count:
+        return span
     text = "\n".join(lines.get(number, "") for number in range(span.first, span.last + 1))
     sums = [0.0, *accumulate(score_lines(text, stems))]
-    starts = range(max(1, span.lines - count + 1))
-    best = max(starts, key=lambda start: (round(sums[min(start + count, span.lines)] - sums[start], 6), -start))
-    return LineSpan(span.first + best, min(span.first + best + count - 1, span.last))
+    values = [round(after - before, 6) for before, after in zip(sums, sums[count:], strict=False)]
+    first = span.first + values.index(max(values))
+    return LineSpan(first, first + count - 1)
 
 
 class _Extra(NamedTuple):
@@ -524,6 +527,7 @@ class _BundleBuilder:
     extra_count: int  # shown or not
     unreadable: tuple[str, ...]
     known: ShownLines
+    _snippets: dict[tuple[int, LineSpan], Snippet] = field(default_factory=dict, repr=False)
 
     def build(self, entries: Sequence[_Entry]) -> Bundle:
         """Return the bundle of these entries."""
@@ -572,8 +576,15 @@ class _BundleBuilder:
         spans = merge_spans(span for span in selected if not any(place.contains(span) for place in known))
         rows = [entry.content for entry in own if isinstance(entry, _Extra)]
         related = tuple(row for row in rows if isinstance(row, RelatedFile))
-        snippets = sorted((_build_snippet(file, span, self.team) for span in spans), key=_snippet_rank)
+        snippets = sorted((self._build_snippet(number, span) for span in spans), key=_snippet_rank)
         return BundledFile(file.path, file.language, file.relevance, file.summary, tuple(snippets), related)
+
+    def _build_snippet(self, number: int, span: LineSpan) -> Snippet:
+        """Return a snippet; most are the same in each try."""
+        known = self._snippets.get((number, span))
+        if known is None:
+            known = self._snippets[number, span] = _build_snippet(self.opened[number], span, self.team)
+        return known
 
     def _list_left_out(self, files: Sequence[BundledFile], rows: int, shown_before: Sequence[ShownPlace]) -> LeftOut:
         places = 0

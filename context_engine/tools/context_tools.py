@@ -100,10 +100,13 @@ def get_context(
     shown_query = shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN))
     meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
 
+    counted: list[tuple[Bundle, int]] = []
+
     def excess(candidate: "Bundle") -> int:
         """Return by how many tokens the reply would be too long."""
         text = redact(write(candidate, meta)).text
-        return max(count(text) - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
+        counted[:] = [(candidate, count(text))]
+        return max(counted[0][1] - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
 
     step = _step(engine, plan_id) if plan_id else None
     wish = BundleRequest(
@@ -124,7 +127,7 @@ def get_context(
     for file in best.files:
         for snippet in file.snippets:
             call.shown.add(file.path, snippet.span.first, snippet.text)
-    tokens = count(redact(write(best, meta)).text)
+    tokens = counted[0][1] if counted[0][0] is best else count(redact(write(best, meta)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
     return Reply(write(best, meta._replace(tokens=tokens, ms=ms)))
 

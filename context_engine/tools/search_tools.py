@@ -116,17 +116,18 @@ def search_code(
         return Reply(_format_places(answer, results, more, notes))
     head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
     head |= {"shown": len(results)} if len(results) < len(files) else {}
-    return Reply(compact_json(head | notes | {"results": results} | drop_empty({"more": more})))
+    nested = [{**row, **drop_empty({"more": [*map(_drop_file, below)]})} for row, below in _join_files(results, more)]
+    return Reply(compact_json(head | notes | {"results": nested}))
 
 
 def _format_places(
     answer: "Answer", rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], notes: Mapping[str, Any]
 ) -> str:
-    """Format the places with their code, then a line for each other file, then what to know about the answer."""
+    """Format the places with their code by file, then a line for each other file, then what to know of the answer."""
     lines = [join_headline(answer.engine, answer.freshness)]
-    lines += [_format_row(row) for row in rows if _has_code(row)]
-    lines += [_format_row(row) for row in more]
-    lines += [_format_row(row) for row in rows if not _has_code(row)]
+    for row, below in _join_files(rows, more):
+        lines += [_format_row(place) for place in (row, *below) if not _is_named(place)]
+    lines += [_format_row(row) for row in rows if _is_named(row)]
     lines += [
         f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
         for key, value in notes.items()
@@ -134,16 +135,39 @@ def _format_places(
     return "\n".join(lines)
 
 
-def _has_code(row: Mapping[str, Any]) -> bool:
-    """Return whether a row shows a place; other files are only named, by one line."""
-    return "why" in row
+def _join_files(
+    rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]]
+) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+    """Return the row of each file with the rows of its further places; a file without a row has the first of these.
+
+    >>> _join_files([{"path": "a"}], [{"path": "b", "lines": "1"}, {"path": "a", "lines": "9"}])
+    [({'path': 'a'}, [{'path': 'a', 'lines': '9'}]), ({'path': 'b', 'lines': '1'}, [])]
+    """
+    below: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in more:
+        below.setdefault(_file_of(row), []).append(row)
+    files = [(row, below.pop(_file_of(row), [])) for row in rows]
+    return files + [(others[0], others[1:]) for others in below.values()]
+
+
+def _file_of(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row.get("project", ""), row["path"]
+
+
+def _drop_file(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row without its file, which the row around it names."""
+    return {key: value for key, value in row.items() if key not in ("project", "path")}
+
+
+def _is_named(row: Mapping[str, Any]) -> bool:
+    """Return whether a row only names a file, by one line; other rows show a place."""
+    return "score" in row and "why" not in row
 
 
 def _format_row(row: Mapping[str, Any]) -> str:
     """Format a row as `@@ path:lines symbol` and its code; a file that is only named without, where it has a symbol."""
     place = _format_place(row)
-    is_named = "score" in row and not _has_code(row)
-    if not is_named:
+    if not _is_named(row):
         return f"@@ {place}\n{row['content']}"
     if "symbol" in row:
         return place

@@ -43,7 +43,7 @@ def reply_of(
 
 
 _PLACE = {"project": TEXT, "chunk": TEXT, "symbol": TEXT, "content": TEXT, "score": NUMBER, "why": OPEN, "stale": FLAG}
-_FOUND = object_of({"path": TEXT, "lines": TEXT}, _PLACE)
+_FOUND = object_of({"path": TEXT, "lines": TEXT}, {**_PLACE, "more": list_of(object_of({"lines": TEXT}, _PLACE))})
 _FRAGMENT = object_of({"lines": TEXT, "text": TEXT}, {"why": list_of(TEXT)})
 _FILE = object_of({"path": TEXT, "total_lines": COUNT, "sha256": TEXT, "fragments": list_of(_FRAGMENT)})
 _LINE = object_of({"line": COUNT, "text": TEXT}, {"column": COUNT})
@@ -86,7 +86,6 @@ OUTPUT_SCHEMAS: Mapping[str, Schema] = {
     "search_code": reply_of(
         {"engine": TEXT, "freshness": TEXT, "total": COUNT, "results": list_of(_FOUND)},
         {
-            "more": list_of(_FOUND),
             "shown": COUNT,
             "shown_before": TEXT,
             "weak": TEXT,

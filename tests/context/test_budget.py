@@ -13,6 +13,7 @@ from context_engine.context.budget import (
     SnippetOption,
     SnippetPacker,
     estimate_max_tokens,
+    order_by_value,
 )
 from context_engine.text.lines import LineSpan
 
@@ -27,7 +28,7 @@ rooms = st.integers(0, 200)
 def packed(wanted: list[SnippetOption], costs: list[FilePrice], room: int) -> list[SelectedLines]:
     packing = SnippetPacker(costs, room)
     packing.select_first(wanted)
-    packing.select_best(wanted)
+    packing.select_best(order_by_value(wanted, costs))
     return packing.selected
 
 

@@ -53,3 +53,45 @@ def test_a_large_budget_shows_all_places_whole(plant: Engine) -> None:
     shown = rows(plant, 8_000)
     assert len(shown) == 5
     assert all("chunk" not in row and row["content"].count("\n") > 25 for row in shown)
+
+
+QUESTION = "where is the overflow of a tank drained"
+
+
+@pytest.fixture(scope="module")
+def stations(tmp_path_factory: pytest.TempPathFactory) -> Generator[Engine]:
+    """Yield two files with three matching functions each, and four files with one."""
+    files = {
+        f"plant/{name}.py": "\n\n".join(map(station, (name, f"{name}_b", f"{name}_c"))) for name in ("north", "south")
+    }
+    files |= {f"plant/{name}.py": station(name) for name in ("east", "west", "harbor", "canal")}
+    with indexed(tree(tmp_path_factory.mktemp("stations") / "w", files), staleness_ms=600_000) as engine:
+        yield engine
+
+
+def test_places_of_a_file_are_next_to_each_other(stations: Engine) -> None:
+    text = tools.call(stations, "search_code", {"query": QUESTION, "token_budget": 8_000}).text
+    paths = [line.split()[1].partition(":")[0] for line in text.split("\n") if line.startswith("@@ ")]
+    files = list(dict.fromkeys(paths))
+    assert len(files) == 6 and paths.count(files[0]) == 3
+    assert paths == [path for path in files for _ in range(paths.count(path))]
+
+
+def test_further_places_are_in_the_row_of_their_file(stations: Engine) -> None:
+    reply = tools.call(stations, "search_code", {"query": QUESTION, "token_budget": 8_000, "format": "json"})
+    answer = json.loads(reply.text)
+    assert "more" not in answer and len({row["path"] for row in answer["results"]}) == len(answer["results"]) == 6
+    below = [place for row in answer["results"] for place in row.get("more", ())]
+    assert len(below) == 4
+    assert all("path" not in place and "drain_overflow" in place["content"] for place in below)
+
+
+@pytest.mark.parametrize("budget", range(100, 3_000, 150))
+def test_no_place_is_shown_twice_or_without_its_code_whatever_the_budget(stations: Engine, budget: int) -> None:
+    asked = {"query": QUESTION, "token_budget": budget, "format": "json"}
+    results = json.loads(tools.call(stations, "search_code", asked).text)["results"]
+    shown = [
+        (row["path"], place["lines"], place["content"]) for row in results for place in (row, *row.get("more", ()))
+    ]
+    assert len(shown) == len({(path, lines) for path, lines, _ in shown})
+    assert all(content for _, _, content in shown)

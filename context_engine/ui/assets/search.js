@@ -29,7 +29,6 @@ function show(found) {
     el("p", { class: "muted" }, `${count(found.total, "match")} · ${found.engine} · ${found.freshness}`.replace("matchs", "matches")),
     el("ul", { class: "legend" }, families.map((at) => el("li", {}, el("i", { class: `part part-${at}` }), FAMILIES[at][0]))),
     el("ol", { class: "hits" }, found.results.map((hit) => card(hit, top))),
-    found.more?.length ? el("p", { class: "muted" }, `Also: ${found.more.map((hit) => `${hit.path}:${hit.lines}`).join(", ")}`) : null,
   ];
 }
 
@@ -43,5 +42,6 @@ function card(hit, top) {
       el("div", { class: "stack", style: { width: `${Math.max(8, (100 * hit.score) / top)}%` }, role: "img", "aria-label": parts.map(([name, share]) => `${name} ${share}`).join(", ") },
         parts.map(([name, share]) => el("i", { class: `part part-${family(name)}`, style: { flex: String(share / total) } }))),
       el("p", { class: "muted small" }, parts.map(([name, share]) => `${name.replace("static", "meaning").replaceAll("_", " ")} ${share.toFixed(2)}`).join("  ·  "))),
-    hit.content && el("pre", { tabindex: "0", "aria-label": `Lines ${hit.lines} of ${hit.path}` }, hit.content));
+    hit.content && el("pre", { tabindex: "0", "aria-label": `Lines ${hit.lines} of ${hit.path}` }, hit.content),
+    hit.more && el("p", { class: "muted" }, `Also: lines ${hit.more.map((other) => other.lines).join(", ")}`));
 }
