@@ -212,7 +212,7 @@ def format_age(then_s: float | None, now_s: float) -> str:
 def run_index(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
     """Index with a progress bar, or with plain lines without a terminal.
 
-    Raises: Canceled on Ctrl-C, after clean-up.
+    Raises: Cancelled on Ctrl-C, after clean-up.
     """
     return run_with_progress(
         lambda on_progress, cancel: engine.index.update(path=path, force=force, progress=on_progress, cancel=cancel),
@@ -245,7 +245,7 @@ def _index_for_question(
 ) -> None:
     """Index in the background until all is done, or for `EARLY_S` and until the files of the question are indexed.
 
-    Raises: Canceled; the error of a run that failed.
+    Raises: Cancelled; the error of a run that failed.
     """
     index, has_files = engine.index, threading.Event()
 
@@ -270,7 +270,7 @@ def _index_for_question(
 def run_with_progress(
     work: Callable[[Callable[[Progress], None], threading.Event], Outcome], name: str, *, unit: str = "files"
 ) -> Outcome:
-    """Run long work with a progress display and cancellation. Raises: Canceled on Ctrl-C, after clean-up."""
+    """Run long work with a progress display and cancellation. Raises: Cancelled on Ctrl-C, after clean-up."""
     cancel = threading.Event()
     with _ProgressDisplay(unit) as display:
         return _run_interruptibly(lambda: work(display.update, cancel), cancel, name)

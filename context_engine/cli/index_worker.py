@@ -43,7 +43,7 @@ class IndexWorker:
     def run(self, lease: JobLease, on_progress: ReportProgress, cancel: threading.Event) -> str:
         """Do the job of a lease and report it there; return a line about what was done.
 
-        Raises: Canceled when `cancel` was set: the job is given back; Conflict when the lease was lost; the error of a
+        Raises: Cancelled when `cancel` was set: the job is given back; Conflict when the lease was lost; the error of a
         job that failed, which the queue knows by then.
         """
         renewal = _LeaseRenewal(lease, self._renew_s, cancel)

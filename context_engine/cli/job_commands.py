@@ -192,7 +192,7 @@ def job_work(
 
 
 def _run_job(worker: IndexWorker, lease: JobLease, *, as_json: bool) -> bool:
-    """Do one job and print a line about it; return whether it succeeded. Raises: Canceled on Ctrl-C."""
+    """Do one job and print a line about it; return whether it succeeded. Raises: Cancelled on Ctrl-C."""
     from context_engine.cli.console import err, escape_text, print_rows, run_with_progress
     from context_engine.errors import Cancelled, ContextEngineError
     from context_engine.text import shorten_line

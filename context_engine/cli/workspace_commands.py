@@ -214,7 +214,7 @@ def build_workspace_dispatcher(engines: Mapping[str, Engine]) -> ToolDispatcher:
 
 
 def index_missing(engines: Mapping[str, Engine]) -> None:
-    """Build the indexes that do not exist yet. Raises: Canceled."""
+    """Build the indexes that do not exist yet. Raises: Cancelled."""
     from context_engine.cli.console import print_note, run_index
 
     for name, engine in engines.items():

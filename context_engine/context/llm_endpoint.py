@@ -74,7 +74,7 @@ class ChatModel:
         self._supports_schemas = True
 
     def fill(self, brief: str, schema: Schema, check: Check, cancel: threading.Event | None = None) -> ModelDraft:
-        """Return a draft that matches the schema and passes the check, or why there is none. Raises: Canceled."""
+        """Return a draft that matches the schema and passes the check, or why there is none. Raises: Cancelled."""
         deadline = time.monotonic() + self._wait_s
         with_schema = self._supports_schemas
         messages = build_messages(brief, schema, in_words=not with_schema)
@@ -110,7 +110,7 @@ class ChatModel:
         self._endpoint.close()
 
     def _post(self, body: Mapping[str, Any], deadline: float, cancel: threading.Event | None) -> Any:
-        """Return one answer, within the time that is left. Raises: HostError, Canceled."""
+        """Return one answer, within the time that is left. Raises: HostError, Cancelled."""
         left_s = max(0.0, deadline - time.monotonic())
         return self._endpoint.post(body, RetryPolicy(answer_s=left_s, tries=1, wait_max_s=0), cancel)
 

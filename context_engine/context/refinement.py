@@ -85,7 +85,7 @@ class DraftingModel(Protocol):
     """A model that fills in a draft; `llm_endpoint.ChatModel` is one, imported only if an address is configured."""
 
     def fill(self, brief: str, schema: Schema, check: Check, cancel: threading.Event | None = None) -> ModelDraft:
-        """Return a draft, or the reason why there is none. Raises: Canceled."""
+        """Return a draft, or the reason why there is none. Raises: Cancelled."""
         ...
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class SecondPassRunner:
     ) -> SecondPassResult:
         """Refine a result as far as the caller wants. `check` returns what is wrong with a draft beyond its schema.
 
-        Raises: Canceled, and nothing else.
+        Raises: Cancelled, and nothing else.
         """
         if assist == "off":
             return SecondPassResult()

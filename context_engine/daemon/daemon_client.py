@@ -1,6 +1,6 @@
 """The client of the daemon: ask it, or find that there is none and do the work in this process.
 
-    answer = ask_daemon({"kind": "hook", "event": "UserPromptSubmit", "input": text}, deadline_s=0.15)
+    answer = ask_daemon({"kind": "status"}, deadline_s=5.0)
     if answer is None: ...       # no daemon, it is starting, it ended, or it took too long
 
 A request is a line of JSON with its `kind`, the answer another line. Nothing here raises because of a daemon. A request

@@ -205,8 +205,6 @@ class Transactions:
             seen.discard(temporary)
 
 
-# -- apply -------------------------------------------------------------------------------------------------------------
-
 # -- past versions -----------------------------------------------------------------------------------------------------
 
 # The bytes of files before and after a past edit, by going back from the files as they are now.

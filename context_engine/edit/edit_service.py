@@ -229,7 +229,7 @@ class EditService(Editor):
 
         `path` is the file or folder of the definition; `accept` are uncertain places to rename as well, as
         `Renamer.plan_renaming` takes them. Raises: SymbolNotFound, MultipleMatches (with the places),
-        InvalidArgument (the new name is not possible), TooLarge, InvalidPath, FileNotFound, Canceled.
+        InvalidArgument (the new name is not possible), TooLarge, InvalidPath, FileNotFound, Cancelled.
         """
         if path in ("", "."):
             under = ""

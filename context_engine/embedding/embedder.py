@@ -66,7 +66,7 @@ class Embedder(Protocol):
         nothing of the text. No texts give `(0, dimensions)`. A text has the same vector whatever stands beside it, up
         to 1e-5. Any string is a text: empty, a megabyte, lone surrogates.
 
-        Raises: Canceled soon after `cancel` is set; EmbedderFailed when a remote provider does not deliver; ValueError
+        Raises: Cancelled soon after `cancel` is set; EmbedderFailed when a remote provider does not deliver; ValueError
         after `close()`.
         """
         ...
@@ -131,7 +131,7 @@ def normalize_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def raise_if_cancelled(cancel: threading.Event | None) -> None:
-    """Check between two batches. Raises: Canceled, once the event is set."""
+    """Check between two batches. Raises: Cancelled, once the event is set."""
     if cancel is not None and cancel.is_set():
         raise Cancelled("embedding was cancelled", suggestion="Call again; vectors that are stored are not made twice.")
 

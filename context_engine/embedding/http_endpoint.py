@@ -86,7 +86,7 @@ def is_loopback(url: str) -> bool:
 
 
 def pause(seconds: float, cancel: threading.Event | None) -> None:
-    """Wait, unless canceled. Raises: Canceled."""
+    """Wait, unless canceled. Raises: Cancelled."""
     (cancel or threading.Event()).wait(seconds)
     raise_if_cancelled(cancel)
 
@@ -119,7 +119,7 @@ class Endpoint:
     def post(self, question: Mapping[str, Any], patience: RetryPolicy, cancel: threading.Event | None = None) -> Any:
         """Return the endpoint's answer to a JSON question, parsed.
 
-        Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Canceled; ValueError
+        Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Cancelled; ValueError
         after `close()`.
         """
         content = json.dumps(question).encode()

@@ -73,7 +73,7 @@ class MiniLM:
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:  # noqa: ARG002 - this model asks and answers in one voice
         """Return one vector of length 1 for each text; a text longer than `tokens_max` counts by its beginning.
 
-        Raises: Canceled between two batches; ValueError after `close`; StorageCorrupt for a tampered file.
+        Raises: Cancelled between two batches; ValueError after `close`; StorageCorrupt for a tampered file.
         """
         session, cutter = self._ready()
         rows = []

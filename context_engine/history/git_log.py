@@ -86,7 +86,7 @@ def read_commits(
 ) -> Iterator[list[Commit]]:
     """Read these commits, some hundred at a time, in their order, until the time is over.
 
-    Raises: Canceled (between two batches), AccessFailed (git refuses, as for a damaged repository), UnsupportedHost.
+    Raises: Cancelled (between two batches), AccessFailed (git refuses, as for a damaged repository), UnsupportedHost.
     """
     ends = clock() + seconds
     for start in range(0, len(hashes), BATCH):

@@ -43,7 +43,7 @@ class HistoryMiner:
     def mine(self, *, cancel: threading.Event | None = None) -> MinedHistory:
         """Return the facts about what is checked out now; unknown commits are read, which may take some seconds.
 
-        Raises: Canceled (what was read is kept).
+        Raises: Cancelled (what was read is kept).
         """
         with self._lock:
             head = self._git.head()

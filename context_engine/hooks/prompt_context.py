@@ -18,7 +18,7 @@ from typing import NamedTuple
 from context_engine.context import PRICE_POWER, QUOTED_FROM_REPOSITORY, ShownLines, estimate_max_tokens, is_task
 from context_engine.model import Answer, Hit
 from context_engine.search import find_telling_words
-from context_engine.text import escape_line
+from context_engine.text import LineSpan, escape_line
 from context_engine.tools import excerpt_hit, fence_for
 
 TOKENS_MAX = 1_500
@@ -125,7 +125,7 @@ def _select_places(hits: Sequence[Hit], prompt: str, shown: ShownLines, room: in
 
 
 def _format_place(hit: Hit, place: GivenPlace) -> str:
-    last = place.first + place.text.count("\n")
-    fence = fence_for(place.text)
-    head = f"{escape_line(place.path)}:{place.first}-{last} {escape_line(hit.chunk.symbol)}".rstrip()
+    span = LineSpan(place.first, place.first + place.text.count("\n"))
+    fence, name = fence_for(place.text), hit.chunk.name_at(span)
+    head = f"{escape_line(place.path)}:{span} {escape_line(name if name != hit.chunk.path else '')}".rstrip()
     return f"{head}\n{fence}{hit.chunk.language}\n{place.text}\n{fence}"

@@ -88,7 +88,7 @@ class IndexBuilder:
         `under` limits the run to a folder; `force` rebuilds the index next to the old one.
 
         A damaged index is rebuilt as well, and one that can gain static vectors.
-        Raises: StorageBusy, DiskFull, StorageCorrupt, Canceled (what was committed stays).
+        Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled (what was committed stays).
         """
         try:
             return self._index_once(_BuildRun(progress, cancel), under, force)
@@ -339,7 +339,7 @@ class _BuildRun:
             self.report("indexing", self.done, self.total)
 
     def check(self) -> None:
-        """Raise Canceled when the caller has canceled."""
+        """Raise Cancelled when the caller has canceled."""
         if self.cancel is not None and self.cancel.is_set():
             raise Cancelled(
                 "indexing was cancelled", next_steps=NextStep("index_workspace", "to continue; nothing is lost")

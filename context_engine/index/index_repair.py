@@ -46,7 +46,7 @@ def find_problems(
     """Return the problems of the published index, in words. Read every byte of it.
 
     Of a shared index the bytes on the remote store are read too, unless `thorough` is false: then only their number is
-    compared. Raises: Canceled.
+    compared. Raises: Cancelled.
     """
     counter = ProgressCounter(STAGE, progress, cancel)
     if isinstance(store, EmbeddedStore):
@@ -68,7 +68,7 @@ def repair(
 ) -> RepairReport:
     """Delete damaged segments that are fetched again at their next use, and report what else is wrong.
 
-    Raises: Canceled, StoreUnavailable, StoreUnusable.
+    Raises: Cancelled, StoreUnavailable, StoreUnusable.
     """
     counter = ProgressCounter(STAGE, progress, cancel)
     if isinstance(store, EmbeddedStore):

@@ -112,7 +112,7 @@ class IndexService:
     ) -> IndexReport:
         """Bring the index up to date; `path` limits it to one folder or file; `force` rebuilds it next to the old one.
 
-        Raises: StorageBusy, DiskFull, StorageCorrupt, Canceled, InvalidPath, FileNotFound.
+        Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled, InvalidPath, FileNotFound.
         """
         if path in (None, "", "."):
             under = ""
@@ -211,7 +211,7 @@ class IndexService:
         """Return what is wrong with the stored index, in words; empty when it is sound. Reads all of it.
 
         A `thorough` check fetches and compares what is on the database of a team; else that is only measured.
-        Raises: Canceled.
+        Raises: Cancelled.
         """
         found = index_repair.find_problems(self.store, thorough=thorough, progress=progress, cancel=cancel)
         if thorough and not self.store_problem:

@@ -251,7 +251,7 @@ class LiveIndex:
         progress: Callable[[Progress], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> IndexReport:
-        """Run a full update in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Canceled."""
+        """Run a full update in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled."""
 
         def show_step(step: Progress) -> None:
             self._step = step

@@ -169,12 +169,12 @@ class SharedStore:
                     if self.problem:
                         return [self.problem]
                     return []
-                problems = [self.problem, *self._check_depot(), *self._check_here(manifest)]
+                problems = [self.problem, *self._check_remote(), *self._check_here(manifest)]
                 return [problem for problem in problems if problem]
         except ContextEngineError as error:
             return [error.message]
 
-    def _check_depot(self) -> list[str]:
+    def _check_remote(self) -> list[str]:
         base = self._parse(self._base, "base")
         if base is None or self.problem:
             return []
@@ -584,7 +584,7 @@ class _RevisionPoll:
         self._over = threading.Event()
         self._seen = NOTHING
         self._error: Exception | None = None
-        threading.Thread(target=self._run, name="ctx-depot", daemon=True).start()
+        threading.Thread(target=self._run, name="ctx-remote-store", daemon=True).start()
 
     def _run(self) -> None:
         try:

@@ -137,7 +137,7 @@ class Knowledge:
         """Read every file whose stamp has changed, and forget deleted ones. A second call does nothing.
 
         `stamps` are all files by path, each with what changes when its content does; `read` gives a text, or None for
-        what holds none. What was done before a cancel stays. Raises: Canceled, StorageBusy.
+        what holds none. What was done before a cancel stays. Raises: Cancelled, StorageBusy.
         """
         known = self._recall.pages(IN_FILES)
         wanted = {path: IMPORTERS_VERSION + stamp for path, stamp in stamps.items()}
@@ -190,7 +190,7 @@ class Knowledge:
     def add_dates(self, blame: Blame, *, seconds: float = math.inf, cancel: threading.Event | None = None) -> int:
         """Look up when undated issues were written, file by file; return how many files were looked up in this time.
 
-        A line that is in no commit is asked for again by the next process. Raises: Canceled, StorageBusy.
+        A line that is in no commit is asked for again by the next process. Raises: Cancelled, StorageBusy.
         """
         asked = 0
         ends = time.monotonic() + seconds

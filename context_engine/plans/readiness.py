@@ -1,6 +1,7 @@
 """PURE. How likely the first steps of a drafted plan name a file that the task changes, and what to ask if not likely.
 
-A logistic model of four facts, fitted on 402 tasks of 14 repositories (evals/planning/readiness.py). A task that names
+The model is logistic, of four facts and two bounds, fitted on 402 tasks of 14 repositories
+(evals/planning/readiness.py). The second half of this file writes the criteria of drafted steps. A task that names
 a place is not asked about places.
 
 >>> sure = ReadinessFacts(score=8.0, has_leader=True, has_best=True, words=12)

@@ -116,7 +116,7 @@ def clone(
 ) -> None:
     """Clone one branch (empty: the remote's own) into a folder that does not exist; `depth` 0 means all commits.
 
-    Raises: InvalidArgument (address, branch), AccessFailed (git's complaint), UnsupportedHost (no git), Canceled.
+    Raises: InvalidArgument (address, branch), AccessFailed (git's complaint), UnsupportedHost (no git), Cancelled.
     """
     if branch:
         chosen = ["--branch", _check_branch(branch)]
@@ -227,7 +227,7 @@ class _GitOutput:
                 self._process.wait(0.1)
 
     def check(self, command: str) -> None:
-        """Raise the error of a command that did not succeed. Raises: Canceled, AccessFailed."""
+        """Raise the error of a command that did not succeed. Raises: Cancelled, AccessFailed."""
         if self._cancel.is_set():
             raise Cancelled(f"git {command} was cancelled", suggestion="nothing of it was kept; call it again")
         if self._is_late:

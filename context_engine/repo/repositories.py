@@ -123,7 +123,7 @@ class RepositoryRegistry:
         """Add a folder, or clone an address, to a workspace; an existing clone is used as it is.
 
         Raises: InvalidArgument, FileNotFound, InvalidPath, UnsuitableRoot, Conflict (name or folder is taken),
-        AccessFailed (git could not fetch it), UnsupportedHost (no git), StorageBusy, Canceled.
+        AccessFailed (git could not fetch it), UnsupportedHost (no git), StorageBusy, Cancelled.
         """
         member = self.describe(place, name=name, branch=branch, depth=depth)
         add_member(self.workspaces().get(workspace, ()), member)  # a conflict is reported before anything is fetched
@@ -167,7 +167,7 @@ class RepositoryRegistry:
     ) -> RepositoryUpdate:
         """Make a clone equal to its remote, or clone it again when it is gone; a folder of the user is left alone.
 
-        A failure is returned as a value, so that the others can be updated. Raises: Canceled.
+        A failure is returned as a value, so that the others can be updated. Raises: Cancelled.
         """
         if not member.address:
             if self.is_there(member):

@@ -95,7 +95,7 @@ class SearchDeadline(NamedTuple):
         return cls(time.monotonic() + (SEARCH_S_MAX if seconds is None else seconds), cancel or threading.Event())
 
     def check(self) -> None:
-        """Raise Canceled or SearchTimeout when the search has to end."""
+        """Raise Cancelled or SearchTimeout when the search has to end."""
         if self.cancel.is_set():
             raise Cancelled("the search was cancelled")
         if time.monotonic() > self.until:
@@ -113,7 +113,7 @@ class TextEngine(Protocol):
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
         """Return matching lines by file, and whether every file could be read.
 
-        Raises: InvalidArgument (the pattern), SearchTimeout, Canceled, TooLarge.
+        Raises: InvalidArgument (the pattern), SearchTimeout, Cancelled, TooLarge.
         """
         ...
 
@@ -396,7 +396,7 @@ def _uncut(said: list[_ProcessOutput], bytes_max: int) -> list[_ProcessOutput]:
 def _run_process(
     command: Sequence[str], feed: bytes, folder: str, patience: SearchDeadline, bytes_max: int
 ) -> _ProcessOutput:
-    """Run a process to its end, its limit, or its deadline. Raises: SearchTimeout, Canceled, AccessFailed."""
+    """Run a process to its end, its limit, or its deadline. Raises: SearchTimeout, Cancelled, AccessFailed."""
     patience.check()
     process = _start(command, folder, fed=bool(feed))
     ended, late = threading.Event(), threading.Event()

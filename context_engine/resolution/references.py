@@ -132,8 +132,12 @@ class ReferenceFinder:
         own = self._own_meaning(file, node)
         edges = self._project.edges
         edge = edges.edge_at(file.path, file.data, node.start_byte) if edges is not None else None
-        binding = file.binding_of(node) if edge is not None else None
-        if edge is None or (binding is not None and binding.role != "import") or not (edge.targets or not own.places):
+        if edge is None:
+            return own
+        binding = file.binding_of(node)
+        is_use = binding is None or binding.role == "import"
+        knows_more = bool(edge.targets) or not own.places
+        if not (is_use and knows_more):
             return own
         return Meaning(edge.targets, is_known=True, is_member=own.is_member, origin=edge.origin)
 

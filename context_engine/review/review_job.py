@@ -153,7 +153,7 @@ class ReviewJob:
         return len(self.store.read_cached(self.keys.values()))
 
     def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitCheckpoint:
-        """Review some files; those in the cache are not read. Raises: Canceled, AccessFailed."""
+        """Review some files; those in the cache are not read. Raises: Cancelled, AccessFailed."""
         keys = {path: self.keys[path] for path in paths if path in self.keys}
         cached = self.store.read_cached(keys.values())
         reviews = {path: _decode_cached(cached[key]) for path, key in keys.items() if key in cached}
@@ -184,7 +184,7 @@ class ReviewJob:
     def conclude(
         self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
     ) -> SessionOutcome:
-        """Return the whole review, from the reviews of the files and the change as a whole. Raises: Canceled."""
+        """Return the whole review, from the reviews of the files and the change as a whole. Raises: Cancelled."""
         options = self.request.options
         stages: Stages = {"diff": [self.diff_ms]}
         with _measure_stage(stages, "blobs"):

@@ -95,7 +95,7 @@ class ReviewService:
     def review(
         self, change: ReviewedChange, options: ReviewOptions, *, cancel: threading.Event | None = None
     ) -> ReviewResult:
-        """Review a change. Raises: InvalidArgument (patterns, the file of rules), Canceled."""
+        """Review a change. Raises: InvalidArgument (patterns, the file of rules), Cancelled."""
         return _review_change(change, options, self.workspace, cancel)
 
     def read_diff(self, text: str, *, contexts: Mapping[str, str] | None = None, base_ref: str = "") -> ReviewedChange:
@@ -187,7 +187,7 @@ def _review_change(
 
     Only the time budget ends it early, and the result says so: files that were not reviewed are in the coverage.
 
-    Raises: InvalidArgument (patterns, the file of rules), Canceled.
+    Raises: InvalidArgument (patterns, the file of rules), Cancelled.
     """
     reviewer, warnings = workspace.make_reviewer(options)
     is_excluded = workspace.make_exclude_filter(options)
@@ -257,7 +257,7 @@ def _cover_files(
 
 
 def _check_cancelled(cancel: threading.Event | None) -> None:
-    """Do nothing unless the review was canceled. Raises: Canceled."""
+    """Do nothing unless the review was canceled. Raises: Cancelled."""
     if cancel is not None and cancel.is_set():
         raise Cancelled("the review was cancelled", suggestion="Call again.")
 

@@ -496,7 +496,7 @@ class ReviewSessions:
 
         `report` is called with the numbers of reviewed files and of all files.
 
-        Raises: ReviewNotFound, InvalidArgument (the cursor), Canceled; the review itself continues.
+        Raises: ReviewNotFound, InvalidArgument (the cursor), Cancelled; the review itself continues.
         """
         deadline = time.monotonic() + wait_s
         last_shown, _ = _parse_cursor(after)

@@ -88,7 +88,7 @@ def write_chunk_files(
 ) -> ExportReport:
     """Write the four files at once when all vectors are made: a watcher of the folder sees one change.
 
-    Raises: Canceled (nothing is written), InvalidPath, DiskFull, AccessFailed.
+    Raises: Cancelled (nothing is written), InvalidPath, DiskFull, AccessFailed.
     """
     counts = {kind: len(chunks[kind]) for kind in FILES}
     if embedder is None:
@@ -103,7 +103,7 @@ def write_chunk_files(
 def _in_batches(
     embedder: Embedder, total: int, progress: Callable[[Progress], None] | None, cancel: threading.Event | None
 ) -> Embed:
-    """Return a function that embeds passages in batches and reports progress towards `total`. It raises Canceled."""
+    """Return a function that embeds passages in batches and reports progress towards `total`. It raises Cancelled."""
     done = 0
 
     def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:

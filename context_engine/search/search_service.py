@@ -2,7 +2,7 @@
 
 answer = search.find(Query("where are passwords hashed"))
 for hit in answer.hits:
-print(hit.chunk.path, hit.chunk.span, hit.score)
+    print(hit.chunk.path, hit.chunk.span, hit.score)
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ class SearchService:
 
         Files that changed since they were indexed are left out.
 
-        Raises: NotIndexed, Canceled (nothing is written), InvalidPath (no folder), DiskFull, AccessFailed, and
+        Raises: NotIndexed, Cancelled (nothing is written), InvalidPath (no folder), DiskFull, AccessFailed, and
         UnsupportedHost, EmbedderUnusable when the embedder is not here.
         """
         searcher = self.searcher()

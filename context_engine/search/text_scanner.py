@@ -112,7 +112,7 @@ class TextScanner:
     ) -> Scan:
         """Return which files match and how often, exactly. `definitions`: also which of them define a searched name.
 
-        Raises: InvalidArgument (pattern, globs), InvalidPath, FileNotFound, AccessDenied, SearchTimeout, Canceled.
+        Raises: InvalidArgument (pattern, globs), InvalidPath, FileNotFound, AccessDenied, SearchTimeout, Cancelled.
         """
         on_progress = progress or (lambda _: None)
         patience = SearchDeadline.of(cancel)

@@ -157,7 +157,7 @@ class EmbeddingService(AnswerModel):
         """Start, and wait until everything has a vector of the model; return None if there is no model.
 
         Raises: EmbedderUnusable when it cannot be used, with the next step; StoreUnavailable, StoreUnusable and
-        DiskFull when what is to be shared cannot be; Canceled.
+        DiskFull when what is to be shared cannot be; Cancelled.
         """
         self.start()
         thinker, snapshot = self._new, self._parts.live.snapshot()
@@ -192,7 +192,7 @@ class EmbeddingService(AnswerModel):
     ) -> tuple[int, int]:
         """Embed everything that the chosen model has not seen; return how many files and chunks have their vectors.
 
-        Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Canceled (what was made is
+        Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Cancelled (what was made is
         kept); StoreUnavailable, StoreUnusable and DiskFull when a team is to have them and cannot.
         """
         if self._parts.live.snapshot() is None:

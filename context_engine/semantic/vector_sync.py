@@ -39,9 +39,9 @@ Answer = TypeVar("Answer")
 
 
 class VectorSync:
-    """The vector_sync of one workspace and one model.
+    """Exchanges the vectors of one workspace and one model with a remote store, in a thread of its own.
 
-    One thread takes and gives; anybody may read `taken` and `trouble`.
+    Any thread may read `fetched_count` and `error`.
 
     `opened` gives the remote store, None where there is no team; `today` the day since 1970.
     """

@@ -73,7 +73,7 @@ def _shows_forms(capabilities: types.ClientCapabilities | None) -> bool:
 
 
 def _ask_now(context: ServerRequestContext[Any], redact: Redact, question: UserQuestion) -> UserAnswer | None:
-    """Wait in a worker thread for the answer. Raises: Canceled."""
+    """Wait in a worker thread for the answer. Raises: Cancelled."""
     try:
         return anyio.from_thread.run(_elicit, context, redact, question)
     except (asyncio.CancelledError, concurrent.futures.CancelledError):  # it depends on who canceled

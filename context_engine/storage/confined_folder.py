@@ -1,9 +1,10 @@
 """Files beneath a folder, opened without leaving it: no content of a repository is a way to another place.
 
-A `ConfinedFolder` trusts the folder that it was given and nothing beneath it. It has two uses:
+A `ConfinedFolder` trusts the folder that it was given and nothing beneath it. It has two forms:
 
-- state of this package (`.context-engine/`): no symbolic link at all, regular files only, no second name (hard link);
-- files of the user (`follow_links=True`): a symbolic link is followed as long as it stays beneath the folder.
+- the workspace and the state in it (`.context-engine/`): no symbolic link at all; for state also regular files only,
+  without a second name (hard link);
+- `follow_links=True`: a symbolic link is followed as long as it stays beneath the folder.
 
 Paths are relative, with `/` between their parts. Linux resolves one in a single call of `openat2`, which is safe even
 when a folder is replaced by a link meanwhile. Where that call is missing (old kernels, some sandboxes, macOS) each part

@@ -22,13 +22,13 @@ class ProgressCounter:
         self._total = 0
 
     def start(self, total: int) -> ProgressCounter:
-        """Set how much there is to do; return self. Raises: Canceled."""
+        """Set how much there is to do; return self. Raises: Cancelled."""
         self._total = total
         self(0)
         return self
 
     def __call__(self, size: int) -> None:
-        """Count so many bytes more. Raises: Canceled."""
+        """Count so many bytes more. Raises: Cancelled."""
         self._done += size
         self._report(Progress(self._stage, self._done, self._total))
         if self._cancel is not None and self._cancel.is_set():

@@ -85,7 +85,9 @@ def test_an_answer_does_not_wait_for_a_depot_that_is_slow(
             assert "silent" in server.problem, "and it is told"
         again = machine("server", address, publishes=False, wait_s=0.01)
         assert holding(again.snapshot(), "lion") == ["a.py"], "so it does for a process that begins now"
-        assert sum(thread.name == "ctx-depot" for thread in threading.enumerate()) == 2, "one look at a time each"
+        assert sum(thread.name == "ctx-remote-store" for thread in threading.enumerate()) == 2, (
+            "one look at a time each"
+        )
     for store in (server, again):
         until(lambda store=store: holding(store.snapshot(), "lynx") == ["a.py"])
         assert store.problem == ""
