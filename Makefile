@@ -143,7 +143,7 @@ postgres: ## the stores that machines share, with all their trouble, on a real P
 		tests/index/test_tenants.py tests/index/test_index_repair.py tests/cli/test_store.py $(ARGS)
 
 qdrant: ## the same on Qdrant's own engine behind HTTP, with 20 kills of the server and of the writer
-	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/sharing/test_qdrant_store.py tests/contracts -k "qdrant" $(ARGS)
+	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/sharing/test_qdrant_search.py tests/contracts -k "qdrant" $(ARGS)
 
 proxies: ## real nginx and Caddy as in deploy/, before two servers that are replaced meanwhile; apt-get install nginx caddy
 	@$(CHECK) tests -- tests/project/test_deploy_proxies.py $(ARGS)

@@ -1,10 +1,11 @@
-"""Search inside PostgreSQL next to a local index: quality, time, memory of the server, and whether tenants stay apart.
+"""Search inside a database next to a local index: quality, time, memory of the server, and whether tenants stay apart.
 
-    python bench/remote_search.py --tasks FILE --corpus DIR [--whole] [--isolation 2000]
+    python bench/remote_search.py --tasks FILE --corpus DIR [--whole] [--isolation 2000] [--database qdrant] [--copies 9]
 
-Each repository of FILE is indexed into a PostgreSQL that is started for the run. All questions and commits are put to
-its local index and to the database. Memory is that of fresh processes that have no index: one asks one repository, one
-asks all of them. Tenants see some repositories, and their questions name files and words of others.
+Each repository of FILE is indexed into a PostgreSQL, or Qdrant's own engine behind HTTP, that is started for the run. All
+questions and commits are put to its local index and to the database. Memory is that of fresh processes that have no
+index: one asks one repository, one asks all of them; `--copies` publishes each again under so many names. Tenants see
+some repositories, and their questions name files and words of others.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,26 +62,54 @@ def main() -> None:
     parser.add_argument("--tasks", type=Path)
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--whole", action="store_true", help="whole trees instead of the annotated part of each")
+    parser.add_argument("--database", choices=["postgres", "qdrant"], default="postgres")
+    parser.add_argument("--copies", type=int, default=0, help="further names of each repository, for memory and time")
     parser.add_argument("--isolation", type=int, default=2_000, help="questions of tenants")
     parser.add_argument("--ask", nargs="+", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.ask:
         ask(*chosen.ask)
         return
-    from tests.support.databases import new_database
-
     tasks = list(repositories(chosen.tasks, chosen.corpus, whole=chosen.whole))
-    address = new_database()
     measured = {name: Measured() for name in SETS}
-    with tempfile.TemporaryDirectory(prefix="ctx-remote-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ctx-remote-") as folder, start(chosen.database, Path(folder)) as address:
         chunks = sum(measure(address, Path(folder), root, task, measured) for root, task in tasks)
-    print(f"{len(tasks)} repositories, {chunks:,} chunks\n")
-    failed = report(measured)
-    names = [task["name"] for _, task in tasks]
-    print_sizes(address)
-    print_memory(address, names)
-    failed |= isolation(address, tasks, chosen.isolation)
+        print(f"{len(tasks)} repositories, {chunks:,} chunks\n")
+        failed = report(measured, chosen.database)
+        names = [task["name"] for _, task in tasks]
+        print_sizes(address, Path(folder))
+        print_memory(address, names)
+        if chosen.copies:
+            print_memory(address, names + list(publish_copies(address, Path(folder), tasks, chosen.copies)))
+        failed |= isolation(address, tasks, chosen.isolation)
     sys.exit(failed)
+
+
+@contextmanager
+def start(database: str, folder: Path) -> Iterator[str]:
+    """The address of an empty database that runs meanwhile."""
+    if database == "postgres":
+        from tests.support.databases import new_database
+
+        yield new_database()
+        return
+    command = [sys.executable, "-m", "tests.support.qdrant_shim", str(folder / "qdrant")]
+    with subprocess.Popen(command, stdout=-1, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.terminate()
+
+
+def publish_copies(
+    address: str, folder: Path, tasks: Sequence[tuple[Path, dict[str, Any]]], copies: int
+) -> Iterator[str]:
+    """Publish each repository again from its index on this machine, under other names."""
+    for root, task in tasks:
+        for number in range(copies):
+            name = f"{task['name']}-{number}"
+            with closing(open_published(address, folder / task["name"], root, name)) as engine:
+                engine.index.update()
+            yield name
 
 
 def repositories(tasks: Path, corpus: Path, *, whole: bool) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -94,8 +123,23 @@ def repositories(tasks: Path, corpus: Path, *, whole: bool) -> Iterator[tuple[Pa
 def measure(address: str, folder: Path, root: Path, task: dict[str, Any], measured: dict[str, Measured]) -> int:
     """Publish one repository, and put its questions to both; return its chunks."""
     name = task["name"]
+    with closing(open_published(address, folder / name, root, name)) as engine:
+        engine.index.update()
+        snapshot = engine.index.live.snapshot()
+        assert snapshot is not None
+        remote = RemoteSearch(open_candidate_store(address), [name], StaticEncoder().query)
+        remote.find(Query("warm up"))
+        print(f"{name}: {snapshot.living_files:,} files", file=sys.stderr, flush=True)
+        for kind, found in measured.items():
+            for asked in task[kind]:
+                compare(engine, remote, name, asked, found, set(snapshot.paths))
+        return snapshot.chunks
+
+
+def open_published(address: str, cache: Path, root: Path, name: str) -> Engine:
+    """An engine that publishes what it indexes under a name."""
     settings = Settings(
-        cache_folder=folder / name,
+        cache_folder=cache,
         workers=0,
         staleness_ms=600_000,
         embedder="static",
@@ -104,16 +148,7 @@ def measure(address: str, folder: Path, root: Path, task: dict[str, Any], measur
         store_shares=True,
         store_search=True,
     )
-    with closing(Engine.open(root, settings=settings)) as engine:
-        engine.index.update()
-        snapshot = engine.index.live.snapshot()
-        assert snapshot is not None
-        remote = RemoteSearch(open_candidate_store(address), [name], StaticEncoder().query)
-        remote.find(Query("warm up"))
-        for kind, found in measured.items():
-            for asked in task[kind]:
-                compare(engine, remote, name, asked, found, set(snapshot.paths))
-        return snapshot.chunks
+    return Engine.open(root, settings=settings)
 
 
 def compare(
@@ -149,7 +184,7 @@ def is_there(target: Target, paths: set[str]) -> bool:
     return any(Target(target.path).is_hit_by({"path": path, "start": 0, "end": 0}) for path in paths)
 
 
-def report(measured: dict[str, Measured]) -> int:
+def report(measured: dict[str, Measured], database: str) -> int:
     """Print the table of both sets; 1 when a mean differs too much."""
     rows, failed = [], 0
     for kind, found in measured.items():
@@ -169,13 +204,18 @@ def report(measured: dict[str, Measured]) -> int:
                 *times,
             ]
         )
-    head = ["", "NDCG@10 local", "in PostgreSQL", "same first ten", "recall@300", "local p50 / p95 ms", "PostgreSQL"]
+    head = ["", "NDCG@10 local", database, "same first ten", "recall@300", "local p50 / p95 ms", database]
     print(table(head, rows))
     return int(failed)
 
 
-def print_sizes(address: str) -> None:
+def print_sizes(address: str, folder: Path) -> None:
     """Print what the rows take in the database, next to the segments."""
+    if address.startswith("http"):
+        segments = sum(path.stat().st_size for path in folder.rglob("*.seg"))
+        points = sum(path.stat().st_blocks * 512 for path in (folder / "qdrant").rglob("*") if path.is_file())
+        print(f"\npoints and their indexes {points / 1e6:.0f} MB on disk, segments {segments / 1e6:.0f} MB")
+        return
     import psycopg
 
     query = (

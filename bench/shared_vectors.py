@@ -1,22 +1,20 @@
 """Vectors of a model fetched from a team's database beside making them: a second machine's whole start, and the remote alone.
 
-    python bench/shared_vectors.py REPOSITORY --models build/models     a PostgreSQL and Qdrant's own engine are started
+    python bench/shared_vectors.py REPOSITORY --models build/models     a PostgreSQL is started
     python bench/shared_vectors.py --rows 100000                        the remotes alone, with rows drawn by chance
 
-`--models` is a folder in which `ctx model pull` made MiniLM ready. Qdrant's engine stands behind
-tests/support/qdrant_shim.py, whose HTTP is Python's: a server is quicker. `--store` measures one of your own instead.
+`--models` is a folder in which `ctx model pull` made MiniLM ready. `--store` measures a database of your own instead.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +48,8 @@ def main() -> None:
     asked.add_argument("--rows", type=int, default=20_000)
     asked.add_argument("--store", action="append", default=[], help="the address of a database; again for several")
     chosen = asked.parse_args()
-    with started(chosen.store) as stores, tempfile.TemporaryDirectory() as folder:
+    stores = chosen.store or [new_database()]
+    with tempfile.TemporaryDirectory() as folder:
         print(
             table(
                 ["store", "given s", "known s", "taken s", "a vector, taken", "database"],
@@ -60,22 +59,6 @@ def main() -> None:
         if chosen.repository:
             print()
             print(table(["store", "machine", "texts", "read by the model", "s", "by our own table", "same rows and answers"], machines(stores, chosen, Path(folder))))  # fmt: skip
-
-
-@contextmanager
-def started(addresses: Sequence[str]) -> Generator[list[str]]:
-    """The stores to measure: those that were named, else one of each kind."""
-    if addresses:
-        yield list(addresses)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "tests.support.qdrant_shim", folder]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as shim:
-            try:
-                assert shim.stdout
-                yield [new_database(), shim.stdout.readline().strip()]
-            finally:
-                shim.terminate()
 
 
 def remotes(stores: Sequence[str], count: int, folder: Path) -> Generator[list[object]]:
@@ -99,7 +82,7 @@ def remotes(stores: Sequence[str], count: int, folder: Path) -> Generator[list[o
             remote.delete_unused(name, 1 << 30)
             vector_sync.close()
         yield [
-            kind(address),
+            "PostgreSQL",
             f"{given_s:.2f}",
             f"{known_s:.2f}",
             f"{taken_s:.2f}",
@@ -126,7 +109,7 @@ def machines(stores: Sequence[str], chosen: argparse.Namespace, folder: Path) ->
                 static_s = seconds(lambda made=texts: StaticEncoder().rows(made))
             made = len(set(texts)) - state.taken
             alike = "yes" if seen[0] == seen[-1] else "NO"
-            yield [kind(address), name, f"{len(texts):,}", f"{made:,}", f"{took_s:.1f}", f"{static_s:.2f}", alike]
+            yield ["PostgreSQL", name, f"{len(texts):,}", f"{made:,}", f"{took_s:.1f}", f"{static_s:.2f}", alike]
 
 
 def texts_of(engine: Engine) -> list[str]:
@@ -157,19 +140,12 @@ def answers(engine: Engine) -> list[list[tuple[str, int, float]]]:
 
 def on_disk(address: str) -> str:
     """What a database of PostgreSQL takes for the tables of vectors and their indexes."""
-    if not address.startswith("postgres"):
-        return ""
     import psycopg
 
     with psycopg.connect(address) as connection:
         size = "SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits WHERE inhparent = 'context_engine.vector'::regclass"
         (taken,) = connection.execute(size).fetchone() or (0,)
     return f"{int(taken) / 1e6:.1f} MB"
-
-
-def kind(address: str) -> str:
-    """PostgreSQL or Qdrant."""
-    return "PostgreSQL" if address.startswith("postgres") else "Qdrant"
 
 
 def seconds(work: Callable[[], Any]) -> float:

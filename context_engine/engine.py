@@ -335,8 +335,8 @@ class Engine(Workspace, DeprecatedMethods):
 
     def _open_store(self) -> AnyStore:
         """Return where the index is: in the cache of this machine, or on a database that a team shares."""
-        team, read = self._team, self.files.load if self.settings.store_search else None
-        return open_store(team.address, self.cache_folder, team.repository, publishes=team.publishes, read=read)
+        searched = self.settings.store_search
+        return open_store(self._team, self.cache_folder, read=self.files.load, searched=searched)
 
     def _open_shared_records(self) -> SharedRecords | None:
         """Return the records of the team; None in clones, and where records are those of this machine."""

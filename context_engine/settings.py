@@ -138,8 +138,7 @@ class Settings:
         least=10_000_000,
     )
     store_url: str = knob(
-        "",
-        "Where a team shares its index, as `postgresql://user@host/database`; empty: on this machine.",
+        "", "The PostgreSQL where a team shares its index, or the Qdrant that searches it; empty: none."
     )
     store_repository: str = knob("", "What this workspace is called there; empty: where its repository comes from.")
     store_shares: bool = knob(
@@ -148,7 +147,7 @@ class Settings:
     )
     store_search: bool = knob(
         False,
-        "Also share what that PostgreSQL needs to search by itself: `ctx store search` then needs no index.",
+        "Also share what a PostgreSQL needs to search (`ctx store search`); a Qdrant always gets it.",
     )
     store_visible: str = knob(
         "",

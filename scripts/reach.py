@@ -151,7 +151,7 @@ ADDRESSES = (
         "the driver's own TLS settings, from the address",
     ),
     Reach(
-        "sharing/qdrant_session.py:_connect_over_http",
+        "sharing/qdrant_session.py:QdrantSession._connect",
         "the Qdrant that the user named",
         "CTX_STORE_URL names one",
         "the key goes in a header",

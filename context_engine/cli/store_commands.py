@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -148,10 +148,9 @@ def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) ->
     - `ctx store list --store postgresql://ci@db/context`
     """
     from context_engine.cli.console import print_table
-    from context_engine.index import list_tenants
-    from context_engine.sharing import open_remote_store
+    from context_engine.index import list_tenants, open_tenants
 
-    with closing(open_remote_store(choose_address(store, root))) as remote:
+    with closing(open_tenants(choose_address(store, root))) as remote:
         tenants = list_tenants(remote)
     if as_json:
         print(json.dumps([tenant._asdict() for tenant in tenants]))
@@ -178,7 +177,8 @@ def _format_row(tenant: Tenant) -> Sequence[str]:
         other_release = ""
     else:
         other_release = ", of another release"
-    return tenant.repository, format_size(tenant.bytes), *counts, committed, f"{tenant.schema}{other_release}"
+    size = "" if tenant.bytes is None else format_size(tenant.bytes)
+    return tenant.repository, size, *counts, committed, f"{tenant.schema}{other_release}"
 
 
 @app.command("search")
@@ -198,9 +198,10 @@ def store_search(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search the repositories of a PostgreSQL, without a copy of their indexes on this machine.
+    """Search the repositories of a database, without a copy of their indexes on this machine.
 
-    It finds those that were published with CTX_STORE_SEARCH=1. Exit codes: 0 found, 1 nothing found, 2 error.
+    It finds what was published to a Qdrant, or to a PostgreSQL with CTX_STORE_SEARCH=1. Exit codes: 0 found, 1 nothing
+    found, 2 error.
 
     **Examples**
 
@@ -232,19 +233,21 @@ def store_remove(
     """
     from context_engine.cli.console import confirm
     from context_engine.errors import NotConfirmed
-    from context_engine.index import SCHEMA_VERSION, remove_tenant
-    from context_engine.sharing import open_remote_store, open_vector_store
+    from context_engine.index import SCHEMA_VERSION, open_tenants, remove_tenant
+    from context_engine.sharing import open_vector_store, serves
     from context_engine.text import format_size
 
     address = choose_address(store, root)
-    with closing(open_remote_store(address)) as remote, closing(open_vector_store(address)) as vectors:
+    with ExitStack() as opened:
+        remote = opened.enter_context(closing(open_tenants(address)))
+        vectors = opened.enter_context(closing(open_vector_store(address))) if serves(address, "Vectors") else None
         if not yes and not confirm(f"Remove the index of {repository} from {remote.name}, for everybody?"):
             raise NotConfirmed("nothing was removed", suggestion="Answer y, or repeat it with --yes.")
         freed = remove_tenant(remote, vectors, repository, schema or SCHEMA_VERSION)
     if as_json:
         print_json({"removed": repository, "bytes": freed})
     else:
-        print(f"removed {repository}, {format_size(freed)}")
+        print(f"removed {repository}" + (f", {format_size(freed)}" if freed else ""))
 
 
 def choose_address(address: str, root: Path | None) -> str:

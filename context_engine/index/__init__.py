@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     from context_engine.index.search_rows import COUNTED_FIELDS, IMPACT_UNIT, LENGTH_TOTALS, join_files
     from context_engine.index.segment import Postings, term_hashes
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
-    from context_engine.index.store_factory import AnyStore, Tenant, list_tenants, open_store, remove_tenant
+    from context_engine.index.store_factory import (
+        AnyStore,
+        Tenant,
+        list_tenants,
+        open_store,
+        open_tenants,
+        remove_tenant,
+    )
     from context_engine.index.stored_outline import StoredOutline, StoredSymbol
     from context_engine.index.symbol_service import SymbolService, no_index, open_symbols
     from context_engine.index.syntax_cache import SyntaxCache, TreeStore
@@ -56,7 +63,7 @@ __getattr__ = lazy_exports(
     search_rows: COUNTED_FIELDS IMPACT_UNIT LENGTH_TOTALS join_files
     segment: Postings term_hashes
     snapshot: REPOSITORY_SEPARATOR Matches Snapshot UnionSnapshot
-    store_factory: AnyStore Tenant list_tenants open_store remove_tenant
+    store_factory: AnyStore Tenant list_tenants open_store open_tenants remove_tenant
     stored_outline: StoredOutline StoredSymbol
     symbol_service: SymbolService no_index open_symbols
     syntax_cache: SyntaxCache TreeStore

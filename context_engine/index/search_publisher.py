@@ -1,4 +1,4 @@
-"""Publish an index as rows that PostgreSQL searches: those of its new segments, and what changed about the others."""
+"""Publish an index as rows that a database searches: those of its new segments, and what changed about the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPRESSION = 3
 
 
 class SearchPublisher:
-    """Writes what PostgreSQL searches of one repository, after each commit of its index."""
+    """Writes what a database searches of one repository, after each commit of its index."""
 
     def __init__(self, store: CandidateStore, read: ReadFile) -> None:
         """`read` returns a file of the work tree; what is stored of its text is redacted."""
@@ -54,8 +54,10 @@ class SearchPublisher:
         self._store.close()
 
     def _files(self, segment: Segment) -> Iterator[StoredFile]:
+        cards = segment.static.summary.floats() if segment.static else np.zeros((segment.files, 0), np.float32)
         for row in split_files(segment):
-            yield StoredFile(*row, texts=self._pack_texts(segment, row.number, row.path))
+            texts = self._pack_texts(segment, row.number, row.path)
+            yield StoredFile(*row, card=cards[row.number].tolist(), texts=texts)
 
     def _pack_texts(self, segment: Segment, number: int, path: str) -> bytes | None:
         """Return the redacted texts of the chunks of a file; None when the file is no longer what was indexed."""

@@ -11,11 +11,12 @@ import msgspec
 from context_engine.errors import NotIndexed
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore, EmbeddedWriter
 from context_engine.index.manifest import Manifest, decode_manifest
+from context_engine.index.published_store import PublishedStore
 from context_engine.index.search_publisher import SearchPublisher
 from context_engine.index.shared_store import LOOK_WAIT_S, SharedStore
 from context_engine.index.shared_writer import SharedWriter
 from context_engine.repo import ReadFile
-from context_engine.sharing import open_candidate_store, open_remote_store
+from context_engine.sharing import CandidateStore, TeamStore, open_candidate_store, open_remote_store, serves
 
 if TYPE_CHECKING:
     from context_engine.sharing import RemoteStore, RemoteVectorStore
@@ -27,27 +28,32 @@ REST_S = 1.0
 
 
 def open_store(
-    address: str,
-    folder: Path,
-    repository: str = "",
-    *,
-    publishes: bool = False,
-    rest_s: float = REST_S,
-    read: ReadFile | None = None,
+    team: TeamStore, folder: Path, *, rest_s: float = REST_S, read: ReadFile | None = None, searched: bool = False
 ) -> AnyStore:
-    """Return the store of one work tree, with its files in `folder`: the embedded one, or a shared one at an address.
+    """Return the store of one work tree, with its files in `folder`: the embedded one, or one that a team shares.
 
-    `repository`: its name there; `publishes`: what is indexed here is published. With `read`, which returns a file of
-    the work tree, the database also gets what it needs to search by itself. Nothing is connected.
+    With `searched` the database also gets what it needs to search by itself; `read` returns a file of the work tree. A
+    database that only searches always gets that. Nothing is connected.
     Raises: InvalidArgument, UnsupportedHost when a library is missing.
     """
+    address = team.address
     if address in ("", "embedded"):
         return EmbeddedStore(folder)
-    mark = hashlib.blake2b(f"{address}\n{repository}".encode(), digest_size=6).hexdigest()
-    kept = folder / f"shared-{mark}"
-    search = SearchPublisher(open_candidate_store(address), read) if read and publishes else None
-    remote = open_remote_store(address)
-    return SharedStore(kept, remote, repository, publishes=publishes, rest_s=rest_s, wait_s=LOOK_WAIT_S, search=search)
+    is_shared = serves(address, "Store")
+    candidates = open_candidate_store(address) if searched or not is_shared else None
+    search = SearchPublisher(candidates, read) if candidates and read and team.publishes else None
+    if not is_shared:
+        return PublishedStore(folder, team.repository, search) if search else EmbeddedStore(folder)
+    mark = hashlib.blake2b(f"{address}\n{team.repository}".encode(), digest_size=6).hexdigest()
+    return SharedStore(
+        folder / f"shared-{mark}",
+        open_remote_store(address),
+        team.repository,
+        publishes=team.publishes,
+        rest_s=rest_s,
+        wait_s=LOOK_WAIT_S,
+        search=search,
+    )
 
 
 # -- the repositories of a remote store ------------------------------------------------------------------------------
@@ -62,41 +68,56 @@ _FOR_EVER = 1 << 30
 class Tenant(NamedTuple):
     """A repository on a remote store. `schema` is the layout of its index; each layout has an index of its own.
 
-    `files` and `chunks` are None where the list cannot be read here; `committed_at` is 0 until something arrived as a
-    whole.
+    `files` and `chunks` are None where the list cannot be read here, `bytes` where the database does not count them;
+    `committed_at` is 0 until something arrived as a whole.
     """
 
     repository: str
     schema: int
-    bytes: int
+    bytes: int | None
     files: int | None
     chunks: int | None
     committed_at: float
 
 
-def list_tenants(remote: RemoteStore) -> list[Tenant]:
+def list_tenants(remote: RemoteStore | CandidateStore) -> list[Tenant]:
     """Return all repositories, by name. Raises: StoreUnavailable, StoreUnusable."""
+    if isinstance(remote, CandidateStore):
+        rows = ((_split_name(row.name), row) for row in remote.list_repositories())
+        return [Tenant(name, schema, None, row.files, row.chunks, row.committed_at) for (schema, name), row in rows]
     return [_tenant(remote, full) for full in remote.list_repositories()]
 
 
+def open_tenants(address: str) -> RemoteStore | CandidateStore:
+    """Return what has the repositories of a database: its indexes, or its rows where it only searches."""
+    return open_remote_store(address) if serves(address, "Store") else open_candidate_store(address)
+
+
 def remove_tenant(
-    remote: RemoteStore, vectors: RemoteVectorStore, repository: str, schema: int = SCHEMA_VERSION
+    remote: RemoteStore | CandidateStore,
+    vectors: RemoteVectorStore | None,
+    repository: str,
+    schema: int = SCHEMA_VERSION,
 ) -> int:
     """Remove the index of a repository, for all its users; return the bytes freed. With the last index go its vectors.
 
     Raises: NotIndexed when there is none, StorageBusy, StoreUnavailable, StoreUnusable.
     """
     full = f"{schema}/{repository}"
-    known = remote.list_repositories()
+    is_searched = isinstance(remote, CandidateStore)
+    known = [row.name for row in remote.list_repositories()] if is_searched else remote.list_repositories()
     if full not in known:
         near = ", ".join(sorted({_split_name(name)[1] for name in known})) or "none at all"
         raise NotIndexed(
             f"{remote.name} has no index of {repository!r} in schema {schema}", suggestion=f"it has those of: {near}"
         )
+    if is_searched:
+        remote.remove(full)
+        return 0
     with remote.acquire_lease(full, REMOVE_WAIT_S) as lease:
         freed = lease.clear()
     is_last = not any(_split_name(name)[1] == repository for name in known if name != full)
-    if is_last and vectors.count_by_space(repository):  # a repository without vectors has no place for them
+    if is_last and vectors and vectors.count_by_space(repository):  # a repository without vectors has no place for them
         vectors.delete_unused(repository, _FOR_EVER)
     return freed
 

@@ -10,6 +10,7 @@ searcher ranks it like any other. Nothing of a repository is kept between two qu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -130,6 +131,7 @@ class RemoteSearch(SearchService):
         """`repositories`: those that its user may see, by their names in the database; `static`: question vectors."""
         self.repositories = tuple(f"{SCHEMA_VERSION}/{name}" for name in dict.fromkeys(repositories))
         self._store = store
+        self._static = static
         self._meaning = SemanticRanker(static) if static else None
 
     def find(self, query: Query) -> Answer:
@@ -157,13 +159,12 @@ class RemoteSearch(SearchService):
         named = [(asked.symbol, 1.0)] if asked.symbol else list(asked.mentioned)
         symbols = term_hashes(name for name, _ in named)
         hashes = np.unique(np.concatenate([asked.hashes, symbols]))
-        totals = self._store.sum_totals(self.repositories)
+        totals, frequencies = self._store.read_statistics(self.repositories, hashes.view(np.int64).tolist())
         if not totals.files:
             raise NotIndexed(
                 f"none of these repositories can be searched on {self._store.name}",
                 suggestion="Run `ctx index` with CTX_STORE_SHARES=1 and CTX_STORE_SEARCH=1 where they are checked out.",
             )
-        frequencies = self._store.count_documents(self.repositories, hashes.view(np.int64).tolist())
         corpus = CorpusStatistics(totals, frequencies)
         worths = _weigh_terms(
             asked, hashes, dict(zip(symbols.tolist(), (trust for _, trust in named), strict=True)), corpus
@@ -174,8 +175,13 @@ class RemoteSearch(SearchService):
             sorted({place.path.rpartition("/")[2] for place in asked.places}),
             translate_filter(query.filter),
             CANDIDATES_MAX,
+            self._question_vector(query.text),
         )
         return CandidateSnapshot(self._store.find_candidates(self.repositories, wanted), hashes, corpus)
+
+    def _question_vector(self, text: str) -> list[float]:
+        vector = self._static(text) if self._static else None
+        return [] if vector is None or not vector.any() else vector.tolist()
 
     def note_shown(self, paths: Iterable[str]) -> None:
         """Count nothing: usage is known for files of this machine only."""
@@ -245,7 +251,7 @@ class _StoredFileText(WorkspaceFile):
 def list_searchable(store: CandidateStore) -> list[str]:
     """Return the repositories that can be searched, sorted. Raises: StoreUnavailable, StoreUnusable."""
     schema = f"{SCHEMA_VERSION}/"
-    return [name.removeprefix(schema) for name in store.list_repositories() if name.startswith(schema)]
+    return [row.name.removeprefix(schema) for row in store.list_repositories() if row.name.startswith(schema)]
 
 
 # -- choosing candidates -------------------------------------------------------------------------------------------
@@ -283,20 +289,44 @@ def translate_filter(wanted: Filter) -> FileFilter:
     else:
         kinds = wanted.kinds
     included, excluded = _translate_globs(wanted.include_paths), _translate_globs(wanted.exclude_paths)
+    regexes = [regex for regex, includes in included if includes]
     return FileFilter(
         [name.lower() for name in wanted.languages],
         kinds,
         [tag.lower() for tag in wanted.tags if tag != "symbols"],
-        [regex for regex, includes in included if includes],
+        regexes,
         [regex for regex, _ in excluded] if all(includes for _, includes in excluded) else (),
+        _find_parts(wanted.include_paths) if regexes else (),
     )
 
 
 def _translate_globs(globs: Sequence[str]) -> list[tuple[str, bool]]:
     """Return (regular expression of PostgreSQL, whether it includes) of each glob."""
-    spec = GitIgnoreSpec.from_lines([glob.removeprefix("./").replace("\\", "/") for glob in globs])
+    spec = GitIgnoreSpec.from_lines([_clean_glob(glob) for glob in globs])
     return [
         (pattern.regex.pattern.replace("(?P<ps_d>", "(?:"), bool(pattern.include))
         for pattern in spec.patterns
         if pattern.regex is not None
     ]
+
+
+def _clean_glob(glob: str) -> str:
+    return glob.removeprefix("./").replace("\\", "/")
+
+
+def _find_parts(globs: Iterable[str]) -> list[str]:
+    """Return, for each glob that includes, the longest name or ending that its paths have; nothing if one has none.
+
+    >>> _find_parts(["src/**", "*.d.ts", "**/web/*.go"]), _find_parts(["src/", "*"])
+    (['src', '*.d.ts', '*.go'], [])
+    """
+    found = []
+    for glob in globs:
+        if not glob.startswith("!"):
+            names = [
+                name
+                for name in _clean_glob(glob).split("/")
+                if name and not re.search(r"[*?\[]", name.removeprefix("*."))
+            ]
+            found.append(max(names, key=len, default=""))
+    return found if all(found) else []

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         CandidateQuery,
         CandidateStore,
         FileFilter,
+        PublishedRepository,
         SearchableRevision,
         SearchableTotals,
         SegmentState,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         hash_file,
         open_remote_store,
         open_vector_store,
+        serves,
         unavailable_error,
     )
     from context_engine.sharing.remote_vectors import RemoteVectorStore
@@ -41,14 +43,14 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     """
-    candidate_store: CANDIDATES_MAX Candidate CandidateQuery CandidateStore FileFilter SearchableRevision
-        SearchableTotals SegmentState StoredFile StoredTerm open_candidate_store
+    candidate_store: CANDIDATES_MAX Candidate CandidateQuery CandidateStore FileFilter PublishedRepository
+        SearchableRevision SearchableTotals SegmentState StoredFile StoredTerm open_candidate_store
     job_queue: RENEW_S IndexSource QueuedJob open_job_queue
     postgres_jobs: JobLease PostgresJobs
     postgres_records: RecordLease
     records: RecordFolder VersionedRecords
     remote_store: RETRY_DELAY_S ManifestRevision RemoteStore RepositoryLease TeamStore busy_error hash_file
-        open_remote_store open_vector_store unavailable_error
+        open_remote_store open_vector_store serves unavailable_error
     remote_vectors: RemoteVectorStore
     shared_records: SharedRecords open_shared_records
     """,

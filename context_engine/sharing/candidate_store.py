@@ -6,12 +6,12 @@ may be seen with every call, and gets candidates, which our ranker orders. Conte
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from context_engine.errors import InvalidArgument
 from context_engine.sharing.remote_store import open_backend
 
 CANDIDATES_MAX = 300
@@ -45,7 +45,8 @@ class FileFilter(NamedTuple):
     """The conditions of a file. Empty parts restrict nothing.
 
     Languages and tags are in lower case. `included` and `excluded` are regular expressions: a path must match one of
-    the included ones and none of the excluded ones.
+    the included ones and none of the excluded ones. Every path that may be included has one of the `parts`, for
+    databases without regular expressions (`split_path`).
     """
 
     languages: Sequence[str] = ()
@@ -53,11 +54,17 @@ class FileFilter(NamedTuple):
     tags_all: Sequence[str] = ()
     included: Sequence[str] = ()
     excluded: Sequence[str] = ()
+    parts: Sequence[str] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether every file passes."""
         return not any(self)
+
+    def accepts(self, path: str) -> bool:
+        """Return whether a path passes."""
+        is_in = not self.included or any(re.search(regex, path) for regex in self.included)
+        return is_in and not any(re.search(regex, path) for regex in self.excluded)
 
 
 EVERY_FILE = FileFilter()
@@ -68,7 +75,7 @@ class CandidateQuery:
     """The terms of a question by hash, and their worth.
 
     `worths[f]` has a number for each term, for bodies, paths, definitions, leading comments and symbols, in this order.
-    `names` are file names in the question.
+    `names` are file names in the question, `vector` is its vector of length 1.
     """
 
     hashes: Sequence[int]
@@ -76,6 +83,7 @@ class CandidateQuery:
     names: Sequence[str] = ()
     filter: FileFilter = EVERY_FILE
     limit: int = CANDIDATES_MAX
+    vector: Sequence[float] = ()
 
 
 class StoredTerm(NamedTuple):
@@ -92,13 +100,17 @@ class StoredTerm(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """The row of a file; `texts` is what a reply shows of it, None where it could not be read."""
+    """The row of a file. `card` is the vector of its summary, empty where there is none.
+
+    `texts` is what a reply shows of it, None where it could not be read.
+    """
 
     number: int
     path: str
     language: str
     tags: Sequence[str]
     payload: bytes
+    card: Sequence[float]
     texts: bytes | None
 
 
@@ -121,6 +133,15 @@ class SearchableRevision(NamedTuple):
     segments: Sequence[SegmentState]
 
 
+class PublishedRepository(NamedTuple):
+    """A repository that is searched. `committed_at`: seconds since 1970, 0 where the database does not know."""
+
+    name: str
+    files: int
+    chunks: int
+    committed_at: float = 0.0
+
+
 SegmentRows = Callable[[str], tuple[Iterable[StoredTerm], Iterable[StoredFile]]]
 """Returns the rows of a segment by its name."""
 
@@ -135,20 +156,18 @@ class CandidateStore(ABC):
     """Its address without a password."""
 
     @abstractmethod
-    def list_repositories(self) -> dict[str, int]:
-        """Return the searchable repositories, sorted, and the revision of each."""
+    def list_repositories(self) -> list[PublishedRepository]:
+        """Return the searchable repositories, sorted."""
 
     @abstractmethod
     def revision(self, repository: str) -> int:
         """Return the revision that is searched; 0 when the repository is not searchable."""
 
     @abstractmethod
-    def sum_totals(self, repositories: Collection[str]) -> SearchableTotals:
-        """Return the totals of all these repositories."""
-
-    @abstractmethod
-    def count_documents(self, repositories: Collection[str], hashes: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Return the frequencies of each term that occurs, by hash, as its rows have them."""
+    def read_statistics(
+        self, repositories: Collection[str], hashes: Sequence[int]
+    ) -> tuple[SearchableTotals, dict[int, tuple[int, ...]]]:
+        """Return the totals of these repositories, and the frequencies of each term that occurs, by hash."""
 
     @abstractmethod
     def find_candidates(self, repositories: Collection[str], query: CandidateQuery) -> list[Candidate]:
@@ -176,14 +195,20 @@ class CandidateStore(ABC):
         """Close the connections; they are opened again when needed."""
 
 
+def split_path(path: str) -> list[str]:
+    """Return the names in a path, and each ending of a name as a glob: what a pattern of paths can ask for.
+
+    >>> split_path("src/api.d.ts")
+    ['*.d.ts', '*.ts', 'api.d.ts', 'src']
+    """
+    names = path.split("/")
+    endings = {f"*{name[at:]}" for name in names for at in range(len(name)) if name[at] == "."}
+    return sorted({*names, *endings})
+
+
 def open_candidate_store(address: str) -> CandidateStore:
     """Return the store that searches at an address, without connecting.
 
-    Raises: InvalidArgument where it is not a PostgreSQL, UnsupportedHost when its library is not installed.
+    Raises: InvalidArgument where there is none, UnsupportedHost when its library is not installed.
     """
-    if address.partition("://")[0] not in ("postgres", "postgresql"):
-        raise InvalidArgument(
-            "only PostgreSQL can search for many repositories",
-            suggestion="Set CTX_STORE_URL to postgresql://user@host/database.",
-        )
     return open_backend(address, "Search")

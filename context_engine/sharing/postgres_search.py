@@ -22,6 +22,7 @@ from context_engine.sharing.candidate_store import (
     Candidate,
     CandidateQuery,
     CandidateStore,
+    PublishedRepository,
     SearchableRevision,
     SearchableTotals,
     SegmentRows,
@@ -137,20 +138,18 @@ class PostgresSearch(CandidateStore):
 
     # -- reading --
 
-    def list_repositories(self) -> dict[str, int]:
-        """Return the searchable repositories, sorted, and the revision of each."""
-        query = "SELECT repository, revision FROM context_engine.search_repository ORDER BY repository"
-        return dict(self._database.query(SEARCH, query))
+    def list_repositories(self) -> list[PublishedRepository]:
+        """Return the searchable repositories, sorted."""
+        query = "SELECT repository, files, chunks FROM context_engine.search_repository ORDER BY repository"
+        return [PublishedRepository(*row) for row in self._database.query(SEARCH, query)]
 
-    def sum_totals(self, repositories: Collection[str]) -> SearchableTotals:
-        """Return the totals of all these repositories."""
-        rows = self._database.query(SEARCH, _TOTALS, ([*repositories],)) or [(0,) * 7]
-        return SearchableTotals(*rows[0][:3], rows[0][3:])
-
-    def count_documents(self, repositories: Collection[str], hashes: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Return the `FREQUENCIES` of each term that occurs, by hash."""
+    def read_statistics(
+        self, repositories: Collection[str], hashes: Sequence[int]
+    ) -> tuple[SearchableTotals, dict[int, tuple[int, ...]]]:
+        """Return the totals of these repositories, and the `FREQUENCIES` of each term that occurs, by hash."""
+        total = (self._database.query(SEARCH, _TOTALS, ([*repositories],)) or [(0,) * 7])[0]
         rows = self._database.query(SEARCH, _FREQUENCIES, ([*repositories], [*hashes]))
-        return {row[0]: row[1:] for row in rows}
+        return SearchableTotals(*total[:3], total[3:]), {row[0]: row[1:] for row in rows}
 
     def find_candidates(self, repositories: Collection[str], query: CandidateQuery) -> list[Candidate]:
         """Return the best files of these repositories, ordered by repository, segment and number."""

@@ -1,6 +1,6 @@
-"""A connection to Qdrant: its address and key, one client, and the translation of its errors.
+"""A connection to Qdrant by its REST interface: address and key, one request at a time, its errors in our words.
 
-The users of a session decide which collections and points there are.
+The standard library is enough for that. Qdrant's own client takes 50 MB of memory and a second or more to import.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
 
-from qdrant_client import QdrantClient, models
-from qdrant_client.common.client_exceptions import QdrantException
-from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+import msgspec
 
 from context_engine.errors import ContextEngineError, DiskFull, InvalidArgument, StoreUnusable
 from context_engine.sharing.remote_store import unavailable_error
@@ -23,127 +21,120 @@ from context_engine.sharing.remote_store import unavailable_error
 VERSION_MIN = (1, 16)
 """Older servers do not know conditional upserts, and would take any for an unconditional one."""
 TIMEOUT_S = 10
-"""For each step of a call: eleven megabytes (`PIECE_BYTES` as text) are transferred well within it."""
+"""For each step of a request: four megabytes are transferred well within it."""
 RETRY_MAX_S = 1.0
-"""A call that failed sooner used a connection that had died while idle. A call that took longer is not repeated."""
+"""A request that failed sooner used a connection that had died while idle. One that took longer is not repeated."""
 KEY_VARIABLE = "QDRANT_API_KEY"
+PAGE_POINTS = 1_000
 
 _ADDRESS = re.compile(r"(qdrant|http|https)://(?:([^@/]*)@)?([^/@]+)/?")
 _LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
-Answer = TypeVar("Answer")
+_PORT = 6333
 
 
 class QdrantSession:
-    """One client, opened when it is first needed. Thread-safe."""
+    """Requests to one server. Thread-safe; connections are opened when they are needed and used again."""
 
-    def __init__(
-        self,
-        address: str,
-        client: Callable[[], QdrantClient] | None = None,
-        *,
-        prepare: Callable[[QdrantClient, str], None] = lambda *_: None,
-    ) -> None:
-        """`address`: `https://KEY@host:6333`, or `qdrant://host:6333` without TLS. Raises: InvalidArgument.
-
-        `client` opens the connection; by default one over HTTP to the address. `prepare` creates what must exist, once
-        per connection.
-        """
+    def __init__(self, address: str) -> None:
+        """`address`: `https://KEY@host:6333`, or `qdrant://host:6333` without TLS. Raises: InvalidArgument."""
         kind, key, host = _parse_address(address)
         self.name = f"{kind}://{host}"
-        scheme = "http" if kind == "qdrant" else kind
+        self._kind, self._host = kind, host
         if not key and _is_private(kind, host):
             key = os.environ.get(KEY_VARIABLE, "")
-        self._open = client or (lambda: _connect_over_http(f"{scheme}://{host}", key))
-        self._prepare = prepare
-        self._lock = threading.RLock()
-        self._client: QdrantClient | None = None
+        self._headers = {"content-type": "application/json"} | ({"api-key": key} if key else {})
+        self._lock = threading.Lock()
+        self._idle: list[HTTPConnection] = []
+        self._is_checked = False
 
-    def call(self, call: Callable[[QdrantClient], Answer]) -> Answer:
-        """Return the answer to a call.
+    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the result of a request, None where its collection does not exist.
 
-        The call is repeated when the connection had died, or when its collection was gone, so it must be idempotent.
-        Raises: StoreUnavailable, StoreUnusable, DiskFull.
+        It must be idempotent: it is repeated when the connection had died. Raises: StoreUnavailable, StoreUnusable,
+        DiskFull.
         """
-        for is_last in (False, True):
-            start_s = time.monotonic()
-            try:
-                return call(self._connect())
-            except UnexpectedResponse as error:
-                if is_last or error.status_code != 404:
-                    text = _error_text(error.content)
-                    raise response_error(self.name, error.status_code, error.reason_phrase, text) from error
-                self.close()  # our collection was dropped: the next connection creates it again
-            except (ApiException, QdrantException, OSError) as error:
-                if is_last or time.monotonic() - start_s > RETRY_MAX_S:
-                    raise unavailable_error(self.name, _reason(error)) from error
-        raise AssertionError  # the loop returns or raises
+        if not self._is_checked:
+            _check_version(self._exchange("GET", "/", None, "version"), self.name)
+            self._is_checked = True
+        return self._exchange(method, path, body)
 
-    def scroll(self, alias: str, chosen: models.Filter, fields: list[str], *, limit: int) -> Iterator[models.Record]:
-        """Yield all points that match a filter, `limit` at a time."""
+    def scroll(self, collection: str, chosen: Mapping[str, Any], fields: list[str]) -> Iterator[dict[str, Any]]:
+        """Yield all points that match a filter, with their id and some fields of their payload."""
         offset: Any = None
         while True:
-            points, offset = self.call(
-                lambda client, start=offset: client.scroll(
-                    alias, scroll_filter=chosen, limit=limit, offset=start, with_payload=fields
-                )
+            body = {"filter": chosen, "limit": PAGE_POINTS, "with_payload": fields}
+            page = self.request(
+                "POST",
+                f"/collections/{collection}/points/scroll",
+                body if offset is None else body | {"offset": offset},
             )
-            yield from points
+            if page is None:
+                return
+            for point in page["points"]:
+                yield {"id": point["id"], **(point.get("payload") or {})}
+            offset = page.get("next_page_offset")
             if offset is None:
                 return
 
-    def _connect(self) -> QdrantClient:
-        with self._lock:
-            if self._client is None:
-                client = self._open()
-                try:
-                    _check_version(client, self.name)
-                    self._prepare(client, self.name)
-                except BaseException:
-                    client.close()
-                    raise
-                self._client = client
-            return self._client
-
     def close(self) -> None:
-        """Close the connection; it is opened again when needed."""
+        """Close the connections; they are opened again when needed."""
         with self._lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+            idle, self._idle = self._idle, []
+            self._is_checked = False
+        for connection in idle:
+            connection.close()
+
+    def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, part: str = "result") -> Any:
+        """Return one part of an answer."""
+        content = None if body is None else msgspec.json.encode(body)
+        for is_last in (False, True):
+            start_s = time.monotonic()
+            try:
+                status, reason, answer = self._send(method, path, content)
+                if status == 200:
+                    return msgspec.json.decode(answer)[part]
+            except (msgspec.DecodeError, LookupError, TypeError) as error:
+                raise unavailable_error(self.name, "its answer is not Qdrant's") from error
+            except (OSError, HTTPException) as error:
+                if is_last or time.monotonic() - start_s > RETRY_MAX_S:
+                    raise unavailable_error(self.name, str(error) or type(error).__name__) from error
+            else:
+                text = _error_text(answer)
+                if status == 404 and "doesn't exist" in text:
+                    return None
+                raise response_error(self.name, status, reason, text)
+        raise AssertionError  # the loop returns or raises
+
+    def _send(self, method: str, path: str, content: bytes | None) -> tuple[int, str, bytes]:
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        connection = connection or self._connect()
+        try:
+            connection.request(method, path, content, self._headers)
+            response = connection.getresponse()
+            answer = response.read()
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            self._idle.append(connection)
+        return response.status, response.reason, answer
+
+    def _connect(self) -> HTTPConnection:
+        name, _, port = self._host.rpartition(":") if re.search(r":\d+$", self._host) else (self._host, "", str(_PORT))
+        if self._kind == "https":
+            return HTTPSConnection(name, int(port), timeout=TIMEOUT_S)
+        return HTTPConnection(name, int(port), timeout=TIMEOUT_S)
 
 
-def ensure_collection(
-    client: QdrantClient,
-    name: str,
-    alias: str,
-    collection: str,
-    *,
-    create: Callable[[], None],
-    fields: Mapping[str, Any],
-) -> None:
-    """Create a collection with its indexed fields and its alias, unless the alias exists.
-
-    Raises: StoreUnusable when the alias belongs to the collection of another release.
-    """
-    in_use = {known.alias_name: known.collection_name for known in client.get_aliases().aliases}.get(alias)
-    if in_use is None:
-        with suppress(UnexpectedResponse, ValueError):  # another process was quicker
-            create()
-        for field, schema in fields.items():
-            client.create_payload_index(collection, field, field_schema=schema)
-        entry = models.CreateAlias(collection_name=collection, alias_name=alias)
-        client.update_collection_aliases([models.CreateAliasOperation(create_alias=entry)])
-    elif in_use != collection:
-        raise unusable_error(
-            name,
-            f"{alias} is the alias of {in_use}, and this program knows {collection}",
-            "use the same release of smart-context-engine everywhere, or another cluster",
-        )
-
-
-def match_value(key: str, value: str | int | bool) -> models.FieldCondition:
+def match_value(key: str, value: str | int) -> dict[str, Any]:
     """Return the condition that a field has a value."""
-    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+    return {"key": key, "match": {"value": value}}
+
+
+def match_any(key: str, values: list[str] | list[int]) -> dict[str, Any]:
+    """Return the condition that a field has one of some values."""
+    return {"key": key, "match": {"any": values}}
 
 
 def unusable_error(name: str, why: str, suggestion: str) -> StoreUnusable:
@@ -151,7 +142,7 @@ def unusable_error(name: str, why: str, suggestion: str) -> StoreUnusable:
     return StoreUnusable(f"the shared store {name} cannot serve: {why}", suggestion=suggestion)
 
 
-def response_error(name: str, status: int | None, reason: str, text: str) -> ContextEngineError:
+def response_error(name: str, status: int, reason: str, text: str) -> ContextEngineError:
     """Return our error for an answer that is not 200; `text` is the server's explanation.
 
     >>> response_error("https://host", 403, "Forbidden", "").code
@@ -191,21 +182,6 @@ def _error_text(content: bytes) -> str:
     return ""
 
 
-def _reason(error: Exception) -> object:
-    if isinstance(error, ResponseHandlingException):
-        cause = error.source
-    else:
-        cause = error
-    if isinstance(cause, ValueError):
-        return "its answer is not Qdrant's"
-    return cause
-
-
-def _connect_over_http(url: str, key: str) -> QdrantClient:
-    headers = {"api-key": key} if key else {}  # not as `api_key`, which warns of a tunnel that begins on this machine
-    return QdrantClient(url=url, metadata=headers, timeout=TIMEOUT_S, check_compatibility=False)
-
-
 def _parse_address(address: str) -> tuple[str, str, str]:
     """Return (kind, key, host) of an address. Raises: InvalidArgument."""
     found = _ADDRESS.fullmatch(address)
@@ -231,8 +207,7 @@ def _is_private(kind: str, host: str) -> bool:
     return kind == "https" or _LOCAL_HOST.fullmatch(host) is not None
 
 
-def _check_version(client: QdrantClient, name: str) -> None:
-    version = client.info().version
+def _check_version(version: str, name: str) -> None:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < VERSION_MIN:
         needed = ".".join(map(str, VERSION_MIN))

@@ -26,14 +26,16 @@ from context_engine.repo import pip_install
 if TYPE_CHECKING:
     from context_engine.sharing.remote_vectors import RemoteVectorStore
 
-BACKENDS = {
-    "postgresql": "Postgres",
-    "postgres": "Postgres",
-    "qdrant": "Qdrant",
-    "https": "Qdrant",
-    "http": "Qdrant",
+Part = Literal["Store", "Vectors", "Records", "Search", "Jobs"]
+BACKENDS: Mapping[str, tuple[str, Collection[Part]]] = {
+    "postgresql": ("Postgres", ("Store", "Vectors", "Records", "Search", "Jobs")),
+    "postgres": ("Postgres", ("Store", "Vectors", "Records", "Search", "Jobs")),
+    "qdrant": ("Qdrant", ("Search",)),
+    "https": ("Qdrant", ("Search",)),
+    "http": ("Qdrant", ("Search",)),
 }
-"""Scheme of an address -> prefix of the classes and modules that serve it, and name of the extra with its library."""
+"""Scheme of an address -> prefix of the classes and modules that serve it, also the extra with its library; and what it
+serves."""
 RETRY_DELAY_S = 30.0
 """A database that did not answer is tried again after this long: a try may take seconds, and an answer waits for it."""
 PIECE_BYTES = 8_000_000
@@ -163,8 +165,8 @@ class TeamStore:
 
     @property
     def is_configured(self) -> bool:
-        """Whether there is a team to share with."""
-        return self.address not in ("", "embedded") and bool(self.repository)
+        """Whether there is a team to share vectors with."""
+        return serves(self.address, "Vectors") and bool(self.repository)
 
     def find_vector_problems(self, *, repair: bool = False) -> list[str]:
         """Return the problems of the stored vectors, as text.
@@ -187,18 +189,25 @@ def open_vector_store(address: str) -> RemoteVectorStore:
     return open_backend(address, "Vectors")
 
 
-def open_backend(address: str, part: Literal["Store", "Vectors", "Records", "Search", "Jobs"]) -> Any:
+def serves(address: str, part: Part) -> bool:
+    """Return whether the database at an address serves a part: Qdrant searches, and stores nothing else."""
+    return part in BACKENDS.get(address.partition("://")[0], ("", ()))[1]
+
+
+def open_backend(address: str, part: Part) -> Any:
     """Return one part of the database at an address. Its library is imported here, at the first use."""
-    if "://" in address:
-        scheme = address.partition("://")[0]
-    else:
-        scheme = ""
-    backend = BACKENDS.get(scheme)
-    if backend is None:
+    scheme = address.partition("://")[0] if "://" in address else ""
+    backend, parts = BACKENDS.get(scheme, ("", ()))
+    if not backend:
         schemes = ", ".join(f"{name}://" for name in BACKENDS)
         raise InvalidArgument(
             f"no store is known by the address {scheme or address[:40]!r}",
             suggestion=f"write embedded, or an address that begins with {schemes}",
+        )
+    if part not in parts:
+        raise InvalidArgument(
+            f"{backend} searches the repositories that are published there; it does not serve {part.lower()}",
+            suggestion="Use postgresql://user@host/database for that.",
         )
     try:
         module = import_module(f"context_engine.sharing.{backend.lower()}_{part.lower()}")

@@ -13,8 +13,8 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,8 @@ def main() -> None:
     parser.add_argument("--repo", action="append", help="only this repository; may be repeated")
     chosen = parser.parse_args()
     told: dict[str, Asked] = {}
-    with stores() as places, tempfile.TemporaryDirectory(prefix="ctx-stores-") as name:
+    places = stores()
+    with tempfile.TemporaryDirectory(prefix="ctx-stores-") as name:
         for task in json.loads(chosen.tasks.read_text("utf-8")):
             root = chosen.corpus / task["name"] / (task["root"] or "")
             if not task[chosen.set] or not root.is_dir() or (chosen.repo and task["name"] not in chosen.repo):
@@ -93,25 +94,12 @@ def report(told: Mapping[str, Asked]) -> int:
 # -- the stores ---------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def stores() -> Iterator[dict[str, Places]]:
-    """What machines can share: a real PostgreSQL; Qdrant as its client's own engine in memory, and as a server's over HTTP."""
-    from context_engine.sharing.qdrant_store import QdrantStore
-    from tests.support.databases import in_memory, new_database
-    from tests.support.qdrant_shim import Shim
+def stores() -> dict[str, Places]:
+    """What machines can share."""
+    from tests.support.databases import new_database
 
-    database, memory = new_database(), in_memory()
-    with tempfile.TemporaryDirectory(prefix="ctx-qdrant-") as name:
-        shim = Shim(Path(name))
-        shim.start()
-        try:
-            yield {
-                "PostgreSQL": lambda: open_remote_store(database),
-                "Qdrant, in memory": lambda: QdrantStore("qdrant://memory", lambda: memory),
-                "Qdrant, over HTTP": lambda: open_remote_store(shim.url),
-            }
-        finally:
-            shim.stop()
+    database = new_database()
+    return {"PostgreSQL": lambda: open_remote_store(database)}
 
 
 def asked(root: Path, cache: Path, place: Places | None, tasks: Sequence[Mapping[str, Any]]) -> Asked:

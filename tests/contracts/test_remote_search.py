@@ -1,11 +1,15 @@
-"""Search inside PostgreSQL: the order is that of a local index, filters and rights are applied in the database."""
+"""Search inside PostgreSQL and Qdrant: the order is that of a local index, filters and rights are applied there."""
 
 from __future__ import annotations
 
+import atexit
+import base64
 import random
 import re
-from collections.abc import Callable, Iterator
-from contextlib import closing
+import shutil
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -24,8 +28,11 @@ from context_engine.search.question import Question
 from context_engine.sharing import CandidateQuery, CandidateStore, FileFilter, open_candidate_store
 from context_engine.sharing.postgres_search import SEARCH, compose_candidates
 from context_engine.sharing.postgres_session import PostgresSession
-from tests.support.databases import forbid, new_database, sql
+from context_engine.sharing.qdrant_search import COLLECTION
+from context_engine.sharing.qdrant_session import QdrantSession
+from tests.support.databases import forbid, new_database, new_shim, sql
 from tests.support.engines import open_engine
+from tests.support.qdrant_shim import Cut
 from tests.support.trees import tree
 
 FILES = {
@@ -53,9 +60,101 @@ FILTERS = (
 )
 
 
-@cache
-def database() -> str:
-    return new_database()
+class PostgresDatabase:
+    """One PostgreSQL for all tests of a run."""
+
+    def __init__(self) -> None:
+        self.address = new_database()
+
+    def read_texts(self) -> Iterator[bytes]:
+        """The stored texts of all files."""
+        with psycopg.connect(self.address) as connection:
+            yield from (row[0] for row in connection.execute("SELECT texts FROM context_engine.search_file"))
+
+    def count_leftovers(self) -> int:
+        """Files of segments that no repository has."""
+        with psycopg.connect(self.address) as connection:
+            query = "SELECT count(*) FROM context_engine.search_file WHERE segment NOT IN (SELECT id FROM context_engine.search_segment)"
+            return connection.execute(query).fetchone()[0]  # ty: ignore[not-subscriptable] - a count has a row
+
+    def cut(self) -> None:
+        """End the connection that is publishing."""
+        running = "pid <> pg_backend_pid() AND query LIKE 'COPY%'"
+        sql(self.address, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {running}")
+
+    def mend(self) -> None:
+        """A connection that was ended is opened again by itself."""
+
+    def away(self) -> AbstractContextManager[None]:
+        """The database answers nobody meanwhile."""
+        return forbid(self.address)
+
+    def new(self) -> str:
+        """The address of an empty database."""
+        return new_database()
+
+    def has_tables(self, address: str) -> bool:
+        """Whether anything was created there."""
+        return bool(PostgresSession(address).query(SEARCH, "SELECT 1"))
+
+
+class QdrantDatabase:
+    """One server with Qdrant's own engine for all tests of a run."""
+
+    def __init__(self) -> None:
+        self.shim = new_shim(Path(tempfile.mkdtemp(prefix="ctx-qdrant-")))
+        self.address = self.shim.url
+        atexit.register(lambda: (self.shim.stop(), shutil.rmtree(self.shim.folder, ignore_errors=True)))
+
+    def points(self, kind: str) -> list[dict[str, Any]]:
+        """All points of a kind."""
+        chosen = {"must": [{"key": "what", "match": {"value": kind}}]}
+        with closing(QdrantSession(self.address)) as session:
+            return list(session.scroll(COLLECTION, chosen, ["repository", "segment", "texts", "segments"]))
+
+    def read_texts(self) -> Iterator[bytes]:
+        return (base64.b64decode(point["texts"]) for point in self.points("file") if point["texts"])
+
+    def count_leftovers(self) -> int:
+        named = {part["key"] for state in self.points("state") for part in state["segments"]}
+        kinds = ("file", "terms", "importance")
+        return sum(point["segment"] not in named for kind in kinds for point in self.points(kind))
+
+    def cut(self) -> None:
+        def refuse(method: str, path: str) -> None:
+            if method == "PUT":
+                raise Cut
+
+        self.shim.before = refuse
+
+    def mend(self) -> None:
+        self.shim.before = lambda method, path: None
+
+    @contextmanager
+    def away(self) -> Generator[None]:
+        self.shim.stop()
+        try:
+            yield
+        finally:
+            self.shim.start()
+
+    def new(self) -> str:
+        shim = new_shim(Path(tempfile.mkdtemp(prefix="ctx-qdrant-", dir=self.shim.folder.parent)))
+        atexit.register(lambda: (shim.stop(), shutil.rmtree(shim.folder, ignore_errors=True)))
+        return shim.url
+
+    def has_tables(self, address: str) -> bool:
+        with closing(QdrantSession(address)) as session:
+            return bool(session.request("GET", "/collections")["collections"])
+
+
+Database = PostgresDatabase | QdrantDatabase
+KINDS = {"postgres": cache(PostgresDatabase), "qdrant": cache(QdrantDatabase)}
+
+
+@pytest.fixture(params=list(KINDS))
+def database(request: pytest.FixtureRequest) -> Database:
+    return KINDS[request.param]()
 
 
 @cache
@@ -64,7 +163,7 @@ def encoder() -> StaticEncoder:
 
 
 @pytest.fixture
-def publish(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
+def publish(tmp_path: Path, database: Database) -> Iterator[Callable[..., Engine]]:
     """Opens a machine that publishes its files as a repository, and indexes them."""
     opened: list[Engine] = []
 
@@ -72,7 +171,7 @@ def publish(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
         root = tree(tmp_path / name, files)
         engine = open_engine(
             root,
-            store_url=database(),
+            store_url=database.address,
             store_repository=f"{tmp_path}/{name}",
             store_shares=True,
             store_search=searchable,
@@ -87,14 +186,10 @@ def publish(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
 
 
 @pytest.fixture
-def search(tmp_path: Path) -> Callable[..., RemoteSearch]:
+def search(tmp_path: Path, database: Database) -> Iterator[Callable[..., RemoteSearch]]:
     """Opens the search of some repositories as a server does that has none of them."""
-
-    def open_one(*names: str) -> RemoteSearch:
-        known = [f"{tmp_path}/{name}" for name in names]
-        return RemoteSearch(open_candidate_store(database()), known, encoder().query)
-
-    return open_one
+    with closing(open_candidate_store(database.address)) as store:
+        yield lambda *names: RemoteSearch(store, [f"{tmp_path}/{name}" for name in names], encoder().query)
 
 
 def rows(found: Any, cut: int = 0) -> list[tuple[Any, ...]]:
@@ -164,9 +259,11 @@ def test_several_repositories_are_ranked_as_one(
 # -- what the database does --
 
 
-def test_the_database_filters_before_it_counts_candidates(publish: Callable[..., Engine], tmp_path: Path) -> None:
+def test_the_database_filters_before_it_counts_candidates(
+    publish: Callable[..., Engine], tmp_path: Path, database: Database
+) -> None:
     publish()
-    with closing(open_candidate_store(database())) as store:
+    with closing(open_candidate_store(database.address)) as store:
         query = candidates_of("pool drain")
         everything = found_paths(store, tmp_path, query)
         assert set(everything) == FILES.keys()
@@ -192,12 +289,13 @@ def found_paths(store: CandidateStore, tmp_path: Path, query: CandidateQuery) ->
     return join_files([row.payload for row in found], term_hashes([])).paths
 
 
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
 def test_every_part_of_the_plan_is_reached_through_the_repositories_that_may_be_seen(
-    publish: Callable[..., Engine], tmp_path: Path
+    publish: Callable[..., Engine], tmp_path: Path, database: Database
 ) -> None:
     publish()
     statement, values = compose_candidates([f"{tmp_path}/app"], candidates_of("pool drain"))
-    with psycopg.connect(database()) as connection:
+    with psycopg.connect(database.address) as connection:
         ((plan,),) = connection.execute(b"EXPLAIN (FORMAT JSON) " + statement.encode(), values).fetchall()
     scans = list(scans_of(plan[0]["Plan"], ""))
     assert {table for table, _ in scans} == {"search_segment", "search_term", "search_file"}
@@ -241,11 +339,11 @@ def test_no_question_shows_what_another_repository_has(
 
 
 def test_texts_of_a_repository_that_may_not_be_seen_are_not_read(
-    publish: Callable[..., Engine], tmp_path: Path
+    publish: Callable[..., Engine], tmp_path: Path, database: Database
 ) -> None:
     publish("one", {"a.py": "lion = 1\n"})
     publish("two", {"b.py": "lion = 2\n"})
-    with closing(open_candidate_store(database())) as store:
+    with closing(open_candidate_store(database.address)) as store:
         mine, other = (f"{SCHEMA_VERSION}/{tmp_path}/{name}" for name in ("one", "two"))
         hidden = store.find_candidates([other], candidates_of("lion"))
         places = [(row.segment, row.number) for row in hidden]
@@ -254,12 +352,12 @@ def test_texts_of_a_repository_that_may_not_be_seen_are_not_read(
 
 
 def test_the_texts_of_all_hits_come_in_few_messages(
-    publish: Callable[..., Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    publish: Callable[..., Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: Database
 ) -> None:
     publish(
         files={f"src/lion{number}.py": f"def lion_{number}():\n    return 'lion {number}'\n" for number in range(30)}
     )
-    with closing(open_candidate_store(database())) as store:
+    with closing(open_candidate_store(database.address)) as store:
         messages: list[int] = []
         read = store.read_texts
 
@@ -275,23 +373,26 @@ def test_the_texts_of_all_hits_come_in_few_messages(
 
 
 def test_secrets_are_masked_before_they_are_stored(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], database: Database
 ) -> None:
     secret = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
     publish(files={"deploy.py": f'def deploy():\n    token = "{secret}"\n    return token\n'})
     text = search("app").find(Query("deploy token")).hits[0].chunk.text
     assert "def deploy" in text
     assert secret not in text
-    with psycopg.connect(database()) as connection:
-        for (packed,) in connection.execute("SELECT texts FROM context_engine.search_file"):
-            assert secret not in repr(search_publisher.unpack_texts(packed))
+    stored = [*map(search_publisher.unpack_texts, database.read_texts())]
+    assert stored
+    assert secret not in repr(stored)
 
 
 # -- publishing --
 
 
 def test_a_run_that_is_interrupted_before_it_publishes_is_completed_by_the_next_one(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], monkeypatch: pytest.MonkeyPatch
+    publish: Callable[..., Engine],
+    search: Callable[..., RemoteSearch],
+    monkeypatch: pytest.MonkeyPatch,
+    database: Database,
 ) -> None:
     engine = publish()
     (engine.root / "new.py").write_text("def walrus(): ...\n")
@@ -305,7 +406,8 @@ def test_a_run_that_is_interrupted_before_it_publishes_is_completed_by_the_next_
             engine.index.update()
     answer = search("app").find(Query("walrus pool"))
     assert "walrus" not in repr(answer.hits), "the former revision is searched"
-    assert answer.freshness.endswith("1 repository being published")
+    is_known = isinstance(database, PostgresDatabase)  # Qdrant has the rows alone, and no newer index
+    assert answer.freshness.endswith("1 repository being published") == is_known
     engine.index.update()
     answer = search("app").find(Query("walrus"))
     assert [str(hit.chunk.path).rpartition(":")[2] for hit in answer.hits] == ["new.py"]
@@ -313,7 +415,10 @@ def test_a_run_that_is_interrupted_before_it_publishes_is_completed_by_the_next_
 
 
 def test_a_revision_changes_whole_or_not_at_all(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], monkeypatch: pytest.MonkeyPatch
+    publish: Callable[..., Engine],
+    search: Callable[..., RemoteSearch],
+    monkeypatch: pytest.MonkeyPatch,
+    database: Database,
 ) -> None:
     """The database ends the connection in the middle of a publication."""
     engine = publish()
@@ -324,21 +429,20 @@ def test_a_revision_changes_whole_or_not_at_all(
     def split_and_cut(segment: Any) -> Iterator[Any]:
         for number, row in enumerate(split(segment)):
             if number == 0:
-                sql(
-                    database(),
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE 'COPY%'",
-                )
+                database.cut()
             yield row
 
     with monkeypatch.context() as patched:
         patched.setattr(search_publisher, "split_files", split_and_cut)
         with pytest.raises(StoreUnavailable):
             engine.index.update()
+    database.mend()
     assert rows(search("app").find(Query("pool", 50))) == before
     engine.index.update()
     assert rows(search("app").find(Query("pool", 50))) != before
 
 
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
 def test_an_index_that_was_published_before_becomes_searchable_without_being_read_again(
     publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
 ) -> None:
@@ -352,48 +456,43 @@ def test_an_index_that_was_published_before_becomes_searchable_without_being_rea
 
 
 def test_a_repository_that_is_removed_is_searched_no_more(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path, database: Database
 ) -> None:
     engine = publish()
-    with closing(open_candidate_store(database())) as store:
+    with closing(open_candidate_store(database.address)) as store:
         assert f"{tmp_path}/app" in list_searchable(store)
         engine.index.store.clear()
         assert f"{tmp_path}/app" not in list_searchable(store)
     with pytest.raises(NotIndexed):
         search("app").find(Query("pool"))
-    with psycopg.connect(database()) as connection:
-        left = connection.execute(
-            "SELECT count(*) FROM context_engine.search_file WHERE segment NOT IN "
-            "(SELECT id FROM context_engine.search_segment)"
-        ).fetchone()
-    assert left == (0,)
+    assert database.count_leftovers() == 0
 
 
 # -- trouble --
 
 
-def test_a_database_that_was_never_searchable_has_nothing_to_search() -> None:
-    address = new_database()
+def test_a_database_that_was_never_searchable_has_nothing_to_search(database: Database) -> None:
+    address = database.new()
     with closing(open_candidate_store(address)) as store:
-        assert store.list_repositories() == {}
+        assert store.list_repositories() == []
         with pytest.raises(NotIndexed):
             RemoteSearch(store, ["app"], None).find(Query("lion"))
-        assert not PostgresSession(address).query(SEARCH, "SELECT 1"), "and a question creates no tables"
+    assert not database.has_tables(address), "and a question creates no tables"
 
 
 def test_a_database_that_does_not_answer_is_an_error_at_once(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], database: Database
 ) -> None:
     publish()
     remote = search("app")
-    with forbid(database()), pytest.raises(StoreUnavailable):
+    with database.away(), pytest.raises(StoreUnavailable):
         remote.find(Query("pool"))
     assert remote.find(Query("pool")).hits
 
 
-def test_only_postgresql_searches() -> None:
-    with pytest.raises(InvalidArgument, match="only PostgreSQL"):
-        open_candidate_store("qdrant://localhost")
+def test_only_a_database_searches() -> None:
+    with pytest.raises(InvalidArgument, match="no store is known"):
+        open_candidate_store("embedded")
 
 
 # -- between the stores --

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,19 +27,16 @@ from context_engine.errors import (
 )
 from context_engine.index import shared_store
 from context_engine.index.embedded_store import EmbeddedStore
+from context_engine.index.published_store import PublishedStore
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import open_store
 from context_engine.model import Query
-from context_engine.sharing.remote_store import RemoteStore
+from context_engine.sharing.remote_store import RemoteStore, TeamStore, open_remote_store
 from tests.contracts.test_store import fill, holding, put
 from tests.support import preloaded
 from tests.support.databases import (
     forbid,
-    in_memory,
     new_database,
-    qdrant_at_url,
-    qdrant_in_memory,
-    qdrant_over_http,
     sever,
     sql,
 )
@@ -59,9 +57,6 @@ def on_postgres() -> RemoteStore:
 
 REMOTE_STORES: dict[str, Callable[[], RemoteStore]] = {
     "postgres": on_postgres,
-    "qdrant in memory": qdrant_in_memory,
-    "qdrant over http": qdrant_over_http,
-    "qdrant at QDRANT_URL": qdrant_at_url,
 }
 
 
@@ -337,15 +332,27 @@ def test_a_writer_takes_nothing_from_under_a_reader_that_fetches(machine: Callab
 def test_an_address_of_no_kind_is_refused(tmp_path: Path) -> None:
     for address in ("nonsense", "mysql://host/db", "://"):
         with pytest.raises(InvalidArgument) as refused:
-            open_store(address, tmp_path)
+            open_store(TeamStore(address, "app"), tmp_path)
         assert "postgresql://" in refused.value.suggestion
-    assert isinstance(open_store("", tmp_path), EmbeddedStore)
+    assert isinstance(open_store(TeamStore(""), tmp_path), EmbeddedStore)
+
+
+def test_a_database_that_only_searches_shares_no_index(tmp_path: Path) -> None:
+    """The index stays on this machine, and where it is published each writer sends its rows."""
+    for publishes, kind in ((False, EmbeddedStore), (True, PublishedStore)):
+        team = TeamStore("qdrant://127.0.0.1:1", "app", publishes)
+        with closing(open_store(team, tmp_path, read=lambda _: None)) as store:
+            assert type(store) is kind
+        assert not team.is_configured, "and no vectors are exchanged"
+    with pytest.raises(InvalidArgument, match="does not serve store") as refused:
+        open_remote_store("qdrant://127.0.0.1:1")
+    assert "postgresql://" in refused.value.suggestion
 
 
 def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "context_engine.sharing.postgres_store", None)
     with pytest.raises(UnsupportedHost) as refused:
-        open_store("postgresql://host/db", tmp_path)
+        open_store(TeamStore("postgresql://host/db", "app"), tmp_path)
     assert "[postgres]" in refused.value.suggestion
 
 
@@ -533,93 +540,3 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_state(
     with postgres_store(tmp_path / "ci", address).writer(wait_s=5.0) as writer:
         put(writer, {"a.py": "back"})
     assert holding(reader.snapshot(), "back") == ["a.py"]
-
-
-# -- a Qdrant in trouble --
-
-
-@pytest.fixture
-def qdrant_client() -> Any:
-    """An engine of its own in memory, to which anything may be done."""
-    pytest.importorskip("qdrant_client")
-    return in_memory()
-
-
-def qdrant_store(folder: Path, client: Any) -> SharedStore:
-    from context_engine.sharing.qdrant_store import QdrantStore
-
-    return SharedStore(folder, QdrantStore("qdrant://memory", lambda: client), "app")
-
-
-def failing(client: Any, name: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cluster goes away before the call of this name that comes after so many."""
-    from qdrant_client.http.exceptions import ResponseHandlingException
-
-    left, call = [after], getattr(client, name)
-
-    def fail(*arguments: Any, **more: Any) -> Any:
-        left[0] -= 1
-        if left[0] < 0:
-            raise ResponseHandlingException(ConnectionError("connection refused"))
-        return call(*arguments, **more)
-
-    monkeypatch.setattr(client, name, fail)
-
-
-@pytest.mark.parametrize("after", range(4))
-def test_a_writer_that_dies_between_any_two_steps_leaves_a_whole_state(
-    after: int, tmp_path: Path, qdrant_client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Upserts of one commit: the lease, the segment, the manifest; what comes after those is the next commit's."""
-    fill(qdrant_store(tmp_path / "ci", qdrant_client), {"a.py": "lion"})
-    with monkeypatch.context() as patch:
-        failing(qdrant_client, "upsert", after, patch)
-        if after < 3:
-            with pytest.raises(StoreUnavailable):
-                fill(qdrant_store(tmp_path / "ci", qdrant_client), {"a.py": "tiger"})
-        else:
-            fill(qdrant_store(tmp_path / "ci", qdrant_client), {"a.py": "tiger"})
-    reader = qdrant_store(tmp_path / "reader", qdrant_client)
-    assert (holding(reader.snapshot(), "lion" if after < 3 else "tiger"), reader.check()) == (["a.py"], [])
-    fill(qdrant_store(tmp_path / "ci", qdrant_client), {"a.py": "lynx"}, rebuild=True)
-    assert (holding(reader.snapshot(), "lynx"), reader.check()) == (["a.py"], [])
-    assert len(reader.remote.list_segment_sizes(reader.repository)) == 1, "what nobody names is gone"
-
-
-def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
-    tmp_path: Path, qdrant_client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from context_engine.sharing import qdrant_store as qdrant
-
-    first, second = (qdrant_store(tmp_path / name, qdrant_client) for name in ("one", "two"))
-    killed = first.remote.acquire_lease(first.repository, 0)
-    lease = killed.__enter__()
-    with pytest.raises(StorageBusy):
-        fill(second, {"a.py": "lion"})
-    now = qdrant.time.time()
-    monkeypatch.setattr(qdrant.time, "time", lambda: now + qdrant.LEASE_S + 1)
-    fill(second, {"a.py": "lion"})
-    with pytest.raises(StorageBusy):
-        lease.commit(0, b"late", {}, [])
-    killed.__exit__(None, None, None)
-    assert holding(second.snapshot(), "lion") == ["a.py"]
-
-
-def test_a_qdrant_that_cannot_serve_is_told_from_one_that_is_away(tmp_path: Path, qdrant_client: Any) -> None:
-    from qdrant_client import models
-
-    qdrant_client.create_collection("ctx_depot_v9", vectors_config={})
-    newer = models.CreateAlias(collection_name="ctx_depot_v9", alias_name="ctx_depot")
-    qdrant_client.update_collection_aliases([models.CreateAliasOperation(create_alias=newer)])
-    with pytest.raises(StoreUnusable) as refused:
-        qdrant_store(tmp_path, qdrant_client).snapshot()
-    assert "ctx_depot_v9" in refused.value.message
-    qdrant_client.info = lambda: models.VersionInfo(title="qdrant", version="1.15.4")
-    with pytest.raises(StoreUnusable) as refused:
-        qdrant_store(tmp_path, qdrant_client).snapshot()
-    assert "1.16" in refused.value.suggestion
-    with pytest.raises(StoreUnavailable) as away:
-        open_store("https://hunter2@127.0.0.1:9", tmp_path, publishes=True).snapshot()
-    with pytest.raises(InvalidArgument):
-        open_store("http://hunter2@db:9", tmp_path)
-    assert "hunter2" not in str(away.value.as_dict())

@@ -23,7 +23,7 @@ from context_engine.sharing import remote_vectors
 from context_engine.sharing.remote_store import open_vector_store
 from context_engine.sharing.remote_vectors import RemoteVectorStore
 from context_engine.tools.index_tools import status_row
-from tests.support.databases import forbid, new_database, qdrant_over_http, sever, sql
+from tests.support.databases import forbid, new_database, sever, sql
 from tests.support.endpoints import EmbeddingServer, embedding_server
 from tests.support.engines import indexed
 from tests.support.remote_vector_stores import REMOTE_STORES, database
@@ -192,16 +192,6 @@ def test_writers_of_the_same_vectors_in_another_order_do_not_wait_for_each_other
     assert held(remote, app, *range(90)) == list(range(90))
 
 
-@pytest.mark.parametrize("kind", ["qdrant, in memory", "qdrant, over HTTP"])
-def test_a_row_that_somebody_put_a_moment_ago_stays_on_qdrant_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    remote, app = REMOTE_STORES[kind](), repository()
-    put(remote, app, 1)
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(remote, "contains", lambda *_: np.zeros(1, bool))
-        remote.put(app, SPACE, keys(1), rows(7), 100)
-    assert held(remote, app, 1) == [1]
-
-
 # -- trouble --
 
 
@@ -215,13 +205,6 @@ def test_a_database_that_is_away_is_told_and_found_again_when_it_is_back() -> No
     sever(address)
     assert held(remote, "app", 1) == [1], "a connection that was cut is no trouble of the one who asks next"
     remote.close()
-
-
-def test_a_cluster_that_is_away_is_told() -> None:
-    pytest.importorskip("qdrant_client")
-    remote = open_vector_store("qdrant://127.0.0.1:1")
-    with pytest.raises(StoreUnavailable):
-        remote.contains("app", SPACE, keys(1))
 
 
 def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
@@ -254,19 +237,6 @@ def test_tables_of_another_version_are_not_touched() -> None:
     remote.close()
 
 
-def test_a_collection_of_another_version_is_not_touched() -> None:
-    pytest.importorskip("qdrant_client")
-    from context_engine.sharing import qdrant_vectors
-
-    remote = REMOTE_STORES["qdrant, in memory"]()
-    space, app = VectorSpace("abad1dea", 4), repository()
-    put(remote, app, 1, space=space)
-    with pytest.MonkeyPatch.context() as later:
-        later.setattr(qdrant_vectors, "SCHEMA", 2)
-        with pytest.raises(StoreUnusable, match="_s1_v1"):
-            put(remote, app, 2, space=space)
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -288,24 +258,6 @@ def test_what_is_damaged_on_postgres_is_not_found_and_told(damage: str) -> None:
     assert held(remote, app, 1, 2) == [1, 2]
 
 
-@pytest.mark.parametrize("damaged", ["", "%%%", "AAAA", "AADAfwEBAQE=", 7])
-def test_what_is_damaged_on_qdrant_is_not_found_and_told(damaged: object) -> None:
-    pytest.importorskip("qdrant_client")
-    from context_engine.sharing import qdrant_vectors
-
-    remote, app = REMOTE_STORES["qdrant, in memory"](), repository()
-    assert isinstance(remote, qdrant_vectors.QdrantVectors)
-    put(remote, app, 1, 2)
-    (point,) = qdrant_vectors._ids(app, keys(1))
-    remote._session.call(lambda client: client.set_payload("ctx_feed_4", {"row": damaged}, points=[point]))
-    assert remote.fetch(app, SPACE, keys(1, 2))[1].tolist() == [False, True]
-    (told,) = remote.check(app)
-    assert told.startswith("1 vectors of 4 numbers")
-    assert (remote.check(app, repair=True), remote.check(app)) == ([told], [])
-    assert put(remote, app, 1, 2) == 1, "what was damaged is given anew"
-    assert held(remote, app, 1, 2) == [1, 2]
-
-
 # -- engines --
 
 FILES = {f"src/part_{number}.py": f"def part_{number}(tax):\n    return tax * {number}\n" for number in range(12)}
@@ -318,12 +270,11 @@ def server() -> Iterator[EmbeddingServer]:
         yield server
 
 
-@pytest.fixture(params=["postgres", "qdrant, over HTTP"])
-def team(request: pytest.FixtureRequest, tmp_path: Path, server: EmbeddingServer) -> dict[str, Any]:
+@pytest.fixture
+def team(tmp_path: Path, server: EmbeddingServer) -> dict[str, Any]:
     """The knobs of all who share an index and its vectors."""
-    address = database() if request.param == "postgres" else qdrant_over_http().name
     return {
-        "store_url": address, "store_repository": f"{tmp_path.name}/engines",
+        "store_url": database(), "store_repository": f"{tmp_path.name}/engines",
         "embedder": "openai-compatible", "embedding_model": "words", "embedding_address": server.address,
     }  # fmt: skip
 

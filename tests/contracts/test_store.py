@@ -21,11 +21,14 @@ from context_engine.index import segment as segments
 from context_engine.index.describe import describe_file
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
 from context_engine.index.postings import SegmentBuilder
+from context_engine.index.published_store import PublishedStore
+from context_engine.index.search_publisher import SearchPublisher
 from context_engine.index.segment import term_hashes
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import Query
-from tests.support.databases import new_database, qdrant_at_url, qdrant_in_memory, qdrant_over_http
+from context_engine.sharing import open_candidate_store
+from tests.support.databases import new_database, qdrant_over_http
 from tests.support.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
 from tests.support.trees import tree
 
@@ -43,17 +46,18 @@ def on_postgres(folder: Path, *, shares: bool) -> SharedStore:
     return SharedStore(folder, PostgresStore(database()), str(folder), publishes=shares)
 
 
-def on_qdrant(folder: Path, *, remote: Callable[[], Any]) -> SharedStore:
-    return SharedStore(folder, remote(), str(folder))
+def published_on_qdrant(folder: Path) -> PublishedStore:
+    """A store whose rows Qdrant's own engine searches, behind real HTTP."""
+    return PublishedStore(
+        folder, str(folder), SearchPublisher(open_candidate_store(qdrant_over_http()), lambda _: None)
+    )
 
 
 BACKENDS: dict[str, Callable[[Path], Any]] = {
     "embedded": EmbeddedStore,
     "postgres": partial(on_postgres, shares=True),
     "postgres, kept here": partial(on_postgres, shares=False),
-    "qdrant in memory": partial(on_qdrant, remote=qdrant_in_memory),
-    "qdrant over http": partial(on_qdrant, remote=qdrant_over_http),
-    "qdrant at QDRANT_URL": partial(on_qdrant, remote=qdrant_at_url),
+    "published on qdrant": published_on_qdrant,
 }
 
 

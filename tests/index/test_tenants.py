@@ -15,7 +15,7 @@ from context_engine.errors import NotIndexed, StoreUnavailable
 from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import list_tenants, remove_tenant
-from context_engine.sharing import postgres_store, qdrant_store, remote_store
+from context_engine.sharing import postgres_store, remote_store
 from context_engine.sharing.remote_store import RemoteStore
 from tests.contracts.test_shared_store import REMOTE_STORES
 from tests.contracts.test_store import fill, holding
@@ -33,7 +33,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[RemoteStore]:
 
 @pytest.fixture
 def there(place: RemoteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SharedStore:
-    for module in (remote_store, postgres_store, qdrant_store):
+    for module in (remote_store, postgres_store):
         monkeypatch.setattr(module, "PIECE_BYTES", PIECE_BYTES)
     return SharedStore(tmp_path / "there", place, f"{tmp_path}/app")
 
@@ -42,22 +42,16 @@ def there(place: RemoteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The segment of each piece that is really sent to a database."""
     import psycopg
-    from qdrant_client import QdrantClient
 
     names: list[str] = []
-    execute, upsert = psycopg.Connection.execute, QdrantClient.upsert
+    execute = psycopg.Connection.execute
 
     def executed(self: Any, query: Any, params: Any = None, **more: Any) -> Any:
         if isinstance(query, str) and query.startswith("INSERT INTO context_engine.piece"):
             names.append(params[1])
         return execute(self, query, params, **more)
 
-    def upserted(self: Any, alias: str, points: Any, **more: Any) -> Any:
-        names.extend(point.payload["name"] for point in points if point.payload["what"] == "piece")
-        return upsert(self, alias, points, **more)
-
     monkeypatch.setattr(psycopg.Connection, "execute", executed)
-    monkeypatch.setattr(QdrantClient, "upsert", upserted)
     return names
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from context_engine.server.serve_options import VARIABLES
 from context_engine.settings import knobs
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+CHECKER = os.environ.get("CHECK_JSONSCHEMA") or shutil.which("check-jsonschema")
+"""It brings the schema of the compose specification."""
 
 
 def servers() -> dict[str, dict[str, Any]]:
@@ -23,6 +29,14 @@ def test_every_variable_that_is_set_is_one_of_ours() -> None:
     ours = {*VARIABLES, *(f"CTX_{name.upper()}" for name in knobs()), "FORWARDED_ALLOW_IPS"}  # the last is uvicorn's
     for server in servers().values():
         assert set(server["environment"]) <= ours
+
+
+@pytest.mark.skipif(CHECKER is None, reason="no check-jsonschema: pip install it, or name it in CHECK_JSONSCHEMA")
+def test_the_compose_file_is_one_by_the_specification() -> None:
+    assert CHECKER is not None
+    command = [CHECKER, "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_two_servers_share_tokens_and_store_and_keep_no_sessions() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -87,29 +86,12 @@ def _database(address: str) -> str:
     return address.partition("?")[0].rpartition("/")[2]
 
 
-def qdrant_in_memory() -> Any:
-    """A remote on the Python imitation in Qdrant's client, one for all tests."""
-    pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
-    from context_engine.sharing.qdrant_store import QdrantStore
+def qdrant_over_http() -> str:
+    """The address of Qdrant's own engine behind real HTTP, one for all tests; what that leaves out: tests/support/qdrant_shim.py.
 
-    return QdrantStore("qdrant://memory", _one_in_memory)
-
-
-def qdrant_over_http() -> Any:
-    """A remote on Qdrant's own engine behind real HTTP, one for all tests; what that leaves out: tests/support/qdrant_shim.py."""
-    pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
-    from context_engine.sharing.qdrant_store import QdrantStore
-
-    return QdrantStore(_one_over_http().url)
-
-
-def qdrant_at_url() -> Any:
-    """A remote on the server that QDRANT_URL names. Skips the test where there is none."""
-    from context_engine.sharing.qdrant_store import QdrantStore
-
-    if not (address := os.environ.get("QDRANT_URL")):
-        pytest.skip("no server of Qdrant: name one in QDRANT_URL")
-    return QdrantStore(address)
+    QDRANT_URL names a server of your own instead.
+    """
+    return os.environ.get("QDRANT_URL") or _one_over_http().url
 
 
 def new_shim(folder: Path, **more: Any) -> Any:
@@ -126,38 +108,3 @@ def _one_over_http() -> Any:
     shim = new_shim(Path(folder))
     _stops.append(lambda: (shim.stop(), shutil.rmtree(folder, ignore_errors=True)))
     return shim
-
-
-@cache
-def _one_in_memory() -> Any:
-    return in_memory()
-
-
-def in_memory() -> Any:
-    """The client's own engine, empty. Outlives the stores that close it."""
-    from qdrant_client import QdrantClient
-
-    return _OneAtATime(QdrantClient(":memory:"))
-
-
-class _OneAtATime:
-    """A client whose engine knows nothing of threads; payload indexes do nothing there, and it would warn of them."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._lock = threading.RLock()
-
-    def close(self) -> None:
-        pass
-
-    def create_payload_index(self, *_: Any, **__: Any) -> Any:
-        pass
-
-    def __getattr__(self, name: str) -> Any:
-        asked = getattr(self._client, name)
-
-        def alone(*args: Any, **named: Any) -> Any:
-            with self._lock:
-                return asked(*args, **named)
-
-        return alone if callable(asked) else asked

@@ -360,6 +360,11 @@ def query(cluster: Cluster, body: dict[str, Any], name: str) -> object:
     return {"points": [record(each) | {"score": each.score, "version": each.version} for each in found]}
 
 
+def query_batch(cluster: Cluster, body: dict[str, Any], name: str) -> object:
+    known(body, "searches")
+    return [query(cluster, each, name) for each in body["searches"]]
+
+
 ROUTES: tuple[tuple[str, str, Callable[..., object]], ...] = (
     ("GET", r"/", root),
     ("GET", r"/aliases", aliases),
@@ -377,8 +382,9 @@ ROUTES: tuple[tuple[str, str, Callable[..., object]], ...] = (
     ("POST", r"/collections/(?P<name>[^/]+)/points/scroll", scroll),
     ("POST", r"/collections/(?P<name>[^/]+)/points/count", count),
     ("POST", r"/collections/(?P<name>[^/]+)/points/query", query),
+    ("POST", r"/collections/(?P<name>[^/]+)/points/query/batch", query_batch),
 )
-READING = frozenset((root, aliases, collections, exists, retrieve, scroll, count, query))
+READING = frozenset((root, aliases, collections, exists, retrieve, scroll, count, query, query_batch))
 
 
 def _route(method: str, path: str) -> tuple[Callable[..., object], dict[str, str]]:
@@ -416,7 +422,7 @@ def dense_of(body: dict[str, Any]) -> edge.EdgeVectorParams:
         body["size"],
         getattr(edge.Distance, body["distance"]),
         on_disk=body.get("on_disk"),
-        datatype=getattr(edge.VectorStorageDatatype, body["datatype"].capitalize()) if "datatype" in body else None,
+        datatype=datatype_of(body.get("datatype")),
         quantization_config=quantisation_of(body.get("quantization_config")),
         hnsw_config=hnsw_of(body.get("hnsw_config")),
     )
@@ -425,7 +431,15 @@ def dense_of(body: dict[str, Any]) -> edge.EdgeVectorParams:
 def sparse_of(body: dict[str, Any]) -> edge.EdgeSparseVectorParams:
     known(body, "modifier", "index")
     modifier = {"idf": edge.Modifier.Idf, "none": None}[body.get("modifier", "none")]
-    return edge.EdgeSparseVectorParams(modifier=modifier, on_disk=body.get("index", {}).get("on_disk"))
+    index = body.get("index", {})
+    known(index, "on_disk", "datatype")
+    return edge.EdgeSparseVectorParams(
+        modifier=modifier, on_disk=index.get("on_disk"), datatype=datatype_of(index.get("datatype"))
+    )
+
+
+def datatype_of(name: str | None) -> edge.VectorStorageDatatype | None:
+    return None if name is None else getattr(edge.VectorStorageDatatype, name.capitalize())
 
 
 def hnsw_of(body: dict[str, Any] | None) -> edge.HnswIndexConfig | None:

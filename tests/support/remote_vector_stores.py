@@ -1,19 +1,16 @@
-"""A vector remote that is a dictionary, and the real ones of `tests.support.databases`: the contract suite holds them to the same."""
+"""A vector remote that is a dictionary, and the real one: the contract suite holds them to the same."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
-import pytest
 
 from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace
 from context_engine.errors import ContextEngineError
 from context_engine.sharing.remote_vectors import Mask, RemoteVectorStore, align_rows, check_shape, key_bytes
-from tests.support.databases import in_memory, new_database, qdrant_over_http
+from tests.support.databases import new_database
 
 
 class DictionaryVectorStore:
@@ -85,40 +82,7 @@ def on_postgres() -> RemoteVectorStore:
     return PostgresVectors(database())
 
 
-def on_qdrant_in_memory() -> RemoteVectorStore:
-    """On the engine in Qdrant's client."""
-    pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
-    from context_engine.sharing.qdrant_vectors import QdrantVectors
-
-    return QdrantVectors("qdrant://memory", _one_in_memory)
-
-
-def on_qdrant_over_http() -> RemoteVectorStore:
-    """On Qdrant's own engine, behind the wire format of its server."""
-    address = qdrant_over_http().name
-    from context_engine.sharing.qdrant_vectors import QdrantVectors
-
-    return QdrantVectors(address)
-
-
-def on_qdrant_at_url() -> RemoteVectorStore:
-    """On the server that QDRANT_URL names. Skips the test where there is none."""
-    if not (address := os.environ.get("QDRANT_URL")):
-        pytest.skip("no server of Qdrant: name one in QDRANT_URL")
-    from context_engine.sharing.qdrant_vectors import QdrantVectors
-
-    return QdrantVectors(address)
-
-
-@cache
-def _one_in_memory() -> Any:
-    return in_memory()
-
-
 REMOTE_STORES: dict[str, Callable[[], RemoteVectorStore]] = {
     "dictionary": cache(DictionaryVectorStore),
     "postgres": on_postgres,
-    "qdrant, in memory": on_qdrant_in_memory,
-    "qdrant, over HTTP": on_qdrant_over_http,
-    "qdrant, at QDRANT_URL": on_qdrant_at_url,
 }
