@@ -62,12 +62,6 @@ PROGRAMS = (
         "over copies in a folder of their own, few variables, no tokens, no network asked for, ended after its time",
     ),
     Reach(
-        "review/invariants.py:find_shape",
-        "`ast-grep`",
-        "a review rule with a pattern",
-        "reads a text from us in an empty folder",
-    ),
-    Reach(
         "plans/plan_execution.py:ChangeVerifier._findings",
         "`ruff`",
         "`execute_plan` with verify=lint",

@@ -161,7 +161,7 @@ def plan_create(
         slug = make_slugs((row.id, row.name) for row in _all_plans(engine))[loaded.plan.id]
     print_markdown(render_plan(loaded.plan))
     _print_warnings(reply.get("warnings", ()))
-    print_note(f"saved as {slug}: ctx plan show {slug} --html plan.html; ctx plan approve {slug}")
+    print_note(f"saved as {slug}: ctx plan show {slug}; ctx plan approve {slug}")
 
 
 @app.command("show")
@@ -169,17 +169,14 @@ def plan_show(
     plan: OptionalPlanName = "",
     root: Root = None,
     version: Annotated[int | None, typer.Option("--version", min=1, help="This version instead of the newest.")] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Write it as one HTML file with its Mermaid source; needs no network.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a plan with its progress, at the terminal or as one HTML file.
+    """Show a plan with its progress.
 
     **Examples**
 
     - `ctx plan show`
-    - `ctx plan show retries --html plan.html`
+    - `ctx plan show retries > plan.md`
     - `ctx plan show retries --version 2`
     """
     from context_engine.cli.console import print_markdown, print_note
@@ -192,19 +189,7 @@ def plan_show(
             raise typer.Exit(print_reply(engine, "load_plan", drop_unset(plan_id=plan_id, version=version)))
         loaded = engine.plans.repository.load(plan_id, version)
         drift = engine.plans.repository.drift(loaded.plan)
-        if html:
-            versions, _ = engine.plans.repository.history(plan_id)
-        else:
-            versions, _ = ((), ())
     _print_warnings((*loaded.warnings, *drift.warnings))
-    if html:
-        from context_engine.plans import render_html
-        from context_engine.repo import write_atomic
-
-        data = render_html(loaded.plan, loaded.execution, loaded.approvals, versions).encode()
-        write_atomic(html.expanduser().absolute(), data)
-        print_note(f"{html}: {len(data) // 1000:,} kB, opens in any browser, needs no network")
-        return
     print_markdown(render_plan(loaded.plan, loaded.execution))
     changed = _format_paths(drift.files_missing, "gone") + _format_paths(drift.files_changed, "changed")
     if changed:

@@ -159,10 +159,6 @@ class SyntaxFile:
             yield number
             number = self.scopes[number].parent
 
-    def scope_around(self, offset: int, *roles: str) -> Scope | None:
-        """Return the innermost scope around an offset with one of these roles."""
-        return next((self.scopes[n] for n in self.around(offset) if self.scopes[n].role in roles), None)
-
     # -- bindings --
 
     def bindings(self, name: str) -> tuple[NameBinding, ...]:

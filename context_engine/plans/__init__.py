@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from context_engine.plans.plan_markdown import (
         render_difference,
         render_history,
-        render_html,
         render_plan,
         render_progress,
     )
@@ -64,7 +63,7 @@ __getattr__ = lazy_exports(
         StepState fold_progress
     plan_execution: ExecutionResult FileChange
     plan_json: PlanFinding PlanVersion parse_plan serialize_plan
-    plan_markdown: render_difference render_history render_html render_plan render_progress
+    plan_markdown: render_difference render_history render_plan render_progress
     plan_repository: LoadedPlan
     plan_service: ApprovalOutcome ApprovalRequest PlanDependencies PlanService workspace_paths
     plan_storage: PROGRESS_MODES PlanQuery PlanRow PlanState

@@ -118,13 +118,6 @@ def _given_arguments(node: SyntaxNode) -> tuple[tuple[SyntaxNode, ...], SyntaxNo
     return arguments, trailing
 
 
-def argument_name(file: SyntaxFile, argument: SyntaxNode) -> str:
-    """Return the name of a named argument."""
-    if argument.named_child_count > 1 and any(child.type == "=" for child in argument.children):
-        return file.text(argument.named_children[0])
-    return ""
-
-
 def type_arguments(node: SyntaxNode) -> list[SyntaxNode]:
     """Return the types that a call or a type is written with."""
     holder = next((one for one in node.named_children if one.type == "type_arguments"), None)

@@ -13,12 +13,11 @@ r"""Find where a change breaks a team's own rules, which are in `.review-invaria
         require: {regex: {pattern: "require_user"}}
 
 Patterns are RE2, so that each takes linear time. `ast` is the shape of code instead of a pattern: a tree-sitter query,
-which begins with a bracket, or a pattern of ast-grep where that is installed. A wrong rule is left out with a warning.
+which begins with a bracket. A wrong rule is left out with a warning.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -27,9 +26,8 @@ from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import Finding
-from context_engine.repo import find_program, minimal_environment, run_program, temporary_files
 from context_engine.review.finding import CATEGORIES, PRIORITIES, Category, mark_new
-from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, ParseError, compile_linear, read_json, read_yaml
+from context_engine.text import LineSpan, ParseError, compile_linear, read_yaml
 
 if TYPE_CHECKING:
     from context_engine.review.source_versions import FileVersion, ReviewedFile
@@ -55,10 +53,6 @@ SEVERITIES = {
     "low": 3,
 }
 """The usual words for a priority."""
-AST_GREP = "ast-grep"
-AST_GREP_S = 5.0
-"""One pattern over one file takes some ten milliseconds."""
-NOT_INSTALLED = "ast-grep is not installed"
 
 Pattern = Any
 """A pattern compiled by RE2."""
@@ -145,6 +139,8 @@ def _parse_rule(row: Any, number: int) -> Invariant | str:
     shape = str(row.get("ast") or "")
     if not shape and patterns["deny"] is None and (patterns["when"] is None or patterns["require"] is None):
         return f"invariant {name} has neither deny, nor when with require, nor ast"
+    if shape and not shape.lstrip().startswith(("(", "[")):
+        return f"invariant {name}: ast is a tree-sitter query, which begins with a bracket"
     scope, category = str(row.get("scope", "added")), str(row.get("category", "correctness"))
     severity = SEVERITIES.get(str(row.get("severity", "P2")).lower())
     if scope not in SCOPES or category not in CATEGORIES or severity is None:
@@ -195,11 +191,8 @@ def compile_globs(patterns: Sequence[str]) -> PathFilter:
 # -- using them --------------------------------------------------------------------------------------------------------
 
 
-def find_broken(invariants: Iterable[Invariant], file: ReviewedFile, *, outside: str = "") -> list[Finding]:
-    """Return the rules that a changed file breaks: a finding for each line, or one for the file when the scope is that.
-
-    `outside` is the workspace: a program in it does not count as ast-grep.
-    """
+def find_broken(invariants: Iterable[Invariant], file: ReviewedFile) -> list[Finding]:
+    """Return the rules that a changed file breaks: a finding for each line, or one for the whole file."""
     new = file.new
     if new is None:
         return []
@@ -207,7 +200,7 @@ def find_broken(invariants: Iterable[Invariant], file: ReviewedFile, *, outside:
     for rule in invariants:
         if rule.applies_to(file.path):
             if rule.shape:
-                places = _find_shapes(rule.shape, file, new, outside)
+                places = _find_shapes(rule.shape, file, new)
             else:
                 places = _find_places(rule, file, new)
             findings += [_make_finding(rule, line, file, new, is_new=is_new) for line, is_new in places]
@@ -243,19 +236,12 @@ def _find_denied(rule: Invariant, deny: Pattern, file: ReviewedFile, new: FileVe
     return _mark([number for number, line in enumerate(new.lines, 1) if deny.search(line)], old_lines, new)
 
 
-def _find_shapes(shape: str, file: ReviewedFile, new: FileVersion, outside: str) -> list[tuple[int, bool]]:
-    numbers = find_shape(shape, new, outside=outside)
-    if isinstance(numbers, str) or not numbers:
-        return []
+def _find_shapes(shape: str, file: ReviewedFile, new: FileVersion) -> list[tuple[int, bool]]:
     if file.old:
-        old_numbers = find_shape(shape, file.old, outside=outside)
-    else:
-        old_numbers = ()
-    if file.old and not isinstance(old_numbers, str):
-        old_lines = list(map(file.old.line, old_numbers))
+        old_lines = list(map(file.old.line, find_shape(shape, file.old)))
     else:
         old_lines = []
-    return _mark(numbers, old_lines, new)
+    return _mark(find_shape(shape, new), old_lines, new)
 
 
 def _mark(numbers: Sequence[int], old_lines: Iterable[str], new: FileVersion) -> list[tuple[int, bool]]:
@@ -281,39 +267,7 @@ def _make_finding(rule: Invariant, line: int, file: ReviewedFile, new: FileVersi
     )
 
 
-# -- the shape of code -------------------------------------------------------------------------------------------------
-
-
-def _is_query(shape: str) -> bool:
-    """Whether a shape is a tree-sitter query."""
-    return shape.lstrip().startswith(("(", "["))
-
-
-def missing_program_warnings(rules: InvariantSet, outside: str = "") -> tuple[str, ...]:
-    """Return a warning for each rule that needs ast-grep where that is not installed."""
-    names = [rule.id for rule in rules.invariants if rule.shape and not _is_query(rule.shape)]
-    if not names or find_program(AST_GREP, outside=outside):
-        return ()
-    return tuple(f"invariant {name}: {NOT_INSTALLED}; it is left out" for name in names)
-
-
-def find_shape(shape: str, source: FileVersion, *, outside: str = "") -> Sequence[int] | str:
-    """Return the lines on which code of a shape begins, or why they are unknown."""
-    if _is_query(shape):
-        matches = source.matches(shape)
-        return sorted({min(capture.first for capture in match.values()) for match in matches if match})
-    program = find_program(AST_GREP, outside=outside)
-    if not program:
-        return NOT_INSTALLED
-    if source.unparsed_reason:
-        return ()
-    args = [program, "run", "--pattern", shape, "--lang", source.language_name, "--json=compact", "--stdin"]
-    with temporary_files({}) as folder:
-        result = run_program(
-            args, folder, limit_s=AST_GREP_S, environment=minimal_environment(os.environ), given=source.data
-        )
-    try:
-        rows = read_json(result.out or b"[]", bytes_max=OUTPUT_BYTES_MAX)
-        return sorted({row["range"]["start"]["line"] + 1 for row in rows})
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return result.problem or "the output of ast-grep cannot be read"
+def find_shape(shape: str, source: FileVersion) -> list[int]:
+    """Return the lines on which code begins that a tree-sitter query finds."""
+    matches = source.matches(shape)
+    return sorted({min(capture.first for capture in match.values()) for match in matches if match})

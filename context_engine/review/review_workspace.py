@@ -21,7 +21,6 @@ from context_engine.review.invariants import (
     FILE_NAMES,
     InvariantSet,
     compile_globs,
-    missing_program_warnings,
     read_invariants_file,
 )
 from context_engine.review.review_units import FileTie
@@ -159,9 +158,7 @@ class ReviewWorkspace:
     def make_reviewer(self, options: ReviewOptions) -> tuple[Reviewer, tuple[str, ...]]:
         """Return the reviewer with this workspace's rules, and warnings about these. Raises: InvalidArgument."""
         rules = self._read_invariants(options.invariants_path)
-        outside = self.analyzers.outside
-        reviewer = Reviewer(rules.invariants, outside=outside)
-        return reviewer, (*rules.warnings, *missing_program_warnings(rules, outside))
+        return Reviewer(rules.invariants), rules.warnings
 
     def _read_invariants(self, path: str) -> InvariantSet:
         """Return the rules of the named file, else of the first that exists. Raises: InvalidArgument."""

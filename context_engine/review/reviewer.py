@@ -58,12 +58,9 @@ class FileFindings:
 class Reviewer:
     """The built-in checks and a workspace's invariants. Stateless, so that threads may share it."""
 
-    def __init__(
-        self, invariants: Sequence[Invariant] = (), *, outside: str = "", now: Callable[[], float] = time.perf_counter
-    ) -> None:
-        """Create a reviewer. `now` counts seconds; `outside` is the workspace, whose programs are never run."""
+    def __init__(self, invariants: Sequence[Invariant] = (), *, now: Callable[[], float] = time.perf_counter) -> None:
+        """Create a reviewer. `now` counts seconds."""
         self._invariants = tuple(invariants)
-        self._outside = outside
         self._now = now
 
     @property
@@ -90,7 +87,7 @@ class Reviewer:
         text_end = self._now()
         findings += self._run_file_checks(file, whole_only=not generated)
         compare_end = self._now()
-        findings += find_broken(self._invariants, file, outside=self._outside)
+        findings += find_broken(self._invariants, file)
         end = self._now()
         seconds = (("text", text_end - start), ("compare", compare_end - text_end), ("invariants", end - compare_end))
         return FileFindings(

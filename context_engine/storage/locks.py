@@ -44,11 +44,6 @@ class LockFile:
         self._name = name
         self._descriptor = -1
 
-    @property
-    def is_held(self) -> bool:
-        """Whether this object has the lock."""
-        return self._descriptor >= 0
-
     def acquire(self, wait_s: float, *, create: bool = True) -> bool:
         """Acquire the lock; return False when another process has it for longer than `wait_s`.
 

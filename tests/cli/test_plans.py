@@ -152,17 +152,6 @@ def test_an_old_version_can_be_shown(root: Path, ctx: Run) -> None:
     assert "version 1 of 2" in ctx("show", "--version", 1)[2]
 
 
-def test_a_plan_becomes_a_page(root: Path, ctx: Run, tmp_path: Path) -> None:
-    kept(root, plan(step("s1", title="Count <cents>")))
-    code, out, err = ctx("show", "--html", tmp_path / "plan.html")
-    assert (code, out) == (0, "")
-    assert "needs no network" in err
-    written = (tmp_path / "plan.html").read_text(encoding="utf-8")
-    assert written.startswith("<!DOCTYPE html>")
-    assert "Count &lt;cents&gt;" in written
-    assert ctx("show", "--html", tmp_path / "nowhere" / "plan.html")[0] == 2
-
-
 def test_history_and_differences_are_shown(root: Path, ctx: Run) -> None:
     (plan_id,) = kept(root, plan())
     code, _, err = ctx("diff")

@@ -26,7 +26,7 @@ from context_engine.review.analyzers import (
     read_typos,
     read_vet,
 )
-from context_engine.review.invariants import find_shape, missing_program_warnings, read_invariants_file
+from context_engine.review.invariants import find_shape, read_invariants_file
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.source_versions import FileVersion
 from tests.support.changes import PARSERS, changed_file
@@ -210,13 +210,8 @@ def test_code_of_some_shape_is_found_by_a_query_of_the_parser() -> None:
     assert find_shape("(no_such_node)", source) == []
 
 
-@pytest.mark.skipif(not find_program("ast-grep"), reason="ast-grep is no dependency: 53 MB")
-def test_code_of_some_shape_is_found_by_a_pattern() -> None:
-    assert find_shape("eval($TEXT)", FileVersion("a.py", b"x = eval(t)\ny = 1\n", PARSERS)) == [1]
-
-
-def test_a_rule_that_nobody_can_look_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
+def test_a_shape_that_is_not_a_query_is_named() -> None:
     book = read_invariants_file("rules.yml", b"[{id: SHAPE, ast: 'eval($TEXT)'}, {id: QUERY, ast: '(call) @it'}]")
-    assert [each.id for each in book.invariants] == ["SHAPE", "QUERY"]
-    assert missing_program_warnings(book) == ("invariant SHAPE: ast-grep is not installed; it is left out",)
+    assert [each.id for each in book.invariants] == ["QUERY"]
+    wrong = "invariant SHAPE: ast is a tree-sitter query, which begins with a bracket; it is left out"
+    assert book.warnings == (wrong,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +22,6 @@ from context_engine.repo.paths import Root
 from context_engine.review.checks.hidden_characters import find_conflicts
 from context_engine.review.validation.content_validation import ValidationService
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
-from context_engine.review.validation.style_checks import line_length
 from context_engine.review.validation.validation_request import (
     CONTENT_KINDS,
     ValidationRequest,
@@ -355,31 +353,6 @@ def test_a_hunk_is_held_against_the_file_as_it_is() -> None:
     assert look(fits, kind="diff").findings == ()
     assert rules(look(fits.replace("return 1", "return 3"), kind="diff")) == {"hunk-does-not-apply"}
     assert rules(look(fits.replace("app.py", "nowhere.py"), kind="diff")) == {"unknown-file"}
-
-
-def test_the_length_of_lines_is_what_the_projects_settings_say() -> None:
-    files = {
-        ".editorconfig": "[*]\nmax_line_length = 90\n[*.{md,txt}]\nmax_line_length = off\n[src/**.go]\nmax_line_length = 140\n",
-        "web/.prettierrc": '{"printWidth": 70}',
-        "py/pyproject.toml": "[tool.black]\nline-length = 88\n",
-        "py/tool/ruff.toml": "line-length = 99\n",
-    }
-    asked = {
-        path: line_length(path, files.get)
-        for path in ("a.c", "a.md", "src/a.go", "web/a.ts", "web/a.py", "py/a.py", "py/tool/a.py")
-    }
-    assert list(asked.values()) == [90, 0, 140, 70, 90, 88, 99]
-    assert line_length("a.py", {}.get) == 120
-
-
-def test_a_section_of_an_editorconfig_may_name_many_files_but_takes_no_time_for_it() -> None:
-    def length_by(section: str) -> int:
-        return line_length("a.py", {".editorconfig": f"[{section}]\nmax_line_length = 90\n"}.get)
-
-    assert [length_by(section) for section in ("*.{js,py}", "{a,b}.{js,{ts,py}}", "{b,c}.py")] == [90, 90, 120]
-    started = time.process_time()
-    assert length_by("{a,b}" * 20) == length_by("{a,b}" * 100_000) == length_by("{" * 900 + "," + "}" * 900) == 120
-    assert time.process_time() - started < 1
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from context_engine.memory import memory_file
 from context_engine.plans import plan_json
 from context_engine.plans.plan_events import fold_progress
 from context_engine.plans.plan_json import parse_plan as read_plan
-from context_engine.plans.plan_markdown import render_html, render_plan
+from context_engine.plans.plan_markdown import render_plan
 from context_engine.plans.plan_validation import validate_plan
 from context_engine.repo import git_files
 from context_engine.resolution import NamePlace
@@ -43,8 +43,7 @@ def test_plans_that_are_sent() -> None:
     def read(text: str) -> None:
         plan = read_plan(text).plan
         validate_plan(plan, ground())
-        render_html(plan, fold_progress(plan, (), now=0))
-        render_plan(plan)
+        render_plan(plan, fold_progress(plan, (), now=0))
 
     fuzz(
         "plans that are sent",

@@ -14,10 +14,11 @@ from context_engine.languages import Languages
 from context_engine.languages.outline import outline_file
 from context_engine.memory import importers
 from context_engine.plans import mermaid
-from context_engine.plans.model import Plan
+from context_engine.plans.model import Plan, PlanDiagram, PlanRisk, PlanStep
 from context_engine.plans.plan_events import fold_progress
+from context_engine.plans.plan_json import normalize_plan
 from context_engine.plans.plan_json import parse_plan as read_plan
-from context_engine.plans.plan_markdown import render_html, render_plan
+from context_engine.plans.plan_markdown import render_plan
 from context_engine.repo import Ruff
 from context_engine.review import analyzers
 from context_engine.review.analyzers import AnalyzerOutputError
@@ -28,7 +29,6 @@ from context_engine.review.validation.validation_request import CONTENT_KINDS, V
 from context_engine.secrets import find_secrets, redact
 from context_engine.text.diff_reader import parse_diff as read_diff
 from tests.plans.test_mermaid import LINE, shape
-from tests.plans.test_plan_html import HOSTILE, Read, hostile_everywhere
 from tests.review.test_validating import SERVICE
 from tests.security.fuzzing import ODD, as_bytes, fuzz, mutated
 from tests.support.changes import PARSERS, changed_file
@@ -184,13 +184,36 @@ def test_secrets() -> None:
     fuzz("secrets", mutated(seeds, ["-----BEGIN RSA PRIVATE KEY-----", "\\n", "Proc-Type: 4,ENCRYPTED\n"]), read)
 
 
-# -- what a page shows ------------------------------------------------------------------------------------------------
+# -- hostile texts in plans ---------------------------------------------------------------------------------------------
 
+HOSTILE = (
+    "</title><script>alert(1)</script>",
+    "</style><img src=x onerror=alert(1)>",
+    '"><a href="https://example.org">',
+    "&lt;b&gt; &amp; ]]> <!-- -->",
+    "\x00\x1b[31m\u202eevil\ud800",
+    "{{ 7 * 7 }} ${x} `y`",
+    "</pre><script>alert(1)</script>",
+)
 MARKUP = [
     *HOSTILE, "javascript:alert(1)", "<svg onload=alert(1)>", "</text></svg><script>", "--><script>", "<math><mtext></p><style><!--</style>",
     "data:text/html,<script>", "\"]-->x[\"", "click a href \"javascript:alert(1)\"", "%%{init: {'securityLevel':'loose'}}%%", "[x](javascript:alert(1))",
 ]  # fmt: skip
 TEXTS = st.lists(st.sampled_from([*MARKUP, *ODD]) | st.text(max_size=10), min_size=1, max_size=4).map("".join)
+
+
+def hostile_everywhere(text: str) -> Plan:
+    """Return a plan that contains this text in every field that takes one."""
+    step = PlanStep(
+        title=text, description=text, files_to_modify=(text,), files_to_create=(text,), files_to_delete=(text,),
+        acceptance_criteria=(text,), checks=(text,), estimated_effort=text,
+    )  # fmt: skip
+    plan = Plan(goal=text, task=f"{text}!", steps=(step, step), risks=(PlanRisk(text, text),), open_feedback=(text,))
+    plan = normalize_plan(plan)
+    architecture = msgspec.structs.replace(
+        plan.architecture, notes=text, patterns_used=(text,), diagrams=(PlanDiagram(text, text),)
+    )
+    return msgspec.structs.replace(plan, architecture=architecture)
 
 
 def sent(text: str) -> Plan:
@@ -213,21 +236,12 @@ def test_the_hostile_plan_arrives_with_its_texts(text: str) -> None:
     assert plan.risks and plan.steps[0].description
 
 
-def test_pages_of_plans() -> None:
+def test_markdown_of_plans() -> None:
     def read(text: str) -> None:
         plan = sent(text)
-        seen = Read(render_html(plan, fold_progress(plan, (), now=0)))
-        assert seen.open == []
-        assert not {"script", "iframe", "img", "object", "embed", "link", "form", "base", "math"} & {*seen.tags}
-        names = {name for name, _ in seen.attributes}
-        assert not {name for name in names if name.startswith("on")} | (
-            {"src", "srcset", "action", "style", "xlink:href"} & names
-        )
-        assert not seen.values("href")
-        assert "default-src 'none'" in "".join(seen.values("content"))
-        render_plan(plan)
+        render_plan(plan, fold_progress(plan, (), now=0))
 
-    fuzz("pages of plans", TEXTS, read)
+    fuzz("Markdown of plans", TEXTS, read)
 
 
 def test_pictures_of_plans() -> None:

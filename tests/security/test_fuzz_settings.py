@@ -18,7 +18,6 @@ from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, R
 from context_engine.review.checks.companion_checks import dependencies
 from context_engine.review.invariants import read_invariants_file
 from context_engine.review.source_versions import FileVersion
-from context_engine.review.validation.style_checks import line_length
 from context_engine.secrets import find_secrets, read_rules
 from context_engine.settings import Settings
 from context_engine.text.untrusted_data import ParseError, read_json, read_toml, read_yaml
@@ -163,7 +162,6 @@ def test_manifests() -> None:
     seeds = [
         '{"scripts": {"test": "jest", "lint": "eslint ."}, "dependencies": {"a": "^1"}, "prettier": {"printWidth": 90}}',
         '[project]\ndependencies = ["a>=1"]\n[tool.ruff]\nline-length = 100\n[tool.poetry.group.dev.dependencies]\nb = "*"\n',
-        "[*.{py,js}]\nmax_line_length = 100\n[{a,b}/**]\nmax_line_length = off\n",
         "test: a b\n\tc\ntasks:\n  lint:\n    x\nrequire x.y/z v1\n gem 'a', '1'\n",
     ]
     names = [
@@ -177,14 +175,10 @@ def test_manifests() -> None:
         "Makefile",
         "justfile",
     ]
-    settings = ["ruff.toml", ".prettierrc", ".editorconfig", "pyproject.toml", "package.json"]
 
     def read(text: str) -> None:
         detect_commands(dict.fromkeys([*names, "tox.ini", "Taskfile.yml"], text))
         for name in names:
             dependencies(FileVersion(name, as_bytes(text), PARSERS))
-        for name in settings:
-            for path in ("src/a.py", "src/a.js"):
-                line_length(path, lambda asked, name=name: text if asked == name else None)
 
-    fuzz("manifests", mutated(seeds, ["{a,b}" * 12, "*" * 40, "[!", "printWidth: " + "9" * 5_000]), read)
+    fuzz("manifests", mutated(seeds, ["{a,b}" * 12, "*" * 40, "[!"]), read)

@@ -25,7 +25,6 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         tmp_path / "work",
         {
             "src/app.py": "def login():\n    return 1\n",
-            ".editorconfig": "[*.py]\nmax_line_length = 50\n",
             ".env": "TOKEN=xyz\n",
         },
     )
@@ -90,12 +89,6 @@ def test_what_it_names_is_held_against_the_workspace(engine: Engine) -> None:
     assert "src/ap.py" in row["message"]
     rows = call(engine, "from . import app\nfrom .nowhere import x\n", file_path="src/b.py")["findings"]
     assert [(row["rule_id"], row["line"]) for row in rows] == [("unresolved-import", 2)]
-
-
-def test_the_projects_own_settings_say_how_long_a_line_may_be(engine: Engine) -> None:
-    long = f"x = {' + '.join('1' * 15)}\n"
-    assert [row["rule_id"] for row in call(engine, long, file_path="src/b.py")["findings"]] == ["long-line"]
-    assert call(engine, long, file_path="src/b.rb")["findings"] == []
 
 
 def test_a_file_that_must_not_be_read_out_cannot_be_guessed_at(engine: Engine) -> None:

@@ -37,10 +37,9 @@ from context_engine.review.validation.structured_content import (
     find_schema_errors,
 )
 from context_engine.review.validation.style_checks import (
-    DEFAULT_LINE_LENGTH,
+    LINE_LENGTH,
     check_style,
     find_empty_bodies,
-    line_length,
 )
 from context_engine.review.validation.validation_request import (
     ValidationRequest,
@@ -292,18 +291,11 @@ class _ContentCheck:
         name = language.name if language else ""
         is_prose = name in PROSE or language is None
         lines = self.content.split("\n")
-        findings = [*check_style(lines, self._code_lines(), name, self._line_length(name), is_prose=is_prose)]
+        width = 0 if is_prose or name in DATA else LINE_LENGTH
+        findings = [*check_style(lines, self._code_lines(), name, width, is_prose=is_prose)]
         if name == "python" and not self.request.path.endswith(".pyi"):
             findings += find_empty_bodies(self.content)
         return findings + self._check_claims(language)
-
-    def _line_length(self, language: str) -> int:
-        """Return the longest usual line; 0 for prose and data, where any length is fine."""
-        if not language or language in PROSE or language in DATA:
-            return 0
-        if self.service.workspace is None or not self.request.path:
-            return DEFAULT_LINE_LENGTH
-        return line_length(self.request.path, self.service.read)
 
     def _code_lines(self) -> list[str] | None:
         """Return the lines without strings and comments; None where the language is not known well enough."""

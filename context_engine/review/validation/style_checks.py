@@ -1,34 +1,27 @@
-r"""Report what a reader stumbles over in sound code: code that was left out, debug output, addresses, long lines.
+"""Report what a reader stumbles over in sound code: code that was left out, debug output, addresses, long lines.
 
-Each of these may be right where it is, so none of them fails content. The longest line is that of the project's own
-settings: .editorconfig, ruff, black, prettier.
-
->>> line_length("src/a.py", {"pyproject.toml": "[tool.ruff]\nline-length = 100"}.get)
-100
+Each of these may be right where it is, so none of them fails content. The linter or formatter of a project knows the
+length that it allows; here a line is long for any project.
 """
 
 from __future__ import annotations
 
 import ast
 import ipaddress
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fnmatch import translate
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from context_engine.edit import placeholders
 from context_engine.review.content_parsers import parse_python
 from context_engine.review.validation.validation_request import make_finding
-from context_engine.text import ParseError, read_json, read_toml
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
 
-DEFAULT_LINE_LENGTH = 120
-"""Without settings: the limit of most linters."""
-LENGTH_DIGITS = 6
+LINE_LENGTH = 120
+"""The widest limit that is usual; most projects allow less, and their linter says so."""
 SHOWN_MAX = 20
 """Findings of one kind; more of them say nothing new."""
 
@@ -232,152 +225,3 @@ def _find_mixed_indents(code: Sequence[str]) -> Iterator[Finding]:
         message = "spaces here, tabs elsewhere"
     line = next(number for number, mark in indents if mark == rare)
     yield make_finding(2, "info", "style", "mixed-indentation", message, (line, 1), "Indent alike.")
-
-
-# -- the longest line --------------------------------------------------------------------------------------------------
-
-Read = Callable[[str], str | None]
-
-
-def line_length(path: str, read: Read) -> int:
-    """Return the longest line that the settings nearest to a file allow; 0 for any.
-
-    `read` returns a workspace file, or None.
-    """
-    for folder in _folders(path):
-        for name, ask in _SETTINGS:
-            text = read(f"{folder}{name}")
-            if text:
-                length = ask(text, path.removeprefix(folder))
-            else:
-                length = None
-            if length is not None:
-                return length
-    return DEFAULT_LINE_LENGTH
-
-
-def _folders(path: str) -> Iterator[str]:
-    """Yield the folders above a file, nearest first, each with its slash."""
-    parts = path.split("/")[:-1]
-    for depth in range(len(parts), -1, -1):
-        yield "".join(f"{part}/" for part in parts[:depth])
-
-
-def _ruff(text: str, path: str) -> int | None:
-    if path.endswith((".py", ".pyi")):
-        return _parse_length(_toml(text).get("line-length"))
-    return None
-
-
-def _pyproject(text: str, path: str) -> int | None:
-    tools = _toml(text).get("tool", {})
-    if not path.endswith((".py", ".pyi")) or not isinstance(tools, dict):
-        return None
-    for name in ("ruff", "black"):
-        table = tools.get(name)
-        if isinstance(table, dict) and (length := _parse_length(table.get("line-length"))):
-            return length
-    return None
-
-
-def _prettier(text: str, path: str) -> int | None:
-    if path.rpartition(".")[2] not in _PRETTY:
-        return None
-    found = re.search(r"[\"']?printWidth[\"']?\s*:\s*(\d{1,5})(?!\d)", text)
-    if found:
-        return int(found[1])
-    return None
-
-
-def _package(text: str, path: str) -> int | None:
-    try:
-        settings = read_json(text).get("prettier")
-    except (ParseError, AttributeError):
-        return None
-    if settings:
-        return _prettier(json.dumps(settings), path)
-    return None
-
-
-_PRETTY = frozenset(
-    {"js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "css", "scss", "less", "vue", "svelte", "md", "html"}
-)
-
-
-def _editorconfig(text: str, path: str) -> int | None:
-    """Return the limit of the last section that names the file and has one."""
-    length, applies = None, False
-    for line in map(str.strip, text.split("\n")):
-        if line.startswith("[") and line.endswith("]"):
-            applies = _names(line[1:-1], path)
-        elif applies and (setting := re.fullmatch(r"max_line_length\s*=\s*(\w+)\s*(?:[#;].*)?", line, re.IGNORECASE)):
-            if setting[1].lower() in ("off", "unset"):
-                length = 0
-            else:
-                length = _parse_length(setting[1])
-    return length
-
-
-SECTION_CHARS_MAX = 1_024
-"""The longest section name that the EditorConfig specification asks readers to take."""
-CHOICES_MAX = 256
-"""Of `{a,b}{c,d}`, which names four; a section that names more is not looked at further."""
-
-
-def _names(glob: str, path: str) -> bool:
-    """Return whether a section of an .editorconfig names a file.
-
-    `{a,b}` are alternatives; without a slash any folder matches.
-    """
-    if len(glob) > SECTION_CHARS_MAX:
-        return False
-    return any(_matches(choice, path) for choice in islice(_expand_braces(glob), CHOICES_MAX))
-
-
-def _expand_braces(glob: str) -> Iterator[str]:
-    """Yield the globs that a glob with braces means, in their order."""
-    waiting = [glob]
-    while waiting:
-        expanded = waiting.pop()
-        braces = _BRACES.search(expanded)
-        if braces is None:
-            yield expanded
-            continue
-        before, after = expanded[: braces.start()], expanded[braces.end() :]
-        waiting += [f"{before}{choice}{after}" for choice in reversed(braces[1].split(","))]
-
-
-def _matches(glob: str, path: str) -> bool:
-    if "/" in glob.removeprefix("/").rstrip("/"):
-        whole = path
-    else:
-        whole = path.rpartition("/")[2]
-    return re.fullmatch(translate(glob.removeprefix("/").replace("**", "*")), whole) is not None
-
-
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_SETTINGS: tuple[tuple[str, Callable[[str, str], int | None]], ...] = (
-    ("ruff.toml", _ruff),
-    (".ruff.toml", _ruff),
-    ("pyproject.toml", _pyproject),
-    (".prettierrc", _prettier),
-    (".prettierrc.json", _prettier),
-    (".prettierrc.yaml", _prettier),
-    ("package.json", _package),
-    (".editorconfig", _editorconfig),
-)
-"""Settings files with their readers; in one folder the settings of a formatter go before those of the editor."""
-
-
-def _toml(text: str) -> dict[str, Any]:
-    try:
-        return read_toml(text)
-    except ParseError:
-        return {}
-
-
-def _parse_length(value: object) -> int | None:
-    is_number = isinstance(value, int | str) and str(value).isdecimal() and len(str(value)) < LENGTH_DIGITS
-    if is_number:
-        return int(str(value))
-    return None
