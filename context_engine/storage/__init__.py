@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from context_engine.storage.confined_folder import ConfinedFolder, OpenFolder, UnsafePathError
     from context_engine.storage.database import open_in_state, transaction
     from context_engine.storage.event_log import EventLog, LogContent, head_path
+    from context_engine.storage.index_folders import (
+        is_network_drive,
+        readable_config_folder,
+        user_cache_folder,
+        user_config_folder,
+        user_data_folder,
+        workspace_id,
+    )
     from context_engine.storage.locks import LivenessLock, PathLocks, home_id
     from context_engine.storage.numbered_versions import NumberedVersions, corrupt_version_error, version_file_name
     from context_engine.storage.progress_counter import OnProgress, ProgressCounter
@@ -22,14 +30,8 @@ if TYPE_CHECKING:
         FileStamp,
         PublishFiles,
         StateFolder,
-        is_network_drive,
         is_state_path,
-        readable_config_folder,
         translate_os_errors,
-        user_cache_folder,
-        user_config_folder,
-        user_data_folder,
-        workspace_id,
     )
 
 __getattr__ = lazy_exports(
@@ -38,11 +40,12 @@ __getattr__ = lazy_exports(
     confined_folder: ConfinedFolder OpenFolder UnsafePathError
     database: open_in_state transaction
     event_log: EventLog LogContent head_path
+    index_folders: is_network_drive readable_config_folder user_cache_folder user_config_folder user_data_folder
+        workspace_id
     locks: LivenessLock PathLocks home_id
     numbered_versions: NumberedVersions corrupt_version_error version_file_name
     progress_counter: OnProgress ProgressCounter
-    state_folder: ABANDONED_AFTER_S STATE_FOLDER UNSETTLED_NS FileStamp PublishFiles StateFolder is_network_drive
-        is_state_path readable_config_folder translate_os_errors user_cache_folder user_config_folder
-        user_data_folder workspace_id
+    state_folder: ABANDONED_AFTER_S STATE_FOLDER UNSETTLED_NS FileStamp PublishFiles StateFolder is_state_path
+        translate_os_errors
     """,
 )

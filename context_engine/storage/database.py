@@ -17,7 +17,8 @@ import apsw
 
 from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
 from context_engine.storage import storage_errors
-from context_engine.storage.state_folder import ABANDONED_AFTER_S, StateFolder, is_network_drive
+from context_engine.storage.index_folders import is_network_drive
+from context_engine.storage.state_folder import ABANDONED_AFTER_S, StateFolder
 
 COMPANION_SUFFIXES = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite keeps next to a database."""

@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.cli import app, model_commands
 from context_engine.embedding.model_files import MINILM
-from context_engine.storage.state_folder import user_cache_folder
+from context_engine.storage.index_folders import user_cache_folder
 from tests.support import weights
 
 

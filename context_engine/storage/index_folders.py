@@ -1,0 +1,61 @@
+"""Folders of this machine for indexes, data and configuration; one cache folder a workspace.
+
+Nothing is created here.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import platformdirs
+
+
+def user_cache_folder() -> Path:
+    """Return the user's cache; on a network drive, where SQLite's log is not safe, a folder of this machine."""
+    folder = Path(platformdirs.user_cache_dir("context-engine", appauthor=False))
+    if is_network_drive(folder):
+        return Path(tempfile.gettempdir()) / f"context-engine-{getpass.getuser()}"
+    return folder
+
+
+def user_data_folder() -> Path:
+    """Return the folder for data that belongs to the user and to no workspace."""
+    return Path(platformdirs.user_data_dir("context-engine", appauthor=False))
+
+
+def user_config_folder() -> Path:
+    """Return the folder for settings of all workspaces."""
+    return Path(platformdirs.user_config_dir("context-engine", appauthor=False))
+
+
+def readable_config_folder() -> Path | None:
+    """Return the folder of the user's settings; None if it is missing or belongs to another user (sudo, container)."""
+    folder = user_config_folder()
+    if os.access(folder, os.R_OK | os.X_OK):
+        return folder
+    return None
+
+
+def workspace_id(root: Path) -> str:
+    """Return a name for the index of a root: its own name and a hash of its path."""
+    digest = hashlib.blake2b(str(root).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f"{root.name or 'root'}-{digest}"
+
+
+def is_network_drive(path: Path) -> bool:
+    """Return whether a folder is on a network file system, where SQLite's log is not safe (False except on Linux)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    best, kind = "", ""
+    with suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
+        for line in mounts:
+            _, point, filesystem, *_ = line.split(" ")
+            if len(point) > len(best) and f"{path}/".startswith(point.rstrip("/") + "/"):
+                best, kind = point, filesystem
+    return kind in {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "glusterfs"}
