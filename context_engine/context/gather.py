@@ -74,9 +74,10 @@ def _gather_by_text(request: GatherRequest, workspace: Workspace, warning: str) 
     next_files = tuple(file.path for file in relevant[request.files_max :][:NEXT_FILES])
     lines = workspace.text_search.keyword_lines(query, [TextPart(file.path, 0, 40) for file in shown], chars_max=200)
     files = []
-    for file in shown:
+    for place, file in enumerate(shown):
         relevance = scores[file.path] / best
-        files.append(FoundFile(file.path, round(relevance, 3), _rank_lines(lines[file.path], weights, relevance)))
+        spots = _rank_lines(lines[file.path], weights, relevance)
+        files.append(FoundFile(file.path, round(relevance, 3), spots, search_place=place))
     counts = count_kinds("lexical" for file in files for _ in file.spots)
     curve = tuple(round(scores[file.path] / best, 4) for file in relevant)
     return GatheredFiles(tuple(files), scan.engine, "no index", counts, (warning,), "", next_files, curve)

@@ -21,6 +21,8 @@ SPOTS_PER_FILE = 12
 """Chunks of one file that can be shown."""
 NEXT_FILES = 3
 """Files that are named because they come next."""
+LEADERS = 2
+"""First files of the search that are shown, wherever the history puts them."""
 RANKED_MAX = 30
 """Files whose share of the best score is returned, if the history orders them."""
 SIGNALS: Mapping[str, str] = {
@@ -50,20 +52,25 @@ class FoundPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file with its places, best first; none if only the history suggests it."""
+    """A file with its places, best first; none if only the history suggests it.
+
+    `search_place` is its place in the order of the search, from 0; -1 if the search did not find it.
+    """
 
     path: str
     relevance: float
     spots: tuple[FoundPlace, ...]
     is_stale: bool = False
+    search_place: int = -1
 
 
 class BestHit(NamedTuple):
-    """The best hit of a search: its file, its score, and whether it is probably about something else."""
+    """The best hit of a search: its file, its score, whether it is probably about something else, and its chance."""
 
     path: str = ""
     score: float = 0.0
     is_weak: bool = False
+    chance: float = 0.0
 
 
 NO_HIT = BestHit()
@@ -123,10 +130,15 @@ def locate_files(
     ranked = [(path, score) for path, score in ranked if role_of(path, "code") not in request.excluded_roles]
     best = max((score for _, score in ranked), default=1.0) or 1.0
     relevant = [(path, score / best) for path, score in ranked if score >= request.relevance_min * best]
+    order = {path: place for place, path in enumerate(by_path)}
+    relevant = _keep_leaders(relevant, list(order)[:LEADERS], request.files_max)
     shown, others = relevant[: request.files_max], relevant[request.files_max :]
     by_path |= _find_best_places([path for path, _ in shown if path not in by_path], request, workspace)
     top = hits[0].score if hits else 1.0
-    files = tuple(_build_found_file(path, share, by_path.get(path, ()), top) for path, share in shown)
+    files = tuple(
+        replace(_build_found_file(path, share, by_path.get(path, ()), top), search_place=order.get(path, -1))
+        for path, share in shown
+    )
     kinds = (kind for path, _ in shown for hit in by_path.get(path, ()) for kind in _signal_kinds(hit))
     found = GatheredFiles(
         files=files,
@@ -137,9 +149,18 @@ def locate_files(
         reason=answer.reason,
         next_files=tuple(path for path, _ in others)[:NEXT_FILES],
         curve=tuple(round(share, 4) for _, share in relevant),
-        best=BestHit(str(hits[0].chunk.path), hits[0].score, bool(answer.weakness)) if hits else NO_HIT,
+        best=BestHit(str(hits[0].chunk.path), hits[0].score, bool(answer.weakness), hits[0].chance) if hits else NO_HIT,
     )
     return found, bool(answer.hits) or "building" not in answer.freshness
+
+
+def _keep_leaders(ranked: Sequence[tuple[str, float]], leaders: Sequence[str], most: int) -> list[tuple[str, float]]:
+    """Return a ranking in which the first files of the search are among the first `most`, if it has them at all."""
+    late = [row for row in ranked[most:] if row[0] in leaders][: most - 1]
+    if not late:
+        return list(ranked)
+    kept = most - len(late)
+    return [*ranked[:kept], *late, *(row for row in ranked[kept:] if row not in late)]
 
 
 def glob_for_path(path: str) -> str:

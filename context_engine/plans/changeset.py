@@ -32,8 +32,9 @@ from context_engine.context import (
 from context_engine.errors import CallError
 from context_engine.index import Role, role_of
 from context_engine.model import Filter, TextPart, TextQuery
+from context_engine.plans.change_probability import CHANGE_MIN, FileFacts, estimate_change
 from context_engine.plans.model import PlanEvidence
-from context_engine.text import split_words
+from context_engine.text import STOP_WORDS, split_words
 
 if TYPE_CHECKING:
     from context_engine.context import ReferencePlace
@@ -314,12 +315,12 @@ FileRelation = Literal[
     "definition", "reference", "source", "registry", "partner", "config", "migration", "test", "docs"
 ]
 """The relation of a file to the task. Plans list files in this order, except for a test that has to fail first."""
-MAIN_SHARE = 0.8
-"""Share of the best file's score from which a file counts as one the task is about. In 98 tasks of four repositories
-43 of 100 source files from 0.95 on were changed, 18 from 0.75 on and 8 from 0.55 on (evals/planning).
-"""
-DOCS_SHARE = 0.75
-"""The most that a document counts which the task does not name: of 24 in the plans of 135 tasks 2 were changed."""
+SURE_KINDS = frozenset(("definition", "named", "reference", "registry", "mention"))
+"""Evidence that says more than search and history do."""
+PLACES_MAX, PLACE_SHARE = 2, 0.6
+"""Places of a file that a step names, and the least share of the relevance of the best one."""
+WITHOUT_INDEX_CHANCE = 0.35
+"""The chance of the best hit where none is known: its mean over tasks (evals/planning)."""
 RENAMING_KINDS = ("rename", "remove")
 """Every place that names the old thing has to change."""
 CALLER_KINDS = ("refactor", "upgrade")
@@ -353,7 +354,7 @@ _NOT_OURS: tuple[Role, ...] = ("generated", "vendor")
 
 @dataclass(frozen=True, slots=True)
 class AffectedFile:
-    """A file that the task changes: what it is to the task, how sure that is (1: named), and why."""
+    """A file that the task changes: what it is to the task, the probability of that (1: named), and why."""
 
     path: str
     part: FileRelation
@@ -379,9 +380,8 @@ class ChangeSet:
         return [file for file in self.files if file.part in parts]
 
     def main(self) -> list[AffectedFile]:
-        """Return the files that the task is about: those it names, else those with the best scores."""
-        named = self.of("definition")
-        return named or [file for file in self.of("source") if file.score >= MAIN_SHARE]
+        """Return the files that the task is about: those it names, else those that it probably changes."""
+        return self.of("definition") or _probable(self.of("source"))
 
 
 def find_change_set(
@@ -396,15 +396,19 @@ def find_change_set(
     certain = [*_definitions(wanted, references), *_references(wanted, references, sources)]
     # A rename or removal with found references needs no guesses: the text search finds every place.
     is_exact = wanted.kind in RENAMING_KINDS and any(file.part != "definition" for file in certain)
-    likely = [] if is_exact else list(_list_likely(found, request, wanted))
-    main = [file for file in certain if file.part == "definition"] or [
-        file for file in likely if file.part == "source" and file.score >= MAIN_SHARE
-    ]
+    likely = [] if is_exact else list(_list_likely(found))
+    judge = _ProbabilityJudge(request.task, found)
+    main = [file for file in certain if file.part == "definition"] or _probable(
+        [judge.judge(file) for file in likely if file.part == "source"]
+    )
     related = [*_tests(main, sources), *_registries(request, wanted, main, sources), *_partners(main, sources)]
-    files = _merge_files([*certain, *likely, *related, *_docs(wanted, references, sources)])
+    merged = _merge_files([*certain, *likely, *related, *_docs(wanted, references, sources)])
+    judged = [_with_test_of_fix(judge.judge(file), main, wanted) for file in merged]
+    judged.sort(key=lambda file: (-file.score, file.path))
+    files = _lead_with_first(judged, wanted)
     affected_paths = {file.path for file in files}
     left_out = tuple(path for path in found.next_files if path not in affected_paths)
-    leader = str(found.files[0].path) if found.files else ""
+    leader = files[0].path if files else ""
     # A name of the task that was found answers it, however few of its other words occur.
     is_answered = found.best.is_weak and any(file.part == "definition" for file in certain)
     warnings = () if is_answered else found.warnings
@@ -530,25 +534,80 @@ def _find_callers(reference: PromptReference, sources: PlanSources) -> Iterator[
 
 def _find_files(request: PlanRequest, sources: PlanSources) -> GatheredFiles:
     """Return the likely files with the best place in each, in the order of the history if there is one."""
-    wanted = GatherRequest(request.task, request.files_max, request.chosen, spots_per_file=1, excluded_roles=_NOT_OURS)
+    wanted = GatherRequest(
+        request.task, request.files_max, request.chosen, spots_per_file=PLACES_MAX, excluded_roles=_NOT_OURS
+    )
     return gather_files(wanted, sources.code, sources.team.predict_changes)
 
 
-def _list_likely(found: GatheredFiles, request: PlanRequest, wanted: TaskIntent) -> Iterator[AffectedFile]:
-    words = {word.lower() for word in split_words(request.task)}
+def _list_likely(found: GatheredFiles) -> Iterator[AffectedFile]:
     for file in found.files:
         path = str(file.path)
-        proof = PlanEvidence("history", path, 0, "", file.relevance)
+        proofs = [PlanEvidence("history", path, 0, "", file.relevance)]
         if file.spots and not _CHANGELOG.search(path):  # its old entries are no place to look at
-            spot = file.spots[0]
-            proof = PlanEvidence("search", path, spot.span.first, spot.symbol, file.relevance)
-        relation = _relation_of(path, "source")
-        is_topic = relation != "docs" or wanted.kind == "docs" or _stem(path) in words
-        yield AffectedFile(path, relation, file.relevance if is_topic else min(file.relevance, DOCS_SHARE), (proof,))
+            best = file.spots[0].relevance
+            spots = [spot for spot in file.spots if spot.relevance >= PLACE_SHARE * best]
+            proofs = [PlanEvidence("search", path, spot.span.first, spot.symbol, file.relevance) for spot in spots]
+        yield AffectedFile(path, _relation_of(path, "source"), file.relevance, tuple(proofs))
 
 
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].partition(".")[0].lower()
+class _ProbabilityJudge:
+    """Gives files the probability that a task changes them."""
+
+    def __init__(self, task: str, found: GatheredFiles) -> None:
+        self._words = _task_words(task)
+        self._found = {str(file.path): (place, file) for place, file in enumerate(found.files)}
+        self._chance = found.best.chance or WITHOUT_INDEX_CHANCE
+
+    def judge(self, file: AffectedFile) -> AffectedFile:
+        """Return a file with its probability as its score; what the task names or refers to keeps its own."""
+        kinds = {proof.kind for proof in file.evidence}
+        if not kinds.isdisjoint(SURE_KINDS):
+            return file
+        place, found = self._found.get(file.path, (-1, None))
+        words = {word.lower() for word in split_words(file.path)}
+        shared = len(words & self._words)
+        content = _content_of(file.path)
+        facts = FileFacts(
+            search_place=found.search_place if found else -1,
+            predicted_place=place,
+            predicted_share=found.relevance if found else 0.0,
+            best_chance=self._chance,
+            is_test=role_of(file.path, content) == "test",
+            is_docs=role_of(file.path, content) == "docs" and not _CHANGELOG.search(file.path),
+            is_data=content == "data",
+            is_test_of_main="test" in kinds,
+            path_words=shared / max(1, len(words)),
+            task_words=shared / max(1, len(self._words)),
+        )
+        return replace(file, score=round(estimate_change(facts), 3))
+
+
+def _task_words(text: str) -> set[str]:
+    lowered = {word.lower() for word in split_words(text)}
+    return {word for word in lowered if word not in STOP_WORDS and len(word) > 2}
+
+
+def _probable(files: Sequence[AffectedFile]) -> list[AffectedFile]:
+    """Return the files that are probably changed, at least the most probable one."""
+    ranked = sorted(files, key=lambda file: (-file.score, file.path))
+    return [file for file in ranked if file.score >= CHANGE_MIN] or ranked[:1]
+
+
+def _with_test_of_fix(file: AffectedFile, main: Sequence[AffectedFile], wanted: TaskIntent) -> AffectedFile:
+    """Return the test that is named after the first main file as one that a fix changes: it fails before."""
+    named_after = next((proof.symbol for proof in file.evidence if proof.kind == "test"), "")
+    if wanted.kind == "fix" and main and named_after == main[0].path:
+        return replace(file, score=max(file.score, CHANGE_MIN))
+    return file
+
+
+def _lead_with_first(files: Sequence[AffectedFile], wanted: TaskIntent) -> list[AffectedFile]:
+    """Return the files; the most probable one is what the task is about, be it configuration or a list of parts."""
+    first = next(iter(files), None)
+    if first and first.part in ("config", "registry", "partner") and wanted.kind not in ("docs", "test"):
+        return [replace(first, part="source"), *files[1:]]
+    return list(files)
 
 
 # -- what belongs to it -----------------------------------------------------------------------------------------------

@@ -24,9 +24,10 @@ from context_engine.context import (
 )
 from context_engine.errors import CallError
 from context_engine.index import role_of
+from context_engine.plans.change_probability import CHANGE_MIN
 from context_engine.plans.changeset import (
-    MAIN_SHARE,
     RENAMING_KINDS,
+    SURE_KINDS,
     AffectedFile,
     ChangeSet,
     FileRelation,
@@ -163,8 +164,8 @@ def deferred_titles(task: PlanTask) -> tuple[str, ...]:
 
 
 def is_likely(file: AffectedFile) -> bool:
-    """Return whether only search and history suggest a file, and not strongly."""
-    return file.score < MAIN_SHARE and all(proof.kind in ("search", "history") for proof in file.evidence)
+    """Return whether a file is probably not changed, and nothing but its rank or its name suggests that it is."""
+    return file.score < CHANGE_MIN and SURE_KINDS.isdisjoint(proof.kind for proof in file.evidence)
 
 
 # -- the drafts -------------------------------------------------------------------------------------------------------

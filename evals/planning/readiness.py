@@ -29,7 +29,8 @@ from context_engine.context import BestHit
 from context_engine.errors import CallError
 from context_engine.history import predict_changes
 from context_engine.model import Query
-from context_engine.plans.changeset import MAIN_SHARE, AffectedFile, ChangeSet, PlanRequest, parse_intent
+from context_engine.plans.change_probability import CHANGE_MIN
+from context_engine.plans.changeset import SURE_KINDS, AffectedFile, ChangeSet, PlanRequest, parse_intent
 from context_engine.plans.plan_draft import PlanDraft, draft_plan
 from context_engine.plans.readiness import (
     FIRST_STEPS,
@@ -268,12 +269,11 @@ def report(rows: Sequence[Row]) -> str:
 
 
 def must_files(row: Row) -> list[str]:
-    """Return the files that a plan insists on: all but those that only search and history suggest, and weakly."""
-    weak = {"search", "history"}
+    """Return the files that a plan insists on: all but those that are probably not changed."""
     return [
         file["path"]
         for file in row["change"]
-        if file["score"] >= MAIN_SHARE or not {kind for kind, *_ in file["kinds"]} <= weak
+        if file["score"] >= CHANGE_MIN or not SURE_KINDS.isdisjoint(kind for kind, *_ in file["kinds"])
     ]
 
 

@@ -109,19 +109,18 @@ def test_a_word_with_capitals_does_not_mean_a_target_without(tmp_path: Path) -> 
         assert planned(engine, "Publish the pages with `github`").change.of("definition", "config")
 
 
-def test_a_document_that_only_has_the_words_of_a_task_is_probably_not_to_change(tmp_path: Path) -> None:
+def test_a_plan_leads_with_the_first_file_of_the_search(tmp_path: Path) -> None:
     files = {
-        "docs/guide.md": "# Opening hours\n\nThe opening hours of the zoo depend on the season and the day.\n",
-        "zoo/tickets.py": "def sell(count):\n    return count * 12\n",
+        "zoo/hours.py": "def opening_hours(season):\n    # the opening hours of the zoo in a season\n    return 9\n",
+        "zoo/app.py": "def run(zoo):\n    return zoo\n",
+        **{f"zoo/part_{at}.py": f"def part_{at}(zoo):\n    return {at}\n" for at in range(12)},
     }
     with indexed(repository(tmp_path / "zoo", files), watch=False) as engine:
-        for task, is_certain in (
-            ("Let the opening hours of the zoo depend on the season", False),
-            ("Document that the opening hours of the zoo depend on the season", True),
-            ("Let the opening hours in the guide depend on the season", True),
-        ):
-            guide = next(file for file in planned(engine, task).change.files if file.path == "docs/guide.md")
-            assert is_likely(guide) is not is_certain
+        busy = [("zoo/app.py", 2.0), ("zoo/hours.py", 1.5), *((f"zoo/part_{at}.py", 1.2 - at / 20) for at in range(12))]
+        sources = PlanSources(engine, ProjectKnowledge(predict_changes=lambda _: busy))
+        made = draft_plan(PlanRequest("Let the opening hours of the zoo depend on the season"), sources)
+    assert made.plan.steps[0].files_to_modify[0] == "zoo/hours.py"
+    assert {file.path: is_likely(file) for file in made.change.files}["zoo/part_5.py"]
 
 
 def test_every_path_exists_and_every_line_is_where_the_evidence_says(zoo: Engine) -> None:
