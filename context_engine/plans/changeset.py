@@ -408,7 +408,7 @@ def find_change_set(
     files = _lead_with_first(judged, wanted)
     affected_paths = {file.path for file in files}
     left_out = tuple(path for path in found.next_files if path not in affected_paths)
-    leader = files[0].path if files else ""
+    leader = str(found.files[0].path) if found.files else ""
     # A name of the task that was found answers it, however few of its other words occur.
     is_answered = found.best.is_weak and any(file.part == "definition" for file in certain)
     warnings = () if is_answered else found.warnings
