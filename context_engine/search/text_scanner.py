@@ -56,6 +56,8 @@ DEFINING_FILES_MAX = 2_000
 """A word in more files is not a name whose definition is searched."""
 KEPT = 32
 """Cached answers and choices of files; each is a few hundred kilobytes at most."""
+LISTING_S_MAX = 40.0
+"""The first list of 86,000 files takes 4 s of a processor; with the search itself this is what clients wait for."""
 NEAR_MAX = 3
 EVERY_LINE = 1 << 40
 UNSEARCHED = ("ignored", "binary", "sensitive", "unreadable")
@@ -115,10 +117,10 @@ class TextScanner:
         Raises: InvalidArgument (pattern, globs), InvalidPath, FileNotFound, AccessDenied, SearchTimeout, Cancelled.
         """
         on_progress = progress or (lambda _: None)
-        patience = SearchDeadline.of(cancel)
         under = self._check_query(query)
         on_progress(Progress("listing", 0, 0))
-        listing = self._lister.listing(patience.check)
+        listing = self._lister.listing(SearchDeadline.of(cancel, LISTING_S_MAX).check)
+        patience = SearchDeadline.of(cancel)  # the first list of a large workspace is not the fault of the pattern
         files = self._choose_files(listing, query, under)
         known = self._answers.get((query, definitions))
         if known and known.files == files and self._lister.is_unchanged(known.listing, files, under):

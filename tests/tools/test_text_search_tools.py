@@ -27,6 +27,7 @@ from context_engine.errors import (
 from context_engine.model import Progress
 from context_engine.repo import ripgrep
 from context_engine.repo.ripgrep import PythonGrep
+from context_engine.search import text_scanner
 from context_engine.tools import Call
 from context_engine.tools.text_search_tools import matches_per_file
 from tests.support.engines import open_engine
@@ -525,6 +526,27 @@ def test_a_search_over_its_time_is_stopped_and_says_how_to_narrow_it(
     monkeypatch.setattr(ripgrep, "SEARCH_S_MAX", 0.5)
     with pytest.raises(SearchTimeout):
         text(engine, "grep_codebase", pattern="(a+)+$")
+
+
+def test_a_long_first_list_of_the_files_takes_no_time_from_the_search(
+    opened: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = opened({"a.txt": "lion\n"})
+    clock, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr(ripgrep.time, "monotonic", lambda: clock() + ahead[0])
+    listing = engine.text_search._lister.listing
+
+    def list_slowly(check: Callable[[], None]) -> Any:
+        ahead[0] += ripgrep.SEARCH_S_MAX + 1
+        check()
+        return listing(check)
+
+    monkeypatch.setattr(engine.text_search._lister, "listing", list_slowly)
+    assert "1 match in 1 file" in text(engine, "search_files", query="lion")
+    ahead[0] = 0.0
+    monkeypatch.setattr(ripgrep, "SEARCH_S_MAX", text_scanner.LISTING_S_MAX)
+    with pytest.raises(SearchTimeout):
+        text(engine, "search_files", query="tiger")
 
 
 def test_a_search_can_be_cancelled_and_tells_how_far_it_is(shop: Engine) -> None:
