@@ -5,7 +5,7 @@ nothing needs it. `CTX_DAEMON=0` turns it off.
 
 | topic | files |
 | --- | --- |
-| the place | runtime_folder |
+| the place | runtime_folder, daemon_log |
 | clients | daemon_client (imports a small part of the standard library) |
 | the process | daemon_server, engine_pool |
 
@@ -25,16 +25,18 @@ if TYPE_CHECKING:
         leave_client,
         start_daemon,
     )
+    from context_engine.daemon.daemon_log import DaemonLog
     from context_engine.daemon.daemon_server import DaemonConnection, DaemonServer, DaemonServices, Handler
     from context_engine.daemon.engine_pool import EngineLease, EnginePool
-    from context_engine.daemon.runtime_folder import DaemonLog, RuntimeFolder, RuntimeFolderError, process_key
+    from context_engine.daemon.runtime_folder import RuntimeFolder, RuntimeFolderError, process_key
 
 __getattr__ = lazy_exports(
     __name__,
     """
     daemon_client: DaemonClient ask_daemon is_switched_off leave_client start_daemon
+    daemon_log: DaemonLog
     daemon_server: DaemonConnection DaemonServer DaemonServices Handler
     engine_pool: EngineLease EnginePool
-    runtime_folder: DaemonLog RuntimeFolder RuntimeFolderError process_key
+    runtime_folder: RuntimeFolder RuntimeFolderError process_key
     """,
 )

@@ -1,6 +1,6 @@
 r"""Lines and columns of other tools, both counted from 0, as offsets in bytes, and the other way round. PURE.
 
->>> offsets = LineOffsets("ü = 1\\nö.b()\\n".encode(), UTF16)
+>>> offsets = LineOffsets("ü = 1\nö.b()\n".encode(), UTF16)
 >>> offsets.locate(1, 2, 3), offsets.position_of(10)
 ((10, 11), (1, 2))
 """

@@ -151,6 +151,8 @@ _DESCRIPTOR = re.compile(
 
 def package_of(symbol: str) -> str:
     """Return scheme, manager, name and version of the package of a symbol; empty for a local one."""
+    if symbol.startswith("local "):
+        return ""
     return symbol[: _descriptors_at(symbol)].rstrip(" ")
 
 

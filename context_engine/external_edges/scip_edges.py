@@ -142,8 +142,8 @@ class ScipEdges:
         if names[-1] in CONSTRUCTORS:
             places += self._places_of(owner_of(symbol), path)
         found = self._targets[symbol] = tuple(dict.fromkeys(places))
-        if found:
-            self._packages.add(package_of(symbol))
+        if found and (package := package_of(symbol)):
+            self._packages.add(package)
         return found
 
     def _defined_in(self, symbol: str, path: str) -> tuple[NamePlace, ...]:

@@ -724,7 +724,7 @@ class SymbolGraph:
 def offset_of(data: bytes, line: int, column: int) -> int:
     r"""Return the offset in bytes of a line and column, both from 1; columns count characters.
 
-    >>> offset_of("a = 1\\nü = b\\n".encode(), 2, 5)
+    >>> offset_of("a = 1\nü = b\n".encode(), 2, 5)
     11
     """
     start = 0

@@ -243,7 +243,7 @@ def test_other_settings_have_a_daemon_of_their_own(home: DaemonHome) -> None:
 def test_an_unused_daemon_ends_by_itself(home: DaemonHome) -> None:
     code = (
         "import os\n"
-        "from context_engine.daemon import *\n"
+        "from context_engine.daemon import DaemonServer, DaemonServices, RuntimeFolder, process_key\n"
         "services = lambda: DaemonServices({'echo': lambda r, c: r}, 0.3, dict, lambda: None)\n"
         "folder = RuntimeFolder.open(os.environ, create=True)\n"
         "print(DaemonServer(folder, process_key(os.environ), services, log=lambda _: None).run(), flush=True)\n"
@@ -260,7 +260,7 @@ def test_an_unused_daemon_ends_by_itself(home: DaemonHome) -> None:
 def test_a_stop_is_answered_however_soon_the_daemon_ends(home: DaemonHome) -> None:
     code = (
         "import os, time\n"
-        "from context_engine.daemon import *\n"
+        "from context_engine.daemon import DaemonServer, DaemonServices, RuntimeFolder, process_key\n"
         "class Prompt(DaemonServer):\n"
         "    def stop(self, reason):\n"
         "        super().stop(reason)\n"
@@ -282,7 +282,7 @@ def test_a_daemon_whose_program_is_replaced_ends_at_the_next_request(home: Daemo
     shutil.copytree(HERE / "context_engine", program, ignore=shutil.ignore_patterns("__pycache__"))
     code = (
         "import os\n"
-        "from context_engine.daemon import *\n"
+        "from context_engine.daemon import DaemonServer, DaemonServices, RuntimeFolder, process_key\n"
         "services = lambda: DaemonServices({'echo': lambda r, c: r}, 60, dict, lambda: None)\n"
         "folder = RuntimeFolder.open(os.environ, create=True)\n"
         "print(DaemonServer(folder, 'replaced', services, log=lambda _: None).run(), flush=True)\n"
