@@ -12,6 +12,7 @@ from context_engine.resolution.project_files import ProjectFiles
 from context_engine.resolution.resolver import Resolver
 from context_engine.resolution.values import UNKNOWN, Certainty, Meaning, NamePlace
 
+SCIP = "scip"
 ALIASES_MAX = 20
 """Other names that imports give to one definition."""
 
@@ -79,8 +80,10 @@ class ReferenceFinder:
                     if NamePlace(reference.path, reference.start) in given:
                         continue
                     found.setdefault((reference.path, reference.start), reference)
+            judged = {node.start_byte for word in self._names_in(file, name) for node in file.find(word)}
             for reference in self._find_edges(file, given):
-                found.setdefault((reference.path, reference.start), reference)
+                if reference.start not in judged:
+                    found.setdefault((reference.path, reference.start), reference)
         return sorted(found.values())
 
     def _find_edges(self, file: SyntaxFile, targets: frozenset[NamePlace]) -> Iterator[Reference]:
@@ -139,7 +142,10 @@ class ReferenceFinder:
         knows_more = bool(edge.targets) or not own.places
         if not (is_use and knows_more):
             return own
-        return Meaning(edge.targets, is_known=True, is_member=own.is_member, origin=edge.origin)
+        # some indexers give one symbol to all functions of a name inside of a class
+        places = tuple(place for place in edge.targets if place in own.places) or edge.targets
+        is_sure = len(places) == 1 or edge.origin != SCIP or len({place.path for place in places}) > 1
+        return Meaning(places, is_known=True, is_member=own.is_member, is_sure=is_sure, origin=edge.origin)
 
     def _own_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return what the text shows of an identifier, from what was resolved before where possible."""
