@@ -188,6 +188,10 @@ class ReferenceFinder:
         """Return the members of that name in a class and its bases that are what another member is."""
         return [one for one in self._find_inherited(name, [place]) if self._role_at(one) == self._role_at(like)]
 
+    def find_members_of(self, name: str, place: NamePlace) -> list[NamePlace]:
+        """Return the members of that name in a class and its bases, those of the class first."""
+        return self._find_inherited(name, [place])
+
     def _find_inherited(self, name: str, waiting: list[NamePlace]) -> list[NamePlace]:
         seen: set[NamePlace] = set()
         places: list[NamePlace] = []
