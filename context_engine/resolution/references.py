@@ -144,7 +144,9 @@ class ReferenceFinder:
             return own
         # some indexers give one symbol to all functions of a name inside of a class
         places = tuple(place for place in edge.targets if place in own.places) or edge.targets
-        is_sure = len(places) == 1 or edge.origin != SCIP or len({place.path for place in places}) > 1
+        word = file.data[node.start_byte : node.end_byte]
+        same = [one.path for one in places if self._project.load(one.path).startswith(word, one.start)]
+        is_sure = edge.origin != SCIP or len(same) == len(set(same))
         return Meaning(places, is_known=True, is_member=own.is_member, is_sure=is_sure, origin=edge.origin)
 
     def _own_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
