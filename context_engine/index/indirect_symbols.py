@@ -146,7 +146,7 @@ def _class_and_constructors(
 
 
 def _super_calls(graph: SymbolGraph, child: SymbolDefinition) -> Iterator[SymbolUse]:
-    """Yield the calls `super(...)` in a class, in languages whose word for the base is no name."""
+    """Yield the calls `super(...)` in a class, in languages where the base has a word of its own."""
     file = graph.syntax(child.path)
     word, call, field = SUPER_CALLS.get(file.rules.style if file is not None else "", ("", "", ""))
     for start, stop in file.words(word) if file is not None and word else ():
