@@ -192,7 +192,7 @@ def build_bundle(
     prices = [_price_file(file, team) for file in opened]
     stems = extract_stems(request.text)
     options = order_by_value(_list_options(opened, prices, room, stems), prices)
-    lines = [find_best_lines(file.places[0].span, file.lines, stems, 1) if file.places else None for file in opened]
+    lines = [_find_telling_line(file, stems) if file.places else None for file in opened]
     entries: list[_Entry] = []
     fitting: Bundle | None = None
     for _ in range(TRIES):
@@ -363,6 +363,16 @@ def find_best_lines(span: LineSpan, lines: Mapping[int, str], stems: Sequence[st
     values = [round(after - before, 6) for before, after in zip(sums, sums[count:], strict=False)]
     first = span.first + values.index(max(values))
     return LineSpan(first, first + count - 1)
+
+
+def _find_telling_line(file: _OpenedFile, stems: Sequence[str]) -> LineSpan:
+    """Return the line of the best place that has the most of the question; without any, the first that defines."""
+    span = file.places[0].span
+    best = find_best_lines(span, file.lines, stems, 1)
+    starts = [symbol.span.first for symbol in file.symbols if span.first <= symbol.span.first <= span.last]
+    if starts and not any(score_lines(file.lines[best.first], stems)):
+        return LineSpan(min(starts), min(starts))
+    return best
 
 
 class _Extra(NamedTuple):

@@ -48,8 +48,8 @@ SURE_NAME_VALUE = 7.0
 of a named path (docs/decisions/0074)."""
 MEMBER_VALUE = 3.0
 """Mention of a file with a function that a long question names with its owner (evals/places)."""
-MEMBER_FILES_MAX = 2
-"""A declaration and its implementation: a member of more files is not one place."""
+MEMBER_PLACES_MAX = 2
+"""A declaration and its implementation: more of one name are overloads, or of several classes."""
 EXACT_CHECKS_MAX = 40
 """A name defined in more chunks than this is ranked by its folded form alone."""
 HEADER_SIZE_RATIO = 3
@@ -439,20 +439,19 @@ def _find_sure_functions(
 def _find_members(view: RankingView, members: Sequence[tuple[str, str]]) -> Iterator[tuple[int, list[int]]]:
     """Yield the files and chunks of the first function that a question names with its owner: a class, module or file.
 
-    Definitions in tests, examples and generated code do not count, nor do those of more than `MEMBER_FILES_MAX` files.
+    Definitions in tests, examples and generated code do not count, nor do more than `MEMBER_PLACES_MAX` of one name.
     """
     if not members:
         return
     found = view.snapshot.matches("symbol", term_hashes(member for _, member in members))
     for term, (owner, member) in enumerate(members):
         docs = found.docs[found.terms == term][:EXACT_CHECKS_MAX]
-        chunks: dict[int, list[int]] = {}
+        held = []
         for doc in docs.tolist():
             file = int(view.snapshot.chunk_file[doc])
-            if view.roles[file] == SOURCE_ROLE:
-                chunks[file] = chunks.get(file, []) + _chunks_of_function(view, file, doc, member, owner)
-        held = [(file, of_file) for file, of_file in chunks.items() if of_file]
-        if 0 < len(held) <= MEMBER_FILES_MAX:
+            if view.roles[file] == SOURCE_ROLE and (chunks := _chunks_of_function(view, file, doc, member, owner)):
+                held.append((file, chunks))
+        if 0 < len(held) <= MEMBER_PLACES_MAX:
             yield from held
             return
 

@@ -309,15 +309,16 @@ def compute_priors(
 def _find_best_files(view: RankingView, score: npt.NDArray[np.float32], query: Query) -> npt.NDArray[np.intp]:
     """Return the numbers of the files that can be in the answer; with `files_max` exactly those that are."""
     candidates = score.nonzero()[0]
-    if query.files_max:
-        best = sorted(
-            candidates.tolist(), key=lambda file: (-round(float(score[file]), SCORE_DIGITS), view.snapshot.paths[file])
-        )
-        return np.array(best[: query.files_max], np.intp)
-    if len(candidates) <= query.limit:
+    most = query.files_max or query.limit
+    if len(candidates) > most:
+        values = score[candidates]
+        candidates = candidates[values >= float(np.partition(values, -most)[-most]) - 1e-6]
+    if not query.files_max:
         return candidates
-    values = score[candidates]
-    return candidates[values >= float(np.partition(values, -query.limit)[-query.limit]) - 1e-6]
+    best = sorted(
+        candidates.tolist(), key=lambda file: (-round(float(score[file]), SCORE_DIGITS), view.snapshot.paths[file])
+    )
+    return np.array(best[:most], np.intp)
 
 
 def lift_asked(prior: npt.NDArray[np.float32], found: Signals, asked: Question) -> npt.NDArray[np.float32]:

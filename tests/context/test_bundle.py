@@ -99,6 +99,19 @@ def test_a_file_without_room_for_its_code_has_its_most_telling_line(tmp_path: Pa
         assert "drain_overflow" in line.text and line.symbol.startswith("run_") and line.goes_on == line.span.last + 1
 
 
+def test_the_line_of_a_file_without_a_word_of_the_question_is_its_first_definition(tmp_path: Path) -> None:
+    filler = "".join(f"    gauge_{n} = read_gauge({n})\n" for n in range(14))
+    files = {"plant/overflow.py": f"import gauges\nimport pumps\n\n\ndef run_pumps(tank):\n{filler}    return tank\n"}
+    files |= {
+        f"plant/{name}.py": f"def drain_{name}(overflow):\n{filler}    return drained(overflow)\n"
+        for name in ("north", "south")
+    }
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        found = made(engine, "where is overflow drained", tokens_max=775, with_related=False)
+    texts = [snippet.text for file in found.files if file.path == "plant/overflow.py" for snippet in file.snippets]
+    assert texts == ["def run_pumps(tank):"]
+
+
 @given(
     st.integers(300, 6_000), st.integers(1, 9), st.sampled_from(["drain the pool", "valve", "fill slowly", "clock now"])
 )

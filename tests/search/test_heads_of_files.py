@@ -49,5 +49,6 @@ def test_a_file_without_definitions_shows_what_it_has(depot: Engine) -> None:
 
 
 def test_a_line_of_the_imports_that_a_question_names_is_shown(depot: Engine) -> None:
-    hits = depot.search.find(Query("why does src/route.py:25 fail", 1, chunks_per_file=1)).hits
-    assert hits[0].chunk.path == "src/route.py" and hits[0].chunk.span.first <= 25 <= hits[0].chunk.span.last
+    for count in (1, 9):
+        hits = depot.search.find(Query("why does src/route.py:25 fail", count, chunks_per_file=count)).hits
+        assert hits[0].chunk.path == "src/route.py" and hits[0].chunk.span.first <= 25 <= hits[0].chunk.span.last

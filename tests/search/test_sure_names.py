@@ -107,6 +107,9 @@ def test_a_member_of_another_owner_or_of_many_files_leads_nowhere(tmp_path: Path
         two, none, suffix = (first_of_plant(engine, LOST.format(name)) for name in ("Well.drain", "Lake.drain", "a.py"))
         assert "def drain" in two.chunk.text
         assert "def drain" not in none.chunk.text and "def drain" not in suffix.chunk.text
+    overloads = PLANT["plant/west.py"] + f"\n\n{DRAIN}\n\n{DRAIN}"
+    with open_tree(tmp_path / "overloads", {**PLANT, "plant/west.py": overloads}) as engine:
+        assert "def drain" not in first_of_plant(engine, LOST.format("Well.drain")).chunk.text
     many = {f"plant/well_{number}.py": PLANT["plant/west.py"] for number in range(3)}
     with open_tree(tmp_path / "many", {**PLANT, **many}) as engine:
         assert "def drain" not in first_of_plant(engine, LOST.format("Well.drain")).chunk.text
