@@ -186,6 +186,7 @@ def job_work(
                 else:
                     time.sleep(POLL_S)
         except (Cancelled, KeyboardInterrupt):
+            jobs.release_all(own_name)  # the signal may have come while a job was claimed
             print_note("stopped; an unfinished job was given back to the queue")
             raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(FAILED if failed else 0)

@@ -79,6 +79,10 @@ END
 _RELEASE = sql.SQL(
     "UPDATE context_engine.index_job SET leased_until = NULL, attempts = attempts - 1, error = '' {mine}"
 ).format(mine=_MINE)
+_RELEASE_ALL = """
+UPDATE context_engine.index_job SET leased_until = NULL, attempts = attempts - 1, error = ''
+WHERE worker = %(worker)s AND leased_until > now()
+"""
 _LIST = """
 SELECT source, branch, name,
 CASE
@@ -135,6 +139,11 @@ class PostgresJobs:
         if row is None:
             return None
         return JobLease(self._database, IndexSource(*row[:3]), worker, row[3], lease_s)
+
+    def release_all(self, worker: str) -> None:
+        """Give back what a worker that ends still has, also a job whose lease it was stopped before receiving."""
+        with self._database.transaction(JOBS) as connection:
+            connection.execute(_RELEASE_ALL, {"worker": worker})
 
     def close(self) -> None:
         """Close the idle connections."""

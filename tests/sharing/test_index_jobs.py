@@ -268,6 +268,18 @@ def test_a_worker_that_lost_its_lease_stops_and_says_so(worker: IndexWorker, add
         worker.run(lease, lambda _: None, threading.Event())
 
 
+def test_a_worker_that_ends_gives_back_all_that_it_claimed_and_nothing_of_others(tmp_path: Path, address: str) -> None:
+    jobs = open_job_queue(address)
+    for name in ("a", "b"):
+        jobs.add(IndexSource(str(repository(tmp_path / name, {"m.py": "x = 1\n"}))))
+    own, other = jobs.claim("one"), jobs.claim("two")
+    assert own is not None
+    assert other is not None
+    jobs.release_all("one")
+    assert states(address) == {own.source.place: "waiting", other.source.place: "running"}
+    assert jobs.claim("three") is not None
+
+
 def test_a_worker_that_is_killed_or_stopped_loses_nothing(tmp_path: Path, address: str) -> None:
     """One worker is killed in the middle, its lease runs out, and the next one does everything that is left."""
     for number in range(4):
