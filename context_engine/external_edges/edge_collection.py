@@ -105,6 +105,11 @@ class ExternalEdges:
         """Whether the present question asks language servers."""
         return self._servers.is_asked
 
+    @property
+    def memory_bytes_peak(self) -> int:
+        """The most memory that the language servers were seen to take."""
+        return self._servers.memory_bytes_peak
+
     def notes(self) -> list[str]:
         """Return what the answer to the last question should say of its sources."""
         return [*self._servers.notes, *self._scip_notes()]

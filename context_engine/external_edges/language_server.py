@@ -63,6 +63,7 @@ class LanguageServer:
     def __init__(self, found: FoundServer, root: Path, options: ServerOptions) -> None:
         """Start it and exchange the first messages. Raises: LanguageServerError."""
         self.name = found.spec.name
+        self.joins_overrides = found.spec.joins_overrides
         self._found = found
         self._root = root
         self._answers: dict[int, Any] = {}

@@ -27,6 +27,9 @@ from context_engine.resolution import ExternalEdge, NamePlace
 ORIGIN = "lsp"
 DEFINITIONS_ASKED_MAX = 300
 """Names of one function whose definitions are asked for."""
+USES_CHECKED_MAX = 300
+"""Uses of one definition whose meaning is asked for."""
+HEADERS = (".h", ".hh", ".hpp", ".hxx")
 CREATED, CHANGED, DELETED = 1, 2, 3
 
 
@@ -78,8 +81,27 @@ class ServerEdges:
     def ask_uses(self, places: Iterable[NamePlace]) -> None:
         """Ask where definitions are used."""
         for place in places if self.is_asked else ():
-            for found in self._ask("textDocument/references", place):
-                self._keep(found._replace(targets=(place,)))
+            found = self._ask("textDocument/references", place)
+            server = self._servers.get(self._project.language_of(place.path)) if self._project is not None else None
+            if server is not None and server.joins_overrides:
+                found = self._only_uses_of(place, found)
+            for one in found:
+                self._keep(one._replace(targets=(place,)))
+
+    def _only_uses_of(self, place: NamePlace, found: Sequence[ExternalEdge]) -> list[ExternalEdge]:
+        """Return the uses that mean a definition itself, and not a member of a base that it implements."""
+        same = {(place.path, place.start)}
+        if place.path.endswith(HEADERS):  # a name in a header is declared there and defined elsewhere
+            same |= {(one.path, one.start) for one in self._ask("textDocument/definition", place)}
+        kept: list[ExternalEdge] = []
+        for one in found[:USES_CHECKED_MAX]:
+            meant = self._ask("textDocument/definition", NamePlace(one.path, one.start))
+            kept += [one] if any((other.path, other.start) in same for other in meant) else []
+        if len(found) > USES_CHECKED_MAX:
+            self.notes[
+                f"only the first {USES_CHECKED_MAX} of {len(found):,} uses that a server found were looked at"
+            ] = None
+        return kept
 
     def ask_definitions(self, path: str, starts: Sequence[int]) -> None:
         """Ask what names of a file mean."""

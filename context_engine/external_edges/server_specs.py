@@ -21,6 +21,7 @@ class ServerSpec(NamedTuple):
     """A server. `languages` maps a name of ours to the protocol's; `settings` answers what it asks for by section.
 
     `ready_words` are part of what it logs when it knows the files; `shows_work`: it shows the progress of that instead.
+    `joins_overrides`: uses of a member are also those of the members that it overrides.
     """
 
     name: str
@@ -30,6 +31,7 @@ class ServerSpec(NamedTuple):
     settings: Mapping[str, Any] = NOTHING
     ready_words: str = ""
     shows_work: bool = False
+    joins_overrides: bool = True
 
 
 PYTHON = {"python": "python"}
@@ -37,8 +39,22 @@ ANALYSIS = {"diagnosticMode": "openFilesOnly", "autoSearchPaths": True, "useLibr
 PYTHON_SETTINGS = {"python": {"analysis": ANALYSIS}, "python.analysis": ANALYSIS, "basedpyright.analysis": ANALYSIS}
 SCRIPTS = {"javascript": "javascript", "typescript": "typescript", "tsx": "typescriptreact"}
 SERVERS = (
-    ServerSpec("basedpyright-langserver", ("--stdio",), PYTHON, settings=PYTHON_SETTINGS, ready_words="source file"),
-    ServerSpec("pyright-langserver", ("--stdio",), PYTHON, settings=PYTHON_SETTINGS, ready_words="source file"),
+    ServerSpec(
+        "basedpyright-langserver",
+        ("--stdio",),
+        PYTHON,
+        settings=PYTHON_SETTINGS,
+        ready_words="source file",
+        joins_overrides=False,
+    ),
+    ServerSpec(
+        "pyright-langserver",
+        ("--stdio",),
+        PYTHON,
+        settings=PYTHON_SETTINGS,
+        ready_words="source file",
+        joins_overrides=False,
+    ),
     ServerSpec("typescript-language-server", ("--stdio",), SCRIPTS, shows_work=True),
     ServerSpec(
         "gopls",

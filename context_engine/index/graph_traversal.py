@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from context_engine.index.file_roles import role_of
+from context_engine.index.indirect_symbols import find_constructor_uses
 from context_engine.index.segment import term_hashes
 from context_engine.index.stored_outline import StoredSymbol
 from context_engine.index.symbol_graph import FILES_PARSED_MAX, SymbolDefinition, SymbolGraph, SymbolUse
@@ -159,7 +160,7 @@ class GraphTraversal:
         if truncated:
             names = ", ".join(sorted({definition.name for definition in wave})[:3])
             self._notes.append(f"{names}: a name occurs in too many files; only the first were searched")
-        return uses
+        return uses + find_constructor_uses(self._graph, wave)
 
     def _supertypes(self, start: Sequence[SymbolDefinition]) -> None:
         for definition in start[:DEFINITIONS_FOLLOWED_MAX]:

@@ -186,7 +186,7 @@ class SymbolGraph:
             truncated = truncated or len(files) > files_max
             own = [definition for definition in defined if definition.name == name]
             paths = [self.snapshot.paths[file] for file in files[:files_max]]
-            found += self._uses_in_files(own, paths)
+            found += self.uses_in_files(own, paths)
             found += self._uses_through_interfaces(own, paths)
             files_max = max(0, files_max - len(files))
         return sorted(found, key=lambda use: (use.path, use.line, use.column)), truncated
@@ -199,14 +199,15 @@ class SymbolGraph:
             for place in filter(self.finder.implements_by_methods, self.places_of(defined)):
                 above.update(dict.fromkeys(self.finder.interfaces.find_interface_methods(name, place)))
         found: list[SymbolUse] = []
-        for method in filter(None, map(self._definition_at, above)):
+        for method in filter(None, map(self.definition_at, above)):
             if method not in defined:
-                uses = self._uses_in_files([method], paths)
+                uses = self.uses_in_files([method], paths)
                 sure = [use for use in uses if use.kind != "definition" and use.certainty != "possible"]
                 found += [replace(use, via=method.qualified) for use in sure]
         return found
 
-    def _uses_in_files(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
+    def uses_in_files(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
+        """Return the uses of definitions of one name in some files."""
         name = defined[0].name
         word = name.encode("utf-8", "replace")
         places = self.places_of(defined)
@@ -295,7 +296,7 @@ class SymbolGraph:
             return None
         meaning = self.finder.meaning(file, node)
         for place in meaning.places:
-            definition = self._definition_at(place)
+            definition = self.definition_at(place)
             if definition is not None:
                 return definition, "exact", meaning.origin
         if meaning.is_known or not meaning.is_member:
@@ -306,9 +307,9 @@ class SymbolGraph:
             members = self.finder.members_named(use.target)
         else:
             members = ()
-        return (self._definition_at(*members) if len(members) == 1 else None), "likely", ""
+        return (self.definition_at(*members) if len(members) == 1 else None), "likely", ""
 
-    def _definition_at(self, place: NamePlace) -> SymbolDefinition | None:
+    def definition_at(self, place: NamePlace) -> SymbolDefinition | None:
         """Return the definition whose name is at a place."""
         file = self._parses.syntax(place.path)
         outline, qualified = self._parses.outline(place.path)
@@ -348,7 +349,7 @@ class SymbolGraph:
         start = self.finder.place_of(defined.path, defined.name, defined.line)
         if start is None or self._edges is None:
             return []
-        return [one for one in map(self._definition_at, self._edges.find_implementing(start)) if one is not None]
+        return [one for one in map(self.definition_at, self._edges.find_implementing(start)) if one is not None]
 
     def _implementing(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
         """Return the types or methods that implement those of an interface by the methods that a type has."""
@@ -359,7 +360,7 @@ class SymbolGraph:
             places = self.finder.interfaces.find_implementing_types(start)
         else:
             places = self.finder.interfaces.find_implementing_methods(defined.name, start)
-        return [one for one in map(self._definition_at, sorted(places)) if one is not None]
+        return [one for one in map(self.definition_at, sorted(places)) if one is not None]
 
     def _inheriting(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
         """Return the classes that name a class as their base, or a base of theirs, or what these override."""
@@ -372,7 +373,7 @@ class SymbolGraph:
         found: list[tuple[SymbolDefinition, str]] = []
         seen = {(one.path, one.qualified) for one in wave}
         for _ in range(max(depth, SUBCLASSES_DEPTH)):
-            below = [(child, base.qualified) for base in wave for child in self._subclasses(base)]
+            below = [(child, base.qualified) for base in wave for child in self.subclasses(base)]
             below = [(child, base) for child, base in below if (child.path, child.qualified) not in seen]
             seen |= {(child.path, child.qualified) for child, _ in below}
             wave = [child for child, _ in below]
@@ -389,11 +390,11 @@ class SymbolGraph:
         if start is None:
             return []
         if defined.kind not in CLASS_LIKE:
-            above = [self._definition_at(place) for place in self.finder.find_overridden(defined.name, start)]
+            above = [self.definition_at(place) for place in self.finder.find_overridden(defined.name, start)]
             return [(one, defined.qualified) for one in above if one is not None]
         found: list[tuple[SymbolDefinition, str]] = []
         for below, place in self.finder.find_bases(start):
-            lower, upper = self._definition_at(below), self._definition_at(place)
+            lower, upper = self.definition_at(below), self.definition_at(place)
             found += [(upper, lower.qualified)] if upper is not None and lower is not None else []
         return found
 
@@ -452,7 +453,7 @@ class SymbolGraph:
         if start is None or self._family(path) != "python":
             return None
         family = self._override_family(function, start) if self.finder.is_member(start) else [start]
-        definition = self._definition_at(start)
+        definition = self.definition_at(start)
         called = definition
         if definition is not None and function == "__init__":
             owner = definition.qualified.rpartition(".")[0]
@@ -502,7 +503,7 @@ class SymbolGraph:
 
     def _owners_of(self, member: NamePlace) -> list[SymbolDefinition]:
         """Return the class that has a member, as the index knows it."""
-        definition = self._definition_at(member)
+        definition = self.definition_at(member)
         owner = definition.qualified.rpartition(".")[0] if definition is not None else ""
         found = self.definitions(owner) if owner else []
         return [one for one in found if one.path == member.path and one.kind in CLASS_LIKE]
@@ -511,7 +512,7 @@ class SymbolGraph:
         wanted = f"{owner.qualified}.{name}"
         return [one for one in self.definitions(name) if one.path == owner.path and one.qualified == wanted]
 
-    def _subclasses(self, base: SymbolDefinition) -> list[SymbolDefinition]:
+    def subclasses(self, base: SymbolDefinition) -> list[SymbolDefinition]:
         """Return the classes that name a class as their base."""
         found = []
         uses, _ = self.uses([base])
@@ -522,7 +523,7 @@ class SymbolGraph:
             else:
                 place = None
             if place is not None and use.certainty != "possible":
-                child = self._definition_at(place)
+                child = self.definition_at(place)
             else:
                 child = None
             found += [child] if child is not None else []
@@ -561,6 +562,19 @@ class SymbolGraph:
 
     def _paths_defining(self, name: str) -> list[str]:
         return [self.snapshot.paths[file] for file in self._files_defining(name)]
+
+    def use_at(self, path: str, start: int, target: str) -> SymbolUse:
+        """Return a call at an offset that certainly means a target, whatever is written there."""
+        file = self._parses.syntax(path)
+        line, column = file.position_of(start) if file is not None else (1, 1)
+        return self._as_use(Reference(path, start, start, line, column, "call", "exact"), target)
+
+    def is_import(self, path: str, line: int, column: int) -> bool:
+        """Whether a name at a place only imports what it means."""
+        file = self._parses.syntax(path)
+        start = offset_of(file.data, line, column) if file is not None else 0
+        node = file.node_at(start, start + 1) if file is not None else None
+        return file is not None and node is not None and file.import_around(node) is not None
 
     def definition_around(self, use: SymbolUse) -> SymbolDefinition | None:
         """Return the definition whose body contains a use."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
 from context_engine.external_edges import ExternalEdges, ExternalTools
 from context_engine.index.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
+from context_engine.index.indirect_symbols import find_inherited_symbols, find_symbols
 from context_engine.index.live_index import LiveIndex
 from context_engine.index.parsed_files import ParsedFileCache
 from context_engine.index.snapshot import Snapshot
@@ -57,7 +58,7 @@ class SymbolService:
             under = ""
         else:
             under = str(self._root.rel(path))
-        found = graph.definitions(name, kind=kind, under=under)
+        found = graph.definitions(name, kind=kind, under=under) or find_inherited_symbols(graph, name)
         near = () if found else tuple(graph.near_names(name))
         shown = tuple(self._definition(graph, defined) for defined in found[:limit])
         return Found(shown, len(found), near, self._live.describe_freshness())
@@ -110,10 +111,11 @@ class SymbolService:
             elif as_path and direction == "impact":
                 edges, notes = tracer.files(as_path, "importers")
             else:
-                defined = graph.definitions(target)
+                defined, found_by = find_symbols(graph, target)
                 if not defined:
                     raise _unknown_symbol(target, graph.near_names(target))
                 edges, notes = tracer.symbols(_as_spelled(defined), direction)
+                notes = (*found_by, *notes)
         if self._live.is_watching:
             self._parses.trees.fill(graph.snapshot.by_path)
         shown, freshness = tuple(edges[:limit]), self._live.describe_freshness()
@@ -135,18 +137,20 @@ class SymbolService:
             return graph.definition_uses(path, name, line, paths)
 
     def list_uses(self, path: str, name: str, line: int, *, files_max: int) -> list[tuple[str, int]] | None:
-        """List path and line of the sure and likely uses of a definition outside of itself, sorted.
+        """List path and line of the sure and likely uses of a definition outside of itself and of imports, sorted.
 
         None if more than `files_max` files contain the name, or the names of the language are not resolved. Raises:
         NotIndexed.
         """
-        paths = self._fresh_graph().paths_with_word(name)
+        graph = self._fresh_graph()
+        paths = graph.paths_with_word(name)
         if len(paths) > files_max:
             return None
         found = self.find_definition_uses(path, name, line, paths)
         if found is None:
             return None
-        return sorted({(file, at) for (file, at, _), what in found.items() if what in ("exact", "likely")})
+        uses = [place for place, what in found.items() if what in ("exact", "likely")]
+        return sorted({(path, at) for path, at, column in uses if not graph.is_import(path, at, column)})
 
     def find_members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
         """Return where (path, line) a class, its bases or its subclasses have a member of the new name."""

@@ -12,6 +12,7 @@ from context_engine.resolution.project_files import ProjectFiles
 from context_engine.resolution.resolver import Resolver
 from context_engine.resolution.values import UNKNOWN, Certainty, Meaning, NamePlace
 
+SCIP = "scip"
 ALIASES_MAX = 20
 """Other names that imports give to one definition."""
 
@@ -79,8 +80,10 @@ class ReferenceFinder:
                     if NamePlace(reference.path, reference.start) in given:
                         continue
                     found.setdefault((reference.path, reference.start), reference)
+            judged = {node.start_byte for word in self._names_in(file, name) for node in file.find(word)}
             for reference in self._find_edges(file, given):
-                found.setdefault((reference.path, reference.start), reference)
+                if reference.start not in judged:
+                    found.setdefault((reference.path, reference.start), reference)
         return sorted(found.values())
 
     def _find_edges(self, file: SyntaxFile, targets: frozenset[NamePlace]) -> Iterator[Reference]:
@@ -139,7 +142,12 @@ class ReferenceFinder:
         knows_more = bool(edge.targets) or not own.places
         if not (is_use and knows_more):
             return own
-        return Meaning(edge.targets, is_known=True, is_member=own.is_member, origin=edge.origin)
+        # some indexers give one symbol to all functions of a name inside of a class
+        places = tuple(place for place in edge.targets if place in own.places) or edge.targets
+        word = file.data[node.start_byte : node.end_byte]
+        same = [one.path for one in places if self._project.load(one.path).startswith(word, one.start)]
+        is_sure = edge.origin != SCIP or len(same) == len(set(same))
+        return Meaning(places, is_known=True, is_member=own.is_member, is_sure=is_sure, origin=edge.origin)
 
     def _own_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return what the text shows of an identifier, from what was resolved before where possible."""
@@ -181,6 +189,10 @@ class ReferenceFinder:
     def find_in_class(self, name: str, place: NamePlace, like: NamePlace) -> list[NamePlace]:
         """Return the members of that name in a class and its bases that are what another member is."""
         return [one for one in self._find_inherited(name, [place]) if self._role_at(one) == self._role_at(like)]
+
+    def find_members_of(self, name: str, place: NamePlace) -> list[NamePlace]:
+        """Return the members of that name in a class and its bases, those of the class first."""
+        return self._find_inherited(name, [place])
 
     def _find_inherited(self, name: str, waiting: list[NamePlace]) -> list[NamePlace]:
         seen: set[NamePlace] = set()

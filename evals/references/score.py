@@ -1,6 +1,7 @@
 """Compare the references that the resolver finds with those of a language server, and with a search by name.
 
 python evals/references/score.py --mirrors /work/.mirror [--only pallets/flask] [--misses 20]
+    --scip DIR: with the SCIP index DIR/owner+name.scip of each repository    --lsp: with the language server on the PATH
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import tempfile
 import time
 import tomllib
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from context_engine.external_edges import EdgeProject, ExternalEdges, ExternalTools
 from context_engine.languages import Grammars, Languages, PathIndex, SyntaxFile, outline_file, read_syntax
-from context_engine.resolution import ProjectFiles, ReferenceFinder
+from context_engine.repo import Root
+from context_engine.resolution import NamePlace, ProjectFiles, ReferenceFinder
 from evals.references.golden import check_out
 
 HERE = Path(__file__).parent
@@ -104,20 +108,60 @@ def has_name(checkout: Checkout, place: list[Any], name: str) -> bool:
     return line.startswith(name, place[2] - 1)
 
 
-def compare(checkout: Checkout, golden: list[dict[str, Any]], misses: int) -> tuple[dict[str, Counts], list[float]]:
-    """Return the counts of each way to find references, and the processor seconds of each question."""
+class OtherTools:
+    """The edges of a SCIP index or of a language server, asked for one definition at a time."""
+
+    def __init__(self, checkout: Checkout, root: Path, scip: Path | None, *, is_served: bool) -> None:
+        if scip is not None:
+            (root / "index.scip").write_bytes(scip.read_bytes())  # it is newer than the files
+        servers = "always" if is_served else "never"
+        self.edges = ExternalEdges(Root(root), ExternalTools("auto" if scip else "off", servers, server_wait_s=300))
+        self._checkout = checkout
+        self._root = root
+        checkout.project = replace(checkout.project, edges=self.edges)
+
+    def begin(self, places: list[NamePlace]) -> None:
+        """Begin a question about definitions."""
+        self.edges.begin(
+            EdgeProject(
+                self._checkout.load,
+                lambda path: (self._root / path).stat().st_mtime_ns,
+                lambda name: self._checkout.defined.get(name, ()),
+                lambda *_: (),
+                self._language_of,
+                dict,
+            )
+        )
+        self.edges.ask_uses(places)
+
+    def _language_of(self, path: str) -> str:
+        file = self._checkout.read(path)
+        return file.language.name if file is not None else ""
+
+
+def compare(
+    checkout: Checkout, golden: list[dict[str, Any]], misses: int, tools: OtherTools | None = None
+) -> tuple[dict[str, Counts], list[float]]:
+    """Return the counts of each way to find references, and the seconds of each question.
+
+    They are seconds of the processor, or of the clock where other tools are asked.
+    """
     finder = ReferenceFinder(checkout.project)
+    clock = time.process_time if tools is None else time.monotonic
     sums: dict[str, Counts] = defaultdict(Counts)
     seconds = []
     for entry in join_overloads(golden):
         name = entry["name"]
         unknown = {tuple(place) for place in entry["unknown"]}
         wanted = {tuple(place) for place in entry["uses"] if has_name(checkout, place, name)} - set(entry["own"])
-        start = time.process_time()
+        start = clock()
         holding = [path for path, data in checkout.texts.items() if name.encode() in data]
         own = [finder.place_of(path, name, line) for path, line, _ in entry["own"]]
-        found = finder.find(name, [place for place in own if place is not None], holding)
-        seconds.append(time.process_time() - start)
+        places = [place for place in own if place is not None]
+        if tools is not None:
+            tools.begin(places)
+        found = finder.find(name, places, holding)
+        seconds.append(clock() - start)
         by_name = {
             (path, *file.position(node))
             for path in holding
@@ -157,6 +201,8 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--language", default="")
     parser.add_argument("--misses", type=int, default=0)
+    parser.add_argument("--scip", type=Path)
+    parser.add_argument("--lsp", action="store_true")
     chosen = parser.parse_args()
     listed = tomllib.loads((HERE / "repositories.toml").read_text())["repositories"]
     totals: dict[str, dict[str, Counts]] = defaultdict(lambda: defaultdict(Counts))
@@ -177,7 +223,16 @@ def main() -> None:
                 root = Path(checked_out).resolve()
                 check_out(chosen.mirrors, entry["name"], entry["commit"], root, entry.get("under", ""))
                 checkout = Checkout(root, set(entry["files"].split(",")), grammars)
-                sums, seconds = compare(checkout, rows, chosen.misses)
+                scip = chosen.scip / f"{entry['name'].replace('/', '+')}.scip" if chosen.scip else None
+                tools = OtherTools(checkout, root, scip, is_served=chosen.lsp) if scip or chosen.lsp else None
+                sums, seconds = compare(checkout, rows, chosen.misses, tools)
+                if tools is not None:
+                    peak = tools.edges.memory_bytes_peak
+                    print(
+                        "\n".join(tools.edges.notes()),
+                        f"server {peak / 1e6:.0f} MB at most, all questions {sum(seconds):.1f} s",
+                    )
+                    tools.edges.close()
             group = entry["language"] + (" (held out)" if entry.get("held_out") else "")
             for way, counts in sums.items():
                 totals[group][way] = totals[group][way].plus(counts)

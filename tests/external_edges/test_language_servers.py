@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.external_edges import language_server
-from context_engine.external_edges.server_specs import find_server
+from context_engine.external_edges import language_server, server_edges
+from context_engine.external_edges.server_specs import FoundServer, find_server
 from context_engine.model import Trace
 from context_engine.settings import Settings
 from tests.support.engines import indexed
@@ -98,6 +98,15 @@ def test_callees_and_implementations_are_asked_for(tmp_path: Path, monkeypatch: 
         rows = trace(engine, "fill", "callees").edges
         assert {(edge.target.split(" ")[0], edge.origin) for edge in rows} == {("Bag.add", "lsp")}
         assert [edge.source for edge in trace(engine, "Cart", "implementations").edges] == ["Bag"]
+
+
+def test_uses_of_what_a_member_overrides_are_not_its_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = USES | {"textDocument/definition": [["cart.py", 6, 8, 11]]}
+    with served(tmp_path, monkeypatch, answers=answers) as engine:
+        server = found_server(monkeypatch)
+        assert trace(engine).edges == () and server.spec.joins_overrides
+    with served(tmp_path, monkeypatch, answers=USES | {"textDocument/definition": [["cart.py", 1, 8, 11]]}) as engine:
+        assert origins(trace(engine)) == [(2, "lsp")]
 
 
 def test_one_server_serves_many_questions_and_ends_with_the_engine(
@@ -217,6 +226,15 @@ def test_typescript_is_compiled_by_the_compiler_of_the_user(tmp_path: Path, monk
 
 def server_of(engine: Engine) -> language_server.LanguageServer:
     return engine.symbols._edges._servers._servers["python"]
+
+
+def found_server(monkeypatch: pytest.MonkeyPatch) -> FoundServer:
+    """Have the scripted server counted as one that joins the uses of overrides."""
+    found = find_server("python", "/nowhere")
+    assert found is not None
+    joining = found._replace(spec=found.spec._replace(joins_overrides=True))
+    monkeypatch.setattr(server_edges, "find_server", lambda *_: joining)
+    return joining
 
 
 # -- real servers -----------------------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def test_an_edit_names_what_else_uses_the_definition_and_its_tests(tmp_path: Pat
     with indexed(tree(tmp_path / "w", files)) as engine:
         reply = text(engine, "edit_file", path="shop.py", symbol="mean", target="total(prices)", replace="sum(prices)")
         _, uses, covered = reply.split("\n")
-        assert uses == "`mean` is used by web.py:1, web.py:5"
+        assert uses == "`mean` is used by web.py:5"
         assert covered == "tests: tests/test_shop.py"
         alone = text(engine, "edit_file", path="web.py", target="mean(prices)", replace="mean(prices or [0])")
         assert "is used" not in alone
