@@ -535,6 +535,11 @@ def test_every_decision_is_in_the_index() -> None:
     ] == []
 
 
+def test_no_two_decisions_have_one_number() -> None:
+    numbers = [page.name[:4] for page in (ROOT / "docs" / "decisions").glob("0*.md")]
+    assert sorted(numbers) == sorted(set(numbers))
+
+
 # -- the checks themselves can see ----------------------------------------------------------------------------------
 
 
