@@ -29,7 +29,7 @@ _FENCE = re.compile(r"\s*(?P<marks>`{3,}|~{3,})\s*(?P<language>[^`\s]*)")
 _BULLET = re.compile(r"^(?P<indent>\s*)(?P<mark>[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.+)$")
 _LINK = re.compile(r"^!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\s*(?:[—–:-]|\.?$)|^<?https?://\S+>?$")
 """A link, and perhaps its description."""
-_LINKS = re.compile(r"\[[^\]]*\]\([^)]*\)")
+_LINKS = re.compile(r"\[[^\[\]]*\]\([^()]*\)")
 _QUOTATION = re.compile(r"^[\"“'‘„«]")
 _CODE = re.compile(r"`[^`]*`")
 _LABEL = re.compile(r"^(?:\*\*|__)?[^:.`*_]{1,40}?(?:(?:\*\*|__)[:.]?|:(?:\*\*|__)?|[.:](?:\*\*|__))\s*")
@@ -37,7 +37,7 @@ _LABEL = re.compile(r"^(?:\*\*|__)?[^:.`*_]{1,40}?(?:(?:\*\*|__)[:.]?|:(?:\*\*|_
 _MODAL = re.compile(
     r"\b(?:must|mustn't|should|shouldn't|shall|never|always|do not|don't|don’t|avoid\w*|prefer\w*|please"
     r"|make sure|ensure|required|forbidden|mandatory|instead of|needs? (?:to|an?)|at most|at least|max(?:imum)?"
-    r"|minimum|enforced)\b",
+    r"|minimum|enforced|only (?:in|on|if|when|for|from|with|through|via|by|after|before))\b",
     re.IGNORECASE,
 )
 _LIMIT = re.compile(r"^\W*(?i:no|only)\s|\b(?:ONLY|NOT|NO)\b|[,;(—–-]\s*not\s")

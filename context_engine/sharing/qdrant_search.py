@@ -70,6 +70,8 @@ FIELDS = {
 """All fields that our filters use: in strict mode, as on Qdrant's cloud, others are refused."""
 NAMED_WORTH = 1e5
 """Of a file with a name that the question has: it is a candidate whatever its words."""
+GROWTH = 4
+"""How many times more files are asked for, when too few pass the filter of paths."""
 NEAR_FILES = 50
 """Files that a question gets by the vectors of their summaries, besides those that it gets by words."""
 BLOCK_TERMS = 16
@@ -205,17 +207,17 @@ class QdrantSearch(CandidateStore):
         searches = [near] if query.vector else []
         by_words: dict[str, float] = {}
         by_card: dict[str, float] = {}
-        offset, size, is_more = 0, query.limit, bool(words["query"]["indices"])
+        size, is_more = query.limit, bool(words["query"]["indices"])
         while is_more or searches:
             if is_more:
-                searches.append({**words, "limit": size, "offset": offset})
+                searches.append({**words, "limit": size})
             pages = self._session.request("POST", f"{_POINTS}/query/batch", {"searches": searches})
             found = [page["points"] for page in pages]
             if is_more:
                 last = found.pop()
-                by_words |= _passing(last, query.filter)
+                by_words = _passing(last, query.filter)
                 is_more = len(last) == size and len(by_words) < query.limit
-                offset, size = offset + size, 2 * size
+                size *= GROWTH  # not a further page: files of the same worth may change places between two requests
             for points in found:
                 by_card = _passing(points, query.filter)
             searches = []

@@ -140,6 +140,7 @@ READER = """
     asked, wrong = 0, []
     with open_engine(root, staleness_ms=600_000) as engine:
         engine.index.live.refresh = lambda: None  # this one only reads
+        engine.index.live.index_shown = lambda paths: False
         while time.time() < until:
             answer = engine.search.find(Query("zebra part", limit=400, chunks_per_file=1))
             paths = [str(hit.chunk.path) for hit in answer.hits]
