@@ -84,11 +84,12 @@ class Client:
     def __init__(self, shown: ToolSelection | None = None) -> None:
         incoming, self.to_server = os.pipe()
         self.from_server, outgoing = os.pipe()
-        self.closing = [incoming, self.to_server, self.from_server]
+        self.closing = [incoming, self.to_server, outgoing]
         self.conversation = StdioSession(StdioPipes(incoming, outgoing), front(shown))
         self.lines: list[str] = []
         self.arrived = threading.Condition()
-        threading.Thread(target=self.read, daemon=True).start()
+        self.reading = threading.Thread(target=self.read, daemon=True)
+        self.reading.start()
 
     def read(self) -> None:
         rest = b""
@@ -104,6 +105,14 @@ class Client:
     def wait_for(self, count: int) -> None:
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.lines) >= count, PATIENCE_S), (count, self.lines)
+
+    def close(self) -> None:
+        """Close all pipes; thousands of conversations would use up the descriptors of the process."""
+        self.conversation.close()
+        for descriptor in self.closing:
+            os.close(descriptor)
+        self.reading.join(PATIENCE_S)
+        os.close(self.from_server)
 
 
 def lines_of(messages: Sequence[Message], before: int, shown: ToolSelection | None = None) -> list[str]:
@@ -131,6 +140,7 @@ def lines_of(messages: Sequence[Message], before: int, shown: ToolSelection | No
         client.say(message)
     anyio.run(converse)
     client.conversation.finish(1)
+    client.close()
     return client.lines
 
 

@@ -47,9 +47,9 @@ class PipedSession:
     def __init__(
         self, shown: ToolSelection | None = None, engine: Any = None, projects: Projects | None = None
     ) -> None:
-        incoming, self._to_server = os.pipe()
+        self._incoming, self._to_server = os.pipe()
         self._from_server, self._outgoing = os.pipe()
-        self.session = StdioSession(StdioPipes(incoming, self._outgoing), front(shown))
+        self.session = StdioSession(StdioPipes(self._incoming, self._outgoing), front(shown))
         selection = shown or ToolSelection()
         found: Any = engine or StandIn()
         dispatcher = ToolDispatcher(lambda _: found, selection=selection)
@@ -81,6 +81,7 @@ class PipedSession:
         for thread in self._threads:
             thread.join(PATIENCE_S)
         self.session.close()
+        os.close(self._incoming)
         os.close(self._outgoing)
         self._lines.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import select
+import selectors
 import socket
 import threading
 from collections.abc import Callable, Generator
@@ -156,7 +156,7 @@ def test_a_writer_that_is_blocked_keeps_its_own_number_until_the_reader_takes_wh
     outlet = StreamWriter(pipe.writing, bytes_max=100)
     outlet.put(b"x" * PIPE_BYTES)
     outlet.put(b"dropped when it is closed")
-    assert select.select([pipe.reading], [], [], PATIENCE_S)[0]
+    assert _has_bytes(pipe.reading)
     assert not outlet.close()
     pipe.close(pipe.writing)
     assert b"".join(read_chunks(pipe.reading)) == b"x" * PIPE_BYTES
@@ -178,11 +178,18 @@ def test_who_has_hung_up_is_seen_also_behind_what_is_still_to_be_read(pair: str)
     os.close(reading)
 
 
+def _has_bytes(descriptor: int) -> bool:
+    """Wait until something can be read there. `select.select` refuses numbers above 1,023; a selector does not."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        return bool(selector.select(PATIENCE_S))
+
+
 def _take(descriptor: int, size: int) -> bytes:
     """So many bytes of a pipe."""
     got = b""
     while len(got) < size:
-        assert select.select([descriptor], [], [], PATIENCE_S)[0], f"{size - len(got)} bytes never came"
+        assert _has_bytes(descriptor), f"{size - len(got)} bytes never came"
         more = os.read(descriptor, size - len(got))
         assert more, f"the other side ended, {size - len(got)} bytes before it should"
         got += more
