@@ -52,7 +52,12 @@ class DaemonHome:
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def start(self) -> int:
-        """Start a daemon and wait until it answers; return its number."""
+        """Start a daemon unless one answers, and wait until it answers; return its number.
+
+        A second one ends by itself, but on a busy machine only after the test has killed the first.
+        """
+        if self.ask(kind="status"):
+            return self.wait_ready()
         command = [sys.executable, "-m", "context_engine", "daemon", "run"]
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self._started.append(preloaded.Popen(command, env=self.env, **quiet))
