@@ -15,8 +15,7 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -540,7 +539,7 @@ class _GracefulServer(uvicorn.Server):
         """Stop listening, and read from accepted connections: uvicorn would close those that have sent nothing yet."""
         self.server_state.default_headers.append((b"connection", b"close"))
         loop = asyncio.get_running_loop()
-        for connection in [accepted for server in self.servers for accepted in _stop_listening(server)]:
+        for connection in [accepted for server in self.servers for accepted in connections.stop_listening(server)]:
             await loop.connect_accepted_socket(self._create_protocol, connection)
         until = loop.time() + LET_IN_SHARE * self._timeout_s
         while (  # noqa: ASYNC110 - no event says that a connection has sent its first byte
@@ -566,13 +565,3 @@ class _GracefulServer(uvicorn.Server):
 def _is_silent(connection: Any) -> bool:
     """Return whether no request has come over this connection of uvicorn's yet."""
     return connection.cycle is None
-
-
-def _stop_listening(server: asyncio.Server) -> Iterator[socket.socket]:
-    """Stop listening, and yield the connections that the system has accepted but the server has not."""
-    copies = [listening.dup() for listening in server.sockets]
-    server.close()
-    for copy in copies:
-        with copy, suppress(BlockingIOError):
-            while True:
-                yield copy.accept()[0]
