@@ -110,11 +110,12 @@ def find_nearby_value(data: bytes, start: int, stop: int) -> Assignment | None:
         return None
     head = name_head(data, start)
     first, last = match.span("value")
+    first = skip_escape(data, first)
     return Assignment(
         head + data[start : tail.end()],
         head,
         tail.group(),
-        match["value"],
+        data[first:last],
         first,
         last,
         b"",

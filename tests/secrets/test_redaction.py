@@ -232,6 +232,9 @@ def test_redacting_keeps_every_line_in_its_place(text: str, mode: Tier) -> None:
     assert redact_keyed(text, KEY, RedactionOptions(mode=mode)).text.count("\n") == text.count("\n")
 
 
+@example(
+    "Bearer token\n" + drawn("<b64>\n<b64>\n<b42>==\n-----END RSA PRIVATE KEY-----", "0").text
+)  # a name, and behind an escape something like its value
 @given(TEXTS)
 def test_json_stays_json_with_the_same_shape(text: str) -> None:
     told = {"content": text, "more": [text, 1]}
