@@ -21,8 +21,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # What the user of this machine remembers and has set is not part of a test.
+_HOME = tempfile.TemporaryDirectory(prefix="ctx-tests-", ignore_cleanup_errors=True)
 for _variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-    os.environ[_variable] = tempfile.mkdtemp(prefix="ctx-tests-")
+    os.environ[_variable] = f"{_HOME.name}/{_variable}"
 
 # No test starts a daemon that outlives it; those of the daemon say so themselves.
 os.environ["CTX_DAEMON"] = "0"
@@ -40,6 +41,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_unconfigure() -> None:
-    """Stop the databases of this process, if a test started one."""
+    """Stop the databases of this process, if a test started one, and remove what its user has."""
     if "tests.support.databases" in sys.modules:
         sys.modules["tests.support.databases"].stop_servers()
+    _HOME.cleanup()
