@@ -7,6 +7,7 @@ the repository says. Each of these was tried.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -60,8 +61,8 @@ SERVERS = (
         "gopls",
         ("serve",),
         {"go": "go"},
-        # it runs `go list`, which must fetch nothing and take no other toolchain
-        {"GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"},
+        # it runs `go list`, which must fetch nothing, take no other toolchain, and start neither git nor a C compiler
+        {"GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -buildvcs=false", "CGO_ENABLED": "0"},
         shows_work=True,
     ),
     # a `.clangd` of the repository is not read
@@ -84,6 +85,8 @@ def find_server(language: str, root: str) -> FoundServer | None:
         program = find_program(spec.name, outside=root) if language in spec.languages else ""
         if program and spec.name == "typescript-language-server":
             return _with_own_compiler(spec, program, root)
+        if program and language == "python":
+            return _with_own_interpreter(spec, program, root)
         if program:
             return FoundServer(spec, program)
     return None
@@ -104,3 +107,10 @@ def _with_own_compiler(spec: ServerSpec, program: str, root: str) -> FoundServer
         return FoundServer(spec, program, problem="has no TypeScript of its own: npm install -g typescript")
     options = {"tsserver": {"path": str(compiler)}, "disableAutomaticTypingAcquisition": True, "plugins": []}
     return FoundServer(spec, program, options)
+
+
+def _with_own_interpreter(spec: ServerSpec, program: str, root: str) -> FoundServer:
+    """Name the Python of the user: without it basedpyright runs `.venv/bin/python` of the workspace."""
+    python = find_program("python3", outside=root) or find_program("python", outside=root) or sys.executable
+    settings = {**spec.settings, "python": {**spec.settings["python"], "pythonPath": python}}
+    return FoundServer(spec._replace(settings=settings), program)

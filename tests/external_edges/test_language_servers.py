@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Generator
@@ -224,6 +225,16 @@ def test_typescript_is_compiled_by_the_compiler_of_the_user(tmp_path: Path, monk
     assert found is not None and found.options["tsserver"] == {"path": str(modules / "typescript/lib/tsserver.js")}
 
 
+def test_python_is_analyzed_for_the_interpreter_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tree(tmp_path / "programs", {"pyright-langserver": "#!/bin/sh\n"})
+    root = tree(tmp_path / "shop", {".venv/bin/python3": "#!/bin/sh\n"})
+    for program in (programs / "pyright-langserver", root / ".venv/bin/python3"):
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(root / ".venv/bin"), str(programs)]))
+    found = find_server("python", str(root))
+    assert found is not None and found.spec.settings["python"]["pythonPath"] == sys.executable
+
+
 def server_of(engine: Engine) -> language_server.LanguageServer:
     return engine.symbols._edges._servers._servers["python"]
 
@@ -273,3 +284,51 @@ def test_a_real_server_answers(program: str, files: dict[str, str], name: str, p
     with indexed(tree(tmp_path / "zoo", files), language_server_wait_s=120) as engine:
         found = trace(engine, name)
         assert (path, "lsp") in {(str(edge.path), edge.origin) for edge in found.edges}, found
+
+
+TRAPS = {
+    "basedpyright-langserver": {
+        ".venv/bin/python": "MARK",
+        ".venv/pyvenv.cfg": "home = /usr/bin\nversion = 3.11.7\n",
+        ".venv/lib/python3.11/site-packages/": "",
+        "pyproject.toml": '[tool.basedpyright]\nvenvPath = "."\nvenv = ".venv"\n',
+    },
+    "typescript-language-server": {
+        "node_modules/typescript/lib/tsserver.js": "NODE",
+        "node_modules/typescript/package.json": '{"name": "typescript", "version": "5.9.0"}',
+        "node_modules/trap/index.js": "NODE",
+        "tsconfig.json": '{"compilerOptions": {"plugins": [{"name": "trap"}]}, "include": ["*.ts"]}',
+    },
+    "gopls": {
+        "monitor": "MARK",
+        "native/native.go": 'package native\n\n// #cgo pkg-config: trap\nimport "C"\n\nfunc One() int { return int(C.one()) }\n',
+        "native/trap.pc": "Name: trap\nDescription: t\nVersion: 1\nLibs: -B../..\n",
+    },
+    "clangd": {
+        "compiler": "MARK",
+        ".clangd": "CompileFlags:\n  Compiler: ./compiler\n",
+        "compile_commands.json": '[{"directory": ".", "command": "./compiler -c zoo.c", "file": "zoo.c"}]',
+    },
+}
+"""What of a repository a server might run, by its program."""
+
+
+@pytest.mark.parametrize(("program", "files", "name", "path"), REAL, ids=[row[0] for row in REAL])
+def test_a_real_server_runs_nothing_that_the_repository_brings(
+    program: str, files: dict[str, str], name: str, path: str, tmp_path: Path
+) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    mark = tmp_path / "mark"
+    written = {"MARK": f"#!/bin/sh\ntouch {mark}\n", "NODE": f"require('fs').writeFileSync('{mark}', '')\n"}
+    traps = {trap: written.get(text, text) for trap, text in TRAPS[program].items()}
+    root = tree(tmp_path / "zoo", {**files, **traps})
+    for trap, text in TRAPS[program].items():
+        if text == "MARK":
+            (root / trap).chmod(0o755)
+    for words in (["init"], ["config", "core.fsmonitor", str(root / "monitor")]):
+        subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True)
+    with indexed(root, language_server_wait_s=120) as engine:
+        found = trace(engine, name)
+        assert (path, "lsp") in {(str(edge.path), edge.origin) for edge in found.edges}, found
+    assert not mark.exists()
