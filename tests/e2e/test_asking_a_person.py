@@ -10,14 +10,14 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client
 
 from context_engine import tools
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import UserQuestion, tool
 from tests.e2e.wire import HERE
 from tests.server.test_http_server import connected, serving
+from tests.support.stdio_clients import StdioServerParameters, stdio_client
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 PATIENCE_S = 120.0

@@ -15,8 +15,7 @@ import anyio
 import jsonschema
 import mcp_types as types
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from context_engine.server.direct_calls import SEE_STRUCTURED
@@ -25,6 +24,7 @@ from tests.e2e.conftest import FILES
 from tests.e2e.wire import Wire
 from tests.support import preloaded
 from tests.support.daemons import DaemonHome
+from tests.support.stdio_clients import StdioServerParameters, stdio_client
 from tests.support.trees import tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests look at processes in /proc")

@@ -13,12 +13,13 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
 
 from context_engine.server import resources
 from context_engine.server.plain_call import APP_TYPE, APPS, shows_apps
+from tests.support.stdio_clients import StdioServerParameters
 from tests.support.trees import tree
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp.server import MCPServer, Server
 from mcp.shared.exceptions import MCPError
 
@@ -19,6 +19,7 @@ from context_engine.errors import InvalidArgument
 from context_engine.model import Progress
 from context_engine.server.tool_mounting import register_tools
 from tests.support.engines import cache_for
+from tests.support.stdio_clients import StdioServerParameters
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import tree
 
