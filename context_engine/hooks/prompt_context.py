@@ -34,10 +34,7 @@ FILES_MAX = 4
 PLACES_PER_FILE = 3
 CHANCE_MIN = 0.15
 """Further places below this chance cost more than they bring (evals/injection)."""
-HEAD = (
-    f"ctx found code for this request ({QUOTED_FROM_REPOSITORY}). It may not be all that is needed: "
-    "ask ctx for more before you search by hand."
-)
+HEAD = f"ctx found code for this request ({QUOTED_FROM_REPOSITORY}). Ask ctx for more before you search by hand."
 
 _POLITE = re.compile(
     r"\A\W*(?:(?:ok(?:ay)?|so|now|then|and|please|just|can you|could you|would you|let'?s)\W+)*", re.IGNORECASE

@@ -27,8 +27,7 @@ OWN_RULES: dict[str, tuple[str, ...]] = {
 }
 """The files of rules that a client reads by itself; their rules are not repeated."""
 USE = (
-    "To find code, ask the tools of the MCP server ctx (or in a shell: ctx search 'QUESTION', ctx symbol NAME) before "
-    "you list folders or search by hand: one question replaces several searches."
+    "To find code, ask the tools of ctx (in a shell: ctx search 'QUESTION', ctx symbol NAME) before you search by hand."
 )
 
 

@@ -10,18 +10,19 @@ from collections.abc import Collection
 PURPOSE = "Finds code in this repository."
 LEADS = (
     (("search_code", "codebase_retrieval"), "Before you grep or open files, ask {} in plain words"),
-    (("read", "read_fragment"), "{} shows the lines you need of several files at once"),
+    (("read", "read_fragment"), "{} shows several places at once"),
     (("symbols", "find_symbol"), "{} finds definitions and callers"),
     (("search_text", "search_files"), "{} greps"),
 )
 """The names of a tool, the newest first, and what to use it for: one sentence out of those that are listed."""
-FACTS = "Local and current: the index follows edits. Answers name path and lines; an empty one gives the next step."
+FACTS = "The index is local and follows edits."
 DETAILS = (
-    (("get_context", "get_context_for_prompt"), "For a task, {} gives all there is to read first, within a budget."),
-    (("edit_file",), "To change code call {}; it refuses an uncertain edit and says what to send instead."),
-    (("search_memory", "context_search"), "{} knows the decisions and rules of this project."),
+    (("get_context", "get_context_for_prompt"), "For a task: {}."),
+    (("edit_file",), "To change code: {}."),
+    (("search_memory", "context_search"), "Decisions and rules: {}."),
 )
-MORE = "More tools (undo, rename, plans, reviews, index) are found with {} and run with {}."
+"""The purpose of each tool, for clients that show no descriptions before a model asks for them."""
+MORE = "Undo, rename, plans, reviews, index: {}, then {}."
 MANIFEST = ("list_tools", "tool_manifest")
 
 
@@ -31,7 +32,7 @@ def format_instructions(listed: Collection[str]) -> str:
     Some clients show a model only the first 250 characters: the first paragraph has the purpose and when to use it.
 
     >>> format_instructions(("read", "edit_file")).split("\n\n")[0]
-    'Finds code in this repository. read shows the lines you need of several files at once.'
+    'Finds code in this repository. read shows several places at once.'
     """
     leads = "; ".join(_name_tools(LEADS, listed))
     details = [FACTS, *_name_tools(DETAILS, listed)]

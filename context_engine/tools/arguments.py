@@ -29,6 +29,8 @@ TEXT_CHARS_MAX = 2_000
 """Longest name, reason or note; a question may have QUESTION_CHARS_MAX, and content has limits of its own."""
 NAME_CHARS_MAX = 100
 """Longest name for which a similar name is suggested."""
+LIMITS = frozenset(("minimum", "maximum", "minLength", "maxLength"))
+"""The fields of a schema that a list of tools leaves out: a client pays for them in every request."""
 MALFORMED = "malformed"
 """Marks, in an error's details, an error that an upstream spec wants at the protocol level (JSON-RPC -32602)."""
 
@@ -284,14 +286,21 @@ class Parameter:
         return self.name
 
 
-def schema_of(parameters: Iterable[Parameter], *, older: bool = False) -> dict[str, Any]:
+def schema_of(parameters: Iterable[Parameter], *, older: bool = False, with_limits: bool = True) -> dict[str, Any]:
     """Return the input schema of a tool; with `older`, under the names that its arguments had before."""
     listed = list(parameters)
     properties = {parameter.under(older=older): parameter.schema() for parameter in listed}
+    if not with_limits:
+        properties = {name: _drop_limits(schema) for name, schema in properties.items()}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [parameter.under(older=older) for parameter in listed if parameter.required]:
         schema["required"] = required
     return schema | {"additionalProperties": False}
+
+
+def _drop_limits(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an argument without the limits of its value, which an error names."""
+    return {key: value for key, value in schema.items() if key not in LIMITS}
 
 
 def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:

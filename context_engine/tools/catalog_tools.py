@@ -29,11 +29,11 @@ MATCHES_MAX = 8
 def list_tools(
     engine: "Engine",
     call: Call,
-    query: Annotated[str, TextArg("What you want to do.")] = "",
-    names: Annotated[tuple[str, ...], TextListArg("Only these, with all their arguments.")] = (),
+    query: Annotated[str, TextArg("What to do.")] = "",
+    names: Annotated[tuple[str, ...], TextListArg("Show these with all arguments.")] = (),
     schemas: Annotated[bool, BooleanArg("All with all their arguments.")] = False,
 ) -> Reply:
-    """Find the tools that your list does not show: undo, rename, folders, memories, plans, reviews, index.
+    """Find tools that are not listed: undo, rename, memories, plans, reviews, index.
 
     Example: {"query": "undo the last edit"}
     """
@@ -52,10 +52,10 @@ def list_tools(
 def call_tool(
     engine: "Engine",
     call: Call,
-    name: Annotated[str, TextArg("Name of the tool.", 1)],
+    name: Annotated[str, TextArg("Tool.", 1)],
     arguments: Annotated[Mapping[str, Any], ObjectArg("Its arguments.")] = {},
 ) -> Reply:
-    """Call any tool by name, also one that is not in your list; list_tools shows them.
+    """Call a tool that is not listed, found by list_tools.
 
     Example: {"name": "undo_edit", "arguments": {"steps": 1}}
     """

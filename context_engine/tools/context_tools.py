@@ -63,23 +63,23 @@ Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
     touches="nothing",
     always_load=True,
     instead="search_code",
-    aliases={"get_context_for_prompt": {"format": "json"}},
+    aliases={"get_context_for_prompt": {"format": "json", "limit": 10, "include": ()}},
     rare=(
-        *("include_related", "include_memories", "include_summaries", "min_relevance", "exclude"),
+        *("limit", "include_related", "include_memories", "include_summaries", "min_relevance", "include", "exclude"),
         *("external_sources", "plan_id", "bypass_cache", "format", "repeat"),
     ),
 )
 def get_context(
     engine: "Engine",
     call: Call,
-    query: Annotated[str, TextArg("The task or question.", 3, QUESTION_CHARS_MAX)],
+    query: Annotated[str, TextArg("Task or question.", 3, QUESTION_CHARS_MAX)],
     limit: Annotated[int, IntegerArg("Most files.", 1, 20), "max_files"] = 10,
-    token_budget: Annotated[int, IntegerArg("Most tokens of the reply.", 500, 100_000)] = 8_000,
+    token_budget: Annotated[int, IntegerArg("Most tokens, 500 up.", 500, 100_000)] = 8_000,
     include_related: Annotated[bool, BooleanArg("Tests, imports, what changes together.")] = True,
     include_memories: Annotated[bool, BooleanArg("Memories of the team.")] = True,
     include_summaries: Annotated[bool, BooleanArg("What each file defines.")] = True,
     min_relevance: Annotated[float, FractionArg("Minimum share of the best score.")] = 0.3,
-    include: Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py."), "include_paths"] = (),
+    include: Annotated[tuple[str, ...], TextListArg("Only these: src/**, *.py."), "include_paths"] = (),
     exclude: Annotated[tuple[str, ...], TextListArg("Globs to leave out."), "exclude_paths"] = (),
     external_sources: Annotated[tuple[str, ...], TextListArg("URLs: find where files mention them.", most=10)] = (),
     plan_id: Annotated[str, TextArg("Add what its current step needs.")] = "",
@@ -87,9 +87,9 @@ def get_context(
     format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "markdown",  # noqa: A002 - the name that callers know
     repeat: Repeat = False,
 ) -> Reply:
-    """Get all that a task needs in one call: whole symbols to read first, related files, tests, memories.
+    """Get what a task needs at once: symbols to read first, related files, tests, memories.
 
-    Example: {"query": "add a timeout to the pool", "token_budget": 4000}
+    Example: {"query": "add a timeout to the pool"}
     """
     if len(query.strip()) < QUERY_CHARS_MIN:
         raise argument_error("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")

@@ -54,22 +54,20 @@ def edit_file(
     engine: "Engine",
     call: Call,
     path: Annotated[str, TextArg("File to edit."), "file_path"] = "",
-    target: Annotated[str | None, ContentArg("Text to replace, as it is in the file; it must be unique."), *OLD] = None,
-    replace: Annotated[str | None, ContentArg("The new text; empty: delete."), *NEW] = None,
-    symbol: Annotated[str | None, TextArg("Definition to replace, or to find the target in.")] = None,
-    line_range: Annotated[
-        LineSpan | None, LineRangeArg("10-20: replace these lines, or find the target there.")
-    ] = None,
+    target: Annotated[str | None, ContentArg("Unique text to replace."), *OLD] = None,
+    replace: Annotated[str | None, ContentArg("New text; empty: delete."), *NEW] = None,
+    symbol: Annotated[str | None, TextArg("Definition to replace, or around target.")] = None,
+    line_range: Annotated[LineSpan | None, LineRangeArg("10-20: to replace, or around target.")] = None,
     edits: Annotated[
         tuple["Want", ...],
-        EditListArg("Several: {target, replace, symbol, line_range, insert_after, occurrence ...}"),
+        EditListArg("Several: {target, replace, symbol, line_range, insert_after, occurrence}."),
     ] = (),
-    files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several files: {path, edits}.")] = (),
+    files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several: {path, edits}.")] = (),
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
     dry_run: Annotated[bool, BooleanArg("Only show the diff.")] = False,
     labels_are_text: Annotated[bool, BooleanArg("Write labels of redacted secrets as text.")] = False,
 ) -> Reply:
-    """Edit files, all or none: replace a text, a definition or lines. Refuses what is not certain.
+    """Edit files, all or none: replace a text, a definition or lines.
 
     Example: {"path": "a.py", "target": "max(0,", "replace": "max(1,"}
     """
@@ -104,12 +102,12 @@ def write_file(
     path: Annotated[str, TextArg("File to write.", 1)],
     content: Annotated[str, ContentArg("Its whole text.")],
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
-    overwrite: Annotated[bool, BooleanArg("Replace a file that exists.")] = True,
+    overwrite: Annotated[bool, BooleanArg("Also an existing file.")] = True,
     labels_are_text: Annotated[bool, BooleanArg("Write labels of redacted secrets as text.")] = False,
 ) -> Reply:
-    r"""Write a whole file, new or old; edit_file changes parts.
+    r"""Write a whole file; edit_file changes parts.
 
-    Example: {"path": "docs/note.md", "content": "# Note\n"}
+    Example: {"path": "a.md", "content": "# A\n"}
     """
     change = engine.edits.change_whole(
         path, content, overwrite=overwrite, expected_hash=expected_hash, labels_are_text=labels_are_text

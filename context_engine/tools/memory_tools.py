@@ -196,14 +196,14 @@ def delete_memory(
 def search_memory(
     engine: "Engine",
     query: Annotated[str, TextArg("What to find out.", 1, QUERY_CHARS[1])],
-    type: Annotated[str, ChoiceArg("Only this type.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
-    path: Annotated[str, TextArg("Only about this folder, file or name."), "module"] = "",
+    type: Annotated[str, ChoiceArg("Which to search.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
+    path: Annotated[str, TextArg("Folder, file or name."), "module"] = "",
     limit: Annotated[int, IntegerArg("Most results.", 1, RESULTS_MAX)] = 5,
     include_stale: Annotated[bool, BooleanArg("Include what is no longer valid.")] = False,
     min_score: Annotated[float, FractionArg("Minimum score.")] = 0,
     format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
 ) -> Reply:
-    """Search decisions, rules and known issues before a change: in memories, ADRs, agent rules, git.
+    """Search decisions, rules and known issues: memories, ADRs, agent rules, git.
 
     Example: {"query": "why are sessions stored in files"}
     """

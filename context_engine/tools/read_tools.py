@@ -42,15 +42,15 @@ def read(
     call: Call,
     items: Annotated[
         tuple[str, ...],
-        TextListArg("Each path, path:10-40, path#Symbol, a folder, or a question.", most=FILES_MAX),
+        TextListArg("path, path:10-40, path#Symbol, folder or question.", most=FILES_MAX),
         *("paths", "path", "file_path"),
     ],
     token_budget: Annotated[int, IntegerArg("Most tokens.", 1, 100_000, clamp=True), "max_tokens"] = 8_000,
     context: Annotated[int, IntegerArg("Lines around each.", 0, 100, clamp=True)] = 0,
 ) -> Reply:
-    """Read files, line ranges and definitions in one call, with one budget; a folder is shown as a tree.
+    """Read files, lines, definitions and folders, several at once.
 
-    Example: {"items": ["src/app.py:10-40", "src/db.py#Pool.close", "README.md"]}
+    Example: {"items": ["src/app.py:10-40", "src/db.py#Pool.close"]}
     """
     if not items:
         raise InvalidArgument("items is empty", suggestion='Write items: ["src/app.py:10-40"].')

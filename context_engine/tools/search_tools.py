@@ -72,24 +72,22 @@ Tags = Annotated[tuple[str, ...], TextListArg("Must have all: language, path par
 def search_code(
     engine: "Engine",
     call: Call,
-    query: Annotated[str, TextArg("A question, an issue or trace, words, or a symbol.", 1, QUESTION_CHARS_MAX)],
+    query: Annotated[str, TextArg("Question, issue, trace, words or symbol.", 1, QUESTION_CHARS_MAX)],
     limit: Annotated[int, IntegerArg("Most files.", 1, 50), "top_k"] = 10,
     detail: Annotated[
         str, ChoiceArg("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich")), "profile"
     ] = "balanced",
-    include: Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py."), "include_paths"] = (),
-    exclude: Annotated[tuple[str, ...], TextListArg("Globs to leave out."), "exclude_paths"] = (),
+    include: Annotated[tuple[str, ...], TextListArg("Only these: src/**, *.py."), "include_paths"] = (),
+    exclude: Annotated[tuple[str, ...], TextListArg("Not these."), "exclude_paths"] = (),
     chunk_types: Kinds = (),
     tags: Tags = (),
     languages: Annotated[tuple[str, ...], TextListArg("Only these, such as python or go.")] = (),
     min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
-    token_budget: Annotated[
-        int, IntegerArg("Most tokens of code; 0: about 1300.", 0, ENDLESS, clamp=True), "max_tokens"
-    ] = 0,
+    token_budget: Annotated[int, IntegerArg("Most tokens; 0: 1300.", 0, ENDLESS, clamp=True), "max_tokens"] = 0,
     format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
     repeat: Repeat = False,
 ) -> Reply:
-    """Find the code that answers a question, instead of many greps: the best places with their lines. Start here.
+    """Find the code that answers a question, instead of greps: the best places with their lines.
 
     Example: {"query": "where are expired sessions removed"}
     """

@@ -25,19 +25,19 @@ RELATIONS = ("definition", *DIRECTIONS, "outline")
 OF_FILES = ("imports", "importers", "outline", "unused")
 
 
-@tool(touches="nothing", always_load=True, instead="grep_codebase", rare=("kind", "possible"))
+@tool(touches="nothing", always_load=True, instead="grep_codebase", rare=("kind", "depth", "possible"))
 def symbols(
     engine: "Engine",
     call: Call,
-    name: Annotated[str, TextArg("Function, class, method or variable; Class.method, or a glob."), "symbol"] = "",
+    name: Annotated[str, TextArg("Name, Class.method or glob."), "symbol"] = "",
     relation: Annotated[
         str,
-        ChoiceArg("What to list; impact: all that a change affects, and its tests; unused: of path.", RELATIONS),
+        ChoiceArg("impact: all that a change affects, with tests.", RELATIONS),
     ] = "definition",
-    path: Annotated[str, TextArg("Only in it; the file for imports, importers, outline.")] = "",
+    path: Annotated[str, TextArg("Only in it; file of imports, importers, outline.")] = "",
     kind: Annotated[str, TextArg("function, class, method, ...")] = "",
     limit: Annotated[int, IntegerArg("Most rows.", 1, 200, clamp=True)] = 20,
-    depth: Annotated[int, IntegerArg("Levels to follow; 0: 1, or 3 for impact.", 0, 4, clamp=True)] = 0,
+    depth: Annotated[int, IntegerArg("Levels; 0: 1, or 3 for impact.", 0, 4, clamp=True)] = 0,
     possible: Annotated[bool, BooleanArg("List uses that may mean something else, too.")] = False,
 ) -> Reply:
     """Find where a symbol is defined, its callers, callees and references, or what a file defines and imports.
@@ -102,7 +102,7 @@ def trace(
     symbol: Annotated[str, TextArg("Function, class or method, best qualified.")] = "",
     path: Annotated[str, TextArg("A file, for its imports or importers.")] = "",
     direction: Annotated[str, ChoiceArg("What to follow.", DIRECTIONS)] = "callers",
-    depth: Annotated[int, IntegerArg("Levels to follow; 0: 1, or 3 for impact.", 0, 4)] = 0,
+    depth: Annotated[int, IntegerArg("Levels; 0: 1, or 3 for impact.", 0, 4)] = 0,
     possible: Annotated[bool, BooleanArg("List uses that may mean something else, too.")] = False,
 ) -> Reply:
     """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).

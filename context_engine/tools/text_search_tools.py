@@ -44,18 +44,18 @@ def search_text(
     call: Call,
     query: Annotated[str, TextArg("Text to find.")] = "",
     queries: Annotated[tuple[str, ...], TextListArg("Several texts.")] = (),
-    path: Annotated[str, TextArg("Only this folder or file.")] = "",
-    regex: Annotated[bool, BooleanArg("query is a regex, in Rust syntax.")] = False,
-    include: Annotated[tuple[str, ...], TextListArg("Globs: *.py, src/**."), "includes"] = (),
+    path: Annotated[str, TextArg("Folder or file.")] = "",
+    regex: Annotated[bool, BooleanArg("query is a Rust regex.")] = False,
+    include: Annotated[tuple[str, ...], TextListArg("Only these: src/**, *.py."), "includes"] = (),
     exclude: Annotated[tuple[str, ...], TextListArg("Globs to leave out."), "excludes"] = (),
-    context: Annotated[int, IntegerArg("Lines around each match.", 0, 20, clamp=True)] = 0,
+    context: Annotated[int, IntegerArg("Lines around.", 0, 20, clamp=True)] = 0,
     case_sensitive: Annotated[bool, BooleanArg("Match case.")] = False,
     limit: Annotated[int, IntegerArg("Most lines.", 1, 1_000, clamp=True)] = 50,
-    cursor: Annotated[str, TextArg("From the last reply, for more.")] = "",
+    cursor: Annotated[str, TextArg("From the last reply.")] = "",
 ) -> Reply:
-    """Grep: find all lines with a text or regex, best files first, with exact totals.
+    """Grep: find all lines with a text or regex, best files first.
 
-    Example: {"query": "def close", "include": ["src/**"]}
+    Example: {"query": "def close", "path": "src"}
     """
     asked = TextQuery(
         queries=_queries(query, queries),

@@ -178,9 +178,9 @@ class Tool:
 
     @property
     def listed_schema(self) -> dict[str, Any]:
-        """Return the schema without rare arguments, for the tool list of a client."""
+        """Return the schema for the tool list of a client: without rare arguments, and without limits of values."""
         listed = (parameter for parameter in self.parameters if parameter.name not in self.rare)
-        return schema_of(listed, older=bool(self.alias))
+        return schema_of(listed, older=bool(self.alias), with_limits=False)
 
     @property
     def output_schema(self) -> Mapping[str, Any]:

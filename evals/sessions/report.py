@@ -1,4 +1,4 @@
-r"""Print the table of sessions: a row for each client and set-up, compared with the same tasks without ctx.
+r"""Print the table of sessions, a row for each client and set-up, compared with the same tasks without ctx; and the parts.
 
     python evals/sessions/report.py sessions.jsonl
 
@@ -68,18 +68,45 @@ def change(rows: Sequence[Row], baseline: Sequence[Row], key: str) -> str:
     return f"{sum(new for new, _ in both) / sum(old for _, old in both) - 1:+.0%}".replace("%", " %")
 
 
+def parts_table(rows: Iterable[Row], key: str) -> list[str]:
+    r"""Return a table in Markdown of the mean tokens of each part, for each client and set-up.
+
+    >>> row = {"client": "c", "setup": "hooks", "total_parts": {"list": 400, "client": 40}}
+    >>> print(*parts_table([row, row], "total_parts"), sep="\n")
+    | client | set-up | list | client |
+    | --- | --- | --- | --- |
+    | c | hooks | 100 | 10 |
+    """
+    groups: dict[tuple[str, str], list[Mapping[str, int]]] = {}
+    for row in rows:
+        if key in row:
+            groups.setdefault((row["client"], row["setup"]), []).append(row[key])
+    if not groups:
+        return []
+    names = list(next(iter(groups.values()))[0])
+    lines = [f"| client | set-up | {' | '.join(names)} |", "|" + " --- |" * (len(names) + 2)]
+    for head, found in groups.items():
+        means = (fmean(parts[name] for parts in found) / CHARS_OF_TOKEN for name in names)
+        lines.append(f"| {' | '.join((*head, *(f'{mean:,.0f}' for mean in means)))} |")
+    return lines
+
+
 def read_rows(file: Path) -> list[Row]:
     """Return the rows of a file, none if there is no file."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 
 def print_report(rows: Sequence[Row]) -> None:
-    """Print the table, and in how many sessions with hooks code was given with the prompt."""
-    print("\n".join(table(sorted(rows, key=lambda row: (row["client"], SETUPS.index(row["setup"]))))))
+    """Print the table, in how many sessions with hooks code was given with the prompt, and what the tokens are for."""
+    rows = sorted(rows, key=lambda row: (row["client"], SETUPS.index(row["setup"])))
+    print("\n".join(table(rows)))
     hooked = [row for row in rows if row["setup"] == "hooks"]
     if hooked:
         given = sum(row["given_chars"] > 0 for row in hooked)
         print(f"\nCode was given with the prompt in {given} of {len(hooked)} sessions with hooks.")
+    for name in ("total", "resident"):
+        if lines := parts_table(rows, f"{name}_parts"):
+            print(f"\nParts of the {name} tokens:\n", *lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -25,10 +25,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from context_engine.cli.clients.client_config import read_guidance
+from context_engine.cli.clients.guidance_section import add_section
+from context_engine.server import PROFILES
+from context_engine.server.instructions import format_instructions
 from evals.places.prepare import folder_of, prepare
 from evals.sessions import report
 from evals.sessions.agents import CLIENTS, Client, context_tool, say
 from evals.sessions.needed import count_seen, telling_lines
+from evals.sessions.parts import PARTS, measure_parts
 from evals.sessions.policy import Action, Ask, Edit, Means, Search, decide, find_given_code
 from tests.clients.dialects import Dialect, Event, Say, Shown
 from tests.clients.programs import Place, ctx
@@ -36,8 +41,10 @@ from tests.clients.scripted_model import ScriptedModel, Turn
 
 HERE = Path(__file__).resolve().parent
 TASKS = HERE / "tasks.json"
-GUIDANCE = HERE / "guidance.md"
 OURS = ("tool", "guidance", "hooks")
+GUIDANCE = read_guidance().rstrip()
+"""The text that `ctx setup --guidance` writes, without its markers."""
+INSTRUCTIONS = format_instructions(PROFILES["core"])
 TOLD = "ask ctx first"
 """The words of the guidance by which the agent knows that it is told to."""
 PATIENCE_S = 240.0
@@ -50,14 +57,14 @@ WRITING = threading.Lock()
 
 @dataclass
 class Session:
-    """One session as it goes: the actions so far, and the size of each request."""
+    """One session as it goes: the actions so far, and the size of each request by its parts."""
 
     client: Client
     setup: str
     root: Path
     task: Mapping[str, Any]
     actions: list[Action] = field(default_factory=list)
-    chars: list[int] = field(default_factory=list)
+    parts: list[dict[str, int]] = field(default_factory=list)
     seen: str = ""
     given: int = 0
 
@@ -82,7 +89,7 @@ class PolicyModel(ScriptedModel):
         session = self.session
         at = len(shown.results)
         if at == len(session.actions):  # a repeated request gets the same answer
-            session.chars.append(count_visible_chars(body))
+            session.parts.append(self._measure(shown, body))
             words = shown.words.replace(session.task["query"], "")
             session.seen = "\n".join([words, *shown.results])
             given = find_given_code(words)
@@ -96,17 +103,17 @@ class PolicyModel(ScriptedModel):
         tool, arguments = say(session.client, action, session.root, shown.tools, by_shell=session.setup == "rg")
         return dialect.use(tool, arguments, f"call_{at}")
 
+    def _measure(self, shown: Shown, body: dict[str, Any]) -> dict[str, int]:
+        """Return the size of each part of a request."""
+        kinds = ("replies" if isinstance(action, Ask) else "reads" for action in self.session.actions)
+        instructions = INSTRUCTIONS if self.session.setup in OURS else ""
+        return measure_parts(body, list(zip(kinds, shown.results, strict=True)), instructions, GUIDANCE)
+
 
 def localize(results: tuple[str, ...], root: Path) -> Iterator[str]:
     """Yield results with the paths of the tree made relative, as the agent thinks of them."""
     for result in results:
         yield result.replace(f"{root}/", "")
-
-
-def count_visible_chars(body: Mapping[str, Any]) -> int:
-    """Return the size of what a model reads of a request: instructions, conversation and tools, as compact JSON."""
-    keys = ("system", "instructions", "systemInstruction", "messages", "input", "contents", "tools")
-    return sum(len(json.dumps(body[key], ensure_ascii=False, separators=(",", ":"))) for key in keys if key in body)
 
 
 # -- homes ------------------------------------------------------------------------------------------------------------
@@ -130,7 +137,7 @@ def prepare_home(name: str, setup: str, homes: Path, root: Path) -> Path:
     if setup in ("guidance", "hooks"):
         file = home / client.guidance
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(GUIDANCE.read_text(encoding="utf-8"), encoding="utf-8")
+        file.write_text(add_section("", GUIDANCE), encoding="utf-8")
     (home / ".ready").touch()
     return home
 
@@ -221,10 +228,12 @@ def run_session(name: str, setup: str, task: Mapping[str, Any], trees: Path, scr
         "calls": len(session.actions) - 1,
         "searches": sum(isinstance(action, Search) for action in session.actions),
         "asks": sum(isinstance(action, Ask) for action in session.actions),
-        "requests": len(session.chars),
-        "total_chars": sum(session.chars),
-        "resident_chars": session.chars[-1],
-        "first_chars": session.chars[0],
+        "requests": len(session.parts),
+        "total_chars": sum(sum(parts.values()) for parts in session.parts),
+        "resident_chars": sum(session.parts[-1].values()),
+        "first_chars": sum(session.parts[0].values()),
+        "total_parts": {part: sum(parts[part] for parts in session.parts) for part in PARTS},
+        "resident_parts": session.parts[-1],
         "given_chars": session.given,
         "wall_s": round(wall_s, 2),
         "hunks": len(hunks),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.sessions import agents, needed, policy, report, run
+from evals.sessions import agents, needed, parts, policy, report, run
 from evals.sessions.policy import Ask, Edit, Match, Means, Read, Search, decide, find_given_code, find_matches
 from tests.clients.dialects import MESSAGES
 from tests.support.trees import repository, tree
@@ -25,7 +25,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("module", [policy, report])
+@pytest.mark.parametrize("module", [parts, policy, report])
 def test_examples_hold(module) -> None:
     assert doctest.testmod(module).failed == 0
 
@@ -150,7 +150,9 @@ def test_a_session_finds_the_place_with_the_client_s_own_means(tmp_path: Path) -
     assert isinstance(session.actions[-1], Edit)
     assert Read("billing/tax.py", 1, 120) in session.actions
     assert needed.count_seen(needed.telling_lines(root, session.task["hunks"]), session.seen) == 1
-    assert session.chars == sorted(session.chars), "each request holds the whole conversation"
+    sizes = [sum(part.values()) for part in session.parts]
+    assert sizes == sorted(sizes), "each request holds the whole conversation"
+    assert session.parts[0]["reads"] == 0 < session.parts[-1]["reads"]
 
 
 def test_a_session_with_the_code_in_its_first_request_is_one_request(tmp_path: Path) -> None:
@@ -159,7 +161,7 @@ def test_a_session_with_the_code_in_its_first_request_is_one_request(tmp_path: P
         "hooks", root, words="billing/tax.py:1-2 x\n```python\n# negative refunds of amounts\ndef round_cents(\n```\n"
     )
     assert session.actions == [Edit()]
-    assert len(session.chars) == 1
+    assert len(session.parts) == 1
 
 
 def test_what_the_task_says_itself_does_not_count_as_seen(tmp_path: Path) -> None:
@@ -167,6 +169,37 @@ def test_what_the_task_says_itself_does_not_count_as_seen(tmp_path: Path) -> Non
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     session = play("without", root)
     assert TASK not in session.seen
+
+
+# -- the parts of a request --
+
+TOOL = {"name": "mcp__ctx__read", "description": "Read."}
+OWN = {"name": "Read", "description": "Read."}
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [OWN, TOOL],
+        [{"type": "function", "function": OWN}, {"type": "function", "function": TOOL}],
+        [{"functionDeclarations": [OWN, TOOL]}],
+        [OWN, {"type": "namespace", "name": "mcp__ctx__", "description": "", "tools": [TOOL]}],
+    ],
+)
+def test_the_list_of_the_server_is_told_from_the_tools_of_each_client(tools: list[dict[str, Any]]) -> None:
+    measured = parts.measure_parts({"tools": tools}, [], "", "")
+    assert len(json.dumps(TOOL)) - 4 <= measured["list"] <= len(json.dumps(tools)) - len(json.dumps(OWN))
+
+
+def test_the_parts_of_a_request_add_up_to_all_of_it() -> None:
+    given = "ctx found code for this request: a.py:1-2"
+    instructions, guidance = "Finds code in this repository. More of it.", "Ask ctx first."
+    said = f"Rules: {guidance}\n{instructions[:35]}\nUserPromptSubmit: {given}\n</system-reminder>\nFix it."
+    body = {"system": said, "tools": [TOOL], "messages": ["def f(): ..."]}
+    measured = parts.measure_parts(body, [("replies", "def f(): ...")], instructions, guidance)
+    assert sum(measured.values()) == parts.count_visible_chars(body)
+    assert (measured["instructions"], measured["guidance"], measured["replies"]) == (35, len(guidance), 12)
+    assert measured["hooks"] == len(given) + 1
 
 
 # -- the table --

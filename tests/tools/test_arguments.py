@@ -142,7 +142,7 @@ def test_every_wrong_argument_is_told_at_once_with_its_own_way_on() -> None:
     rows = {row["argument"]: row["suggestion"] for row in caught.value.details["arguments"]}
     assert rows == {
         "topk_": "Did you mean top_k?",
-        "query": "Send query (A question, an issue or trace, words, or a symbol).",
+        "query": "Send query (Question, issue, trace, words or symbol).",
         "profile": "It must be one of fast, balanced, rich. Did you mean balanced?",
         "min_score": "It must be between 0 and 1.",
     }
