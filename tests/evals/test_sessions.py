@@ -186,7 +186,7 @@ OWN = {"name": "Read", "description": "Read."}
         [OWN, {"type": "namespace", "name": "mcp__ctx__", "description": "", "tools": [TOOL]}],
     ],
 )
-def test_the_list_of_the_server_is_told_from_the_tools_of_each_client(tools: list[dict[str, Any]]) -> None:
+def test_the_list_of_the_server_is_counted_apart_from_the_tools_of_each_client(tools: list[dict[str, Any]]) -> None:
     measured = parts.measure_parts({"tools": tools}, [], "", "")
     assert len(json.dumps(TOOL)) - 4 <= measured["list"] <= len(json.dumps(tools)) - len(json.dumps(OWN))
 
