@@ -361,7 +361,13 @@ def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[Discov
             "rule", title, content, "discovery", importer, path=path, line=rule.line, twin=twins[content]
         )
         globs = DOCUMENT_GLOBS if rule.is_for_documents and not scope.globs else scope.globs
-        scoped = replace(scope, globs=globs, is_on_request=scope.is_on_request or rule.is_other_work)
+        scoped = replace(
+            scope,
+            globs=globs,
+            is_on_request=scope.is_on_request or rule.is_other_work,
+            is_for_code=rule.is_for_code and not globs,
+            topics=rule.topics,
+        )
         found.append(replace(discovery, scope=scoped))
         twins[content] += 1
     return found

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from context_engine.context import VERBS
+from context_engine.text import STOP_WORDS, split_words
 
 WORDS_MIN = 3
 """`Python 3.9` and `Open an issue` are not rules."""
@@ -32,16 +33,39 @@ _LINK = re.compile(r"^!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\s*(?:[—–:-]|\.?$
 _LINKS = re.compile(r"\[[^\[\]]*\]\([^()]*\)")
 _QUOTATION = re.compile(r"^[\"“'‘„«]")
 _CODE = re.compile(r"`[^`]*`")
-_LABEL = re.compile(r"^(?:\*\*|__)?[^:.`*_]{1,40}?(?:(?:\*\*|__)[:.]?|:(?:\*\*|__)?|[.:](?:\*\*|__))\s*")
+_LABEL = re.compile(r"^(?:(?P<bold>\*\*|__)[^:`*_]{1,60}?[:.]?(?P=bold)[:.]?|[^:.`*_]{1,40}?:(?=\s))\s*")
 """The words before the colon of a bullet, often in bold."""
-_MODAL = re.compile(
-    r"\b(?:must|mustn't|should|shouldn't|shall|never|always|do not|don't|don’t|avoid\w*|prefer\w*|please"
-    r"|make sure|ensure|required|forbidden|mandatory|instead of|needs? (?:to|an?)|at most|at least|max(?:imum)?"
-    r"|minimum|enforced|only (?:in|on|if|when|for|from|with|through|via|by|after|before))\b",
+_REFERS = re.compile(r"(?:see|note|read|check|consider|remember)\b", re.IGNORECASE)
+_DEMAND = re.compile(
+    r"\b(?:must|mustn't|should|shouldn't|shall"
+    r"|(?<![\w)] )(?:never|always)|(?:never|always)(?!\s+(?:\w*[^\Ws]s|\w+ed)\b)"
+    r"|(?<!which )(?<!that )(?<!who )(?:do not|don't|don’t)(?! need| have to)|please|forbidden|mandatory|avoid"
+    r"|not (?:allowed|permitted)|needs? (?:to|an?))\b",
     re.IGNORECASE,
 )
-_LIMIT = re.compile(r"^\W*(?i:no|only)\s|\b(?:ONLY|NOT|NO)\b|[,;(—–-]\s*not\s")
-"""`No new dependencies`, `tabs, not spaces`."""
+"""Words that ask for something in any sentence; `never inlined` only describes."""
+_LIMIT = re.compile(
+    r"^\W*(?i:no|only)\s|\b(?:ONLY|NOT|NO)\b|[,;(—–-]\s*not\s"
+    r"|\b(?i:prefer\w*|make sure|ensure|required|instead of|at most|at least|max(?:imum)?|minimum|enforced"
+    r"|only (?:in|on|if|when|for|from|with|through|via|by|after|before))\b"
+)
+"""Words that ask for something unless the sentence states a fact: `No new dependencies`, `tabs, not spaces`."""
+_EXPLAINS = re.compile(
+    r"^\W*(?:this|these|those|that|it|they|here|there|concretely|for example|e\.g\.|i\.e\.|in other words"
+    r"|usually|typically|currently|historically|because|since)\b",
+    re.IGNORECASE,
+)
+"""How a sentence begins that explains another one."""
+_STATES = re.compile(
+    r"(?<!\bthat )(?<!\bwhich )(?<!\bwho )(?<!\bwhat )(?<!\bit )(?<!\bto )\b"
+    r"(?:allows|behaves|collects|comes|contains|creates|defines|enables|enforces|ensures|excludes"
+    r"|exposes|generates|gets|gives|helps|implements|includes|injects|keeps|lives|makes|manages"
+    r"|means|owns|performs|provides|runs|serves|takes|throws|uses|verifies|wraps)\b",
+    re.IGNORECASE,
+)
+"""What something does, where a rule says what to do."""
+_PERMITS = re.compile(r"\b(?:can|may|might)\b", re.IGNORECASE)
+_IS = re.compile(r"\b(?:is|are|was|were|has|have|can|cannot|will)\b", re.IGNORECASE)
 _IMPERATIVE = VERBS | frozenset(
     "answer ask assert assume assign await batch be begin bring build call cap choose cite cleanup commit compare "
     "compose confirm consider consult cover declare default defer demonstrate derive describe design disclose "
@@ -70,7 +94,8 @@ _OTHER_WORK = re.compile(
     r"|maintainers?|releas\w+|governance|backport\w*|values|reviews?|reviewing|who we|rejected|close"
     r"|vulnerabilit\w+|threat model|licen[cs]e|cla|roadmap|sponsor\w*|translat\w+|pull requests?|prs?|branch\w*"
     r"|outbound|cloud|staging|deploy\w*|why|contribute|certificate|sign-?off|set-?up|setting up|install\w*"
-    r"|getting started|prerequisites|environments?|ci/cd|technolog\w+|table of contents)\b",
+    r"|getting started|prerequisites|environments?|ci/cd|technolog\w+|table of contents|communication|overview"
+    r"|debugging|troubleshooting|skills|responses?)\b",
     re.IGNORECASE,
 )
 """Titles of sections that are about other work than a change of files."""
@@ -87,12 +112,42 @@ _DOCUMENTS = re.compile(
 """Titles of sections about documents; what such a section says of other changes begins with a condition."""
 _CONDITION = re.compile(r"\W*(?:when|if|after|before|every|each|new|all|any|for|user-visible|public)\b", re.IGNORECASE)
 _STEP = re.compile(r"\d")
+_IF = (
+    re.compile(
+        r"\W*(?:if|when|whenever|for|before|after|on|in)\s+(?P<about>[^,:.;—–(]{3,100}?)\s*[,:;—–(]", re.IGNORECASE
+    ),
+    re.compile(r"\W*(?P<about>[^,:.;—–(]{3,60}?)\s+(?:needs?|must|requires?|should|shall)\b", re.IGNORECASE),
+)
+"""The condition of a rule, or its subject: `In tests: use t.Context()`, `Public endpoints must ...`."""
+_WORK_TITLE = re.compile(
+    r"(?:[\d.)]+\s*)?(?:how to|add(?:ing)?|creat(?:e|ing)|implement(?:ing)?|writ(?:e|ing)|edit(?:ing)?"
+    r"|upgrad(?:e|ing)|new|migrat(?:e|ing)|port(?:ing)?)\b.*"
+    r"|.*\b(?:playbook|workflow|changes?|checklist|recipe|inspection)\b.*",
+    re.IGNORECASE,
+)
+"""Titles of sections about one kind of work: `Adding a queue`, `Schema change`."""
+_ANY_WORK = frozenset(
+    "add adding agents ai all any author authors bug bugs change changes changing checklist code coding commit "
+    "commits committing complete considering content contributor contributors conventions create creating "
+    "developers docs documentation doubt each edit editing every existing expectations feature features file "
+    "files fix fixing functionality general guide guidelines how human implement implementing inspection language "
+    "make making message messages modify modifying new particular playbook possible practice project quality "
+    "recipe reliable requirements rules specifically standards structure style task tasks the update updating "
+    "using we work workflow write writing you your".split()
+)
+"""Words of such titles and conditions that fit any change."""
+_ANY_FILE = re.compile(
+    r"\b(?:commits?|git|changelogs?|changesets?|docs?|documentation|readme|markdown|spelling|english|prose)\b",
+    re.IGNORECASE,
+)
+"""Rules with these words are not about code alone."""
 
 
 class FoundRule(NamedTuple):
     """A rule: the title of its section, its text, and the line of the file.
 
-    `is_other_work`: it is not about changing files. `is_for_documents`: it is about documents alone.
+    `is_other_work`: it is not about changing files. `is_for_documents`, `is_for_code`: it is about such files alone.
+    `topics` are groups of words; the rule is about changes that have something of each group.
     """
 
     title: str
@@ -100,6 +155,8 @@ class FoundRule(NamedTuple):
     line: int
     is_other_work: bool
     is_for_documents: bool
+    is_for_code: bool
+    topics: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +181,32 @@ def find_rules(text: str, *, is_contributing: bool = False) -> list[FoundRule]:
             is_other = titles or bool(_OTHER_WORK_ITEM.search(_LINKS.sub(" ", item.text)))
             is_document = any(map(_DOCUMENTS.search, item.titles)) and not _CONDITION.match(item.text)
             title = item.titles[-1] if item.titles else ""
-            found.append(FoundRule(title, item.text, item.line, is_other, is_document))
+            is_code = not is_document and not _ANY_FILE.search(f"{title} {item.text}")
+            topics = tuple(_find_topics(item, is_document=is_document))
+            found.append(FoundRule(title, item.text, item.line, is_other, is_document, is_code, topics))
     return found
+
+
+def _find_topics(item: _Item, *, is_document: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the words of the condition of a rule, and those of titles that name one kind of work or of document."""
+    texts = [_CODE.sub(lambda code: code.group().replace(".", " "), _LABEL.sub("", item.text)), item.text]
+    has_subject = not any(map(_begins_with_verb, texts))
+    patterns = _IF if has_subject else _IF[:1]
+    named = [found["about"] for pattern in patterns for text in texts if (found := pattern.match(text))][:1]
+    named += [title for title in item.titles[1:] if _WORK_TITLE.fullmatch(title)]
+    named += [title for title in item.titles[-1:] if is_document and not _begins_with_verb(title)]
+    for text in named:
+        words = (word.lower() for word in split_words(text))
+        topic = tuple(word for word in words if len(word) > 1 and word not in _ANY_WORK and word not in STOP_WORDS)
+        if topic:
+            yield topic
 
 
 def _is_rule(item: _Item, *, is_contributing: bool) -> bool:
     if len(item.text.split()) < WORDS_MIN or _is_fragment(item.text):
         return False
     is_style = not is_contributing and any(map(_NORMATIVE_SECTION.search, item.titles))
-    return is_style or _asks(item.text)
+    return _asks(item.text) or (is_style and not _explains(_CODE.sub("x", item.text)))
 
 
 def _read_items(text: str) -> Iterator[_Item]:
@@ -259,10 +333,38 @@ def _asks(text: str) -> bool:
     [True, True, False, True]
     """
     prose = _CODE.sub("x", text)
-    bare = _LABEL.sub("", prose)
-    if _MODAL.search(prose) or _LIMIT.search(prose) or _LIMIT.search(bare):
+    if _DEMAND.search(prose):
         return True
-    return _begins_with_verb(prose) or (bare.lower().split(" ", 1)[0] not in _NOUNS and _begins_with_verb(bare))
+    label = _LABEL.match(prose)
+    bare = prose[label.end() :].lstrip(" -–—") if label else prose
+    is_sentence = label is None or len(label.group().split()) >= WORDS_MIN
+    if (is_sentence and _begins_with_verb(prose)) or _begins_with_instruction(bare, is_labelled=label is not None):
+        return True
+    is_fact = _explains(prose) or _IS.search(_first_clause(prose))
+    return not is_fact and bool(_LIMIT.search(prose) or _LIMIT.search(bare))
+
+
+def _begins_with_instruction(text: str, *, is_labelled: bool) -> bool:
+    """Return whether one of the sentences is an instruction; one that only refers to more to read is none."""
+    first, *others = re.split(r"(?<=[.!?])\s+", text)
+    if _begins_with_verb(first) and not (is_labelled and first.lower().split(" ", 1)[0] in _NOUNS):
+        return True
+    is_glossary = is_labelled or text.startswith("x")  # of a name or command, which the other sentences describe
+    return not is_glossary and any(_begins_with_verb(other) and not _REFERS.match(other) for other in others)
+
+
+def _explains(text: str) -> bool:
+    """Return whether a text explains something, or says what something does.
+
+    >>> [_explains(text) for text in ("This helps to make sure that:", "CI runs it", "Names in lower case")]
+    [True, True, False]
+    """
+    clause = _first_clause(text)
+    return bool(_EXPLAINS.match(text) or _STATES.search(clause) or _PERMITS.search(clause))
+
+
+def _first_clause(text: str) -> str:
+    return re.split(r"[.:;—–(]", text.lstrip("*_` "), maxsplit=1)[0]
 
 
 def _begins_with_verb(text: str) -> bool:

@@ -605,6 +605,8 @@ IMPORTS_READ_MAX = 40
 """Files whose imports are read for the order of steps; behind them the order of the files has to do."""
 RECALLED_MAX = 12
 CONSTRAINTS_MAX = 6
+RULE_SHARE = 0.4
+"""The least relevance of a rule compared with the best one: others hardly speak of the task (evals/planning)."""
 CONSTRAINT_CHARS_MAX = 240
 FOLDERS_MAX = 12
 """With more of them the top ones say as much."""
@@ -647,7 +649,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     )
     recalled = recall_rules(request.task, [file.path for file in change.files], sources.team)
     made = build_steps(task)
-    chance = estimate_readiness(read_facts(change, made, len(_significant_words(request.task))))
+    chance = estimate_readiness(read_facts(change, made))
     open_now = find_questions(request.task, wanted, change, recalled, is_likely_right=chance >= READY_MIN)
     plan = Plan(
         goal=extract_objective(request.task),
@@ -717,7 +719,9 @@ def recall_rules(task: str, files: Sequence[str], team: ProjectKnowledge) -> lis
     """Return the rules for these files, and decisions, that the task may touch. Commits are no rules."""
     recall = team.recall
     found = recall(task, RECALLED_MAX, files or None) if recall else ()
-    return [memory for memory in found if memory.type in BINDING_TYPES and not memory.place.startswith("@")]
+    rules = [memory for memory in found if memory.type in BINDING_TYPES and not memory.place.startswith("@")]
+    best = max((rule.score for rule in rules), default=0.0)
+    return [rule for rule in rules if rule.score >= RULE_SHARE * best]
 
 
 # -- the rest of the plan ---------------------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
 """PURE. How likely the first steps of a drafted plan name a file that the task changes, and what to ask if not likely.
 
-The model is logistic, of four facts and two bounds, fitted on 402 tasks of 14 repositories
-(evals/planning/readiness.py). The second half of this file writes the criteria of drafted steps. A task that names
-a place is not asked about places.
+The model is logistic, of one fact: how likely one of the files of the first steps is changed, by the probabilities of
+`change_probability.py`. It was fitted on 219 tasks of 17 repositories (evals/planning/readiness.py). The second half of
+this file writes the criteria of drafted steps. A task that names a place is not asked about places.
 
->>> sure = ReadinessFacts(score=8.0, has_leader=True, has_best=True, words=12)
->>> vague = ReadinessFacts(score=5.0, has_leader=True, has_best=False, words=4)
+>>> sure, vague = ReadinessFacts(chance=0.75), ReadinessFacts(chance=0.4)
 >>> estimate_readiness(sure) > READY_MIN > estimate_readiness(vague)
 True
 """
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from math import exp, log1p
+from math import exp, prod
 from typing import NamedTuple
 
 from context_engine.plans.changeset import AffectedFile, ChangeSet
@@ -24,19 +23,17 @@ FIRST_STEPS = 2
 """An agent that has carried out these has seen what the task is about."""
 LIKELY_TITLE = "Check possibly related files:"
 """How the title of a step begins whose files only search and history suggest; it does not count as a first step."""
-READY_MIN = 0.74
-"""In folds by repository 57 of 100 plans reach it, and 82 of 100 of those name a changed file in their first two steps
+READY_MIN = 0.7
+"""In folds by repository 67 of 100 plans reach it, and 86 of 100 of those name a changed file in their first two steps
 (docs/benchmarks.md)."""
 NAMED = 0.82
-"""Of 79 plans whose task names a symbol or path that was found, 65 named a changed file in their first two steps."""
+"""Of 56 plans whose task names a symbol or path that was found, 50 named a changed file in their first two steps."""
 WEAK = 0.5
 """The most for a task that the search probably does not answer: it is less than `READY_MIN`, so that no plan is called
 ready under that warning."""
-BIAS = -3.59
-SCORE_WEIGHT, LEADER_WEIGHT, BEST_WEIGHT, WORDS_WEIGHT = 0.295, 1.52, 0.614, 0.346
-"""The coefficients of the model; the words count by the logarithm of their number."""
-WORDS_MAX = 40
-"""Words of a task that count: the longest of the fit had 42."""
+BIAS, CHANCE_WEIGHT = -1.7, 4.27
+FILES_MAX, CHANCE_MAX = 4, 0.9
+"""Files of the first steps that count, and the most that one of them counts for."""
 PLACES_MAX = 4
 """Places that a question offers."""
 
@@ -44,39 +41,37 @@ PLACES_MAX = 4
 class ReadinessFacts(NamedTuple):
     """The facts that separate right plans from wrong ones.
 
-    `score` is that of the best hit of the search. `has_leader` and `has_best` say whether the first steps name the
-    first file of the ranking, and the file of the best hit. `words` counts the distinct words of the task that are not
-    stop words. `is_named`: the task names a symbol or path, and it was found. `is_weak`: the search says that probably
-    nothing answers the task.
+    `chance`: that the task changes one of the files of the first steps, as if each were independent of the others.
+    `is_named`: the task names a symbol or path, and it was found. `is_weak`: the search says that probably nothing
+    answers the task.
     """
 
-    score: float
-    has_leader: bool
-    has_best: bool
-    words: int
+    chance: float
     is_named: bool = False
     is_weak: bool = False
 
 
-def read_facts(change: ChangeSet, steps: Sequence[PlanStep], words: int) -> ReadinessFacts:
-    """Return the facts of a drafted plan. `words`: the distinct words of the task."""
+def read_facts(change: ChangeSet, steps: Sequence[PlanStep]) -> ReadinessFacts:
+    """Return the facts of a drafted plan."""
     first = [step for step in steps[:FIRST_STEPS] if not step.title.startswith(LIKELY_TITLE)]
     files = {path for step in first for path in step.files_to_modify}
-    is_named = bool(change.of("definition", "reference"))
-    best = change.best
-    return ReadinessFacts(best.score, change.leader in files, best.path in files, words, is_named, best.is_weak)
+    scores = (file.score for file in change.files if file.path in files)
+    return ReadinessFacts(combine_chances(scores), bool(change.of("definition", "reference")), change.best.is_weak)
+
+
+def combine_chances(chances: Iterable[float]) -> float:
+    """Return how likely one of some files is changed.
+
+    >>> combine_chances([0.5, 0.5]), round(combine_chances([1.0]), 2), combine_chances([])
+    (0.75, 0.9, 0.0)
+    """
+    best = sorted(chances, reverse=True)[:FILES_MAX]
+    return 1 - prod((1 - min(chance, CHANCE_MAX) for chance in best), start=1.0)
 
 
 def estimate_readiness(facts: ReadinessFacts) -> float:
     """Return the probability that the first steps name a file that the task changes."""
-    log_odds = (
-        BIAS
-        + SCORE_WEIGHT * facts.score
-        + LEADER_WEIGHT * facts.has_leader
-        + BEST_WEIGHT * facts.has_best
-        + WORDS_WEIGHT * log1p(min(facts.words, WORDS_MAX))
-    )
-    chance = 1 / (1 + exp(-log_odds))
+    chance = 1 / (1 + exp(-(BIAS + CHANCE_WEIGHT * facts.chance)))
     if facts.is_named:
         return max(chance, NAMED)
     return min(chance, WEAK) if facts.is_weak else chance

@@ -37,12 +37,11 @@ from context_engine.plans.readiness import (
     LIKELY_TITLE,
     NAMED,
     READY_MIN,
-    WORDS_MAX,
     ReadinessFacts,
     ask_about_places,
+    combine_chances,
     estimate_readiness,
 )
-from context_engine.text import STOP_WORDS, split_words
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import mirrors
 from evals.planning.score import sources
@@ -284,10 +283,10 @@ def search_files(row: Row) -> list[str]:
 
 def facts_of(row: Row) -> ReadinessFacts:
     """Return the facts by which the product judges a plan."""
-    words = {word.lower() for word in split_words(row["task"]) if word.lower() not in STOP_WORDS and len(word) > 2}
     is_named = any(file["part"] in ("definition", "reference") for file in row["change"])
-    files, (best, score) = first_files(row), row["best"][:2]
-    return ReadinessFacts(score, row["leader"] in files, best in files, len(words), is_named, bool(row["weakness"]))
+    files = first_files(row)
+    chance = combine_chances(file["score"] for file in row["change"] if file["path"] in files)
+    return ReadinessFacts(chance, is_named, bool(row["weakness"]))
 
 
 def first_files(row: Row) -> set[str]:
@@ -328,7 +327,7 @@ def offered_files(row: Row) -> set[str]:
 
 def fit_folds(rows: Sequence[Row]) -> np.ndarray:
     """Return the probability of each plan by a model of the other repositories."""
-    facts = np.array([[*fact[:3], np.log1p(min(fact.words, WORDS_MAX))] for fact in map(facts_of, rows)])
+    facts = np.array([[fact.chance] for fact in map(facts_of, rows)])
     right = np.array([names_changed_file(row) for row in rows], float)
     repository = np.array([row["repository"] for row in rows])
     found = np.zeros(len(rows))

@@ -121,3 +121,61 @@ def test_no_text_makes_reading_a_rule_file_fail(text: str, path: str) -> None:
     found = read_rule_file(path, f"---\n{text}")
     assert found is not None
     assert found.applies_to("a.py") in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("bullet", "is_rule"),
+    [
+        ("This means that each parameter needs no fixture of its own", False),
+        ("`run_tests()` always closes the server that it started", False),
+        ("CI runs the unit tests and the linters on Windows", False),
+        ("Formatting is enforced by the linter", False),
+        ("**Bundler** - Build tool and server of the project", False),
+        ("Small features can stay in a module of their own", False),
+        ("**Errors**: Return them, and wrap them once", True),
+        ("Tests are in the tree of the source. Add a test to the file of its module", True),
+        ("Type hints required for all code", True),
+        ("Line length: at most 100 characters", True),
+        ("Callers must never wait", True),
+    ],
+)
+def test_a_sentence_that_describes_how_things_are_is_no_rule(bullet: str, is_rule: bool) -> None:
+    assert bool(import_file("AGENTS.md", f"# Work\n\n- {bullet}\n")) is is_rule
+
+
+def test_a_list_below_a_sentence_about_its_use_is_no_rule() -> None:
+    text = "# Guide\n\nThis helps to make sure that:\n\n* The pages are up to date.\n* The examples work.\n"
+    assert import_file("docs/contributing.md", text) == []
+    text = text.replace("This helps to make sure", "Please make sure")
+    (found,) = import_file("docs/contributing.md", text)
+    assert found.content == "Please make sure that: The pages are up to date; The examples work"
+
+
+def test_a_rule_about_code_is_not_for_documents_and_one_about_commits_is_for_all() -> None:
+    text = (
+        "# Style\n\n- Use tabs, never spaces.\n- Sign off every commit.\n\n# Documentation\n\n- Use short sentences.\n"
+    )
+    code, commits, documents = (found.scope for found in import_file("AGENTS.md", text))
+    applies = [
+        [scope.applies_to(path) for path in ("src/a.py", "docs/a.yaml", "README.md")]
+        for scope in (code, commits, documents)
+    ]
+    assert applies == [[True, False, False], [True, True, True], [False, True, True]]
+
+
+@pytest.mark.parametrize(
+    ("bullet", "task", "path", "expected"),
+    [
+        ("In tests: use the clock of the fixture", "Retry once", "src/client.py", False),
+        ("In tests: use the clock of the fixture", "Retry once", "tests/client_test.py", True),
+        ("When you add a queue, register its processor", "Add a mail queue", "src/mail.py", True),
+        ("When you add a queue, register its processor", "Add a mail filter", "src/mail.py", False),
+        ("Public endpoints must be described", "Describe the public endpoints", "src/api.py", True),
+        ("Public endpoints must be described", "Speed up the cache", "src/cache.py", False),
+        ("After modifying any Go code, run the linter", "Speed up the cache", "cache.go", True),
+        ("Before committing, run the linter", "Speed up the cache", "cache.go", True),
+    ],
+)
+def test_a_rule_with_a_condition_is_for_tasks_that_meet_it(bullet: str, task: str, path: str, expected: bool) -> None:
+    (found,) = import_file("AGENTS.md", f"# Work\n\n- {bullet}\n")
+    assert found.scope.is_met(task, [path]) is expected

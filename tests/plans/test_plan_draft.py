@@ -15,9 +15,9 @@ from context_engine.engine import Engine
 from context_engine.history.commit_facts import HistoryFile
 from context_engine.history.file_history import FileHistory
 from context_engine.history.mining import HistoryMiner
-from context_engine.model import Filter
+from context_engine.model import Filter, Query
 from context_engine.plans import plan_draft
-from context_engine.plans.changeset import PlanRequest, PlanSources
+from context_engine.plans.changeset import SURE_PLACES, PlanRequest, PlanSources
 from context_engine.plans.model import PlanStep
 from context_engine.plans.plan_draft import PlanDraft, draft_plan, is_likely
 from context_engine.plans.readiness import READY_MIN
@@ -121,6 +121,48 @@ def test_a_plan_leads_with_the_first_file_of_the_search(tmp_path: Path) -> None:
         made = draft_plan(PlanRequest("Let the opening hours of the zoo depend on the season"), sources)
     assert made.plan.steps[0].files_to_modify[0] == "zoo/hours.py"
     assert {file.path: is_likely(file) for file in made.change.files}["zoo/part_5.py"]
+
+
+def test_a_member_that_the_task_names_with_its_owner_leads_whatever_has_more_of_the_words(tmp_path: Path) -> None:
+    overload = "@overload\ndef Argument(default): ...\n\n\n"
+    run = "def command(self, hidden, help):\n    # a hidden command is left out of the help text\n    return hidden or help\n"
+    files = {
+        "shell/params.py": f"from typing import overload\n\n\n{overload * 2}def Argument(default):\n    return default\n",
+        "shell/main.py": f"from shell.params import Argument\n\n\n{run}",
+    }
+    with indexed(repository(tmp_path / "shell", files), watch=False) as engine:
+        made = planned(engine, "Add a `hidden` parameter to shell.Argument that leaves it out of the help text")
+    first = made.plan.steps[0]
+    assert first.files_to_modify[0] == "shell/params.py"
+    assert [(proof.kind, proof.symbol) for proof in first.evidence if proof.kind != "search"] == [
+        ("definition", "Argument")
+    ]
+
+
+def test_a_definition_with_a_common_name_counts_only_among_the_first_files_of_the_search(tmp_path: Path) -> None:
+    pages = {
+        f"zoo/{name}.py": f"def write_{name}(page):\n    # the eager keyword of a dump, as it was written\n    return page\n"
+        for name in ("dump", "format", "print", "export")
+    }
+    with indexed(repository(tmp_path / "zoo", {**pages, "zoo/binding.py": "eager = 1\n"}), watch=False) as engine:
+        found = [str(hit.chunk.path) for hit in engine.search.find(Query("Keep the `eager` keyword in a dump")).hits]
+        made = planned(engine, "Keep the `eager` keyword in a dump")
+    assert found.index("zoo/binding.py") >= SURE_PLACES
+    assert not made.change.of("definition")
+
+
+def test_of_two_definitions_the_one_that_the_search_finds_is_meant(tmp_path: Path) -> None:
+    pages = {
+        f"zoo/{name}.py": f"def {name}(visitors):\n    # greet visitors at the gate in the morning\n    return visitors\n"
+        for name in ("tour", "gate", "ticket")
+    }
+    pages["zoo/gate.py"] += "\n\ndef greet(visitors):\n    return f'good morning, {visitors} at the gate'\n"
+    with indexed(
+        repository(tmp_path / "zoo", {**pages, "lib/rpc.py": "def greet(x): return x\n"}), watch=False
+    ) as engine:
+        made = planned(engine, "Let `greet` say good morning to the visitors at the gate")
+    assert [file.path for file in made.change.of("definition")] == ["zoo/gate.py"]
+    assert not any("is meant" in question.text for question in made.plan.questions)
 
 
 def test_every_path_exists_and_every_line_is_where_the_evidence_says(zoo: Engine) -> None:

@@ -14,17 +14,9 @@ from context_engine.plans.readiness import (
     READY_MIN,
     ReadinessFacts,
     ask_about_places,
+    combine_chances,
     estimate_readiness,
     read_facts,
-)
-
-FACTS = st.builds(
-    ReadinessFacts,
-    score=st.floats(0, 40),
-    has_leader=st.booleans(),
-    has_best=st.booleans(),
-    words=st.integers(0, 10_000),
-    is_named=st.booleans(),
 )
 
 
@@ -37,31 +29,31 @@ def change_of(*files: AffectedFile, leader: str = "", best: str = "") -> ChangeS
     return ChangeSet(files, (), (), "fresh", leader=leader, best=BestHit(best, 5.0))
 
 
-@given(FACTS)
-def test_a_better_hit_or_more_words_never_make_a_plan_less_sure(facts: ReadinessFacts) -> None:
-    chance = estimate_readiness(facts)
-    assert 0 <= chance <= 1
-    assert estimate_readiness(facts._replace(score=facts.score + 1)) >= chance
-    assert estimate_readiness(facts._replace(words=facts.words + 5)) >= chance
-    assert estimate_readiness(facts._replace(has_leader=True)) >= chance
-    assert estimate_readiness(facts._replace(has_best=True)) >= chance
+@given(st.lists(st.floats(0, 1), max_size=9), st.floats(0, 1))
+def test_a_more_probable_file_or_one_more_never_makes_a_plan_less_sure(chances: list[float], more: float) -> None:
+    fewer, all_of_them = ReadinessFacts(combine_chances(chances)), ReadinessFacts(combine_chances([*chances, more]))
+    assert 0 <= estimate_readiness(fewer) <= estimate_readiness(all_of_them) <= 1
 
 
 def test_a_task_that_names_a_place_that_was_found_is_not_asked_about() -> None:
-    vague = ReadinessFacts(2.0, False, False, 2)
+    vague = ReadinessFacts(0.1)
     assert estimate_readiness(vague) < READY_MIN < estimate_readiness(vague._replace(is_named=True))
     named = change_of(place("a.py", "f", 3, "definition"))
-    assert read_facts(named, [], 2).is_named
-    assert not read_facts(change_of(place("a.py", "f", 3)), [], 2).is_named
+    assert read_facts(named, []).is_named
+    assert not read_facts(change_of(place("a.py", "f", 3)), []).is_named
+
+
+def test_a_plan_is_not_ready_under_the_warning_that_nothing_answers_the_task() -> None:
+    assert estimate_readiness(ReadinessFacts(1.0, is_weak=True)) < READY_MIN < estimate_readiness(ReadinessFacts(1.0))
 
 
 def test_only_the_first_two_steps_count() -> None:
     steps = [PlanStep(title=path, files_to_modify=(path,)) for path in ("a.py", "b.py", "c.py")]
-    for path, is_named in (("a.py", True), ("b.py", True), ("c.py", False)):
-        assert read_facts(change_of(leader=path), steps, 7).has_leader is is_named
-    assert read_facts(change_of(best="b.py"), steps, 7) == ReadinessFacts(5.0, False, True, 7)
+    for path, counts in (("a.py", True), ("b.py", True), ("c.py", False)):
+        assert (read_facts(change_of(place(path)), steps).chance > 0) is counts
+    assert read_facts(change_of(place("a.py"), place("c.py")), steps) == ReadinessFacts(combine_chances([1.0]))
     steps[1] = PlanStep(title=f"{LIKELY_TITLE} b.py", files_to_modify=("b.py",))
-    assert not read_facts(change_of(leader="b.py"), steps, 7).has_leader
+    assert read_facts(change_of(place("b.py")), steps).chance == 0
 
 
 def test_the_question_names_the_places_the_best_hit_first() -> None:
