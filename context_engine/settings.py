@@ -2,13 +2,13 @@
 
 The more trusted source wins: `CTX_*` environment variables, then the user's own file, then the repository's
 `.context-engine/config.yml`, then the defaults. A repository is written by strangers: it may set only what cannot harm
-the user (`Knob.repository`); its other settings are ignored and listed in `Settings.ignored`.
+the user (`SettingField.repository`); its other settings are ignored and listed in `Settings.ignored`.
 
 >>> Settings.load(Path("/nowhere"), env={"CTX_QUIET_MS": "250"}).quiet_ms
 250
 """
 
-# ruff: noqa: RUF009 - knob() is dataclasses.field() with a meaning; nothing mutable is shared
+# ruff: noqa: RUF009 - setting() is dataclasses.field() with a meaning; nothing mutable is shared
 from __future__ import annotations
 
 import difflib
@@ -41,7 +41,7 @@ CONFIG_BYTES_MAX = 100_000
 """A settings file has a few dozen lines; a larger file is something else."""
 SHOWN_CHARS_MAX = 80
 """The characters of a wrong name or value that a message shows."""
-NOT_KNOBS = frozenset(
+OTHER_VARIABLES = frozenset(
     {
         *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_STRUCTURED"),
         "CTX_CHUNKS_DIR",
@@ -62,7 +62,7 @@ NOT_KNOBS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class SettingField:
     """The meaning and the limits of a setting: `least`-`most` for numbers, `choices` for words, else any text.
 
     `repository`: a repository's own file may set it, too. Paths, limits, programs, addresses, logs and durability are
@@ -76,147 +76,149 @@ class Knob:
     repository: bool = False
 
 
-def knob(default: Any, meaning: str, **limits: Any) -> Any:
+def setting(default: Any, meaning: str, **limits: Any) -> Any:
     """Declare a setting with its default and its meaning."""
-    return field(default=default, metadata={"knob": Knob(meaning, **limits)})
+    return field(default=default, metadata={"setting": SettingField(meaning, **limits)})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of one workspace. `docs/settings.md` is generated from these lines."""
 
-    cache_folder: Path | None = knob(None, "Where indexes are kept; empty: the user's cache folder of this system.")
-    index_bytes_max: int = knob(1_000_000, "Larger files are listed as skipped, not indexed.", least=1_000)
-    workers: int = knob(
+    cache_folder: Path | None = setting(None, "Where indexes are kept; empty: the user's cache folder of this system.")
+    index_bytes_max: int = setting(1_000_000, "Larger files are listed as skipped, not indexed.", least=1_000)
+    workers: int = setting(
         -1, "Processes that help indexing: 0 none, -1 as many as the cores make useful.", least=-1, most=256
     )
-    watch: bool = knob(True, "Follow edits while `ctx serve` runs.", repository=True)
-    quiet_ms: int = knob(
+    watch: bool = setting(True, "Follow edits while `ctx serve` runs.", repository=True)
+    quiet_ms: int = setting(
         500, "How long no file must change before edits are indexed.", least=0, most=60_000, repository=True
     )
-    staleness_ms: int = knob(
+    staleness_ms: int = setting(
         1_000,
         "An answer may rest on a look at the files this old; 0 looks before every answer.",
         least=0,
         most=600_000,
         repository=True,
     )
-    flush: bool = knob(True, "An edit is answered when it is on the disk; off: the system decides when it gets there.")
-    result_chars_max: int = knob(
+    flush: bool = setting(
+        True, "An edit is answered when it is on the disk; off: the system decides when it gets there."
+    )
+    result_chars_max: int = setting(
         36_000, "Longest reply of a tool; clients cut what is longer.", least=2_000, most=1_000_000
     )
-    data_folder: Path | None = knob(
+    data_folder: Path | None = setting(
         None, "Where memories of scope user are kept; empty: the user's data folder of this system."
     )
-    access_scoring: bool = knob(
+    access_scoring: bool = setting(
         True, "Count which files are read and edited; those count a little more in answers.", repository=True
     )
-    session_memory: bool = knob(True, "Name code that a connection was shown before instead of repeating it.")
-    gain: bool = knob(True, "Count calls and characters of each session for `ctx gain`, in the data folder.")
-    tokenizer_file: Path | None = knob(
+    session_memory: bool = setting(True, "Name code that a connection was shown before instead of repeating it.")
+    gain: bool = setting(True, "Count calls and characters of each session for `ctx gain`, in the data folder.")
+    tokenizer_file: Path | None = setting(
         None, "The tokenizer.json that token budgets are counted with; empty: an upper bound."
     )
-    rate_limits_per_minute: str = knob(
+    rate_limits_per_minute: str = setting(
         "", "Limits beside and over the built-in ones, as `read_file=300, grep_codebase=0`; 0 lifts one."
     )
-    rate_burst_minutes: int = knob(
+    rate_burst_minutes: int = setting(
         5, "A limited tool may use this many minutes' worth of calls at once; 0 lifts all limits.", least=0, most=1_440
     )
-    embedder: str = knob(
+    embedder: str = setting(
         "auto",
         "What finds code by meaning (docs/guides/embeddings.md); none: words alone find it.",
     )
-    embedding_model: str = knob("", "Its model: a name the endpoint knows, or a folder.")
-    embedding_address: str = knob("", "Where an endpoint is asked, as `http://127.0.0.1:11434`.")
-    embedding_key_variable: str = knob("", "The environment variable that holds the key of the endpoint.")
-    embedding_dimensions: int = knob(0, "Numbers in a vector; 0: as many as the model gives.", least=0, most=65_536)
-    embedding_query_prefix: str = knob("", "Words that the model wants before a question.")
-    embedding_passage_prefix: str = knob("", "Words that the model wants before what is searched.")
-    vectors_bytes_max: int = knob(
+    embedding_model: str = setting("", "Its model: a name the endpoint knows, or a folder.")
+    embedding_address: str = setting("", "Where an endpoint is asked, as `http://127.0.0.1:11434`.")
+    embedding_key_variable: str = setting("", "The environment variable that holds the key of the endpoint.")
+    embedding_dimensions: int = setting(0, "Numbers in a vector; 0: as many as the model gives.", least=0, most=65_536)
+    embedding_query_prefix: str = setting("", "Words that the model wants before a question.")
+    embedding_passage_prefix: str = setting("", "Words that the model wants before what is searched.")
+    vectors_bytes_max: int = setting(
         1_000_000_000,
         "Disk for vectors of all workspaces; the least recently used go first.",
         least=10_000_000,
     )
-    store_url: str = knob(
+    store_url: str = setting(
         "", "The PostgreSQL where a team shares its index, or the Qdrant that searches it; empty: none."
     )
-    store_repository: str = knob("", "What this workspace is called there; empty: where its repository comes from.")
-    store_shares: bool = knob(
+    store_repository: str = setting("", "What this workspace is called there; empty: where its repository comes from.")
+    store_shares: bool = setting(
         False,
         "Share what is indexed here with all who use that database; off: it stays here, over theirs.",
     )
-    store_search: bool = knob(
+    store_search: bool = setting(
         False,
         "Also share what a PostgreSQL needs to search (`ctx store search`); a Qdrant always gets it.",
     )
-    store_visible: str = knob(
+    store_visible: str = setting(
         "",
         "Repositories there that clients of a server may search as project `store`: names or globs.",
     )
-    store_records: bool = knob(
+    store_records: bool = setting(
         False,
         "Plans, memories and reviews are the team's as well, on that PostgreSQL; off: this machine's.",
     )
-    approvals_mode: str = knob(
+    approvals_mode: str = setting(
         "optional",
         "Whether a step of a plan may start before somebody approved of it.",
         choices=("optional", "required"),
         repository=True,
     )
-    approvals_require_human: bool = knob(
+    approvals_require_human: bool = setting(
         False, "Only a person may decide about a request for approval, no agent.", repository=True
     )
-    plan_retries_max: int = knob(
+    plan_retries_max: int = setting(
         3, "How often a failed step of a plan may be tried again.", least=0, most=1_000, repository=True
     )
-    plan_lease_hours: int = knob(
+    plan_lease_hours: int = setting(
         0, "After so many hours a step in progress is free again; 0: never.", least=0, most=8_760, repository=True
     )
-    plan_evidence_required: bool = knob(
+    plan_evidence_required: bool = setting(
         False, "A step of a plan is only completed with evidence that its checks ran.", repository=True
     )
-    verify_commands: str = knob(
+    verify_commands: str = setting(
         "",
         "What execute_plan may run to verify a step, as `pytest -q; npm test`; nothing else is ever run.",
     )
-    assist_address: str = knob(
+    assist_address: str = setting(
         "", "Where a language model is asked for second passes (docs/guides/assist.md); empty: none is."
     )
-    assist_model: str = knob("", "Its name, as that endpoint knows it.")
-    assist_key_variable: str = knob("", "The environment variable that holds its key.")
-    assist_wait_s: int = knob(40, "Longest time a call gives the model, its repair included.", least=1, most=600)
-    review_programs: str = knob(
+    assist_model: str = setting("", "Its name, as that endpoint knows it.")
+    assist_key_variable: str = setting("", "The environment variable that holds its key.")
+    assist_wait_s: int = setting(40, "Longest time a call gives the model, its repair included.", least=1, most=600)
+    review_programs: str = setting(
         "",
         "Analysers that may run code of the project in a review, as `eslint, tsc, go vet, cargo check`.",
     )
-    scip_index: str = knob(
+    scip_index: str = setting(
         "auto",
         "The SCIP index for traces and renames: auto (`index.scip` in the workspace), off, or its path.",
     )
-    language_servers: str = knob(
+    language_servers: str = setting(
         "ask",
         "When your language servers are asked: ask (only for `ctx trace --lsp`), always or never.",
         choices=("ask", "always", "never"),
     )
-    language_server_mb: int = knob(
+    language_server_mb: int = setting(
         2_000, "The memory that a language server may take; then it is ended.", least=100, most=1_000_000
     )
-    language_server_idle_minutes: int = knob(
+    language_server_idle_minutes: int = setting(
         10, "A language server that is not asked for so long is ended.", least=1, most=10_080
     )
-    language_server_wait_s: int = knob(
+    language_server_wait_s: int = setting(
         20, "Longest time an answer waits for language servers; then it does without them.", least=1, most=600
     )
-    daemon_idle_minutes: int = knob(
+    daemon_idle_minutes: int = setting(
         15,
         "The local process behind `ctx search` ends when it was not used for so long.",
         least=1,
         most=10_080,
     )
-    daemon_engines: int = knob(
+    daemon_engines: int = setting(
         8, "Work trees it keeps open besides those in use; the least recently used are closed.", least=1, most=1_000
     )
-    log_level: str = knob(
+    log_level: str = setting(
         "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
     )
 
@@ -289,10 +291,10 @@ def user_file() -> Path:
 
 
 @cache
-def knobs() -> Mapping[str, tuple[Any, Knob]]:
-    """Return name -> (default, knob), in the order of the class: what the docs table and the checks read."""
-    listed = [one for one in fields(Settings) if "knob" in one.metadata]
-    return MappingProxyType({one.name: (one.default, one.metadata["knob"]) for one in listed})
+def list_settings() -> Mapping[str, tuple[Any, SettingField]]:
+    """Return name -> (default, field), in the order of the class: what the docs table and the checks read."""
+    listed = [one for one in fields(Settings) if "setting" in one.metadata]
+    return MappingProxyType({one.name: (one.default, one.metadata["setting"]) for one in listed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +314,7 @@ def _read_layers(root: str | Path | None, env: Mapping[str, str]) -> SettingLaye
     else:
         raw, unusable = _repository_bytes(Path(root))
     stated = _parse_file(file, raw)
-    permitted = {key: value for key, value in stated.items() if knobs()[key][1].repository}
+    permitted = {key: value for key, value in stated.items() if list_settings()[key][1].repository}
     ignored = tuple(key for key in stated if key not in permitted)
     by_source = {
         str(file): _check_all(file, permitted),
@@ -374,7 +376,7 @@ def _parse_file(path: Path, raw: bytes) -> dict[str, Any]:
     if not isinstance(stated, dict):
         raise _wrong(path, "is not a mapping", "Write one `name: value` a line.")
     for key in stated:
-        if key not in knobs():
+        if key not in list_settings():
             raise _unknown_setting(path, str(key)[:SHOWN_CHARS_MAX])
     return stated
 
@@ -388,8 +390,8 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
 
     An unknown `CTX_*` variable belongs to another program, unless its name is similar to one of ours.
     """
-    names = {f"CTX_{name.upper()}": name for name in knobs()}
-    ours = (variable for variable in env if variable.startswith("CTX_") and variable not in NOT_KNOBS)
+    names = {f"CTX_{name.upper()}": name for name in list_settings()}
+    ours = (variable for variable in env if variable.startswith("CTX_") and variable not in OTHER_VARIABLES)
     for variable in ours:
         near = difflib.get_close_matches(variable, names, 1, 0.85)
         if near and variable not in names:
@@ -399,7 +401,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
 
 def _check_value(place: object, name: str, value: Any) -> Any:
     """Convert a value to the type of its setting. Raises: InvalidArgument if it is outside the limits."""
-    default, known = knobs()[name]
+    default, known = list_settings()[name]
     if name in PLACES:
         return _path(place, name, value)
     if name == "rate_limits_per_minute":
@@ -458,7 +460,7 @@ def _flag(place: object, name: str, value: Any) -> bool:
     raise _wrong(place, f"sets {name} to {_format_value(value)}", "It is true or false.")
 
 
-def _whole(place: object, name: str, value: Any, known: Knob) -> int:
+def _whole(place: object, name: str, value: Any, known: SettingField) -> int:
     try:
         number = int(str(value).strip().replace("_", ""))
     except ValueError:
@@ -479,7 +481,7 @@ def _format_value(value: Any) -> str:
 
 
 def _unknown_setting(place: object, key: str) -> InvalidArgument:
-    suggestion = suggest_nearest(key, knobs()).strip() or f"There are {', '.join(knobs())}."
+    suggestion = suggest_nearest(key, list_settings()).strip() or f"There are {', '.join(list_settings())}."
     return _wrong(place, f"has {key!r}, which is not a setting", suggestion)
 
 

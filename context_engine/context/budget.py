@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import ceil
 from typing import NamedTuple
 
@@ -70,22 +71,10 @@ PRICES_KEPT = 50_000
 
 def estimate_max_tokens(text: str) -> int:
     """Return an upper bound for the tokens of a text, tight enough for a budget. No vocabulary is needed."""
-    return ceil(SAFETY * sum(map(_PRICES.__getitem__, _PIECES.findall(text))))
+    return ceil(SAFETY * sum(map(_price_piece, _PIECES.findall(text))))
 
 
-class _PiecePrices(dict[str, float]):
-    """The tokens of pieces, each computed when it is first needed."""
-
-    def __missing__(self, piece: str) -> float:
-        if len(self) >= PRICES_KEPT:
-            self.clear()
-        price = self[piece] = _price_piece(piece)
-        return price
-
-
-_PRICES = _PiecePrices()
-
-
+@lru_cache(maxsize=PRICES_KEPT)
 def _price_piece(piece: str) -> float:
     if _HEX.fullmatch(piece):
         return HEX_TOKENS * len(piece)

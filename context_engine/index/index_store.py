@@ -56,8 +56,9 @@ def count_stats(snapshot: Snapshot | None, taken: int) -> IndexStats:
 class IndexStore(Protocol):
     """The index of one work tree."""
 
-    problem: str
-    """Why its newest state may be missing here; empty when it is not."""
+    @property
+    def problem(self) -> str:
+        """Why its newest state may be missing here; empty when it is not."""
 
     def snapshot(self) -> Snapshot | None:
         """Return the newest published state; None when there is none."""

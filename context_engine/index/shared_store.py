@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -25,7 +24,7 @@ from typing import Any
 import msgspec
 from filelock import FileLock, Timeout
 
-from context_engine.errors import ContextEngineError, StorageCorrupt, StoreUnavailable, StoreUnusable
+from context_engine.errors import ContextEngineError, StorageCorrupt, StoreUnavailable
 from context_engine.index import segment as segments
 from context_engine.index.embedded_store import (
     CLEAR_WAIT_S,
@@ -35,29 +34,19 @@ from context_engine.index.embedded_store import (
     translate_disk_errors,
 )
 from context_engine.index.index_store import FileState, IndexStats, count_stats
-from context_engine.index.manifest import Manifest, SegmentRef, decode_manifest, encode_manifest
+from context_engine.index.manifest import Manifest, SegmentRef, encode_manifest
+from context_engine.index.remote_view import NOTHING, ManifestFile, RemoteView, corrupt_store_error
 from context_engine.index.search_publisher import SearchPublisher
 from context_engine.index.segment import Segment
 from context_engine.index.shared_writer import SharedWriter, confirmed_states, file_states
 from context_engine.index.snapshot import Snapshot
-from context_engine.sharing import (
-    RETRY_DELAY_S,
-    ManifestRevision,
-    RemoteStore,
-    RepositoryLease,
-    busy_error,
-    hash_file,
-    unavailable_error,
-)
+from context_engine.sharing import ManifestRevision, RemoteStore, RepositoryLease, busy_error, hash_file
 from context_engine.storage import ABANDONED_AFTER_S
 
 LOOK_WAIT_S = 0.1
 """Polling a near remote store takes less than a millisecond, a distant one 0.3 s; an answer takes some milliseconds and
 does not wait for a newer state: the last one is used until the new one has been fetched.
 """
-SILENT_S = 5.0
-"""A remote store that takes longer is reported as not answering, though no query waits for it."""
-NOTHING = ManifestRevision(0, None)
 
 
 class SharedStore:
@@ -83,22 +72,26 @@ class SharedStore:
         self.remote = remote
         self.repository = f"{SCHEMA_VERSION}/{repository}"
         self.publishes = publishes
-        self.problem = ""
-        """Why the remote store could not be asked, so that answers come from what was here already; empty while it
-        answers."""
-        self._rest_s = rest_s
-        self._wait_s = wait_s
         self._search = search
         self._lock = threading.RLock()
-        self._ask_at = 0.0
-        self._poll: _RevisionPoll | None = None
-        self._has_looked = False
-        self._base = NOTHING
-        self._base_file = _ManifestFile(folder / "base.manifest")
-        self._here_file = _ManifestFile(folder / "here.manifest")
-        self._manifests: dict[tuple[str, int, int], Manifest] = {}
+        self._base_file = ManifestFile(folder / "base.manifest", remote.name)
+        self._here_file = ManifestFile(folder / "here.manifest", remote.name)
+        self._view = RemoteView(
+            self._base_file,
+            remote,
+            self.repository,
+            prefetch=self._fetch_missing,
+            rest_s=rest_s,
+            wait_s=wait_s,
+            needs_state=publishes,  # a machine that only looks indexes from the files what is not there
+        )
         self._snapshot: Snapshot | None = None
         self._lease: RepositoryLease | None = None
+
+    @property
+    def problem(self) -> str:
+        """Why the remote store could not be asked, so that answers come from what was here already; else empty."""
+        return self._view.problem
 
     # -- reading --
 
@@ -120,8 +113,8 @@ class SharedStore:
                 with suppress(FileNotFoundError):  # a newer state took its place while we fetched: look again
                     self._snapshot = manifest.snapshot(self._segments(manifest))
                     return self._snapshot
-                self._look_now()
-        raise _corrupt(f"segments are missing on the shared store {self.remote.name}")
+                self._view.read_or_keep()
+        raise corrupt_store_error(f"segments are missing on the shared store {self.remote.name}")
 
     def files(self) -> dict[str, FileState]:
         """Return the state of each indexed file, by path."""
@@ -163,7 +156,7 @@ class SharedStore:
         """Return the problems, on the remote store or here, in words; empty when it is intact."""
         try:
             with self._lock, translate_disk_errors(self.folder):
-                self._look_now()
+                self._view.read_or_keep()
                 manifest = self._manifest()
                 if manifest is None:
                     if self.problem:
@@ -175,7 +168,7 @@ class SharedStore:
             return [error.message]
 
     def _check_remote(self) -> list[str]:
-        base = self._parse(self._base, "base")
+        base = self._base_file.parse(self._view.last)
         if base is None or self.problem:
             return []
         sizes = self.remote.list_segment_sizes(self.repository)
@@ -209,128 +202,26 @@ class SharedStore:
 
     def _manifest(self) -> Manifest | None:
         """Return the state for queries: what was indexed here on top of the remote state, else the remote state."""
-        base = self._look()
+        base = self._view.read_in_time()
         if base.manifest is None or not self.publishes:
-            here = self._here()
-        else:
-            here = None
-        if here is not None and here.revision == base.revision:
-            return self._parse(here, "here")
-        return self._parse(base, "base")
+            here = self._read_here()
+            if here.manifest is not None and here.revision == base.revision:
+                return self._here_file.parse(here)
+        return self._base_file.parse(base)
 
-    def _look(self) -> ManifestRevision:
-        """Return the remote state, at most `rest_s` old; the last one seen while asking takes longer than `wait_s`."""
-        if time.monotonic() < self._ask_at:
-            return self._base
-        seen = self._last_seen()
-        if self._wait_s is None or (seen == NOTHING and not self._has_looked):
-            return self._look_now()
-        if self._poll is None:
-            self._poll = _RevisionPoll(partial(self._fetch_state, seen))
-        if self._poll.wait(self._wait_s):
-            self._take(self._poll.result)
-        elif self._poll.age_s >= SILENT_S:
-            self.problem = unavailable_error(self.remote.name, f"silent for {SILENT_S:.0f} s or more").message
-        return self._base
-
-    def _look_now(self) -> ManifestRevision:
-        """Return the remote state, for a caller that can wait or has no other."""
-        self._take(partial(self._ask_remote, self._last_seen()))
-        return self._base
-
-    def _must_look(self) -> ManifestRevision:
-        """Return the remote state, for a caller that needs it. Raises: StoreUnavailable, StoreUnusable."""
-        self._poll = None
-        self._accept(self._ask_remote(self._last_seen()))
-        return self._base
-
-    def _take(self, asked: Callable[[], ManifestRevision]) -> None:
-        """Use the result of a poll; while the remote store does not answer, the last state stays in use."""
-        self._poll = None
-        try:
-            self._accept(asked())
-            self.problem = ""
-            self._ask_at = time.monotonic() + self._rest_s
-        except StoreUnusable as error:
-            self.problem = error.message
-            raise
-        except StoreUnavailable as error:
-            self.problem = error.message
-            if self._base == NOTHING and self.publishes:
-                raise  # who only looks here can do without: what is not there is indexed from the files
-            self._ask_at = time.monotonic() + max(self._rest_s, RETRY_DELAY_S)
-        self._has_looked = True
-
-    def _ask_remote(self, seen: ManifestRevision) -> ManifestRevision:
-        """Return the remote state; `seen` when it has not changed."""
-        if self.remote.revision(self.repository) == seen.revision:
-            return seen
-        return self.remote.read_manifest(self.repository)
-
-    def _fetch_state(self, seen: ManifestRevision) -> ManifestRevision:
-        """Return the remote state after fetching its segments, so that no query waits for them.
-
-        Damage is reported by who opens them.
-        """
-        base = self._ask_remote(seen)
-        if base is not seen and base.manifest is not None:
-            with suppress(msgspec.MsgspecError, FileNotFoundError, StorageCorrupt):
-                for part in decode_manifest(base.manifest).segments:
-                    if not self.path(part.name).exists():
-                        self.fetch(part.name)
-        return base
-
-    def _accept(self, base: ManifestRevision) -> None:
-        """Make a state the last one seen."""
-        if base is not self._base:
-            self._keep_base(base)
-            self._base = base
-
-    def _last_seen(self) -> ManifestRevision:
-        """Return the last state seen, here or by another process; nothing when it cannot be read any more."""
-        if self._base == NOTHING:
-            held = self._base_file.read() or NOTHING
-            with suppress(StorageCorrupt):
-                self._parse(held, "base")
-                self._base = held
-        return self._base
-
-    def _here(self) -> ManifestRevision | None:
-        """Return what was indexed here; None when there is nothing readable."""
+    def _read_here(self) -> ManifestRevision:
+        """Return what was indexed here; nothing where that cannot be read."""
         here = self._here_file.read()
-        if here is not None:
-            with suppress(StorageCorrupt):
-                self._parse(here, "here")
-                return here
-        return None
-
-    def _keep_base(self, base: ManifestRevision) -> None:
-        if base.manifest is None:
-            self._base_file.remove()
-        else:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._base_file.write(base)
-
-    def _parse(self, held: ManifestRevision, which: str) -> Manifest | None:
-        """Parse the manifest, once for each revision and content."""
-        if held.manifest is None:
-            return None
-        mark = which, held.revision, hash(held.manifest)
-        if mark not in self._manifests:
-            try:
-                manifest = decode_manifest(held.manifest)
-            except msgspec.MsgspecError as error:
-                raise _corrupt(
-                    f"the list of segments on the shared store {self.remote.name} cannot be read: {error}"
-                ) from error
-            self._manifests = {key: known for key, known in self._manifests.items() if key[0] != which}
-            self._manifests[mark] = manifest
-        return self._manifests[mark]
+        try:
+            self._here_file.parse(here)
+        except StorageCorrupt:
+            return NOTHING
+        return here
 
     def refresh(self) -> None:
         """Poll the remote store now, however recent the last poll. Raises: StoreUnavailable, StoreUnusable."""
         with self._lock, translate_disk_errors(self.folder):
-            self._look_now()
+            self._view.read_or_keep()
 
     # -- segments --
 
@@ -344,7 +235,7 @@ class SharedStore:
     def uploaded_names(self) -> frozenset[str]:
         """Return the segments that the remote store must have: those of the state that all machines see."""
         with self._lock:
-            base = self._parse(self._base, "base")
+            base = self._base_file.parse(self._view.last)
             if base is None:
                 return frozenset()
             return base.names
@@ -359,6 +250,12 @@ class SharedStore:
         self.fetch(name)
         return segments.load(self.path(name))
 
+    def _fetch_missing(self, manifest: Manifest) -> None:
+        """Fetch the segments that are not here yet. Raises: FileNotFoundError, StorageCorrupt."""
+        for part in manifest.segments:
+            if not self.path(part.name).exists():
+                self.fetch(part.name)
+
     def fetch(self, name: str) -> None:
         """Fetch a segment as it was uploaded. Raises: FileNotFoundError, StorageCorrupt."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -366,7 +263,9 @@ class SharedStore:
         try:
             self.remote.fetch(self.repository, name, part, lambda _: None)
             if hash_file(part) != name:
-                raise _corrupt(f"segment {name[:12]} on the shared store {self.remote.name} is not what was put there")
+                raise corrupt_store_error(
+                    f"segment {name[:12]} on the shared store {self.remote.name} is not what was put there"
+                )
             os.replace(part, self.path(name))
         finally:
             part.unlink(missing_ok=True)
@@ -378,8 +277,10 @@ class SharedStore:
     def close(self) -> None:
         """Close files and connections; the store can be used again afterwards."""
         with self._lock:
-            self._snapshot = self._poll = None
-            self._manifests = {}
+            self._snapshot = None
+            self._view.end_poll()
+            self._base_file.close()
+            self._here_file.close()
             self.remote.close()
             if self._search is not None:
                 self._search.close()
@@ -432,29 +333,34 @@ class SharedStore:
     def _open_writer(self, rebuild: bool) -> SharedWriter:
         with self._lock:
             if self.publishes:
-                base = self._must_look()
+                base = self._view.read()
             else:
-                base = self._look_now()
-            before = self._usable()
-            manifest, looks = (None, ()) if rebuild else (before, ())
-            if manifest is not None and not self.publishes and self._here_revision() != base.revision:
-                manifest, looks = self._rebase(manifest)
-            self._remove_leftovers(before)
-            if self._snapshot is None:
-                known = {}
-            else:
-                known = self._snapshot.by_number
-            writer = SharedWriter(
-                self.folder,
-                self._manifest_writer(base),
-                manifest or Manifest(self._new_generation(base)),
-                published=manifest is not None,
-                load_segment=self._segment,
-                known=known if self._snapshot and manifest and self._snapshot.generation == manifest.generation else {},
-            )
-        if looks:
-            writer.put([], touched=looks)
+                base = self._view.read_or_keep()
+            published = self._usable()
+            self._remove_leftovers(published)
+            if published is None or rebuild:
+                return self._create_writer(base, None)
+            if self.publishes or self._read_here().revision == base.revision:
+                return self._create_writer(base, published)
+            rebased, confirmed = self._rebase(published)
+            writer = self._create_writer(base, rebased)
+        if confirmed:
+            writer.put([], touched=confirmed)
         return writer
+
+    def _create_writer(self, base: ManifestRevision, manifest: Manifest | None) -> SharedWriter:
+        """Return a writer that continues a manifest, or starts an empty generation."""
+        loaded = {}
+        if manifest and self._snapshot and self._snapshot.generation == manifest.generation:
+            loaded = self._snapshot.by_number
+        return SharedWriter(
+            self.folder,
+            self._manifest_writer(base),
+            manifest or Manifest(self._new_generation(base)),
+            published=manifest is not None,
+            load_segment=self._segment,
+            known=loaded,
+        )
 
     def _usable(self) -> Manifest | None:
         """Return what is published; None when it cannot be read and must be rebuilt."""
@@ -466,20 +372,11 @@ class SharedStore:
             return None
         return manifest
 
-    def _here_revision(self) -> int | None:
-        here = self._here()
-        if here is None:
-            return None
-        return here.revision
-
     def _rebase(self, base: Manifest) -> tuple[Manifest, list[tuple[str, int, int]]]:
         """Restart the local overlay on top of a newer state; return files whose times are already known too."""
         manifest = msgspec.structs.replace(base, generation=f"{base.generation}-{token_hex(4)}")
-        here = self._here()
-        if here is None:
-            return manifest, []
         with suppress(FileNotFoundError, StorageCorrupt, StoreUnavailable):
-            old = self._parse(here, "here")
+            old = self._here_file.parse(self._here_file.read())
             if old is not None:
                 before = file_states(old.snapshot(self._segments(old)))
                 now = file_states(base.snapshot(self._segments(base)))
@@ -516,8 +413,7 @@ class SharedStore:
         content = encode_manifest(manifest)
         shared = ManifestRevision(self._acquired_lease.commit(revision, content, added, manifest.names), content)
         with self._lock:
-            self._poll = None
-            self._accept(shared)
+            self._view.replace(shared)
         return shared.revision
 
     def _share_first_index(self) -> None:
@@ -525,28 +421,28 @@ class SharedStore:
 
         If that fails it stays in use here, and the next writer starts with it.
         """
-        here = self._here()
-        is_first = self.publishes and self._base.manifest is None
-        if not is_first or here is None or here.revision != self._base.revision:
+        base, here = self._view.last, self._read_here()
+        is_first = self.publishes and base.manifest is None
+        if not is_first or here.revision != base.revision:
             return
-        manifest = self._parse(here, "here")
+        manifest = self._here_file.parse(here)
         if manifest is not None:
             self._share(here.revision, manifest, {name: self.path(name) for name in manifest.names})
-            self._here_file.remove()
+            self._here_file.write(NOTHING)
 
     def _publish_search(self) -> None:
         """Publish the rows that the remote store searches; an interrupted run is completed by the next one."""
-        base = self._base
-        manifest = self._parse(base, "base")
+        base = self._view.last
+        manifest = self._base_file.parse(base)
         if self._search is not None and self.publishes and manifest is not None:
             self._search.publish(self.repository, base.revision, manifest, self._segment)
 
     def _remove_leftovers(self, shown: Manifest | None) -> None:
         """Delete files that no state names. Only a writer may: only writers make files that are not named yet."""
         named = set() if shown is None else set(shown.names)
-        for held, which in ((self._base, "base"), (self._here_file.read() or NOTHING, "here")):
+        for file, state in ((self._base_file, self._view.last), (self._here_file, self._here_file.read())):
             with suppress(StorageCorrupt):
-                manifest = self._parse(held, which)
+                manifest = file.parse(state)
                 named |= set() if manifest is None else manifest.names
         for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.part")):
             with suppress(OSError):  # still mapped by a reader on Windows
@@ -571,81 +467,6 @@ class SharedStore:
                     size = path.stat().st_size
                     path.unlink()
                     freed += size
-            self._base, self._snapshot, self._poll, self._ask_at = NOTHING, None, None, 0.0
+            self._snapshot = None
+            self._view.forget()
         return freed
-
-
-class _RevisionPoll:
-    """A poll of the remote store in a thread of its own, for which callers may wait."""
-
-    def __init__(self, look: Callable[[], ManifestRevision]) -> None:
-        self._look = look
-        self._began = time.monotonic()
-        self._over = threading.Event()
-        self._seen = NOTHING
-        self._error: Exception | None = None
-        threading.Thread(target=self._run, name="ctx-remote-store", daemon=True).start()
-
-    def _run(self) -> None:
-        try:
-            self._seen = self._look()
-        except Exception as error:  # noqa: BLE001 - a thread has no caller; who takes the outcome meets it
-            self._error = error
-        self._over.set()
-
-    @property
-    def age_s(self) -> float:
-        """Seconds since it began."""
-        return time.monotonic() - self._began
-
-    def wait(self, within_s: float) -> bool:
-        """Return whether it ended so long after it began; wait no longer, and not at all once that time has passed."""
-        return self._over.wait(max(0.0, within_s - self.age_s))
-
-    def result(self) -> ManifestRevision:
-        """Return the state, or raise what it raised."""
-        if self._error is not None:
-            raise self._error
-        return self._seen
-
-
-class _ManifestFile:
-    """A manifest with its revision in a file that is replaced as a whole; read again when the file is another one."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._mark: tuple[int, int, int] | None = None
-        self._held: ManifestRevision | None = None
-
-    def read(self) -> ManifestRevision | None:
-        try:
-            facts = os.stat(self._path)
-        except (FileNotFoundError, NotADirectoryError):
-            self._mark, self._held = None, None
-            return None
-        mark = facts.st_ino, facts.st_mtime_ns, facts.st_size
-        if mark != self._mark:
-            try:
-                content = self._path.read_bytes()
-            except FileNotFoundError:  # cleared between two looks
-                return None
-            self._held = (
-                ManifestRevision(int.from_bytes(content[:8], "little"), content[8:]) if len(content) > 8 else None
-            )
-            self._mark = mark
-        return self._held
-
-    def write(self, held: ManifestRevision) -> None:
-        part = self._path.with_name(f"{self._path.name}-{token_hex(4)}.part")
-        try:
-            part.write_bytes(held.revision.to_bytes(8, "little") + (held.manifest or b""))
-            os.replace(part, self._path)
-        finally:
-            part.unlink(missing_ok=True)
-
-    def remove(self) -> None:
-        self._path.unlink(missing_ok=True)
-
-
-def _corrupt(what: str) -> StorageCorrupt:
-    return StorageCorrupt(what, suggestion="run `ctx index --force` where the index is shared from")

@@ -182,6 +182,10 @@ class Languages:
         names = {language.name for language in own}
         return Languages(own + tuple(language for language in self.listed if language.name not in names))
 
+    def file_endings(self) -> frozenset[str]:
+        """Return what names of files end with after their last dot, in lower case: `py`, `tsx`, `cmake`."""
+        return frozenset(suffix.rpartition(".")[2].lower() for suffix in self._suffixes)
+
     def get(self, name: str) -> Language | None:
         """Return the language of that name, if it is known."""
         return self._names.get(name)

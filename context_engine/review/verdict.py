@@ -236,7 +236,7 @@ def make_result(
         is_partial=is_partial,
         second_pass=second_pass,
         ms=tuple(ms),
-        questions=find_questions(merged, options),
+        questions=ask_about_suspicions(merged, options),
     )
 
 
@@ -265,7 +265,7 @@ def select_findings(
     return tuple(shown), SuppressedCounts(**suppressed)
 
 
-def find_questions(findings: Iterable[Finding], options: ReviewOptions) -> tuple[str, ...]:
+def ask_about_suspicions(findings: Iterable[Finding], options: ReviewOptions) -> tuple[str, ...]:
     """Return the suspicions that are not certain enough to be shown, the likeliest first, as questions to a reader."""
     unsure = [
         finding

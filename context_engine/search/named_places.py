@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
+
+from context_engine.languages import Languages
 
 FOUND_MAX = 200
 """Paths that are read at the beginning of a text, and at its end, where a log has its failure."""
@@ -28,12 +31,16 @@ NEXT_TRACE = 3
 """The innermost frame of a trace comes after so many frames of the trace before it."""
 PATH_WEIGHT, BARE_NAME_WEIGHT = 0.5, 0.3
 """Of a path without a line, which may be mentioned in passing, and of a file name alone: `Node.js` is none."""
+_OTHER_ENDINGS = frozenset("erb fs gradle groovy j2 less lock nim twig vb".split())
+"""Of files whose language is not known here."""
+_MEMBER_NAMES = frozenset("desktop env log make properties props rest sc service t targets text".split())
+"""Endings of files that are names of members more often: `console.log`, `self.props`, `os.env`."""
 
-SUFFIXES = frozenset(
-    "py pyi pyx js mjs cjs jsx ts mts cts tsx vue svelte go rs java kt kts scala groovy rb php cs fs vb c h cc cpp hpp "
-    "hh cxx hxx inl m mm swift dart lua ex exs erl hs clj cljs ml pl r jl zig nim sh bash ps1 sql html css scss less "
-    "md rst txt json yaml yml toml ini cfg conf xml gradle proto graphql tf lock j2 twig erb ipynb".split()
-)
+
+@lru_cache(maxsize=1)
+def path_endings() -> frozenset[str]:
+    """Return what a path of a source file ends with, after the last dot."""
+    return Languages.builtin().file_endings() - _MEMBER_NAMES | _OTHER_ENDINGS
 
 
 class NamedPlace(NamedTuple):
@@ -97,7 +104,8 @@ _BEFORE_CHARS = 120
 
 def find_paths(text: str) -> list[PathMention]:
     """Return the paths of a text in its order; of a text with very many the first and the last."""
-    endings = [match for match in _ENDING.finditer(text) if match["suffix"].lower() in SUFFIXES]
+    known = path_endings()
+    endings = [match for match in _ENDING.finditer(text) if match["suffix"].lower() in known]
     if len(endings) > 2 * FOUND_MAX:
         endings[FOUND_MAX:-FOUND_MAX] = []
     return list(_read_paths(text, endings))

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.index import term_hashes
-from context_engine.search.named_places import SUFFIXES, NamedPlace, find_places
+from context_engine.search.named_places import NamedPlace, find_places, path_endings
 from context_engine.text import STOP_WORDS, compound_term, expand_words, split_identifier, split_words
 
 SHORT_CHARS_MAX = 240
@@ -188,7 +188,7 @@ def _find_members(passages: Sequence[_Passage]) -> list[tuple[str, str]]:
         return []
     text = "\n".join(passage.text for passage in passages if passage.weight in (TITLE, LEAD))
     named = islice(dict.fromkeys(match.groups() for match in _MEMBER.finditer(text)), MEMBERS_MAX)
-    return [(compound_term(owner), compound_term(member)) for owner, member in named if member not in SUFFIXES]
+    return [(compound_term(owner), compound_term(member)) for owner, member in named if member not in path_endings()]
 
 
 # -- passages and their weights ---------------------------------------------------------------------------------------

@@ -194,8 +194,6 @@ WHOLE_BYTES_MAX = 1_000_000
 """Of a larger text only the surroundings of a part are searched; this size takes 10 to 30 ms."""
 AROUND_BYTES = 16_384
 """Searched on both sides of a part: more than the longest private key in use (RSA of 16,384 bits has 13 kB)."""
-ROUNDS_MAX = 8
-"""The redaction of one secret can reveal another, rarely more than once."""
 KEPT_MAX = 4_096
 """The number of files whose secrets are cached; most have none and take 200 bytes."""
 COPY_CHARS_MIN = 6
@@ -343,65 +341,84 @@ def _line_start(data: bytes, number: int, start: int = 0) -> int:
 def find_hidden_spans(data: bytes, path: str = "") -> tuple[HiddenSpan, ...]:
     """Return the spans of the secrets of a text in order. Invalid UTF-8 is read byte by byte."""
     try:
-        text, width = data.decode("utf-8"), "utf-8"
+        text, encoding = data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        text, width = data.decode("latin-1"), "latin-1"
-    spans = _find_labeled_parts(text, OF_FILES, path)
-    if not spans:
-        return ()
+        text, encoding = data.decode("latin-1"), "latin-1"
     hidden: list[HiddenSpan] = []
-    chars, size = 0, 0
-    for number, (parts, label) in enumerate(spans):
-        for start, stop in parts:
-            first = size + len(text[chars:start].encode(width))
-            chars, size = stop, first + len(text[start:stop].encode(width))
-            hidden.append(HiddenSpan(first, size, number, label.encode()))
+    chars_done = bytes_done = 0
+    for number, span in enumerate(_find_labeled_spans(text, OF_FILES, path)):
+        for start, stop in span.parts:
+            first = bytes_done + len(text[chars_done:start].encode(encoding))
+            chars_done, bytes_done = stop, first + len(text[start:stop].encode(encoding))
+            hidden.append(HiddenSpan(first, bytes_done, number, span.label.encode()))
     return tuple(hidden)
 
 
-_Parts = tuple[tuple[int, int], ...]
-_Span = tuple[_Parts, str]
+class _LabeledSpan(NamedTuple):
+    """A secret of a text: the parts to redact, in order, and the label that the first one becomes."""
+
+    parts: tuple[tuple[int, int], ...]
+    label: str
+
+    @property
+    def start(self) -> int:
+        return self.parts[0][0]
+
+    @property
+    def stop(self) -> int:
+        return self.parts[-1][1]
 
 
-def _find_labeled_parts(text: str, mode: Tier, path: str = "") -> list[_Span]:
-    """Return the parts of a text to redact and their labels; search again until no more are found."""
-    spans: list[_Span] = []
-    shown, origins = text, [(0, 0)]
-    for _ in range(ROUNDS_MAX):
+class _Origin(NamedTuple):
+    """From `shown` on, a redacted text is the original one from `original` on; until the next such place."""
+
+    shown: int
+    original: int
+
+
+def _find_labeled_spans(text: str, mode: Tier, path: str = "") -> list[_LabeledSpan]:
+    """Return the secrets of a text in order; the redacted text is searched again until there are no more."""
+    spans = sorted(_label_secret(secret.parts, secret) for secret in find_secrets(text, mode, path=path))
+    if not spans:
+        return []
+    for _ in range(REDACTION_ROUNDS_MAX - 1):
+        shown, origins = _apply_labels(text, spans)
         found = find_secrets(shown, mode, path=path)
         if not found:
             break
         for secret in found:
-            start, stop = _original_place(origins, secret.start), _original_place(origins, secret.stop)
-            spans = [span for span in spans if not (start <= span[0][0][0] and span[0][-1][1] <= stop)]
-            if origins == [(0, 0)]:
-                parts = secret.parts
-            else:
-                parts = ((start, stop),)
-            spans.append((parts, f"[masked {secret.kind}]"))
+            start, stop = _to_original(origins, secret.start), _to_original(origins, secret.stop)
+            spans = [span for span in spans if not start <= span.start <= span.stop <= stop]
+            spans.append(_label_secret(((start, stop),), secret))
         spans.sort()
-        shown, origins = _apply_labels(text, spans)
     return spans
 
 
-def _apply_labels(text: str, spans: Iterable[_Span]) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text with labels, and pairs of a position in it and in the original text."""
+def _label_secret(parts: tuple[tuple[int, int], ...], secret: DetectedSecret) -> _LabeledSpan:
+    return _LabeledSpan(parts, f"[masked {secret.kind}]")
+
+
+def _apply_labels(text: str, spans: Iterable[_LabeledSpan]) -> tuple[str, list[_Origin]]:
+    """Return the text with labels, and where its pieces come from."""
     pieces: list[str] = []
-    origins, end, length = [(0, 0)], 0, 0
-    for parts, label in spans:
-        for number, (start, stop) in enumerate(parts):
-            replacement = "" if number else label
-            pieces += [text[end:start], replacement]
+    origins = [_Origin(0, 0)]
+    length = end = 0
+    for span in spans:
+        label = span.label
+        for start, stop in span.parts:
+            pieces += [text[end:start], label]
             length += start - end
-            origins += [(length, start), (length + len(replacement), stop)]
-            length, end = length + len(replacement), stop
+            origins += [_Origin(length, start), _Origin(length + len(label), stop)]
+            length += len(label)
+            end = stop
+            label = ""
     return "".join([*pieces, text[end:]]), origins
 
 
-def _original_place(origins: list[tuple[int, int]], place: int) -> int:
+def _to_original(origins: list[_Origin], position: int) -> int:
     """Return the position in the original text for one in the redacted text."""
-    after, before = next(pair for pair in reversed(origins) if pair[0] <= place)
-    return before + place - after
+    origin = next(origin for origin in reversed(origins) if origin.shown <= position)
+    return origin.original + position - origin.shown
 
 
 # -- the copies of a reply --------------------------------------------------------------------------------------------
@@ -457,9 +474,9 @@ def _redact_searched(text: str, values: dict[str, str]) -> str:
     """Return the text without its own secrets, which are added to `values`."""
     if not text:
         return text
-    spans = _find_labeled_parts(text, "strict")
-    for parts, label in spans:
-        values |= {text[start:stop]: label for start, stop in parts}
+    spans = _find_labeled_spans(text, "strict")
+    for span in spans:
+        values |= {text[start:stop]: span.label for start, stop in span.parts}
     if spans:
         return _apply_labels(text, spans)[0]
     return text

@@ -110,46 +110,82 @@ def cut_excerpt(
     excerpt does not start inside a definition that fits, and does not go on to one that has nothing of the query. A
     single line longer than `chars_max` stays whole; the caller cuts inside lines.
     """
-    is_short = len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE
+    lines = text.split("\n")
+    is_short = len(text) <= chars_max * TOLERANCE and len(lines) - 1 < lines_max * TOLERANCE
     starts_inside = bool(heads) and heads[0] < 0
     if is_short and not starts_inside:
         return 0, text
-    lines = text.split("\n")
     worth = score_lines(text, _stems(query))
     if is_short:
-        rest = next((head for head in heads if head > 0), 0)
-        before = 0 if any(worth[:rest]) else rest
+        before = _count_foreign_lines(worth, heads)
         return before, "\n".join(lines[before:])
     if defines and (line := _defining_line(lines, defines)) is not None:
         worth[line] += DEFINING_WORTH
-    value = [0.0, *accumulate(worth)]  # prefix sums, so that the value of a run is a difference
-    chars = [0, *accumulate(len(line) + 1 for line in lines)]
+    start, stop = _LineRuns(lines, worth, heads, lines_max, chars_max).find_best()
+    return start, "\n".join(lines[start:stop])
 
-    def stop(start: int) -> int:
-        fits = bisect_right(chars, chars[start] + chars_max + 1) - 1
-        return max(start + 1, min(fits, start + lines_max))
 
-    def gain(start: int) -> float:
-        # The first line of a definition is its signature, and a relevant line is a good start.
-        if start in heads or (start == 0 and not starts_inside):
+def _count_foreign_lines(worth: Sequence[float], heads: Sequence[int]) -> int:
+    """Count the lines of a definition that started before the text, if they have nothing of the question."""
+    first = next((head for head in heads if head > 0), 0)
+    if any(worth[:first]):
+        return 0
+    return first
+
+
+class _LineRuns:
+    """The runs of lines that an excerpt may be: each has a start, and goes on as far as the limits allow."""
+
+    def __init__(
+        self, lines: Sequence[str], worth: Sequence[float], heads: Sequence[int], lines_max: int, chars_max: int
+    ) -> None:
+        self._lines = lines
+        self._worth = worth
+        self._heads = heads
+        self._lines_max = lines_max
+        self._chars_max = chars_max
+        # Sums of what is before each line, so that the worth and the size of a run are differences.
+        self._worth_before = [0.0, *accumulate(worth)]
+        self._chars_before = [0, *accumulate(len(line) + 1 for line in lines)]
+        self._definitions = [(max(0, first), stop) for first, stop in pairwise([*heads, len(lines)]) if stop > 0]
+
+    def find_best(self) -> tuple[int, int]:
+        """Return the first line and the end of the run with the most of the question, the earliest of equal ones."""
+        start = max(self._list_starts(), key=lambda start: (round(self._rate(start), 6), -start))
+        return start, self._leave_out_foreign_end(start, self._stop(start))
+
+    def _list_starts(self) -> set[int]:
+        """Return the lines with something of the question, or the definition around if that fits.
+
+        A run that starts with a line of no worth is never better than the one that starts at its first line of worth.
+        """
+        relevant = [0, *(number for number, score in enumerate(self._worth) if score)]
+        short = [(first, stop) for first, stop in self._definitions if stop - first <= self._lines_max]
+        head_of = {line: first for first, stop in short for line in range(first, stop)}
+        return {head_of.get(number, number) for number in relevant}
+
+    def _rate(self, start: int) -> float:
+        """Return the worth of a run: the first line of a definition, its signature, and a relevant one count more."""
+        starts_inside = bool(self._heads) and self._heads[0] < 0
+        if start in self._heads or (start == 0 and not starts_inside):
             bonus = 0.5
         else:
-            bonus = 0.25 * min(1.0, worth[start])
-        return value[stop(start)] - value[start] + bonus
+            bonus = 0.25 * min(1.0, self._worth[start])
+        return self._worth_before[self._stop(start)] - self._worth_before[start] + bonus
 
-    # A run that starts with a line of no worth is never better than the one that starts at its first line of worth.
-    units = [(max(0, first), end) for first, end in pairwise([*heads, len(lines)]) if end > 0]
-    heads_of_short = {line: first for first, end in units if end - first <= lines_max for line in range(first, end)}
-    relevant = [0, *(number for number, score in enumerate(worth) if score)]
-    starts = {heads_of_short.get(number, number) for number in relevant}
-    best = max(starts, key=lambda start: (round(gain(start), 6), -start))
-    end = stop(best)
-    later = [first for first, _ in units if best < first < end]
-    while later and value[end] == value[later[-1]]:
-        end = later.pop()
-        while not lines[end - 1].strip():
-            end -= 1
-    return best, "\n".join(lines[best:end])
+    def _stop(self, start: int) -> int:
+        """Return the end of the run from a line on: one line at least, else as many as the limits allow."""
+        fitting = bisect_right(self._chars_before, self._chars_before[start] + self._chars_max + 1) - 1
+        return max(start + 1, min(fitting, start + self._lines_max))
+
+    def _leave_out_foreign_end(self, start: int, stop: int) -> int:
+        """Return the end of a run without the definitions at its end that have nothing of the question."""
+        later = [first for first, _ in self._definitions if start < first < stop]
+        while later and self._worth_before[stop] == self._worth_before[later[-1]]:
+            stop = later.pop()
+            while stop > start + 1 and not self._lines[stop - 1].strip():
+                stop -= 1
+        return stop
 
 
 def _defining_line(lines: list[str], name: str) -> int | None:

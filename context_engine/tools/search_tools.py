@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine.context import PART_WORTH, PLACE_TOKENS_MIN, PRICE_POWER, ShownLines
@@ -55,6 +55,9 @@ LINES_SHARE = 0.08
 """Largest share of a budget for files that are one line."""
 ROW_TOKENS = 30
 """Price of a row without its code."""
+
+_Row = Mapping[str, Any]
+"""A place or a file, with the fields of the reply."""
 
 Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
 Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
@@ -118,9 +121,7 @@ def search_code(
     return Reply(compact_json(head | notes | {"results": nested}))
 
 
-def _format_places(
-    answer: "Answer", rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], notes: Mapping[str, Any]
-) -> str:
+def _format_places(answer: "Answer", rows: Sequence[_Row], more: Sequence[_Row], notes: Mapping[str, Any]) -> str:
     """Format the places with their code by file, then a line for each other file, then what to know of the answer."""
     lines = [join_headline(answer.engine, answer.freshness)]
     for row, below in _join_files(rows, more):
@@ -133,36 +134,34 @@ def _format_places(
     return "\n".join(lines)
 
 
-def _join_files(
-    rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]]
-) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+def _join_files(rows: Sequence[_Row], more: Sequence[_Row]) -> list[tuple[_Row, list[_Row]]]:
     """Return the row of each file with the rows of its further places; a file without a row has the first of these.
 
     >>> _join_files([{"path": "a"}], [{"path": "b", "lines": "1"}, {"path": "a", "lines": "9"}])
     [({'path': 'a'}, [{'path': 'a', 'lines': '9'}]), ({'path': 'b', 'lines': '1'}, [])]
     """
-    below: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    below: dict[tuple[str, str], list[_Row]] = {}
     for row in more:
         below.setdefault(_file_of(row), []).append(row)
     files = [(row, below.pop(_file_of(row), [])) for row in rows]
     return files + [(others[0], others[1:]) for others in below.values()]
 
 
-def _file_of(row: Mapping[str, Any]) -> tuple[str, str]:
+def _file_of(row: _Row) -> tuple[str, str]:
     return row.get("project", ""), row["path"]
 
 
-def _drop_file(row: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_file(row: _Row) -> dict[str, Any]:
     """Return a row without its file, which the row around it names."""
     return {key: value for key, value in row.items() if key not in ("project", "path")}
 
 
-def _is_named(row: Mapping[str, Any]) -> bool:
+def _is_named(row: _Row) -> bool:
     """Return whether a row only names a file, by one line; other rows show a place."""
     return "score" in row and "why" not in row
 
 
-def _format_row(row: Mapping[str, Any]) -> str:
+def _format_row(row: _Row) -> str:
     """Format a row as `@@ path:lines symbol` and its code; a file that is only named without, where it has a symbol."""
     place = _format_place(row)
     if not _is_named(row):
@@ -172,7 +171,7 @@ def _format_row(row: Mapping[str, Any]) -> str:
     return f"{place} | {row['content']}"
 
 
-def _format_place(row: Mapping[str, Any]) -> str:
+def _format_place(row: _Row) -> str:
     """Format `path:lines symbol`, with the lines of the chunk where only a part is shown."""
     project = f"{row['project']}:" if "project" in row else ""
     of_all = f" of {row['chunk']}" if "chunk" in row else ""
@@ -263,15 +262,15 @@ def parse_search_arguments(arguments: Any) -> Query:
     return Query(values["query"], values["limit"], chosen, values["min_score"])
 
 
-def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
+def excerpt_hit(hit: Hit, query: str, rank: int = 0) -> tuple[LineSpan, str]:
     """Return the lines and the text of a hit's excerpt; overlong lines are cut around the query.
 
-    `place` is the row of the hit: the best hit gets a long excerpt, the others a short one.
+    The best hit, of rank 0, gets a long excerpt, the others a short one.
     """
-    if place == 0:
-        lines_max, chars_max = (EXCERPT_LINES, EXCERPT_CHARS)
+    if rank == 0:
+        lines_max, chars_max = EXCERPT_LINES, EXCERPT_CHARS
     else:
-        lines_max, chars_max = (NEXT_LINES, NEXT_CHARS)
+        lines_max, chars_max = NEXT_LINES, NEXT_CHARS
     defines = _named_symbol(hit)
     heads = sorted({lines.first - hit.chunk.span.first for lines, _ in hit.chunk.definitions})
     before, text = cut_excerpt(
@@ -327,47 +326,75 @@ def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float)
 
 def _arrange_rows(
     files: Sequence[Sequence[Hit]], query: str, profile: str, max_tokens: int, write: Callable[[Any], str]
-) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+) -> tuple[list[_Row], list[_Row]]:
     """Return a row for each file, and rows for further places of these files, the most likely first.
 
     Code is shown where it most likely pays for its tokens, as they are written; a file without has one line. With a
     budget a place is whole, or the part of it that pays more.
     """
-    firsts = [hits[0] for hits in files]
     if profile != "balanced":
-        return [_row(hit, query, profile) for hit in firsts], []
+        return [_row(hits[0], query, profile) for hits in files], []
     budget = max_tokens or CODE_TOKENS
-    with_code = files if max_tokens else files[:FILES_WITH_CODE]
-    others = sorted((hit for hits in with_code for hit in hits[1:]), key=lambda hit: -hit.chance)
-    others = others[: budget // PLACE_TOKENS_MIN]
-    ranked = [*firsts[: len(with_code)], *others]
-
-    def list_rows(detail: str) -> list[dict[str, Any]]:
-        rows = [_row(hit, query, detail, place) for place, hit in enumerate(ranked)]
-        return rows[: len(with_code)] + [_without_scores(row) for row in rows[len(with_code) :]]
-
-    parts = [_CodeRow(hit, row, hit.chance) for hit, row in zip(ranked, list_rows("balanced"), strict=True)]
+    firsts = [_Place(hits[0], is_first=True) for hits in files]
+    may_have_code = len(files) if max_tokens else FILES_WITH_CODE
+    others = [_Place(hit) for hits in files[:may_have_code] for hit in hits[1:]]
+    others = sorted(others, key=lambda place: -place.hit.chance)[: budget // PLACE_TOKENS_MIN]
+    ranked = [*firsts[:may_have_code], *others]
+    options = [_write_code(place, query, "balanced", rank, write) for rank, place in enumerate(ranked)]
     if max_tokens:
-        wholes = [_CodeRow(hit, row, hit.chance) for hit, row in zip(ranked, list_rows("rich"), strict=True)]
-        code = wholes + [part._replace(worth=part.worth * PART_WORTH) for part in parts[1:]]
-    else:
-        code = parts
-    paying = _select_paying(code, budget, len(files), write)
-    lines: dict[int, Mapping[str, Any]] = {id(hit): _row(hit, query, "line") for hit in firsts if id(hit) not in paying}
+        wholes = [_write_code(place, query, "rich", rank, write) for rank, place in enumerate(ranked)]
+        options = wholes + [part._replace(worth=part.worth * PART_WORTH) for part in options[1:]]
+    with_code = _select_paying(options, budget, len(files))
+    named = [place for place in firsts if place not in with_code]
+    lines: Sequence[_Row] = [_row(place.hit, query, "line") for place in named]
     if max_tokens:
         room = int(max_tokens * LINES_SHARE)
-        fitting = take_fitting_rows([*lines.values()], chars_max=ENDLESS, tokens_max=room, write=write)
-        lines = dict(zip(lines, fitting, strict=False))
-    shown = lines | {id(hit): paying[id(hit)] for hit in firsts if id(hit) in paying}
-    results = [shown[id(hit)] for hit in firsts if id(hit) in shown]
-    return results, [paying[id(hit)] for hit in others if id(hit) in paying]
+        lines = take_fitting_rows(lines, chars_max=ENDLESS, tokens_max=room, write=write)
+    shown = with_code | dict(zip(named, lines, strict=False))
+    return [shown[place] for place in firsts if place in shown], [shown[place] for place in others if place in shown]
 
 
-def _leave_out_shown(
-    rows: Sequence[Mapping[str, Any]], known: ShownLines, call: Call
-) -> tuple[list[Mapping[str, Any]], list[str]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """A hit that a reply may show; `is_first`: it is the best of its file."""
+
+    hit: Hit
+    is_first: bool = False
+
+
+class _CodeRow(NamedTuple):
+    """A row with code of a place, all of it or a part; the probability that it is what is needed; its price."""
+
+    place: _Place
+    row: _Row
+    worth: float
+    price: int
+
+
+def _write_code(place: _Place, query: str, profile: str, rank: int, write: Callable[[Any], str]) -> _CodeRow:
+    """Write the row of a place with its code; only the row of its file has a score."""
+    row = _row(place.hit, query, profile, rank)
+    if not place.is_first:
+        row = {key: value for key, value in row.items() if key not in ("score", "why")}
+    return _CodeRow(place, row, place.hit.chance, estimate_tokens(write(row)) + 1)
+
+
+def _select_paying(options: Sequence[_CodeRow], tokens: int, files: int) -> dict[_Place, _Row]:
+    """Return the rows with code: the first, then what pays most, while it fits. A better row replaces a part."""
+    room = tokens - min(files * ROW_TOKENS, int(tokens * LINES_SHARE))
+    chosen: dict[_Place, _Row] = {}
+    paid: dict[_Place, int] = {}
+    for option in [*options[:1], *sorted(options[1:], key=lambda option: -option.worth / option.price**PRICE_POWER)]:
+        added = option.price - paid.get(option.place, 0)
+        if not chosen or 0 < added <= room:
+            chosen[option.place], paid[option.place] = option.row, option.price
+            room -= added
+    return chosen
+
+
+def _leave_out_shown(rows: Sequence[_Row], known: ShownLines, call: Call) -> tuple[list[_Row], list[str]]:
     """Return the rows with one line instead of code that the client was shown, and the places of this code."""
-    kept: list[Mapping[str, Any]] = []
+    kept: list[_Row] = []
     places: list[str] = []
     for row in rows:
         path, first = ":".join(filter(None, (row.get("project"), row["path"]))), int(row["lines"].partition("-")[0])
@@ -380,37 +407,7 @@ def _leave_out_shown(
     return kept, places
 
 
-def _without_scores(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key not in ("score", "why")}
-
-
-class _CodeRow(NamedTuple):
-    """A row with code of a hit, the whole place or a part, and the probability that it is what is needed."""
-
-    hit: Hit
-    row: Mapping[str, Any]
-    worth: float
-
-
-def _select_paying(
-    options: Sequence[_CodeRow], tokens: int, files: int, write: Callable[[Any], str]
-) -> dict[int, Mapping[str, Any]]:
-    """Return the rows with code by the `id` of their hits: the first, then what pays most, while it fits."""
-    prices = [estimate_tokens(write(option.row)) + 1 for option in options]
-    room = tokens - min(files * ROW_TOKENS, int(tokens * LINES_SHARE))
-    chosen: dict[int, Mapping[str, Any]] = {}
-    paid: dict[int, int] = {}
-    others = sorted(range(1, len(options)), key=lambda number: -options[number].worth / prices[number] ** PRICE_POWER)
-    for number in [0, *others][: len(options)]:
-        key = id(options[number].hit)
-        added = prices[number] - paid.get(key, 0)
-        if not chosen or 0 < added <= room:
-            chosen[key], paid[key] = options[number].row, prices[number]
-            room -= added
-    return chosen
-
-
-def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
+def _row(hit: Hit, query: str, profile: str, rank: int = 0) -> dict[str, Any]:
     """Return one row of `search_code`. If only a part is shown, `chunk` has the lines of the whole chunk.
 
     Profile `line` is `fast` for a file that is only named.
@@ -420,7 +417,7 @@ def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
     if profile in ("fast", "line"):
         text = clip_line(first_line(text), LINE_CHARS_MAX, query)
     elif profile == "balanced":
-        span, text = excerpt_hit(hit, query, place)
+        span, text = excerpt_hit(hit, query, rank)
     return drop_empty(
         {
             "project": hit.project,

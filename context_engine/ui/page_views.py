@@ -16,7 +16,7 @@ from context_engine.plans import AGENT, DECISIONS, PERSON
 from context_engine.repo import DiffRequest, is_sensitive
 from context_engine.review import ReviewOptions, review_to_json
 from context_engine.secrets import redact_file
-from context_engine.settings import Settings, knobs, user_file
+from context_engine.settings import Settings, list_settings, user_file
 from context_engine.text import parse_diff
 from context_engine.tools import Call, find, parse_json_text
 
@@ -272,7 +272,7 @@ def view_settings(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
             "meaning": known.meaning,
             "repository": known.repository,
         }
-        for name, (default, known) in knobs().items()
+        for name, (default, known) in list_settings().items()
     ]
     notes = [{"problem": problem, "advice": advice} for problem, advice in engine.settings.notes()]
     return {"settings": rows, "user_file": str(user_file()), "notes": notes}

@@ -30,7 +30,7 @@ from context_engine.review.checks.difference_tables import COUNTS
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.reviewer import TESTS, Reviewer
 from context_engine.review.source_versions import FileVersion, Parsers, ReviewContext, ReviewedFile
-from context_engine.review.verdict import find_questions
+from context_engine.review.verdict import ask_about_suspicions
 from context_engine.storage import user_cache_folder
 from context_engine.text import parse_diff
 
@@ -347,7 +347,7 @@ def print_table(
         sure = [[item for item in found if item.confidence >= THRESHOLD] for _, found in rows]
         count = max(1, len(rows))
         found = sum(map(bool, sure))
-        asked = sum(bool(one or find_questions(every, OPTIONS)) for one, (_, every) in zip(sure, rows, strict=True))
+        asked = sum(bool(one or ask_about_suspicions(every, OPTIONS)) for one, (_, every) in zip(sure, rows, strict=True))
         print(
             f"| {kind} | {len(rows)} | {found / count:.2f} | {asked / count:.2f} | {sum(map(len, sure)) / count:.2f} |"
         )

@@ -25,7 +25,7 @@ from context_engine.errors import (
     StoreUnusable,
     UnsupportedHost,
 )
-from context_engine.index import shared_store
+from context_engine.index import remote_view
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.published_store import PublishedStore
 from context_engine.index.shared_store import SharedStore
@@ -393,7 +393,7 @@ def test_a_database_that_is_not_there_is_told_and_no_password_with_it(
 def test_while_the_database_is_away_what_was_seen_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_store: Callable[..., SharedStore]
 ) -> None:
-    monkeypatch.setattr(shared_store, "RETRY_DELAY_S", 0.0)
+    monkeypatch.setattr(remote_view, "RETRY_DELAY_S", 0.0)
     address = new_database()
     store = postgres_store(tmp_path / "one", address)
     fill(store, {"a.py": "lion"})
@@ -506,10 +506,10 @@ def stored_and_named(reader: SharedStore) -> tuple[set[str], frozenset[str]]:
     The server may still commit what a killed process sent last.
     """
     while True:
-        state = reader._must_look()
+        state = reader._view.read()
         stored = set(reader.remote.list_segment_sizes(reader.repository))
-        if reader._must_look().revision == state.revision:
-            manifest = reader._parse(state, "base")
+        if reader._view.read().revision == state.revision:
+            manifest = reader._base_file.parse(state)
             assert manifest is not None
             return stored, frozenset(manifest.names)
 

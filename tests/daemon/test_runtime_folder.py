@@ -15,7 +15,7 @@ from context_engine.daemon.daemon_client import check_peer
 from context_engine.daemon.daemon_log import FORMER_LOG_FILE, LOG_FILE
 from context_engine.daemon.runtime_folder import CLIENT_VARIABLES
 from context_engine.server.serve_options import VARIABLES
-from context_engine.settings import NOT_KNOBS, knobs
+from context_engine.settings import OTHER_VARIABLES, list_settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
 NOBODY = 65_534
@@ -87,14 +87,14 @@ def test_another_user_on_the_socket_is_refused(tmp_path: Path) -> None:
 
 def test_variables_of_a_client_are_those_of_its_options() -> None:
     assert CLIENT_VARIABLES - {"CTX_DAEMON", "CTX_QUIET", "CTX_VERBOSE"} == set(VARIABLES)
-    assert {"CTX_FAKE_NOW", "CTX_DEBUG"} == NOT_KNOBS - CLIENT_VARIABLES
+    assert {"CTX_FAKE_NOW", "CTX_DEBUG"} == OTHER_VARIABLES - CLIENT_VARIABLES
 
 
 def test_every_setting_belongs_to_the_key_of_a_daemon() -> None:
     base = process_key({"HOME": "/home/a"})
-    keys = {process_key({"HOME": "/home/a", f"CTX_{name.upper()}": "x"}) for name in knobs()}
+    keys = {process_key({"HOME": "/home/a", f"CTX_{name.upper()}": "x"}) for name in list_settings()}
     assert base not in keys
-    assert len(keys) == len(knobs())
+    assert len(keys) == len(list_settings())
 
 
 def test_the_log_stays_within_its_bounds(env: dict[str, str]) -> None:

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from context_engine import tools
 from context_engine.errors import ContextEngineError
-from context_engine.settings import knobs
+from context_engine.settings import list_settings
 from tests.e2e.conftest import planted
 from tests.e2e.wire import PATIENCE_S, Wire
 
 CALLS = int(os.environ.get("CTX_TEST_CALLS", "400"))
 AT_ONCE = 20
-CHARS_MAX = knobs()["result_chars_max"][0]
+CHARS_MAX = list_settings()["result_chars_max"][0]
 
 NASTY = [
     *("", " ", ".", "..", "../..", "/", "/etc/passwd", "..\\..\\x", "C:\\x", "a\0b", "~", ".env", ".git/config"),

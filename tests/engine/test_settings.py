@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.errors import InvalidArgument
 from context_engine.server.grants import CALLS_PER_MINUTE, parse_rates
-from context_engine.settings import Settings, knobs
+from context_engine.settings import Settings, list_settings
 
 
 def written(root: Path, text: str | bytes) -> Path:
@@ -100,12 +100,12 @@ def test_an_empty_variable_counts_as_none() -> None:
     assert Settings.load("/nowhere", {"CTX_WORKERS": ""}) == Settings()
 
 
-def test_every_knob_says_in_one_line_what_it_means() -> None:
-    for name, (default, knob) in knobs().items():
-        assert knob.meaning.endswith("."), name
-        assert len(knob.meaning) <= 100, name
-        if knob.least is not None:
-            assert knob.least <= default
+def test_every_setting_says_in_one_line_what_it_means() -> None:
+    for name, (default, field) in list_settings().items():
+        assert field.meaning.endswith("."), name
+        assert len(field.meaning) <= 100, name
+        if field.least is not None:
+            assert field.least <= default
 
 
 OWN = {
@@ -116,7 +116,7 @@ OWN = {
 
 
 def test_where_text_is_sent_and_kept_is_private_and_the_environment_sets_it() -> None:
-    assert {name for name, (_, knob) in knobs().items() if knob.repository} == OWN
+    assert {name for name, (_, field) in list_settings().items() if field.repository} == OWN
     loaded = Settings.load("/nowhere", {"CTX_EMBEDDER": "ollama", "CTX_EMBEDDING_MODEL": " bge-M3 "})
     assert (loaded.embedder, loaded.embedding_model) == ("ollama", "bge-M3")
     assert Settings.load("/nowhere", {"CTX_EMBEDDING_QUERY_PREFIX": "query: "}).embedding_query_prefix == "query: "

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from context_engine.errors import StoreUnavailable
-from context_engine.index import shared_store
+from context_engine.index import remote_view
 from context_engine.index.shared_store import SharedStore
 from tests.contracts.test_store import fill, holding, put
 from tests.support.databases import forbid, new_database, sever
@@ -73,7 +73,7 @@ def test_an_answer_does_not_wait_for_a_depot_that_is_slow(
     machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If it did, it would wait for ever here: the remote answers only after the answers were given."""
-    monkeypatch.setattr(shared_store, "SILENT_S", 0.0)
+    monkeypatch.setattr(remote_view, "SILENT_S", 0.0)
     address = new_database()
     ci, server = machine("ci", address), machine("server", address, publishes=False, wait_s=0.01)
     fill(ci, {"a.py": "lion"})
@@ -140,7 +140,7 @@ def test_a_look_that_something_newer_overtook_does_not_count(machine: Callable[.
 def test_a_depot_that_went_away_is_found_out_behind_the_answers(
     machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_store, "RETRY_DELAY_S", 0.0)
+    monkeypatch.setattr(remote_view, "RETRY_DELAY_S", 0.0)
     address = new_database()
     store = machine("one", address, wait_s=0.0)
     fill(store, {"a.py": "lion"})

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from context_engine.server.serve_options import VARIABLES
-from context_engine.settings import knobs
+from context_engine.settings import list_settings
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 CHECKER = os.environ.get("CHECK_JSONSCHEMA") or shutil.which("check-jsonschema")
@@ -26,7 +26,11 @@ def servers() -> dict[str, dict[str, Any]]:
 
 
 def test_every_variable_that_is_set_is_one_of_ours() -> None:
-    ours = {*VARIABLES, *(f"CTX_{name.upper()}" for name in knobs()), "FORWARDED_ALLOW_IPS"}  # the last is uvicorn's
+    ours = {
+        *VARIABLES,
+        *(f"CTX_{name.upper()}" for name in list_settings()),
+        "FORWARDED_ALLOW_IPS",
+    }  # the last is uvicorn's
     for server in servers().values():
         assert set(server["environment"]) <= ours
 

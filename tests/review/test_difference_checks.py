@@ -14,7 +14,7 @@ from context_engine.review.checks.difference_tables import COUNTS, RULES
 from context_engine.review.finding import assign_ids
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.source_versions import ReviewContext
-from context_engine.review.verdict import QUESTION_CONFIDENCE_MIN, find_questions
+from context_engine.review.verdict import QUESTION_CONFIDENCE_MIN, ask_about_suspicions
 from tests.support.changes import PARSERS, changed_file
 from tests.support.engines import GRAMMARS, LANGUAGES
 
@@ -136,15 +136,15 @@ def test_a_suspicion_below_the_threshold_is_a_question() -> None:
     file = changed_file("a.py", "def f(a):\n    return a < 1\n", "def f(a):\n    return a <= 1\n")
     (found,) = assign_ids(difference.complete(finding) for finding in difference.run([file], ReviewContext(PARSERS)))
     options = ReviewOptions(confidence_threshold=0.99, changed_lines_only=False)
-    (question,) = find_questions([found], options)
+    (question,) = ask_about_suspicions([found], options)
     assert question.startswith("a.py:2 Comparison turned?")
-    assert find_questions([found], ReviewOptions(confidence_threshold=0.0, changed_lines_only=False)) == ()
+    assert ask_about_suspicions([found], ReviewOptions(confidence_threshold=0.0, changed_lines_only=False)) == ()
 
 
 def test_a_suspicion_that_is_hardly_ever_right_is_no_question() -> None:
     (found,) = [finding for finding in _suspicions_of_a_large_change() if finding.rule == "difference"][:1]
     assert found.confidence < QUESTION_CONFIDENCE_MIN
-    assert find_questions([found], ReviewOptions(changed_lines_only=False)) == ()
+    assert ask_about_suspicions([found], ReviewOptions(changed_lines_only=False)) == ()
 
 
 def _suspicions_of_a_large_change() -> list[Finding]:

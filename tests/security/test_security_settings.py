@@ -17,7 +17,7 @@ from context_engine.cli.index_commands import index, status
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.server.projects import ProjectLoader
-from context_engine.settings import Settings, knobs
+from context_engine.settings import Settings, list_settings
 from tests.security.test_security_untrusted import ALIAS_BOMB, MERGE_BOMB
 
 HOSTILE_VALUES = {
@@ -57,13 +57,13 @@ def write(root: Path, text: str) -> None:
     (root / ".context-engine" / "config.yml").write_text(text)
 
 
-@pytest.mark.parametrize("name", sorted(name for name, (_, knob) in knobs().items() if not knob.repository))
+@pytest.mark.parametrize("name", sorted(name for name, (_, field) in list_settings().items() if not field.repository))
 def test_what_only_the_user_may_set_is_ignored_in_a_repository_and_listed(
     root: Path, user_config: Path, name: str
 ) -> None:
     write(root, f"{name}: {HOSTILE_VALUES.get(name, '20_000_000')}\nquiet_ms: 7\n")
     loaded = Settings.load(root, {})
-    assert getattr(loaded, name) == knobs()[name][0]
+    assert getattr(loaded, name) == list_settings()[name][0]
     assert loaded.quiet_ms == 7
     ((what, step),) = loaded.notes()
     assert f"config.yml sets {name}, which only the user may set" in what

@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.serve_options import OPTIONS, VARIABLES, ServeOptions, parse_options
-from context_engine.settings import NOT_KNOBS, knobs
+from context_engine.settings import OTHER_VARIABLES, list_settings
 
 SAID = {
     "root": (["--root", "/a", "--root=/b"], f"/a{os.pathsep}/b", lambda asked: asked.roots, ("/a", "/b")),
@@ -132,6 +132,6 @@ def test_the_help_is_made_from_the_table(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_no_variable_of_an_option_is_taken_for_a_setting() -> None:
-    settings: Any = {f"CTX_{name.upper()}" for name in knobs()}
-    assert set(VARIABLES) <= NOT_KNOBS
+    settings: Any = {f"CTX_{name.upper()}" for name in list_settings()}
+    assert set(VARIABLES) <= OTHER_VARIABLES
     assert not set(VARIABLES) & settings

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine import tools
@@ -160,6 +160,7 @@ def test_an_excerpt_leaves_out_the_end_of_a_definition_that_has_nothing_of_the_q
 
 
 @given(st.lists(st.text("ab c", max_size=12), min_size=1, max_size=12), st.integers(1, 9), st.sets(st.integers(-4, 11)))
+@example(lines=[""] * 4, lines_max=2, heads={0, 1})
 def test_an_excerpt_starts_inside_no_definition_that_fits(lines: list[str], lines_max: int, heads: set[int]) -> None:
     known = sorted(head for head in heads if head < len(lines))
     before, shown = cut_excerpt("\n".join(lines), "a b", lines_max=lines_max, chars_max=900, heads=known)

@@ -29,7 +29,7 @@ from context_engine.model import Status
 from context_engine.repo import VERSION_MIN, Watcher, find_program, find_ripgrep, nearest_project
 from context_engine.semantic import WITH_NEXT_RUN
 from context_engine.server import CLIENT_VARIABLE
-from context_engine.settings import CONFIG_FILE, Settings, knobs, user_file
+from context_engine.settings import CONFIG_FILE, Settings, list_settings, user_file
 from context_engine.storage import is_network_drive, user_cache_folder
 from context_engine.text import format_count
 
@@ -274,7 +274,7 @@ def settings(case: DoctorContext) -> Iterator[CheckResult]:
         return
     for what, step in loaded.notes():
         yield warning("settings", what, step)
-    variables = [f"CTX_{name.upper()}" for name in knobs() if case.env.get(f"CTX_{name.upper()}")]
+    variables = [f"CTX_{name.upper()}" for name in list_settings() if case.env.get(f"CTX_{name.upper()}")]
     files = [str(file) for file in (user_file(), root / CONFIG_FILE) if file.is_file()]
     yield ok("settings", " and ".join([*files, *variables]) or "the defaults")
 
