@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from context_engine.edit.file_edit import FileEdit
     from context_engine.edit.model import Edit, Fuzzy, Patch, Placement
     from context_engine.edit.patch import EditPlan
-    from context_engine.edit.rename import NameOccurrence, Renaming
+    from context_engine.edit.rename import Renaming
+    from context_engine.edit.rename_sources import NameOccurrence
     from context_engine.edit.symbol_edits import LineEdit, Place, SymbolEdit
     from context_engine.edit.unified_diff import diff_versions, format_diff
 
@@ -29,7 +30,8 @@ __getattr__ = lazy_exports(
     file_edit: FileEdit
     model: Edit Fuzzy Patch Placement
     patch: EditPlan
-    rename: NameOccurrence Renaming
+    rename: Renaming
+    rename_sources: NameOccurrence
     symbol_edits: LineEdit Place SymbolEdit
     unified_diff: diff_versions format_diff
     """,

@@ -23,6 +23,7 @@ from context_engine.edit.locate import exact
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import EditPlan, plan
 from context_engine.edit.rename import Renamer, Renaming, bare_name, other_names
+from context_engine.edit.rename_sources import RenameFiles
 from context_engine.edit.symbol_edits import LineEdit, SymbolEdit, resolve_symbols
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.edit.unified_diff import edits_of_diff
@@ -243,13 +244,9 @@ class EditService(Editor):
                 f"{len(candidates):,} files contain {bare!r}, over the limit of {RENAMED_FILES_MAX:,} for a rename",
                 suggestion="A name so common is renamed by hand: search_text finds its places.",
             )
-        renamer = Renamer(
-            self._languages,
-            self._grammars,
-            self._symbols.paths(),
-            self._files.read_raw,
-            self._symbols if self._live.snapshot() is not None else None,
-        )
+        files = RenameFiles(self._languages, self._grammars, self._symbols.paths(), self._files.read_raw)
+        has_index = self._live.snapshot() is not None
+        renamer = Renamer(files, self._symbols if has_index else None)
         return renamer.plan_renaming(name, new_name, candidates, under=under, accept=accept)
 
     # -- writing --

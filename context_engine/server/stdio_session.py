@@ -6,9 +6,15 @@
     if session.wait_for_library():
         await session.run(server)  # once the library is imported
 
-The bootstrap answers from its catalogue, and the caller runs plain calls of tools. The first message that needs
-the library calls for it, and from then on the library answers. One thread reads, another writes. Each hand-over
-happens under the lock under which every message is received, so no message is lost or comes twice.
+A session goes through phases, each with its own receiver of messages:
+
+    _CatalogueReceiver    the bootstrap answers from its catalogue; other messages wait
+    _RelayReceiver        a daemon answers; when it ends, the catalogue answers again
+    _CallReceiver         a caller also runs plain calls of tools; the first message that needs the library calls for it
+    _LibraryReceiver      the library answers, until the end
+
+One thread reads, another writes. Each phase begins under the lock under which every message is received, so no message
+is lost or comes twice.
 
 The standard streams are claimed before anything heavy is imported. After that descriptor 0 reads nothing and descriptor
 1 writes to stderr, so neither a print of a library nor a child process can reach the client. Messages go through a
@@ -83,9 +89,8 @@ class StdioSession:
         self._out = StreamWriter(pipes.outgoing, bytes_max=REPLIES_BYTES_MAX, gone=gone)
         self._changed = threading.Condition()
         self._unanswered: list[dict[str, Any]] = []
-        self._hand_on: Callable[[dict[str, Any]], object] | None = None
-        self._link: DaemonLink | None = None
-        self._caller: DirectCaller | None = None
+        self._receiver: _Receiver = _CatalogueReceiver(bootstrap)
+        self._take_notice: Callable[[dict[str, Any]], bool] = lambda _: False
         self._is_library_needed = self._has_ended = False
         self._opening: list[dict[str, Any]] = []  # what a library needs that takes the place of the daemon
         self._questions: set[Any] = set()  # ids of requests of the daemon to the client
@@ -123,7 +128,7 @@ class StdioSession:
                     return
                 self._track_request(message)
                 reply = self._respond(message)
-                if isinstance(reply, dict):
+                if reply is not None:
                     self._settle(partial(eq, reply["id"]))
                     self._send_reply(reply)
 
@@ -162,22 +167,11 @@ class StdioSession:
 
     # -- receiving --
 
-    def _respond(self, message: dict[str, Any]) -> object:
+    def _respond(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """Pass a message on, and return the reply that can be given at once. The lock is held."""
-        is_request = "method" in message and "id" in message
-        if self._caller and not is_request and self._caller.take_notice(message):
+        if not _is_request(message) and self._take_notice(message):
             return None
-        if self._hand_on:
-            return self._hand_on(message)
-        if self._caller is None:
-            return self._bootstrap.respond(message)
-        if not is_request and message.get("method") != INITIALIZED:
-            self._bootstrap.withdraw(message)
-            return None
-        if (call := self._bootstrap.read_call(message)) is not None:
-            self._caller.start(call)
-            return None
-        reply = self._bootstrap.respond(message)
+        reply = self._receiver.receive(message)
         self._call_for_library()
         return reply
 
@@ -199,7 +193,7 @@ class StdioSession:
 
     def _is_under_way(self, message: dict[str, Any]) -> bool:
         """Return whether a request has the id of another open one. The lock is held."""
-        if "method" not in message or "id" not in message:
+        if not _is_request(message):
             return False
         return any(request["id"] == message["id"] for request in self._unanswered)
 
@@ -225,18 +219,18 @@ class StdioSession:
 
     def _is_full(self) -> bool:
         requests = len(self._unanswered) + self._bootstrap.waiting
-        link = self._link
-        return requests >= UNANSWERED_MAX or self._out.is_full or (link is not None and link.is_full)
+        return requests >= UNANSWERED_MAX or self._out.is_full or self._receiver.is_full
 
     def _send_reply(self, reply: dict[str, Any]) -> None:
-        self._out.put(json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self._out.put(_encode(reply))
 
     # -- calls without the library --
 
     def begin_calls(self, caller: DirectCaller) -> None:
         """Let a caller run plain calls from now on, first those that wait."""
         with self._changed:
-            self._caller = caller
+            self._receiver = _CallReceiver(self._bootstrap, caller)
+            self._take_notice = caller.take_notice
             for call in self._bootstrap.take_calls():
                 caller.start(call)
             self._call_for_library()
@@ -250,12 +244,8 @@ class StdioSession:
     def keep_for_library(self, message: dict[str, Any]) -> None:
         """Let the library answer a request that was begun without it, unless it was canceled meanwhile."""
         with self._changed:
-            if not self._is_under_way(message):
-                return
-            if self._hand_on:
-                self._hand_on(message)
-            else:
-                self._bootstrap.keep(message)
+            if self._is_under_way(message):
+                self._receiver.keep(message)
                 self._call_for_library()
 
     def send_result(self, reply: dict[str, Any]) -> None:
@@ -278,7 +268,7 @@ class StdioSession:
 
     def _call_for_library(self) -> None:
         """Let `wait_for_library` return if a message waits for the library. The lock is held."""
-        if self._bootstrap.needs_library:
+        if self._receiver.calls_for_library and self._bootstrap.needs_library:
             self._is_library_needed = True
             self._changed.notify_all()
 
@@ -292,9 +282,9 @@ class StdioSession:
     def begin_relay(self, link: DaemonLink) -> None:
         """Pass the waiting messages on to a daemon, and from now on every message as it is received."""
         with self._changed:
-            self._link, self._hand_on = link, self._relay_message
+            self._receiver = _RelayReceiver(self._bootstrap, link, self._opening, self._questions)
             for message in self._bootstrap.hand_over():
-                self._relay_message(message)
+                self._receiver.receive(message)
 
     def relay_line(self, line: bytes) -> None:
         """Pass a line of the daemon on to the client, except replies that it has already."""
@@ -318,30 +308,16 @@ class StdioSession:
     def end_relay(self) -> None:
         """Keep for the library what the daemon did not answer; refuse to repeat calls that it may have carried out."""
         with self._changed:
-            self._link = self._hand_on = None
+            self._receiver = _CatalogueReceiver(self._bootstrap)
             self._late, self._questions = self._questions, set()
             if any(request["method"] == INITIALIZE for request in self._unanswered):
-                self._opening = []
+                self._opening.clear()
             written = [request for request in self._unanswered if self._bootstrap.may_write(request)]
             for request in written:
                 self._unanswered.remove(request)
                 self._send_reply(interrupted_reply(request))
             self._bootstrap.take_back([*self._opening, *self._unanswered])
             self._changed.notify_all()
-
-    def _relay_message(self, message: dict[str, Any]) -> None:
-        """Send a message of the client to the daemon. The lock is held."""
-        method = message.get("method", "")
-        if not method:
-            self._questions.discard(message.get("id"))
-        elif "id" in message and self._bootstrap.is_repeat(message["id"]):
-            self._opening.append(message)
-        elif method == INITIALIZE:
-            self._opening.append(self._bootstrap.replay_of(message))
-        elif method == INITIALIZED:
-            self._opening.append(message)
-        assert self._link is not None
-        self._link.send(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
     # -- the library --
 
@@ -350,7 +326,7 @@ class StdioSession:
         with self._changed:
             for message in self._bootstrap.hand_over():
                 waiting.put_nowait(message)
-            self._hand_on = partial(loop.call_soon_threadsafe, waiting.put_nowait)
+            self._receiver = _LibraryReceiver(partial(loop.call_soon_threadsafe, waiting.put_nowait))
 
     async def _cancel_at_end(self, scope: CancelScope) -> None:
         """Cancel the server of the library when the client has left."""
@@ -397,6 +373,108 @@ class StdioSession:
             if reply_id is not None:
                 with self._changed:
                     self._settle(partial(eq, reply_id))
+
+
+# -- who receives the messages of the client ---------------------------------------------------------------------------
+
+
+class _Receiver:
+    """Receives the messages of the client in one phase of the session, whose lock is held during every call."""
+
+    calls_for_library = False
+    """Whether a message that waits begins the next phase."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether reading waits, because what is behind this does not keep up."""
+        return False
+
+    def receive(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """Take a message, and return the reply that can be given at once."""
+        raise NotImplementedError
+
+    def keep(self, message: dict[str, Any]) -> None:
+        """Take a request that a caller began and cannot end without the library."""
+        self.receive(message)
+
+
+class _CatalogueReceiver(_Receiver):
+    """The bootstrap answers from its catalogue, and keeps the other messages for the next phase."""
+
+    def __init__(self, bootstrap: BootstrapResponder) -> None:
+        self._bootstrap = bootstrap
+
+    def receive(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        return self._bootstrap.respond(message)
+
+    def keep(self, message: dict[str, Any]) -> None:
+        self._bootstrap.keep(message)
+
+
+class _CallReceiver(_CatalogueReceiver):
+    """The same, but a caller runs the plain calls of tools."""
+
+    calls_for_library = True
+
+    def __init__(self, bootstrap: BootstrapResponder, caller: DirectCaller) -> None:
+        super().__init__(bootstrap)
+        self._caller = caller
+
+    def receive(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        if not _is_request(message) and message.get("method") != INITIALIZED:
+            self._bootstrap.withdraw(message)
+            return None
+        call = self._bootstrap.read_call(message)
+        if call is None:
+            return self._bootstrap.respond(message)
+        self._caller.start(call)
+        return None
+
+
+class _RelayReceiver(_Receiver):
+    """A daemon answers; `opening` and `questions` keep what is needed when it ends."""
+
+    def __init__(
+        self, bootstrap: BootstrapResponder, link: DaemonLink, opening: list[dict[str, Any]], questions: set[Any]
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._link = link
+        self._opening = opening
+        self._questions = questions
+
+    @property
+    def is_full(self) -> bool:
+        return self._link.is_full
+
+    def receive(self, message: dict[str, Any]) -> None:
+        method = message.get("method", "")
+        if not method:
+            self._questions.discard(message.get("id"))
+        elif "id" in message and self._bootstrap.is_repeat(message["id"]):
+            self._opening.append(message)
+        elif method == INITIALIZE:
+            self._opening.append(self._bootstrap.replay_of(message))
+        elif method == INITIALIZED:
+            self._opening.append(message)
+        self._link.send(_encode(message))
+
+
+class _LibraryReceiver(_Receiver):
+    """The library answers."""
+
+    def __init__(self, pass_on: Callable[[dict[str, Any]], object]) -> None:
+        self._pass_on = pass_on
+
+    def receive(self, message: dict[str, Any]) -> None:
+        self._pass_on(message)
+
+
+def _is_request(message: dict[str, Any]) -> bool:
+    return "method" in message and "id" in message
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def interrupted_reply(request: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from context_engine.edit.rename import Renamer, Renaming
+from context_engine.edit.rename_sources import RenameFiles
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.languages import Grammars, Languages, PathIndex
 from tests.project.test_specs import SPECS, Case, cases, content
@@ -30,7 +31,9 @@ def grammars() -> Grammars:
 
 
 def renaming(files: dict[str, bytes], name: str, new_name: str, grammars: Grammars, under: str = "") -> Renaming:
-    return Renamer(LANGUAGES, grammars, PathIndex(files), files.get).plan_renaming(name, new_name, files, under=under)
+    return Renamer(RenameFiles(LANGUAGES, grammars, PathIndex(files), files.get)).plan_renaming(
+        name, new_name, files, under=under
+    )
 
 
 def written(files: dict[str, bytes], found: Renaming) -> dict[str, bytes]:
@@ -122,10 +125,12 @@ def test_a_stale_file_is_noticed_when_it_is_written(grammars: Grammars) -> None:
 def test_what_cannot_be_a_name_is_refused_before_anything_is_read(grammars: Grammars) -> None:
     for name in ("", "a b", "1a", "a.b", "a-b", "feed", "a\n"):
         with pytest.raises(InvalidArgument):
-            Renamer(LANGUAGES, grammars, PathIndex([]), lambda _: None).plan_renaming("feed", name, ["a.py"])
+            Renamer(RenameFiles(LANGUAGES, grammars, PathIndex([]), lambda _: None)).plan_renaming(
+                "feed", name, ["a.py"]
+            )
 
 
 def test_files_that_are_gone_or_binary_are_passed_over(grammars: Grammars) -> None:
     files = {"a.py": b"def feed(): ...\n", "b.bin": b"\0feed"}
-    renamer = Renamer(LANGUAGES, grammars, PathIndex(files), files.get)
+    renamer = Renamer(RenameFiles(LANGUAGES, grammars, PathIndex(files), files.get))
     assert len(renamer.plan_renaming("feed", "serve", [*files, "gone.py"]).certain) == 1

@@ -31,7 +31,7 @@ from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.server_log import LINES_MAX, LoggingBridge
-from context_engine.server.stdio_session import StdioPipes, StdioSession
+from context_engine.server.stdio_session import StdioPipes, StdioSession, _LibraryReceiver
 from tests.support import preloaded
 from tests.support.serving import in_thread
 from tests.support.tools_stand_in import StandIn
@@ -442,7 +442,7 @@ def test_over_stdio_a_second_request_with_the_id_of_one_under_way_gets_an_error(
     nothing = os.open(os.devnull, os.O_RDONLY)
     conversation = StdioSession(StdioPipes(nothing, writing), BootstrapResponder({}, ToolSelection(), private="p"))
     kept: list[Any] = []
-    conversation._hand_on = kept.append
+    conversation._receiver = _LibraryReceiver(kept.append)
     call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "trace", "arguments": {}}}
     try:
         for ident in (7, 7, 8):
