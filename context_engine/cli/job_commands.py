@@ -9,6 +9,7 @@ import os
 import platform
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from context_engine.cli.store_commands import Store, choose_address
 
 if TYPE_CHECKING:
     from context_engine.cli.index_worker import IndexWorker
-    from context_engine.sharing import JobLease, QueuedJob
+    from context_engine.sharing import JobLease, JobQueue, QueuedJob
 
 ERROR_CHARS_MAX = 400
 POLL_S = 2.0
@@ -160,7 +161,7 @@ def job_work(
     from context_engine.cli.console import print_note
     from context_engine.cli.index_worker import IndexWorker
     from context_engine.cli.workspace_commands import load_repositories
-    from context_engine.errors import Cancelled, StoreUnavailable
+    from context_engine.errors import Cancelled
     from context_engine.sharing import open_job_queue
 
     address = choose_address(store, root)
@@ -170,26 +171,35 @@ def job_work(
     failed = 0
     with closing(open_job_queue(address)) as jobs:
         try:
-            while True:
-                try:
-                    lease = jobs.claim(own_name)
-                except StoreUnavailable as error:
-                    if until_empty:
-                        raise
-                    print_note(f"{error.message}; looking again in {UNAVAILABLE_POLL_S:.0f} s")
-                    time.sleep(UNAVAILABLE_POLL_S)
-                    continue
-                if lease is not None:
-                    failed += not _run_job(worker, lease, as_json=as_json)
-                elif until_empty:
-                    break
-                else:
-                    time.sleep(POLL_S)
+            for lease in _claim_jobs(jobs, own_name, until_empty=until_empty):
+                failed += not _run_job(worker, lease, as_json=as_json)
         except (Cancelled, KeyboardInterrupt):
             jobs.release_all(own_name)  # the signal may have come while a job was claimed
             print_note("stopped; an unfinished job was given back to the queue")
             raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(FAILED if failed else 0)
+
+
+def _claim_jobs(jobs: JobQueue, own_name: str, *, until_empty: bool) -> Iterator[JobLease]:
+    """Yield the jobs that are due, and wait for further ones; with `until_empty` end, or raise, instead of waiting."""
+    from context_engine.cli.console import print_note
+    from context_engine.errors import StoreUnavailable
+
+    while True:
+        try:
+            lease = jobs.claim(own_name)
+        except StoreUnavailable as error:
+            if until_empty:
+                raise
+            print_note(f"{error.message}; looking again in {UNAVAILABLE_POLL_S:.0f} s")
+            time.sleep(UNAVAILABLE_POLL_S)
+            continue
+        if lease is not None:
+            yield lease
+        elif until_empty:
+            return
+        else:
+            time.sleep(POLL_S)
 
 
 def _run_job(worker: IndexWorker, lease: JobLease, *, as_json: bool) -> bool:

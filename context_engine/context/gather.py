@@ -29,6 +29,8 @@ STEM_CHARS_MIN = 4
 """Longer words lose two letters, which makes most of their forms equal: hashed, hashes, hashing."""
 LINES_MAX = 4
 """Lines of one file that a text search shows: those with the most rare words."""
+NO_INDEX = "no index"
+"""The freshness of an answer that no index gave."""
 SECONDARY_FACTOR = 0.6
 """Documents and tests repeat the words of the code that they are about."""
 
@@ -52,35 +54,38 @@ def gather_files(request: GatherRequest, workspace: Workspace, predict: ChangePr
 def _gather_by_text(request: GatherRequest, workspace: Workspace, warning: str) -> GatheredFiles:
     """Return the files and lines with the most words of the question; rare words count more."""
     stems = extract_stems(request.text)
+    if not stems:
+        return _found_nothing("none", warning, "the question has no word to look for")
     query = TextQuery(stems, includes=request.filter.include_paths, excludes=request.filter.exclude_paths)
-    if stems:
-        scan = workspace.text_search.scan(query)
-    else:
-        scan = None
-    if scan is None or not scan.files:
-        if scan:
-            reason = scan.reason
-        else:
-            reason = "the question has no word to look for"
-        engine = scan.engine if scan else "none"
-        return GatheredFiles((), engine, "no index", count_kinds(()), (warning,), reason)
+    scan = workspace.text_search.scan(query)
+    if not scan.files:
+        return _found_nothing(scan.engine, warning, scan.reason)
     weights = _weigh_words(scan)
     scores = {file.path: _score_file(file, weights) for file in scan.files}
     ours = [file for file in scan.files if role_of(file.path, "code") not in request.excluded_roles]
     ranked = sorted(ours or scan.files, key=lambda file: (-scores[file.path], file.path))
     best = scores[ranked[0].path]
-    relevant = [file for file in ranked if scores[file.path] >= request.relevance_min * best]
-    shown = relevant[: request.files_max]
-    next_files = tuple(file.path for file in relevant[request.files_max :][:NEXT_FILES])
-    lines = workspace.text_search.keyword_lines(query, [TextPart(file.path, 0, 40) for file in shown], chars_max=200)
-    files = []
-    for place, file in enumerate(shown):
-        relevance = scores[file.path] / best
-        spots = _rank_lines(lines[file.path], weights, relevance)
-        files.append(FoundFile(file.path, round(relevance, 3), spots, search_place=place))
-    counts = count_kinds("lexical" for file in files for _ in file.spots)
-    curve = tuple(round(scores[file.path] / best, 4) for file in relevant)
-    return GatheredFiles(tuple(files), scan.engine, "no index", counts, (warning,), "", next_files, curve)
+    shares = {file.path: scores[file.path] / best for file in ranked}
+    relevant = [file.path for file in ranked if scores[file.path] >= request.relevance_min * best]
+    shown, others = relevant[: request.files_max], relevant[request.files_max :]
+    lines = workspace.text_search.keyword_lines(query, [TextPart(path, 0, 40) for path in shown], chars_max=200)
+    files = [
+        FoundFile(path, round(shares[path], 3), _rank_lines(lines[path], weights, shares[path]), search_place=place)
+        for place, path in enumerate(shown)
+    ]
+    return GatheredFiles(
+        files=tuple(files),
+        engine=scan.engine,
+        freshness=NO_INDEX,
+        sources=count_kinds("lexical" for file in files for _ in file.spots),
+        warnings=(warning,),
+        next_files=tuple(others[:NEXT_FILES]),
+        curve=tuple(round(shares[path], 4) for path in relevant),
+    )
+
+
+def _found_nothing(engine: str, warning: str, reason: str) -> GatheredFiles:
+    return GatheredFiles((), engine, NO_INDEX, count_kinds(()), (warning,), reason)
 
 
 def extract_stems(text: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ order them; a file that only the history suggests shows its best place too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -117,41 +117,53 @@ def locate_files(
 
     With `predict` they come in the order in which a task probably changes them. Raises: as `Engine.search`.
     """
-    files_max = request.files_max + NEXT_FILES
-    spots = request.spots_per_file
-    query = Query(request.text, files_max * spots, request.filter, 0.0, spots, files_max)
-    answer = workspace.search.find(query)
+    answer = workspace.search.find(_query_for(request))
     is_clear = bool(answer.hits) and lexical_score(answer.hits[0]) >= request.lexical_min
     hits = answer.hits if is_clear else ()
     by_path = _group_hits(hits)
+    searched = list(by_path)
     ranked = [(path, found[0].score) for path, found in by_path.items()]
     if predict and is_clear:
         ranked = list(predict(Query(request.text, RANKED_MAX, request.filter, chunks_per_file=1))) or ranked
-    ranked = [(path, score) for path, score in ranked if role_of(path, "code") not in request.excluded_roles]
-    best = max((score for _, score in ranked), default=1.0) or 1.0
-    relevant = [(path, score / best) for path, score in ranked if score >= request.relevance_min * best]
-    order = {path: place for place, path in enumerate(by_path)}
-    relevant = _keep_leaders(relevant, list(order)[:LEADERS], request.files_max)
+    relevant = _select_relevant(ranked, searched, request)
     shown, others = relevant[: request.files_max], relevant[request.files_max :]
     by_path |= _find_best_places([path for path, _ in shown if path not in by_path], request, workspace)
-    top = hits[0].score if hits else 1.0
-    files = tuple(
-        replace(_build_found_file(path, share, by_path.get(path, ()), top), search_place=order.get(path, -1))
-        for path, share in shown
-    )
-    kinds = (kind for path, _ in shown for hit in by_path.get(path, ()) for kind in _signal_kinds(hit))
     found = GatheredFiles(
-        files=files,
+        files=tuple(_build_found_files(shown, by_path, searched, hits)),
         engine=answer.engine,
         freshness=answer.freshness,
-        sources=count_kinds(kinds),
+        sources=count_kinds(kind for path, _ in shown for hit in by_path.get(path, ()) for kind in _signal_kinds(hit)),
         warnings=(answer.weakness,) if answer.weakness else (),
         reason=answer.reason,
         next_files=tuple(path for path, _ in others)[:NEXT_FILES],
         curve=tuple(round(share, 4) for _, share in relevant),
-        best=BestHit(str(hits[0].chunk.path), hits[0].score, bool(answer.weakness), hits[0].chance) if hits else NO_HIT,
+        best=_describe_best(hits, is_weak=bool(answer.weakness)),
     )
     return found, bool(answer.hits) or "building" not in answer.freshness
+
+
+def _query_for(request: GatherRequest) -> Query:
+    files_max, places = request.files_max + NEXT_FILES, request.spots_per_file
+    return Query(request.text, files_max * places, request.filter, 0.0, places, files_max)
+
+
+def _select_relevant(
+    ranked: Sequence[tuple[str, float]], searched: Sequence[str], request: GatherRequest
+) -> list[tuple[str, float]]:
+    """Return the files that are good enough with their shares of the best score, in the order in which they are shown.
+
+    `searched` are the files in the order of the search.
+    """
+    allowed = [(path, score) for path, score in ranked if role_of(path, "code") not in request.excluded_roles]
+    best = max((score for _, score in allowed), default=1.0) or 1.0
+    relevant = [(path, score / best) for path, score in allowed if score >= request.relevance_min * best]
+    return _keep_leaders(relevant, searched[:LEADERS], request.files_max)
+
+
+def _describe_best(hits: Sequence[Hit], *, is_weak: bool) -> BestHit:
+    if not hits:
+        return NO_HIT
+    return BestHit(str(hits[0].chunk.path), hits[0].score, is_weak, hits[0].chance)
 
 
 def _keep_leaders(ranked: Sequence[tuple[str, float]], leaders: Sequence[str], most: int) -> list[tuple[str, float]]:
@@ -201,13 +213,23 @@ def _find_best_places(paths: Sequence[str], request: GatherRequest, workspace: W
     return _group_hits(workspace.search.find(Query(request.text, len(paths), only, chunks_per_file=1)).hits)
 
 
-def _build_found_file(path: str, share: float, hits: Sequence[Hit], best: float) -> FoundFile:
-    """Return a file with its chunks; their relevance is relative to the best hit of all."""
-    places = []
-    for hit in hits:
-        chunk, relevance = hit.chunk, round(hit.score / best, 3)
-        places.append(FoundPlace(chunk.span, relevance, chunk.symbol, chunk.text, hit.chance))
-    return FoundFile(path, round(share, 3), tuple(places), any(hit.stale for hit in hits))
+def _build_found_files(
+    shown: Iterable[tuple[str, float]],
+    by_path: Mapping[str, Sequence[Hit]],
+    searched: Sequence[str],
+    hits: Sequence[Hit],
+) -> Iterator[FoundFile]:
+    """Yield the files with their chunks; the relevance of a chunk is relative to the best hit of all."""
+    best = hits[0].score if hits else 1.0
+    order = {path: place for place, path in enumerate(searched)}
+    for path, share in shown:
+        own = by_path.get(path, ())
+        places = [
+            FoundPlace(hit.chunk.span, round(hit.score / best, 3), hit.chunk.symbol, hit.chunk.text, hit.chance)
+            for hit in own
+        ]
+        is_stale = any(hit.stale for hit in own)
+        yield FoundFile(path, round(share, 3), tuple(places), is_stale, order.get(path, -1))
 
 
 def _signal_kinds(hit: Hit) -> set[str]:

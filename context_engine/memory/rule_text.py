@@ -211,40 +211,64 @@ def _is_rule(item: _Item, *, is_contributing: bool) -> bool:
 
 def _read_items(text: str) -> Iterator[_Item]:
     """Yield all bullets outside code fences; lines that continue a bullet are joined to it."""
-    titles: list[tuple[int, str]] = []
-    item: _Item | None = None
-    paragraph, is_open, before = "", False, ""  # the sentence before a list, whether it goes on, and the line before
+    reader = _ItemReader()
     for number, line in _read_prose(text):
+        yield from reader.read_line(number, line)
+    yield from reader.end_item()
+
+
+class _ItemReader:
+    """Reads the bullets of a Markdown text line by line. A bullet ends where another text begins."""
+
+    def __init__(self) -> None:
+        self._titles: list[tuple[int, str]] = []
+        self._item: _Item | None = None
+        self._paragraph = ""  # the sentence before a list
+        self._is_open = False  # whether the next line may continue the bullet or the paragraph
+        self._line_before = ""
+
+    def read_line(self, number: int, line: str) -> Iterator[_Item]:
+        """Read a line, and yield the bullet that it ends."""
         if _FENCE.match(line):
-            if not line.startswith((" ", "\t")):  # an indented example belongs to its bullet, another one ends the list
-                yield from (item,) if item else ()
-                item, paragraph = None, ""
-            is_open = False
-            continue
-        heading, bullet = _read_heading(line, before), _BULLET.match(line)
+            yield from self._read_fence(line)
+            return
+        heading, bullet = _read_heading(line, self._line_before), _BULLET.match(line)
         if heading:
-            if item:
-                yield item
-            titles = [*((deep, name) for deep, name in titles if deep < heading[0]), heading]
-            item, paragraph, is_open = None, "", False
+            yield from self.end_item()
+            self._titles = [*((deep, name) for deep, name in self._titles if deep < heading[0]), heading]
+            self._paragraph, self._is_open = "", False
         elif bullet:
-            if item:
-                yield item
-            names = tuple(name for _, name in titles)
-            indent, is_step = len(bullet["indent"].expandtabs(4)), bool(_STEP.match(bullet["mark"]))
-            item, is_open = _Item(names, paragraph, bullet["text"].strip(), number, indent, is_step), True
-        elif item and is_open and line.strip() and line[:1] in " \t":
-            item = replace(item, text=f"{item.text} {line.strip()}")
-        elif not line.strip():
-            is_open = False
+            yield from self.end_item()
+            self._begin_item(number, bullet)
+        elif self._item and self._is_open and line.strip() and line[:1] in " \t":
+            self._item = replace(self._item, text=f"{self._item.text} {line.strip()}")
+        elif line.strip():
+            is_continued = self._is_open and not self._item
+            self._paragraph = f"{self._paragraph} {line.strip()}".strip() if is_continued else line.strip()
+            yield from self.end_item()
+            self._is_open = True
         else:
-            if item:
-                yield item
-            paragraph = f"{paragraph} {line.strip()}".strip() if is_open and not item else line.strip()
-            item, is_open = None, True
-        before = "" if bullet else line
-    if item:
-        yield item
+            self._is_open = False
+        self._line_before = "" if bullet else line
+
+    def end_item(self) -> Iterator[_Item]:
+        """Yield the bullet that was being read, if there is one."""
+        if self._item:
+            yield self._item
+        self._item = None
+
+    def _begin_item(self, number: int, bullet: re.Match[str]) -> None:
+        titles = tuple(name for _, name in self._titles)
+        indent, is_step = len(bullet["indent"].expandtabs(4)), bool(_STEP.match(bullet["mark"]))
+        self._item = _Item(titles, self._paragraph, bullet["text"].strip(), number, indent, is_step)
+        self._is_open = True
+
+    def _read_fence(self, line: str) -> Iterator[_Item]:
+        """Read an example: an indented one belongs to its bullet, another one ends the list."""
+        if not line.startswith((" ", "\t")):
+            yield from self.end_item()
+            self._paragraph = ""
+        self._is_open = False
 
 
 def _read_heading(line: str, before: str) -> tuple[int, str] | None:

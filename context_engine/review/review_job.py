@@ -163,23 +163,28 @@ class ReviewJob:
         if fresh:
             with _measure_stage(stages, "blobs"):
                 files, missing = self._read_files(fresh)
-            versions = [version for file in files for version in (file.old, file.new) if version]
-            bytes_read = sum(len(version.data) for version in versions)
+            bytes_read = sum(len(version.data) for file in files for version in (file.old, file.new) if version)
             reviews |= self._review_files(files, missing, stages, cancel)
+        failures = _list_failures(reviews.values())
+        metrics = UnitMetrics(stages, len(paths) - len(fresh), len(fresh), bytes_read, failures)
         bodies = {path: msgspec.json.encode(reviews[path]) for path in paths}
-        runs = [run for review in reviews.values() for run in review.runs]
-        failures = {f"{run.name}: {run.why_not}" for run in runs if run.is_failure}
-        metrics = UnitMetrics(stages, len(paths) - len(fresh), len(fresh), bytes_read, sorted(failures))
-        options = self.request.options
-        findings = [finding for path in paths for finding in reviews[path].findings]
-        shown = [finding for finding in findings if not suppression_reason(finding, options)]
         return UnitCheckpoint(
             bodies=bodies,
-            findings=[msgspec.json.encode(finding_to_json(finding)) for finding in shown],
+            findings=self._encode_shown(reviews[path] for path in paths),
             cache={keys[path]: bodies[path] for path in fresh if path in keys and not failures},
             used=tuple(cached),
             figures=msgspec.json.encode(metrics),
         )
+
+    def _encode_shown(self, reviews: Iterable[FileReview]) -> list[bytes]:
+        """Return the findings that the options do not suppress."""
+        options = self.request.options
+        findings = (finding for review in reviews for finding in review.findings)
+        return [
+            msgspec.json.encode(finding_to_json(finding))
+            for finding in findings
+            if not suppression_reason(finding, options)
+        ]
 
     def conclude(
         self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
@@ -253,6 +258,12 @@ class ReviewJob:
         lost = [FileCoverage(path, f"its review failed: {unit.error}") for unit in failed for path in unit.paths]
         excluded = [FileCoverage(path, "excluded by a pattern") for path in self.excluded]
         return merge_coverage((*parts, Coverage((*lost, *excluded))))
+
+
+def _list_failures(reviews: Iterable[FileReview]) -> list[str]:
+    """Return the analyzers that failed, each once, with the reason."""
+    runs = (run for review in reviews for run in review.runs)
+    return sorted({f"{run.name}: {run.why_not}" for run in runs if run.is_failure})
 
 
 def _run_of_file(run: AnalyzerRun, findings: Iterable[Finding], *, is_first: bool) -> AnalyzerRun:

@@ -378,41 +378,47 @@ def _rank_symbols(
     A long text mentions many names in passing: its other words choose the chunk (0.03 more first places are right on
     275 commit messages, evals/places), except for a function that its title names and that is defined once.
     """
-    snapshot = view.snapshot
-    whole, mention = np.zeros(snapshot.files, np.float32), np.zeros(snapshot.files, np.float32)
-    if asked.symbol:
-        names = [(asked.symbol, 1.0)]
-    else:
-        names = list(asked.mentioned)
+    whole, mention = np.zeros(view.snapshot.files, np.float32), np.zeros(view.snapshot.files, np.float32)
     defines: dict[int, float] = {}
+    names = [(asked.symbol, 1.0)] if asked.symbol else list(asked.mentioned)
     for file, chunks in _find_members(view, asked.members):
         mention[file] = MEMBER_VALUE
-        defines |= {chunk: 1.0 for chunk in chunks if allowed is None or allowed[chunk]}
-    if not names:
+        defines |= dict.fromkeys(_allowed_only(chunks, allowed), 1.0)
+    found = view.snapshot.matches("symbol", term_hashes(name for name, _ in names)) if names else None
+    if found is None or not len(found.docs):
         return whole, mention, defines
-    found = snapshot.matches("symbol", term_hashes(name for name, _ in names))
-    if not len(found.docs):
-        return whole, mention, defines
-    exactly = bool(asked.symbol) and len(found.docs) <= EXACT_CHECKS_MAX
+    target = whole if asked.symbol else mention
     shows_definitions = bool((asked.weights >= TITLE).all())
-    for doc, weight, term in zip(found.docs.tolist(), found.counts.tolist(), found.terms.tolist(), strict=True):
-        name, trust = names[term]
-        file = int(snapshot.chunk_file[doc])
-        value = trust * weight / SYMBOL_WEIGHT_UNIT
-        if exactly and not _spells(view, file, doc, asked.spelled):
-            value *= OTHER_SPELLING_FACTOR
-        stem = snapshot.paths[file].rpartition("/")[2].partition(".")[0]
-        if compound_term(stem) == name:
-            value *= SAME_STEM_FACTOR
-        target = whole if asked.symbol else mention
+    for chunk, file, value in _value_definitions(view, asked, names, found):
         target[file] = max(target[file], value)
-        if shows_definitions and (allowed is None or allowed[doc]):
-            defines[doc] = max(defines.get(doc, 0.0), value)
+        if shows_definitions and (allowed is None or allowed[chunk]):
+            defines[chunk] = max(defines.get(chunk, 0.0), value)
     if not shows_definitions:
         for file, chunks in _find_sure_functions(view, names, found):
             mention[file] = max(mention[file], SURE_NAME_VALUE)
-            defines |= {chunk: 1.0 for chunk in chunks if allowed is None or allowed[chunk]}
+            defines |= dict.fromkeys(_allowed_only(chunks, allowed), 1.0)
     return whole, mention, defines
+
+
+def _allowed_only(chunks: Iterable[int], allowed: npt.NDArray[np.bool_] | None) -> list[int]:
+    return [chunk for chunk in chunks if allowed is None or allowed[chunk]]
+
+
+def _value_definitions(
+    view: RankingView, asked: Question, names: Sequence[tuple[str, float]], found: Matches
+) -> Iterator[tuple[int, int, float]]:
+    """Yield the chunks that define the names, with their files and values: a file of that name, and spelling, count."""
+    is_compared = bool(asked.symbol) and len(found.docs) <= EXACT_CHECKS_MAX
+    for chunk, weight, term in zip(found.docs.tolist(), found.counts.tolist(), found.terms.tolist(), strict=True):
+        name, trust = names[term]
+        file = int(view.snapshot.chunk_file[chunk])
+        value = trust * weight / SYMBOL_WEIGHT_UNIT
+        if is_compared and not _spells(view, file, chunk, asked.spelled):
+            value *= OTHER_SPELLING_FACTOR
+        stem = view.snapshot.paths[file].rpartition("/")[2].partition(".")[0]
+        if compound_term(stem) == name:
+            value *= SAME_STEM_FACTOR
+        yield chunk, file, value
 
 
 def _find_sure_functions(

@@ -43,6 +43,7 @@ from context_engine.review.source_versions import TESTS
 if TYPE_CHECKING:
     from context_engine.model import Finding
     from context_engine.review.source_versions import ReviewContext, ReviewedFile
+    from context_engine.text import DiffHunk
 
 PAIR_RATIO = 0.6
 """Lines that share fewer tokens are different statements."""
@@ -171,14 +172,10 @@ def _find_suspicions(file: ReviewedFile, moved: Counter[str]) -> Iterator[Suspic
     for hunk in file.diff.hunks:
         removed = [line.old for line in hunk.lines if line.old and not line.new]
         added = [line.new for line in hunk.lines if line.new and not line.old]
-        if len(removed) + len(added) > HUNK_LINES_MAX or not removed + added:
+        if not 0 < len(removed) + len(added) <= HUNK_LINES_MAX:
             continue
-        place = min(added, default=0) or next((line.new for line in hunk.lines if line.new), 1)
-        if removed:
-            after = [line.new for line in hunk.lines if line.new]
-            before = [line.new for line in hunk.lines if line.new and _is_before(line, removed)]
-            place = min(added, default=0) or max(before, default=after[0] if after else 1)
         yield from _find_moved_return(removed, added, old, new)
+        place = min(added, default=0) or _find_place_of_removal(hunk, removed)
         lines_old = [(n, old[n]) for n in removed if n in old and not moved[_words(file.old.line(n))]]
         lines_new = [(n, new[n]) for n in added if n in new and not moved[_words(file.new.line(n))]]
         start = place - 1 if added else place  # without an added line the place is the line before
@@ -190,8 +187,13 @@ def _find_suspicions(file: ReviewedFile, moved: Counter[str]) -> Iterator[Suspic
             yield Suspicion(rule, place, f"Removed: {_quote_tokens(lines_old[0][1])}")
 
 
-def _is_before(line: object, removed: Sequence[int]) -> bool:
-    return 0 < (getattr(line, "old", 0) or 0) < removed[0]
+def _find_place_of_removal(hunk: DiffHunk, removed: Sequence[int]) -> int:
+    """Return the line of the new file before lines that were only removed, or the first one after them."""
+    left = [line for line in hunk.lines if line.new]
+    before = [line.new for line in left if 0 < (line.old or 0) < removed[0]]
+    if before:
+        return max(before)
+    return left[0].new if left else 1
 
 
 def _pair(old: Sequence[tuple[int, Tokens]], new: Sequence[tuple[int, Tokens]], place: int) -> HunkDifference:
