@@ -15,16 +15,21 @@ adds signatures, doc comments, references and syntax errors, which only answers 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 from tree_sitter import Node, Tree
 
 from context_engine.languages import signatures as detailed
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Language
+from context_engine.languages.language import Language, compile_pattern
 from context_engine.languages.line_scanners import SCANNERS
 from context_engine.languages.outline_types import (
+    EXTENDS,
+    SYMBOL_KINDS,
     FoundSymbol,
     Import,
     Symbol,
@@ -32,7 +37,6 @@ from context_engine.languages.outline_types import (
     join_clauses,
     nest_symbols,
 )
-from context_engine.languages.query_matches import read_matches
 from context_engine.languages.syntax_trees import read_tree, tree_errors
 from context_engine.model import Finding, syntax_finding
 
@@ -104,3 +108,196 @@ def _with_details(
     else:
         references = ()
     return replace(plain, symbols=tuple(detailed.add_details(language, data, symbols, nodes)), references=references)
+
+
+# -- matches of queries ------------------------------------------------------------------------------------------------
+
+# Turn the matches of a query into definitions and imports. The hot path: one pass, without a walk over nodes.
+#
+# A pattern captures `@name` and the whole definition under the name of its kind (`@class`); `@owner` may add the type
+# it belongs to. `@import` is an import's target, `@from` the statement around it. `@definition` with `@keyword` leaves
+# the kind to the `keywords` of the language. `@extends` is a block that adds to the type it names, and is not a symbol.
+# `@skip` keeps later patterns off a name; captures that start with `_` are for the predicates of the pattern.
+
+KINDS = frozenset({*SYMBOL_KINDS, EXTENDS})
+VALUES = frozenset({"variable", "field", "property"})
+DECLARED = frozenset({"function", "method", "variable", "field", "type"})
+CALLABLE = {"variable": "function", "field": "method"}
+QUOTES = "\"'`<"
+IMPORT_CHARS_MAX = 10_000  # one `use` statement of Rust may list a hundred names
+NAME_CHARS_MAX = 200  # a CSS selector or a SQL name can be a page long; a title cannot
+WORDS = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
+STATEMENT = re.compile(
+    r"(?:(?:pub|public|export|global|static|import|using|use|open|unsafe|function|const|type|struct|class)\s+)+"
+    r"(?:\w+\s*=\s*)?"
+)
+Captured: TypeAlias = dict[str, list[Node]]
+Nodes: TypeAlias = dict[tuple[int, int], Node]
+
+
+class DefinitionMatch(NamedTuple):
+    """One definition as the query found it; of two on one name, the `pattern` written first wins."""
+
+    pattern: int
+    kind: str
+    node: Node
+    name: Node
+    owner: str = ""
+
+
+def read_matches(
+    language: Language, data: bytes, matches: list[tuple[int, Captured]]
+) -> tuple[list[FoundSymbol], list[Import], Nodes]:
+    """Return the definitions, the imports, and the nodes of the definitions by (start, stop)."""
+    best: dict[int, DefinitionMatch] = {}
+    imports: list[Import] = []
+    make = tuple.__new__
+    for pattern, captured in matches:
+        names = captured.pop("name", None)
+        if names is None:
+            if "import" in captured:
+                _add_imports(imports, data, captured)
+            continue
+        name = names[0]
+        start = name.start_byte
+        before = best.get(start)
+        if before is not None and before[0] <= pattern:
+            continue
+        if len(captured) == 1:
+            kind, found = captured.popitem()
+            best[start] = make(DefinitionMatch, (pattern, kind, found[0], name, ""))
+        else:
+            match = _with_extras(language, data, pattern, captured, name)
+            if match.kind == "import":
+                _add_imports(imports, data, {"import": names})
+            best[start] = match
+    found_, nodes = _find_symbols(language, data, best)
+    return found_, imports, nodes
+
+
+def _with_extras(language: Language, data: bytes, pattern: int, captured: Captured, name: Node) -> DefinitionMatch:
+    """Read a match with an owner, a keyword that gives its kind, or captures for its own predicates."""
+    owners, keywords = captured.pop("owner", None), captured.pop("keyword", None)
+    if owners:
+        owner = bare_type_name(_name(data, owners[0]))
+    else:
+        owner = ""
+    if keywords:
+        kind = keyword_kinds(language).get(_name(data, keywords[0]), "")
+        return DefinitionMatch(pattern, kind, captured["definition"][0], name, owner)
+    for kind, found in captured.items():
+        if kind in KINDS:
+            return DefinitionMatch(pattern, kind, found[0], name, owner)
+    return DefinitionMatch(pattern, "skip", name, name)
+
+
+@lru_cache(maxsize=256)
+def keyword_kinds(language: Language) -> dict[str, str]:
+    """Return the kind that each keyword of a language introduces."""
+    return dict(language.keywords)
+
+
+def _find_symbols(language: Language, data: bytes, best: dict[int, DefinitionMatch]) -> tuple[list[FoundSymbol], Nodes]:
+    found: list[FoundSymbol] = []
+    nodes: Nodes = {}
+    make = tuple.__new__
+    declarator = _declarator(language)
+    for _, kind, node, name, owner in best.values():
+        if kind not in KINDS:
+            continue
+        text = _name(data, name)
+        if kind == EXTENDS:
+            text = bare_type_name(text)
+        elif declarator is not None and kind in DECLARED:
+            text, kind, owner = _read_declarator(declarator, text, kind, owner)
+        if kind in VALUES:
+            if language.upper_is_constant and len(text) > 1 and text.isupper():
+                kind = "constant"
+            elif text[:1] == ":":  # Ruby's attr_reader :name
+                text = text[1:]
+        start, stop = node.start_byte, node.end_byte
+        row, (last, column) = node.start_point[0], node.end_point
+        # A node that ends with its newline ends on the line before.
+        last = last + 1 if column or last == row else last
+        line = name.start_point[0] + 1
+        found.append(make(FoundSymbol, (start, -stop, name.start_byte, text, kind, row + 1, last, line, owner)))
+        nodes[start, stop] = node
+    return found, nodes
+
+
+def _name(data: bytes, node: Node, chars_max: int = NAME_CHARS_MAX) -> str:
+    text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+    if text[:1] in QUOTES:
+        text = text.strip(QUOTES + ">")
+    if len(text) > 40 or "\n" in text:
+        text = " ".join(text[: 10 * chars_max].split())[:chars_max]
+    return text
+
+
+@lru_cache(maxsize=256)
+def _declarator(language: Language) -> re.Pattern[str] | None:
+    if language.declarator:
+        return compile_pattern(language.declarator)
+    return None
+
+
+def _read_declarator(declarator: re.Pattern[str], text: str, kind: str, owner: str) -> tuple[str, str, str]:
+    """Read name, kind and owner out of a whole declarator, as C writes them: `*zoo::Cat::purr(int)`."""
+    match = declarator.match(text)
+    if match is None:
+        return text, kind, owner
+    path, name, call = match.group("path", "name", "call")
+    if call:
+        kind = CALLABLE.get(kind, kind)
+    return " ".join(name.split()), kind, bare_type_name(path[:-2]) if path else owner
+
+
+def bare_type_name(text: str) -> str:
+    """Return the name of a type without its path, its parameters and its marks.
+
+    >>> [bare_type_name(text) for text in ("zoo::Cat<T>", "&'a mut Cat", "a.b.Cat")]
+    ['Cat', 'Cat', 'Cat']
+    """
+    words = re.findall(r"[\w$]+", text.partition("<")[0] or text)
+    if words:
+        return words[-1]
+    return text
+
+
+# -- imports ------------------------------------------------------------------------------------------------------
+
+
+def _add_imports(imports: list[Import], data: bytes, captured: Captured) -> None:
+    """Read one import. `@from` spans the whole statement where the taken names follow the module (Python)."""
+    statement = captured.get("from")
+    for node in captured["import"]:
+        target, line = _name(data, node, IMPORT_CHARS_MAX), node.start_point[0] + 1
+        if " " in target:
+            target = STATEMENT.sub("", target, count=1).rstrip("; \n").strip(QUOTES)
+        if statement:
+            tail = data[node.end_byte : statement[0].end_byte].decode("utf-8", "replace")
+            names = tuple(name for name in WORDS.findall(tail) if name != "import")
+            imports.append(Import(target, line, names))
+        elif "{" in target:
+            imports.extend(Import(path, line) for path in expand_braces(target))
+        else:
+            imports.append(Import(target.partition(" as ")[0], line))
+
+
+def expand_braces(target: str) -> list[str]:
+    """Return the single paths of an import that lists several in braces.
+
+    >>> expand_braces("std::{fs, io::{self, Read as R}}")
+    ['std::fs', 'std::io', 'std::io::Read']
+    """
+    paths: list[str] = []
+    prefixes = [""]
+    for text, mark in re.findall(r"([^{},]*)([{},]|$)", target):
+        text = text.strip().partition(" as ")[0].partition(" => ")[0].strip()
+        if mark == "{":
+            prefixes.append(prefixes[-1] + text)
+        elif text:
+            paths.append((prefixes[-1] + text).removesuffix("::self"))
+        if mark == "}" and len(prefixes) > 1:
+            prefixes.pop()
+    return paths

@@ -18,10 +18,9 @@ from context_engine.search import fuse
 from context_engine.search.file_usage import boost
 from context_engine.search.filters import FilterMasks
 from context_engine.search.named_places import PATH_WEIGHT
-from context_engine.search.place_chance import compare_with_best, estimate_chance
 from context_engine.search.question import TITLE, Question
 from context_engine.search.rankers import RankingView, Signals, compute_signals
-from context_engine.search.relevance import EVIDENCE_FILES, Evidence
+from context_engine.search.relevance import EVIDENCE_FILES, Evidence, compare_with_best, estimate_chance
 from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
 from context_engine.search.vector_search import find_greatest
 from context_engine.text import stem_all
