@@ -1,4 +1,4 @@
-"""What this machine knows of one repository on a remote store: the last seen state, and the polls that renew it.
+"""One repository on a remote store as this machine has seen it: the last state, and the polls that renew it.
 
 A caller says how much it needs the newest state:
 

@@ -53,6 +53,7 @@ TOUCHES_FILES = {
     "index/embedded_store.py": "its own index files, in the user's cache",
     "index/index_repair.py": "its own index files, in the user's cache",
     "index/index_seeding.py": "its own index files, in the user's cache",
+    "index/remote_view.py": "its own index files, in the user's cache",
     "index/segment.py": "its own index files, in the user's cache",
     "index/shared_store.py": "its own index files, in the user's cache",
     "index/shared_writer.py": "its own index files, in the user's cache",
