@@ -57,10 +57,9 @@ def read_external_tools(settings: Settings) -> ExternalTools:
 
 def open_second_pass(settings: Settings) -> SecondPassRunner:
     """Return the runner of second passes that the user configured."""
+    key = ""
     if settings.assist_key_variable:
         key = os.environ.get(settings.assist_key_variable, "")
-    else:
-        key = ""
     return open_runner(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)
 
 

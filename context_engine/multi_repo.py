@@ -342,10 +342,9 @@ class MultiRepoSymbols(SymbolService):
         """Trace a symbol or a file inside each repository that has it. Raises: as `SymbolService.trace`."""
         project, rest = _split(target)
         engines = self._repositories.engines
+        asked = engines
         if project in engines:
             asked = {project: engines[project]}
-        else:
-            asked = engines
         traces: dict[str, Trace] = {}
         refusals: list[CallError] = []
         for name, engine in asked.items():

@@ -442,10 +442,9 @@ def _path(place: object, name: str, value: Any) -> Path | None:
 
 def _rates(place: object, name: str, value: Any) -> str:
     """Pairs of a tool's name and a number, which a YAML file may also write as a mapping."""
+    pairs = value
     if isinstance(value, Mapping):
         pairs = ", ".join(f"{tool}={rate}" for tool, rate in value.items())
-    else:
-        pairs = value
     if not isinstance(pairs, str) or not re.fullmatch(r"(\s*[a-z_]{1,60}\s*=\s*\d{1,6}\s*(,|$))*", pairs):
         raise _wrong(place, f"sets {name} to {_format_value(value)}", "Write it like `read_file=300, grep_codebase=0`.")
     return pairs

@@ -58,10 +58,9 @@ def chunk_export(
         counts = {"chunks": dict(report.kinds), "model": report.model, "dimensions": report.dimensions}
         print_json({"folder": str(target), **counts, "size_bytes": report.size_bytes})
         return
+    vectors = "no vectors"
     if report.model:
         vectors = f"vectors of {report.dimensions} numbers by {report.model}"
-    else:
-        vectors = "no vectors"
     print(f"wrote {_count_by_kind(report.kinds)}, {vectors}, {format_size(report.size_bytes)}: {folder}")
 
 
@@ -81,10 +80,9 @@ def chunk_check(
     chunks = read_folder(folder.expanduser())
     problems = {skipped.path: skipped.detail for skipped in chunks.skipped}
     counts = {kind: sum(row.kind == kind for row in chunks.rows) for kind in FILES}
+    vectors = "none"
     if chunks.dimensions:
         vectors = f"{int(chunks.embedded.sum()):,} of {chunks.dimensions} numbers"
-    else:
-        vectors = "none"
     if as_json:
         files = {name: name in chunks.files for name in FILES.values()}
         print_json({"files": files, "problems": problems, "chunks": counts, "model": chunks.model or None})

@@ -68,10 +68,9 @@ def _print_report(sessions: Sequence[GainSession], limit: int) -> None:
 
 
 def _format_counts(counts: GainCounts) -> tuple[str, ...]:
+    share = "-"
     if counts.estimate:
         share = f"{counts.saved / counts.estimate:.0%}"
-    else:
-        share = "-"
     numbers = (counts.calls, counts.failed, counts.shown, counts.estimate, counts.saved)
     return (*(f"{number:,}" for number in numbers), share)
 

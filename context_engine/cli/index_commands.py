@@ -85,10 +85,9 @@ def _embed(engine: Engine, *, is_silent: bool = False) -> int:
         notes.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
         return INTERRUPTED
     state = engine.status().embeddings
+    taken = ""
     if state.taken:
         taken = f", {state.taken:,} of the vectors from the team"
-    else:
-        taken = ""
     counts = f"{format_count(files, 'file')}, {format_count(chunks, 'chunk')} by {state.model}{taken}"
     if not is_silent:
         print_rows([("embedded", counts)])
@@ -162,10 +161,9 @@ def _status_rows(state: Status) -> list[tuple[str, str]]:
         return [("root", str(state.root)), ("index", "none yet: ctx index builds it")]
     languages = [f"{name} {count:,}" for name, count in state.languages.items()]
     stale = ", ".join(state.stale[:NAMED_MAX]) + (", ..." if len(state.stale) > NAMED_MAX else "")
+    share = ""
     if state.state == "building":
         share = f" {state.building_share:.0%}"
-    else:
-        share = ""
     counts = (
         format_count(state.files, "file"),
         format_count(state.chunks, "chunk"),
@@ -191,9 +189,8 @@ def _describe_vectors(state: EmbeddingStatus) -> str:
     if not state.model:
         return f"static vectors {state.static}"
     (files, all_files), (chunks, all_chunks) = state.cards, state.chunks
+    share = ""
     if all_files:
         share = f", {files:,} of {all_files:,} files and {chunks:,} of {all_chunks:,} chunks embedded"
-    else:
-        share = ""
     step = f"; {state.suggestion}" if state.suggestion else ""
     return f"static vectors {state.static}; {state.model} {state.state}{share}{step}"

@@ -78,10 +78,9 @@ def memory_list(
         page, now_s = engine.memory.memories.list_page(wanted), engine.now()
     if not page.rows:
         others = ", ".join(f"{count} {other}" for other, count in page.by_status.items() if other != status)
+        hint = "ctx memory add writes one"
         if others:
             hint = f"there are {others}"
-        else:
-            hint = "ctx memory add writes one"
         notes.print(f"[yellow]no memories[/yellow]: {hint}")
         raise typer.Exit(NOTHING_FOUND)
     print_table(("id", "category", "status", "changed", "what"), [_table_row(row, now_s) for row in page.rows])
@@ -132,10 +131,9 @@ def memory_search(
     for warning in found.warnings:
         print_note(warning)
     if not found.results:
+        left_out = ""
         if found.left_out:
             left_out = f" {format_count(found.left_out, 'result')} no longer valid: --stale shows all."
-        else:
-            left_out = ""
         notes.print(f"[yellow]nothing found[/yellow]: use other words; ctx search finds code.{left_out}")
         raise typer.Exit(NOTHING_FOUND)
     if len(found.results) < found.total:
@@ -410,10 +408,9 @@ def _print_result(result: KnowledgeResult) -> None:
         title = ""
     else:
         title = escape_line(known.title)
+    stale = ""
     if result.why:
         stale = f"  [yellow]{result.status}: {escape_text(result.why)}[/yellow]"
-    else:
-        stale = ""
     place = f"[bold]{escape_text(escape_line(known.place))}[/bold]"
     head = f"[{TYPE_STYLES.get(known.type, 'bold')}]{known.type}[/] {place}  {escape_text(title)}"
     out.print(head.rstrip() + stale)

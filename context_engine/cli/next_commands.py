@@ -117,10 +117,9 @@ def format_step(step: NextStep) -> str:
     """
     command = TOOL_COMMANDS.get(step.tool)
     if command is None:
+        arguments = ""
         if step.arguments:
             arguments = f" '{json.dumps(step.arguments, separators=(',', ':'))}'"
-        else:
-            arguments = ""
         command = f"ctx call {step.tool}{arguments}"
     else:
         command = " ".join([command, *(_format_option(name, value) for name, value in step.arguments.items())])

@@ -98,10 +98,9 @@ def plan_list(
             raise typer.Exit(print_reply(engine, "list_plans", arguments | {"limit": limit}))
         rows, page, now_s = _all_plans(engine), engine.plans.repository.list_page(plan_query), engine.now()
     if not page.rows:
+        hint = "make one with ctx plan create"
         if rows:
             hint = f"there are {format_count(len(rows), 'plan')} without these filters"
-        else:
-            hint = "make one with ctx plan create"
         notes.print(f"[yellow]no plans[/yellow]: {hint}")
         raise typer.Exit(NOTHING_FOUND)
     slugs = make_slugs((row.id, row.name) for row in rows)
@@ -456,10 +455,9 @@ def _print_outcome(outcome: ApprovalOutcome, *, as_json: bool) -> None:
     if as_json:
         print(compact_json({"ok": True, "request": row, "plan_status": outcome.plan_status}))
         return
+    about = "the whole plan"
     if "steps" in row:
         about = f"steps {', '.join(map(str, row['steps']))}"
-    else:
-        about = "the whole plan"
     status = approval.status.replace("_", " ")
     out.print(f"{status}: {about}, version {approval.plan_version}, by {approval.decided_by}")
     out.print(f"[dim]the plan is {outcome.plan_status.replace('_', ' ')}[/dim]")
@@ -485,10 +483,9 @@ def format_bar(percentage: float) -> str:
 
 
 def _format_paths(paths: Sequence[str], label: str) -> str:
+    more = ""
     if len(paths) > FILES_SHOWN:
         more = f" and {len(paths) - FILES_SHOWN} more"
-    else:
-        more = ""
     if paths:
         return f"{label} {', '.join(paths[:FILES_SHOWN])}{more}  "
     return ""

@@ -497,10 +497,9 @@ def _show_answer(answer: Answer, screen: Screen, options: Options) -> int:
             _show_line(hit, screen, query, has_column=shape == "vimgrep")
     if not answer.hits:
         is_empty = answer.reason.startswith("the index is empty")
+        tags = ""
         if answer.near_tags:
             tags = f" Tags that exist: {', '.join(answer.near_tags)}."
-        else:
-            tags = ""
         step = "Is this the right folder?" if is_empty else "Try other words, or ctx symbol."
         screen.warn("nothing found", f"{_name_tools(answer.reason)}.{tags} {step}")
         return NOTHING_FOUND
@@ -535,10 +534,9 @@ def _show_hit(hit: Hit, screen: Screen, *, query: str, row: int, why: bool) -> N
 
     span, code = excerpt_hit(hit, query, row)
     name = hit.chunk.name_at(span)
+    title = ""
     if name != hit.chunk.path:
         title = one_line(name)
-    else:
-        title = ""
     place = ((one_line(hit.chunk.path), "bold cyan"), ":", (f"{span.first}-{span.last}", "green"))
     stale = " (edited since indexed)" if hit.stale else ""
     screen.out.show(*place, f"  {title}" if title else "", (stale, "yellow"))

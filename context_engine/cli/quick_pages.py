@@ -56,10 +56,9 @@ def find_offers(env: Mapping[str, str]) -> str | None:
     elif kind == "complete_zsh" or (kind == "complete_fish" and env.get("_TYPER_COMPLETE_FISH_ACTION") == "get-args"):
         words = env.get("_TYPER_COMPLETE_ARGS", "")
         before = words.split()[1:]
+        incomplete = ""
         if before and not words.endswith(" "):
             incomplete = before.pop()
-        else:
-            incomplete = ""
     else:
         return None
     if any(quote in words for quote in QUOTES):

@@ -92,10 +92,9 @@ def _show(result: ReviewResult) -> None:
     if result.findings:
         color, headline = COLORS[min(finding.priority for finding in result.findings)], f"{result.headline}."
     err.print(f"[{color}]{headline}[/{color}] {escape_text(result.overall_explanation)}".strip())
+    factors = ""
     if result.summary.factors:
         factors = f" ({'; '.join(result.summary.factors)})"
-    else:
-        factors = ""
     print_note(f"risk {result.summary.risk} of 5{factors}")
     for note in _describe_coverage(result):
         print_note(note)
@@ -140,8 +139,7 @@ def _describe_coverage(result: ReviewResult) -> list[str]:
 
 
 def _list_files(files: list[tuple[str, str]]) -> str:
+    more = ""
     if len(files) > NAMED_MAX:
         more = f" and {len(files) - NAMED_MAX} more"
-    else:
-        more = ""
     return ", ".join(f"{path} ({reason})" for path, reason in files[:NAMED_MAX]) + more

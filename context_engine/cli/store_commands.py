@@ -76,17 +76,15 @@ def store_check(
                     unit="bytes",
                 )
                 result = RepairReport(problems=(), left=tuple(problems))
+            report = None
             if result.problems:
                 report = run_index(engine, force=result.needs_rebuild)
-            else:
-                report = None
         except Cancelled:
             notes.print("[yellow]interrupted[/yellow]: the index in use did not change; run the same command again")
             raise typer.Exit(INTERRUPTED) from None
+    files_read = 0
     if report is not None and result.needs_rebuild:
         files_read = report.files
-    else:
-        files_read = 0
     if as_json:
         print(json.dumps(_format_json(result, files_read)))
     else:
@@ -169,10 +167,9 @@ def _format_row(tenant: Tenant) -> Sequence[str]:
     from context_engine.text import format_size
 
     counts = ("" if count is None else f"{count:,}" for count in (tenant.files, tenant.chunks))
+    committed = "not yet complete"
     if tenant.committed_at:
         committed = format_age(tenant.committed_at, time.time())
-    else:
-        committed = "not yet complete"
     if tenant.schema == SCHEMA_VERSION:
         other_release = ""
     else:

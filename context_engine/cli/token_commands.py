@@ -69,10 +69,9 @@ def token_create(
         print(json.dumps({"name": name, "token": token, **limits}))
         return
     print(token)  # the only line on stdout, so that a script can read it
+    until = "without an end"
     if grant.expires_s is not None:
         until = f"until {format_timestamp(grant.expires_s)}"
-    else:
-        until = "without an end"
     print_note(f"{name} may {role} in {_format_projects(grant.projects)} {until}. The token is not shown again.")
 
 

@@ -105,10 +105,9 @@ def _render_screen(now: PlanState, at: float) -> RenderableType:
 
     rows = _rows(now, at)
     shown = visible_steps([now.execution.steps[step.uid].is_done for step in now.plan.steps], out.height - AROUND)
+    left = ""
     if len(rows[shown]) < len(rows):
         left = f"{len(rows) - len(rows[shown])} more steps"
-    else:
-        left = ""
     footer = " · ".join(filter(None, (_format_outlook(now), left)))
     return Group(_headline(now), build_table(HEAD, rows[shown]), Text(footer, style="dim"))
 
@@ -158,10 +157,9 @@ def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, st
         return "failed", state.error.strip().partition("\n")[0][:120]
     if state.status == "in_progress":
         since = timestamps.parse_timestamp(state.started_at)
+        lasting = ""
         if since is not None:
             lasting = f"for {_format_duration(at - since)}"
-        else:
-            lasting = ""
         return "in progress", " ".join(part for part in (state.actor, lasting) if part)
     if state.duration_ms is not None and state.status == "completed":
         return "completed", f"in {_format_duration(state.duration_ms / 1_000)}"

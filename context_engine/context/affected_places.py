@@ -36,10 +36,9 @@ def describe_affected_places(path: str, changed: Sequence[LineSpan], workspace: 
         tests += used_by_tests
     if tests and not is_test(path):
         named = list(dict.fromkeys(map(escape_line, tests)))
+        more = ""
         if len(named) > TESTS_MAX:
             more = f" and {len(named) - TESTS_MAX} more"
-        else:
-            more = ""
         lines.append(f"tests: {', '.join(named[:TESTS_MAX])}{more}")
     return lines
 

@@ -301,10 +301,9 @@ def _summarize(outline: FileOutline) -> str:
     names = list(dict.fromkeys(symbol.name for depth, symbol in outline.symbols if depth == 0))
     if not names:
         return ""
+    more = ""
     if len(names) > SYMBOLS_NAMED:
         more = f" and {len(names) - SYMBOLS_NAMED} more"
-    else:
-        more = ""
     return f"defines {', '.join(names[:SYMBOLS_NAMED])}{more}"
 
 
@@ -331,10 +330,9 @@ def _list_options(
 ) -> Iterator[SnippetOption]:
     """Yield the places that the room could be for, their best parts, and the symbols around them if not too long."""
     ranked = sorted((place.chance for file in opened for place in file.places), reverse=True)
+    least = 0.0
     if ranked:
         least = ranked[: max(1, room // PLACE_TOKENS_MIN)][-1]
-    else:
-        least = 0.0
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
         likely = [place for place in file.places if place.chance >= least]
         for rank, place in enumerate(likely):
@@ -453,10 +451,9 @@ def _list_neighbors(file: _OpenedFile, opened: Sequence[_OpenedFile], workspace:
     """Yield what the best place of a file uses, what uses it, and its tests, a line each, beyond the places found."""
     found = {str(other.path): [place.span for place in other.places] for other in opened}
     try:
+        neighbors = []
         if file.places:
             neighbors = workspace.symbols.neighbors(file.path, file.places[0].span)
-        else:
-            neighbors = []
     except CallError:  # without an index
         return
     for row in neighbors:

@@ -167,10 +167,9 @@ def _reference_lines(references: Sequence[PromptReference]) -> Iterator[PromptLi
             yield PromptLine("references", reference, f"{_quote(reference.text)}: {reference.places[0]}{note}")
     for reference in references:
         if reference.is_ambiguous:
+            more = ""
             if reference.more:
                 more = f" and {reference.more} more"
-            else:
-                more = ""
             question = f"{_quote(reference.text)} may be {_join_choices(reference.places)}{more}: which is meant?"
             yield PromptLine("open_questions", reference, question)
         elif reference.is_missing:

@@ -139,10 +139,9 @@ def build_body(model: str, messages: Sequence[Mapping[str, str]], schema: Schema
 
 def build_messages(brief: str, schema: Schema, *, in_words: bool = False) -> list[dict[str, str]]:
     """Return the messages to a model, without secrets; with the schema in words if the endpoint does not enforce it."""
+    form = ""
     if in_words:
         form = f"\n\nJSON Schema of the answer:\n{json.dumps(wrap_schema(schema))}"
-    else:
-        form = ""
     return [{"role": "system", "content": ROLE}, {"role": "user", "content": redact(brief + form, "broad").text}]
 
 
@@ -223,10 +222,9 @@ def read_tokens(answer: Any) -> ModelTokens | None:
     >>> read_tokens({"usage": {"prompt_tokens": 812, "completion_tokens": 40}}), read_tokens({"usage": {}})
     (ModelTokens(prompt_tokens=812, completion_tokens=40), None)
     """
+    usage = None
     if isinstance(answer, dict):
         usage = answer.get("usage")
-    else:
-        usage = None
     if not isinstance(usage, dict):
         return None
     prompt_tokens, completion_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")

@@ -81,10 +81,9 @@ def find_problem(draft: Any, schema: Schema) -> str:
     except RecursionError:
         return "it is nested too deep"
     problems = [_format_problem(error) for error in errors]
+    more = ""
     if len(problems) > PROBLEMS_MAX:
         more = f"; and {len(problems) - PROBLEMS_MAX} more"
-    else:
-        more = ""
     return "; ".join(problems[:PROBLEMS_MAX]) + more
 
 

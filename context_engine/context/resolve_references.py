@@ -132,10 +132,9 @@ def _find_near_paths(path: str, workspace: Workspace) -> tuple[str, ...]:
 def _locate_line(path: str, line: int, workspace: Workspace) -> tuple[ReferencePlace, str]:
     """Return the place of a line, and a note if the file has no such line."""
     try:
+        outline = None
         if line:
             outline = workspace.symbols.outline(path)
-        else:
-            outline = None
     except CallError:
         outline = None
     if outline is None:
@@ -211,10 +210,9 @@ def _look_up_text(reference: PromptReference, workspace: Workspace) -> PromptRef
     parts = [TextPart(path, 0, LINES_READ_MAX) for path in paths[:CANDIDATES_MAX]]
     lines = workspace.text_search.lines(query, parts, chars_max=LINE_CHARS_MAX)
     written = [(path, number) for path in paths[:CANDIDATES_MAX] if (number := _first_code_line(lines.get(path, ())))]
+    places = ()
     if len(written) == 1 and len(paths) <= CANDIDATES_MAX:
         places = (_locate_line(*written[0], workspace)[0],)
-    else:
-        places = ()
     note = f"nothing is defined under this name; it is written in {', '.join(map(str, paths[:CANDIDATES_MAX]))}"
     return replace(reference, places=places, near=(), is_missing=False, note=note, is_written=True)
 

@@ -374,10 +374,9 @@ class Editor:
         with self._lock_files(paths):
             steps = self._steps(paths, changes, tracker)
             differing = [step for step in steps if step.op.before != step.op.after]
+            number = 0
             if differing:
                 number = self._transactions.write(differing, at=self._now(), session=session)
-            else:
-                number = 0
         return self._report_written(_build_result(number, steps, tracker), tracker)
 
     def move_file(self, path: str, new_path: str, change: FileEdit | None = None) -> tuple[FileEdit, FileEdit]:
@@ -676,10 +675,9 @@ def _for_each(names: Sequence[str], items: Sequence[_Item], do: Callable[[_Item]
         raise first
     rows: list[dict[str, Any]] = [{**error.as_dict(), "path": path} for path, error in failed]
     message = first.message.removesuffix("; nothing was written")
+    more = ""
     if len(failed) > 1:
         more = f"; {len(failed) - 1} more of {len(items)} files failed"
-    else:
-        more = ""
     raise type(first)(
         f"{message if name in message else f'{name}: {message}'}{more}; nothing was written",
         suggestion=first.suggestion,

@@ -198,10 +198,9 @@ def pairings(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]
     """
     numbers: dict[str, int] = {}
     ones, others = (np.array([numbers.setdefault(line, len(numbers)) for line in text]) for text in (old, new))
+    equal = None
     if len(old) * len(new) <= CELLS_MAX:
         equal = ones[:, None] == others[None, :]
-    else:
-        equal = None
     if equal is None:
         places = {line: number for number, line in enumerate(new)}
         yield from ((at, places[line]) for at, line in enumerate(old) if line in places)

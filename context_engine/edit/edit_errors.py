@@ -116,10 +116,9 @@ def no_match_error(
     said = list(hints(content, edit.target, edit.replacement))
     details: dict[str, Any] = {"hints": said} if said else {}
     if place is None:
+        step = "Read the file again and copy the target from it."
         if said:
             step = said[0]
-        else:
-            step = "Read the file again and copy the target from it."
         return NoMatch(why, suggestion=step, details=details)
     details["nearest"] = place.as_details()
     if not place.is_near_miss:
@@ -130,10 +129,9 @@ def no_match_error(
         return NoMatch(why, suggestion=step, details=details)
     details["fileText"] = _lines(content, place.line - 1, place.end_line - 1)
     where = f"lines {place.line}-{place.end_line} come near: {place.lines_equal} of {place.lines_old} lines are equal"
+    first = ""
     if place.file_line:
         first = f"; line {place.file_line} is the first that differs"
-    else:
-        first = ""
     return FuzzyUnsafe(f"{why}; {where}{first}", suggestion=said[0] if said else SENT_AGAIN, details=details)
 
 
@@ -201,10 +199,9 @@ def no_change_error(why: str) -> NoChange:
 
 def line_range_error(content: FileContent, edit: Edit) -> InvalidLineRange:
     """Return the error that the anchor's range of lines is not in this file."""
+    asked = "none"
     if edit.line_range:
         asked = f"{edit.line_range.first}-{edit.line_range.last}"
-    else:
-        asked = "none"
     return InvalidLineRange(
         f"the file has {len(content.lines)} lines, and the anchor asks for {asked}",
         suggestion="Lines count from 1; the first comes before the last.",
@@ -365,10 +362,9 @@ _QUOTES = {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"
 
 def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
     """Yield sentences about what seems to be wrong with a target that is not in the file."""
+    applied = 0
     if len(replacement.strip()) >= APPLIED_CHARS_MIN:
         applied = _line_of(content, replacement)
-    else:
-        applied = 0
     if applied:
         yield f"The replacement already stands at line {applied}: the edit seems to have been applied."
     bare = "\n".join(_NUMBERED.sub("", line, count=1) for line in target.split("\n"))

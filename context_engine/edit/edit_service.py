@@ -132,10 +132,9 @@ def _refuse_labels(labels: Sequence[str]) -> None:
 
 def _restrict_to(content: FileContent, edit: Edit, occurrence: int) -> Edit:
     """Restrict an edit to the lines of one occurrence. The plan reports a target without an exact match."""
+    spots = []
     if edit.target:
         spots = list(exact(content, edit.target.replace("\r\n", "\n")))
-    else:
-        spots = []
     if not spots:
         return edit
     if occurrence > len(spots):

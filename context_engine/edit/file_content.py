@@ -188,10 +188,9 @@ def content_of(data: bytes) -> FileContent:
             return _wide(data, mark, encoding)
     if b"\0" in data:
         raise _binary()
+    bom = b""
     if data.startswith(codecs.BOM_UTF8):
         bom = codecs.BOM_UTF8
-    else:
-        bom = b""
     body = data[len(bom) :] if bom else data
     try:
         return FileContent(body.decode("utf-8"), bom)

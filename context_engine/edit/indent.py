@@ -219,10 +219,9 @@ def _blanks_a_tab(points: list[tuple[int, int]], added: list[int]) -> list[tuple
         units = [(far_x - x) // (far_y - y)] if far_y > y else []
     else:
         widest = math.gcd(x, *added)
+        units = []
         if _is_unit(x, y):
             units = [x // y, *(unit for unit in COMMON_UNITS if widest % unit == 0)][:2]
-        else:
-            units = []
     return [
         (unit, shift)
         for unit in units

@@ -51,10 +51,9 @@ def locate(content: FileContent, edit: Edit) -> list[TextMatch]:
         raise no_match_error(content, edit, _why_nothing(edit))
     if len(spots) > limit:
         raise multiple_matches_error(content, spots, is_all=False, asked=edit.expected_matches)
+    kept = spots
     if edit.is_anchored:
         kept = filter_by_anchor(content, spots, edit)
-    else:
-        kept = spots
     if len(kept) > edit.expected_matches or any(one.stop > other.start for one, other in pairwise(kept)):
         raise multiple_matches_error(content, kept, asked=edit.expected_matches)
     if len(kept) < edit.expected_matches:
@@ -303,10 +302,9 @@ def _holds(text: str, context: str) -> bool:
 def _scope(content: FileContent, spot: TextMatch, context: str) -> bool:
     """Return whether the text is the head of the block: a unique line after which all lines are deeper."""
     wanted = _solid_keys(context)
+    heads = []
     if len(wanted) == 1:
         heads = list(content.runs(wanted))
-    else:
-        heads = []
     if len(heads) != 1:
         return False
     head, first = content.solid[heads[0]], content.line_of(spot.start)

@@ -196,15 +196,13 @@ class Renamer:
             for own_symbol in own.outline.symbols
             if own_symbol.name == new_name and (own_symbol.parent, own_symbol.owner) == beside
         ]
+        package = []
         if own.family in PACKAGED and not target.is_member:
             package = self._files.paths.in_folder(dirname(own.path))
-        else:
-            package = []
         for path in package:
+            other = None
             if path != own.path:
                 other = self._files.read(path, new_name)
-            else:
-                other = None
             taken += [
                 (path, other_symbol.line)
                 for other_symbol in (other.outline.symbols if other else ())
@@ -435,10 +433,9 @@ def _edit(source: RenameSource, line: int, found: Sequence[Occurrence], new_name
     for at in sorted(found, key=lambda at: -at.column):
         length = len(source.data[at.start : at.stop].decode("utf-8", "replace"))
         start = at.column - 1
+        label = ""
         if at.role == "shorthand":
             label = f"{text[start : start + length]}: "
-        else:
-            label = ""
         new = f"{new[:start]}{label}{new_name}{new[start + length :]}"
     return Edit(text, new, line_range=LineSpan(line, line), fuzzy=Fuzzy(enabled=False))
 

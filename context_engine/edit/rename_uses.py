@@ -218,10 +218,9 @@ class UseClassifier:
     def _defines(self, path: str) -> bool:
         """Return whether a file defines the name itself, and only so."""
         source = self.sources.get(path)
+        outer = []
         if source is not None and source is not self.target.source:
             outer = source.bindings.get(None, [])
-        else:
-            outer = []
         return source is not None and bool(outer) and all(at.line in self._defined_lines(source) for at in outer)
 
     def _defined_lines(self, source: RenameSource) -> set[int]:
@@ -267,10 +266,9 @@ class UseClassifier:
 
     def _passes_on(self, path: str) -> bool:
         """Return whether a file that does not contain the name can only re-export another file."""
+        found = ()
         if path in self.sources:
             found = self.sources[path].found
-        else:
-            found = ()
         return self.target.is_only and all(at.role in PROSE for at in found)
 
     def _link(self) -> None:

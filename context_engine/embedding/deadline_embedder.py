@@ -201,10 +201,9 @@ class DeadlineEmbedder:
             while done < len(texts) and self.is_local:
                 count = self._pace.count_fitting(texts[done:], until - self._now(), STEP_S)
                 batch = texts[done : done + count]
+                rows = None
                 if count:
                     rows = self._rows_in_time(_Task(batch, "passage", until, _from(keep, done)))
-                else:
-                    rows = None
                 if rows is None:
                     break
                 made.append(rows)
@@ -299,10 +298,9 @@ class DeadlineEmbedder:
     def _hangs(self) -> bool:
         """Return whether the thread is busy with an overdue task that will not end soon."""
         with self._turn:
+            overdue_s = -1.0
             if self._running:
                 overdue_s = self._now() - self._running.until
-            else:
-                overdue_s = -1.0
             if self._running and overdue_s > GIVE_UP_S and not self._running.cancel.is_set():
                 self._running.cancel.set()
                 self._record_failure(
@@ -451,10 +449,9 @@ class DeadlineEmbedder:
 
     def _record_failure(self, error: Exception) -> None:
         """Do not use the embedder for a while; longest after an error that only the user can correct."""
+        ours = None
         if isinstance(error, ContextEngineError):
             ours = error
-        else:
-            ours = None
         with self._turn:
             if self._closing:
                 return
@@ -462,10 +459,9 @@ class DeadlineEmbedder:
             rest_s = min(FAILING_REST_MAX_S, FAILING_REST_S * 2.0 ** min(self._failures - 1, 10))
             if ours and not ours.retryable:
                 rest_s = FAILING_REST_MAX_S
+            stated_s = 0.0
             if ours:
                 stated_s = ours.details.get("retry_after_s", 0.0)
-            else:
-                stated_s = 0.0
             self._retry_at = self._now() + max(rest_s, stated_s)
             if ours:
                 message = ours.message

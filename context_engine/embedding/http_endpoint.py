@@ -59,10 +59,9 @@ def build_url(address: str, path: str, provider: str) -> str:
     except ValueError:
         sound = False
     if not sound or "@" in parts.netloc or parts.query or parts.fragment:
+        shown = "what is configured"
         if "@" not in address:
             shown = sanitize_text(address)
-        else:
-            shown = "what is configured"
         raise EmbedderUnusable(
             f"{provider}: {shown or 'nothing'} is not the address of an endpoint",
             suggestion=f"Configure it like http://127.0.0.1:1234{path}; a key goes into the environment.",

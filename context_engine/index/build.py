@@ -244,10 +244,9 @@ class IndexBuilder:
         run: _BuildRun,
     ) -> tuple[list[int], list[JobResult]]:
         """Index one round: each process that is ready takes a share, this one the first."""
+        helpers = []
         if len(paths) >= SHARE_FILES_MIN:
             helpers = self._pool.ready()
-        else:
-            helpers = []
         shares = [paths[n :: len(helpers) + 1] for n in range(len(helpers) + 1)]
         jobs, numbers, static = [], [], self._static_identity()
         for share in shares:

@@ -75,10 +75,9 @@ def split_chunks(text: str, symbols: Sequence[OutlineSymbol], content: str) -> l
     else:
         wholes = _unbroken_ranges(symbols, offsets)
     pieces: list[ChunkSpan] = []
+    least_chars = 0
     if content == "documentation":
         least_chars = HEADING_ONLY_CHARS
-    else:
-        least_chars = 0
     for first, last in _spans(lines, offsets, breaks, forced, wholes, least_chars):
         start, stop = offsets[first], offsets[last]
         if stop - start > CHUNK_CHARS_MAX and last - first == 1:

@@ -112,10 +112,9 @@ def _weigh_names(symbols: Sequence) -> list[tuple[str, int, int]]:
     names = []
     depths: list[int] = []
     for symbol in symbols:
+        depth = 0
         if symbol.parent >= 0:
             depth = depths[symbol.parent] + 1
-        else:
-            depth = 0
         depths.append(depth)
         if symbol.kind == "section":
             continue

@@ -237,10 +237,9 @@ class EmbeddedStore:
                 shutil.rmtree(path, ignore_errors=True)
         if usable and not rebuild:
             return EmbeddedWriter(self.folder, current, published=True, known=known)
+        number = 1
         if current:
             number = int(current.removeprefix("g-")) + 1
-        else:
-            number = 1
         name = f"g-{number:06d}"
         _create(self.folder / name)
         return EmbeddedWriter(self.folder, name, published=False)
@@ -570,10 +569,9 @@ class _GenerationReader:
             problems.append(f"{counted} files are listed but {snapshot.living_files} are searchable")
         names = snapshot.by_path
         for path, segment, number in self.rows("SELECT path, segment, number FROM file"):
+            at = -1
             if segment in snapshot.segment_numbers:
                 at = snapshot.segment_numbers.index(segment)
-            else:
-                at = -1
             if at < 0 or names.get(path) != int(snapshot.file_base[at]) + number:
                 problems.append(f"{path} is listed in segment {segment} but is not there")
         return problems

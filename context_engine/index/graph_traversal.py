@@ -63,10 +63,9 @@ class GraphTraversal:
             self._impact(start)
             self._notes.append("uses through reflection, strings or generated code cannot be seen")
         else:
+            kinds = USED
             if direction == "references":
                 kinds = USED | {"import", "definition"}
-            else:
-                kinds = USED
             self._callers(start, kinds)
             self._notes.append("uses through reflection, strings or generated code cannot be seen")
         return self._result()
@@ -102,10 +101,9 @@ class GraphTraversal:
                 self._edges.append(_as_step(uses, depth))
                 is_test = role_of(uses[0].path, "code") == "test"
                 shown += not is_test
+                around = None
                 if not is_test and uses[0].source:
                     around = self._graph.definition_around(uses[0])
-                else:
-                    around = None
                 following += [around] if around is not None and around.kind in FOLLOWED else []
             if len(following) > IMPACT_WIDTH:
                 self._notes.append(f"level {depth + 1} follows the {IMPACT_WIDTH} definitions with the most uses")
@@ -358,10 +356,9 @@ class NeighborFinder:
 
     def _neighbor(self, path: str, line: int, relation: Relation) -> Neighbor:
         lines = self.graph.lines(path)
+        text = ""
         if line <= len(lines) and not is_sensitive(path):
             text = lines[line - 1].strip()[:CHARS_MAX]
-        else:
-            text = ""
         return Neighbor(path, line, text, relation)
 
 

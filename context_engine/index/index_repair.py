@@ -151,10 +151,9 @@ def _find_damaged(store: SharedStore, counter: ProgressCounter) -> list[DamagedS
     damaged = []
     for ref in refs:
         here = _check_here(store, ref, counter)
+        remote = ""
         if ref.name in uploaded:
             remote = _check_remote(store, ref, counter)
-        else:
-            remote = ""
         segment = DamagedSegment(ref, here, remote, ref.name in uploaded or bool(store.problem))
         # A segment that is only missing here is not damaged: it is fetched when a query needs it.
         if remote or here == "damaged" or (here and not segment.is_uploaded):

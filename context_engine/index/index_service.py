@@ -214,10 +214,9 @@ class IndexService:
         Raises: Cancelled.
         """
         found = index_repair.find_problems(self.store, thorough=thorough, progress=progress, cancel=cancel)
+        vectors = []
         if thorough and not self.store_problem:
             vectors = self._team.find_vector_problems()
-        else:
-            vectors = []
         return [*found, *vectors]
 
     def repair(

@@ -124,20 +124,18 @@ class PathExplainer:
 
     def _explain_file(self, rel: str) -> PathExplanation:
         snapshot = self._live.snapshot()
+        number = None
         if snapshot is not None:
             number = snapshot.by_path.get(rel)
-        else:
-            number = None
         loaded = load_for_index(self._root.confined, rel, bytes_max=self._bytes_max)
         if isinstance(loaded, Skipped):
             return PathExplanation(rel, "excluded", loaded.reason, loaded.detail)
         if snapshot is None or number is None:
             return PathExplanation(rel, "waiting", detail=self._describe_wait(snapshot))
         state: PathState = "edited" if rel in self._live.stale_files() else "indexed"
+        detail = ""
         if state == "edited":
             detail = "it is edited since; the next search updates it"
-        else:
-            detail = ""
         return PathExplanation(rel, state, detail=detail, notes=self._describe(snapshot, number))
 
     def _describe_wait(self, snapshot: Snapshot | None) -> str:
@@ -162,10 +160,9 @@ class PathExplainer:
 
     def _explain_folder(self, rel: str, seen: Walk) -> PathExplanation:
         snapshot = self._live.snapshot()
+        indexed = set()
         if snapshot is not None:
             indexed = set(snapshot.by_path)
-        else:
-            indexed = set()
         present = [entry.path for entry in seen.entries]
         count = sum(path in indexed for path in present)
         reasons = Counter(row.reason.replace("_", " ") for row in seen.skipped)

@@ -284,10 +284,9 @@ def load(path: Path, *, bytes_checked_max: int | None = CHECKED_BYTES_MAX) -> Se
     """
     with open(path, "rb") as source:
         prefix = source.read(16)
+        header = b""
         if prefix[:8] == MAGIC:
             header = source.read(int.from_bytes(prefix[8:12], "little"))
-        else:
-            header = b""
         if not header or zlib.crc32(header) != int.from_bytes(prefix[12:16], "little"):
             raise _corrupt(path, "its header is damaged or of another version")
         facts = json.loads(header)
@@ -456,10 +455,9 @@ def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.int
     for merge_part in living:
         free = merge_part.put(ids, counts, free)
     present = np.flatnonzero(totals)
+    names = None
     if any(len(part.names) for part in parts):
         names = [name for part in parts for name in part.names]
-    else:
-        names = None
     return Postings(
         hashes[present],
         np.append(0, np.cumsum(totals[present])).astype(np.uint32),

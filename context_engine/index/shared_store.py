@@ -458,10 +458,9 @@ class SharedStore:
         Raises: StorageBusy, StoreUnavailable.
         """
         with self._lock_writer(CLEAR_WAIT_S), self._lock:
+            freed = 0
             if self.publishes:
                 freed = self._acquired_lease.clear()
-            else:
-                freed = 0
             for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.manifest")):
                 with suppress(OSError):
                     size = path.stat().st_size

@@ -125,18 +125,15 @@ def remove_tenant(
 def _tenant(remote: RemoteStore, full: str) -> Tenant:
     schema, repository = _split_name(full)
     held = remote.read_manifest(full)
+    listed = None
     if schema == SCHEMA_VERSION:
         listed = _decode(held.manifest)
-    else:
-        listed = None
+    files = None
     if listed:
         files = sum(part.files - len(part.dead) for part in listed.segments)
-    else:
-        files = None
+    chunks = None
     if listed:
         chunks = sum(part.chunks for part in listed.segments)
-    else:
-        chunks = None
     return Tenant(
         repository, schema, remote.count_stored_bytes(full), files, chunks, held.committed_at if held.manifest else 0.0
     )

@@ -111,10 +111,9 @@ class SymbolGraph:
         """Return defined names similar to this one."""
         wanted = compound_term(name.rpartition(".")[2])
         known = self._all_names()
+        near = []
         if len(known) < 50_000:
             near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6)
-        else:
-            near = []
         near += [one for one in known if wanted and wanted in one and one not in near][: count - len(near)]
         spelled = []
         for one in near[:count]:
@@ -277,10 +276,9 @@ class SymbolGraph:
             data = self._parses.load(defined.path)
             self._edges.ask_definitions(defined.path, [offset_of(data, use.line, use.column) for use in inside])
         for use in inside:
+            meant = None
             if file is not None:
                 meant = self._resolve(file, use)
-            else:
-                meant = None
             if meant is not None:
                 target, certainty, origin = meant
             else:
@@ -303,20 +301,18 @@ class SymbolGraph:
             if meaning.is_known:
                 return (None, "exact", meaning.origin)
             return None
+        members = ()
         if use.target not in file.rules.common:
             members = self.finder.members_named(use.target)
-        else:
-            members = ()
         return (self.definition_at(*members) if len(members) == 1 else None), "likely", ""
 
     def definition_at(self, place: NamePlace) -> SymbolDefinition | None:
         """Return the definition whose name is at a place."""
         file = self._parses.syntax(place.path)
         outline, qualified = self._parses.outline(place.path)
+        line = 0
         if file is not None:
             line = file.data.count(b"\n", 0, place.start) + 1
-        else:
-            line = 0
         for symbol, full in zip(outline.symbols, qualified, strict=True):
             start = place.start + (file is not None and file.data.startswith(b"$", place.start))
             is_named = file is not None and file.data.startswith(symbol.name.encode("utf-8", "replace"), start)
@@ -518,14 +514,12 @@ class SymbolGraph:
         uses, _ = self.uses([base])
         for use in uses:
             file = self._parses.syntax(use.path)
+            place = None
             if file is not None:
                 place = self.finder.subclass_at(file, use.line, use.column)
-            else:
-                place = None
+            child = None
             if place is not None and use.certainty != "possible":
                 child = self.definition_at(place)
-            else:
-                child = None
             found += [child] if child is not None else []
         return found
 
@@ -593,14 +587,12 @@ class SymbolGraph:
         uses = []
         for reference in parsed.outline.references:
             inside = reference.symbol >= 0
+            source = ""
             if inside:
                 source = parsed.qualified[reference.symbol]
-            else:
-                source = ""
+            symbol = None
             if inside:
                 symbol = parsed.outline.symbols[reference.symbol]
-            else:
-                symbol = None
             if symbol:
                 span = LineSpan(symbol.first, symbol.last)
             else:

@@ -30,10 +30,9 @@ def front_matter_tags(text: str) -> list[str]:
         matter = read_yaml(match[1])
     except ParseError:
         return []  # a document with broken front matter is still a document
+    tags = None
     if isinstance(matter, dict):
         tags = matter.get("tags")
-    else:
-        tags = None
     if isinstance(tags, str):
         tags = tags.split(",")
     if not isinstance(tags, list):

@@ -198,10 +198,9 @@ def main() -> None:
     _write_frame(out, b"ready")
     while (frame := _read_frame(source)) is not None:
         job = msgspec.msgpack.decode(frame, type=IndexJob)
+        outcome = None
         if _can_run(job, encoder):
             outcome = run_job(job, languages, grammars, encoder)
-        else:
-            outcome = None
         _write_frame(out, msgspec.msgpack.encode(outcome))
 
 

@@ -165,10 +165,9 @@ def read_file_header(language: Language, data: bytes) -> str:
     pattern = _leading(language.comments)
     if pattern is None:
         return ""
+    docstring = None
     if language.comments.docstring:
         docstring = compile_pattern(language.comments.docstring, "is")
-    else:
-        docstring = None
     texts: list[str] = []
     position, length = 0, 0
     while length < HEAD_CHARS_MAX:

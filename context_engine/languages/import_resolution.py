@@ -288,10 +288,9 @@ def _shorter(imports: Imports, parts: list[str], importer: str, paths: PathIndex
 
 
 def _package(imports: Imports, parts: list[str], importer: str, paths: PathIndex) -> list[str]:
+    folders = []
     if parts:
         folders = paths.folders_by_suffix("/".join(parts))
-    else:
-        folders = []
     if folders:
         return _sources(imports, _nearest_folder(folders, importer), paths)
     return []

@@ -80,10 +80,9 @@ def scan_markdown(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
             if mark and mark[1].startswith(fence) and not mark[2].strip():
                 fence = b""
             continue
+        mark = None
         if b"```" in line or b"~~~" in line:
             mark = FENCE.match(line)
-        else:
-            mark = None
         if mark and not (b"`" in mark[1] and b"`" in mark[2]):
             fence, paragraph = mark[1], None
             continue

@@ -220,14 +220,12 @@ def _in_macro(names: NameRules, node: Node) -> Role:
         return "macro"
     while outer is not None and outer.type == "token_tree":
         outer = outer.parent
+    macro = None
     if outer is not None:
         macro = outer.child_by_field_name("macro")
-    else:
-        macro = None
+    named = ""
     if macro is not None:
         named = (macro.text or b"").decode("utf-8", "replace")
-    else:
-        named = ""
     if named in names.macros:
         return "read"
     return "macro"
@@ -258,10 +256,9 @@ def _set(listed: tuple[str, ...]) -> frozenset[str]:
 def _looked_up_in(node: Node) -> str:
     """Return the single name in which a member is looked up, or the last one of a path; empty for anything else."""
     parent = node.parent
+    holder = None
     if parent is not None:
         holder = next(filter(None, map(parent.child_by_field_name, OBJECTS)), None)
-    else:
-        holder = None
     if holder is None or holder.start_byte == node.start_byte:
         return ""
     text = (holder.text or b"").decode("utf-8", "replace")
@@ -275,18 +272,15 @@ def _receiver(node: Node) -> str:
     outer = node.parent
     while outer is not None and outer.type != "method_declaration":
         outer = outer.parent
+    receiver = None
     if outer is not None:
         receiver = outer.child_by_field_name("receiver")
-    else:
-        receiver = None
+    declared = None
     if receiver is not None and receiver.named_children:
         declared = receiver.named_children[0]
-    else:
-        declared = None
+    name = None
     if declared is not None:
         name = declared.child_by_field_name("name")
-    else:
-        name = None
     if name is not None:
         return (name.text or b"").decode("utf-8", "replace")
     return ""

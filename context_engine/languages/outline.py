@@ -99,14 +99,12 @@ def _with_details(
     nodes: dict[tuple[int, int], Node],
 ) -> Outline:
     plain = Outline(tuple(symbols), tuple(imports), problems=tree_errors(data, tree, PROBLEMS_MAX))
+    cursor = None
     if language.references:
         cursor = grammars.cursor(language.grammar or "", language.references)
-    else:
-        cursor = None
+    references = ()
     if cursor:
         references = detailed.find_references(data, symbols, cursor.matches(tree.root_node))
-    else:
-        references = ()
     return replace(plain, symbols=tuple(detailed.add_details(language, data, symbols, nodes)), references=references)
 
 
@@ -178,10 +176,9 @@ def read_matches(
 def _with_extras(language: Language, data: bytes, pattern: int, captured: Captured, name: Node) -> DefinitionMatch:
     """Read a match with an owner, a keyword that gives its kind, or captures for its own predicates."""
     owners, keywords = captured.pop("owner", None), captured.pop("keyword", None)
+    owner = ""
     if owners:
         owner = bare_type_name(_name(data, owners[0]))
-    else:
-        owner = ""
     if keywords:
         kind = keyword_kinds(language).get(_name(data, keywords[0]), "")
         return DefinitionMatch(pattern, kind, captured["definition"][0], name, owner)

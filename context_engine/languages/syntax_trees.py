@@ -51,10 +51,9 @@ def _longest_line(data: bytes) -> int:
 
 def _too_broken(tree: Tree) -> bool:
     """Whether an error is so wide that a query over it would never end; only erroneous nodes are visited."""
+    waiting = []
     if tree.root_node.has_error:
         waiting = [tree.root_node]
-    else:
-        waiting = []
     while waiting:
         node = waiting.pop()
         if node.is_error and node.child_count - node.named_child_count > TOO_BROKEN:
@@ -112,10 +111,9 @@ def read_syntax_errors(language: Language, data: bytes, grammars: Grammars) -> t
 def tree_errors(data: bytes, tree: Tree, errors_max: int) -> tuple[Finding, ...]:
     """Return the first errors of a tree in file order."""
     found: list[Finding] = []
+    waiting = []
     if tree.root_node.has_error:
         waiting = [tree.root_node]
-    else:
-        waiting = []
     while waiting and len(found) < errors_max:
         node = waiting.pop()
         if node.is_missing:

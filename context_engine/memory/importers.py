@@ -393,10 +393,9 @@ def _markers(path: str, text: str) -> list[Discovery]:
     twins: Counter[str] = Counter()
     for line, written in enumerate(text.split("\n"), 1):
         match = _MARKER.search(written)
+        note = ""
         if match:
             note = _COMMENT_END.sub("", match[3]).strip()
-        else:
-            note = ""
         if match and len(note.split()) >= MARKER_WORDS_MIN and len(found) < MARKERS_MAX:
             content = f"{match[1]}: {_shorten(note)}"
             title = f"{match[1]} in {escape_line(path.rpartition('/')[2])}"
@@ -413,10 +412,9 @@ def add_dates(found: Iterable[Discovery], blame: Callable[[str, int], tuple[str,
     """Return issues with the commit and the day in which each line was written; `blame` returns None if unknown."""
 
     def add_date(discovery: Discovery) -> Discovery:
+        origin = None
         if discovery.type == "issue" and discovery.line:
             origin = blame(discovery.path, discovery.line)
-        else:
-            origin = None
         if origin:
             return replace(discovery, commit=origin[0], date=origin[1])
         return discovery

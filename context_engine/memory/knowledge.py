@@ -158,10 +158,9 @@ class Knowledge:
 
     def _read_file(self, path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
         """Return the discoveries of one file, from its text without secrets."""
+        found = []
         if text:
             found = importers.import_file(path, text, commit=commit)
-        else:
-            found = []
         if text and found:
             found = importers.import_file(path, self.redact_text(text), commit=commit)
         if blame:
@@ -243,10 +242,9 @@ class Knowledge:
         ]
         found = [result for result in judged if sought.include_stale or result.status == "active"]
         found = sorted((result for result in found if result.score >= sought.min_score), key=_best_first)
+        left_out = 0
         if not sought.include_stale:
             left_out = sum(result.status == "stale" for result in judged)
-        else:
-            left_out = 0
         warnings = (*_warnings(near.problem, left_out), *self._damage)
         engine: Literal["hybrid", "lexical"] = "lexical" if near.problem else "hybrid"
         return KnowledgeResults(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
@@ -306,14 +304,12 @@ class Knowledge:
             status, why = (standing.status, standing.why)
         else:
             status, why = (known.status, "")
+        at = None
         if known.date:
             at = timestamps.parse_timestamp(known.date)
-        else:
-            at = None
+        age_days = 0.0
         if at is not None:
             age_days = (self._now() - at) / DAY_S
-        else:
-            age_days = 0.0
         fresh = compute_freshness(known.type, age_days=age_days, stale=status != "active")
         return KnowledgeResult(
             known, compute_score(relevance, confidence=known.confidence, fresh=fresh, access=access), status, why
@@ -462,10 +458,9 @@ def _best_first(result: KnowledgeResult) -> tuple[float, str, str]:
 
 
 def _warnings(why_not: str, left_out: int) -> tuple[str, ...]:
+    warnings = []
     if why_not:
         warnings = [f"found by words alone: {why_not}. {USE_GREP}"]
-    else:
-        warnings = []
     if left_out:
         warnings.append(f"{left_out} left out whose files have changed since: include_stale shows them")
     return tuple(warnings)

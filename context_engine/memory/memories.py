@@ -134,10 +134,9 @@ class Memories:
         standing = self.start_status_check()
         listed = memory_listing.list_memories(wanted, [(entry, standing(entry)) for entry in entries], found, access)
         of_team = (shelf.records.problem for shelf in self._shelves.values())
+        by_words = ""
         if why_not:
             by_words = f"found by words alone: {why_not}"
-        else:
-            by_words = ""
         return replace(
             listed, warnings=tuple(filter(None, [*of_team, by_words, *memory_listing.describe_unreadable(entries)]))
         )

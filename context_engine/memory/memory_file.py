@@ -184,10 +184,9 @@ def _text(stated: Mapping[str, Any], key: str) -> str:
 def _list(stated: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """Return texts from a list, or from a text with commas."""
     value = stated.get(key, [])
+    listed = value
     if isinstance(value, str):
         listed = value.split(",")
-    else:
-        listed = value
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
         raise _WrongField(f"its {key} is not a list of texts")
     return tuple(dict.fromkeys(text.strip() for text in listed if text.strip() not in ("", "null", "~")))

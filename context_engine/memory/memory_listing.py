@@ -71,16 +71,14 @@ def compute_status(entry: MemoryEntry, now: float, why_stale: WhyStale) -> Memor
         return MemoryStatus("invalid", entry.problem)
     if entry.replaced_by:
         return MemoryStatus("superseded", f"by {entry.replaced_by}")
+    expires = None
     if memory.expires_at:
         expires = timestamps.parse_timestamp(memory.expires_at)
-    else:
-        expires = None
     if expires is not None and expires <= now:
         return MemoryStatus("expired", f"on {memory.expires_at}")
+    why = ""
     if memory.linked_files:
         why = why_stale(memory.linked_files)
-    else:
-        why = ""
     if why:
         return MemoryStatus("stale", why)
     return MemoryStatus("active")
@@ -121,10 +119,9 @@ def describe_unreadable(entries: Iterable[MemoryEntry]) -> tuple[str, ...]:
     if not left:
         return ()
     shown = ", ".join(f"{escape_line(entry.path)} ({entry.problem})" for entry in left[:UNREAD_SHOWN])
+    more = ""
     if len(left) > UNREAD_SHOWN:
         more = f" and {len(left) - UNREAD_SHOWN} more"
-    else:
-        more = ""
     return (f"left out, since they cannot be read: {shown}{more}. Repair these files, or take them back from git.",)
 
 
@@ -140,14 +137,12 @@ def _passes(wanted: MemoryQuery, entry: MemoryEntry, status: MemoryStatus) -> bo
     if wanted.status not in ("all", status.status) or wanted.category not in ("", _category(entry)):
         return False
     memory = entry.memory
+    tags = set()
     if memory:
         tags = {tag.casefold() for tag in memory.tags}
-    else:
-        tags = set()
+    files = set()
     if memory:
         files = {link.path for link in memory.linked_files}
-    else:
-        files = set()
     return {tag.casefold() for tag in wanted.tags} <= tags and (not wanted.linked_file or wanted.linked_file in files)
 
 
@@ -158,10 +153,9 @@ def _category(entry: MemoryEntry) -> str:
 def _order(wanted: MemoryQuery, row: MemoryRow, access: Callable[[str], float]) -> tuple[float, float, float, str]:
     """Return the sort key: best first; ties by the last change, then by name."""
     memory = row.entry.memory
+    updated = 0.0
     if memory:
         updated = -(timestamps.parse_timestamp(memory.updated_at) or 0.0)
-    else:
-        updated = 0.0
     sort = wanted.sort or ("relevance" if row.score is not None else "updated")
     first = {
         "relevance": lambda: -(row.score or 0.0),

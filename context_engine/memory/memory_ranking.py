@@ -75,10 +75,9 @@ def _share(value: float, best: float) -> float:
 def compute_freshness(type: str, *, age_days: float, stale: bool) -> float:  # noqa: A002 - the word of the reply
     """Return the share of a score that is left with age, and when the linked file has changed."""
     half_life = HALF_LIVES_DAYS.get(type)
+    decayed = 1.0
     if half_life:
         decayed = 0.5 ** (max(0.0, age_days) / half_life)
-    else:
-        decayed = 1.0
     return max(decayed, OLD_SHARE_MIN) * (STALE_SHARE if stale else 1.0)
 
 

@@ -72,10 +72,9 @@ def is_address(text: str) -> bool:
 
 def check_address(address: str) -> str:
     """Return an address that may be fetched. Raises: InvalidArgument for another scheme, or a password in it."""
+    parts = None
     if _SCHEME.match(address):
         parts = urlsplit(address)
-    else:
-        parts = None
     if address.startswith("-") or any(ord(char) < 32 or char == " " for char in address):
         raise _refused_address(address, "it is not an address")
     if parts is None and not _OF_SSH.fullmatch(address):
@@ -118,10 +117,9 @@ def clone(
 
     Raises: InvalidArgument (address, branch), AccessFailed (git's complaint), UnsupportedHost (no git), Cancelled.
     """
+    chosen = []
     if branch:
         chosen = ["--branch", _check_branch(branch)]
-    else:
-        chosen = []
     fixed = ("--progress", "--single-branch", "--no-tags", "--no-recurse-submodules", "--template=")
     args = ["clone", *fixed, *chosen, *_depth_option(depth), "--", check_address(address), str(target)]
     _run_git(args, target.parent, on_progress, cancel)
@@ -142,10 +140,9 @@ def update(
     """
     before = commit_of(folder)
     fixed = ("--progress", "--force", "--no-tags", "--no-recurse-submodules")
+    ref = "HEAD"
     if branch:
         ref = f"refs/heads/{_check_branch(branch)}"
-    else:
-        ref = "HEAD"
     _run_git(["fetch", *fixed, *_depth_option(depth), "--", check_address(address), ref], folder, on_progress, cancel)
     _run_git(["reset", "--hard", "--quiet", "FETCH_HEAD"], folder, on_progress, cancel)
     return before, commit_of(folder)
@@ -234,10 +231,9 @@ class _GitOutput:
             raise AccessFailed(f"git {command} got no answer for {QUIET_S_MAX:g} s", suggestion="try again later")
         if self._process.returncode:
             complaint = next((line for line in self._lines if line.startswith(("fatal:", "error:"))), "")
+            last = "it printed nothing"
             if self._lines:
                 last = self._lines[-1]
-            else:
-                last = "it printed nothing"
             raise AccessFailed(
                 f"git {command} failed: {complaint or last}",
                 suggestion="check the address and the branch;"

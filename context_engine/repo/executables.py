@@ -94,10 +94,9 @@ def _is_own(folder: str) -> bool:
 
 
 def _programs(folder: str, name: str) -> Iterator[str]:
+    suffixes = SUFFIXES
     if not SUFFIXES or name.lower().endswith(SUFFIXES):
         suffixes = ("",)
-    else:
-        suffixes = SUFFIXES
     for suffix in suffixes:
         place = os.path.join(folder, name + suffix)
         if os.path.isfile(place) and os.access(place, os.X_OK):

@@ -132,10 +132,9 @@ class Git:
     def below(self) -> str:
         """Return the root relative to its work tree, as `packages/web`; empty at the top and without a repository."""
         found = repository_of(self._root)
+        path = "."
         if found:
             path = os.path.relpath(self._root, found.top).replace(os.sep, "/")
-        else:
-            path = "."
         if path == ".":
             return ""
         return path
@@ -478,10 +477,9 @@ def _settings_key(repository: Repository | None) -> object:
     home = os.path.expanduser("~")
     users = (os.environ.get("GIT_CONFIG_GLOBAL"), f"{home}/.gitconfig", f"{os.path.dirname(_usual_excludes())}/config")
     texts = []
+    places = ()
     if repository:
         places = ((repository.common_dir, "config"), (repository.git_dir, "config.worktree"))
-    else:
-        places = ()
     for folder, name in places:
         text = read_text(folder, name, CONFIG_BYTES_MAX)
         if "include" in text.lower() or (not text and os.path.lexists(os.path.join(folder, name))):

@@ -181,10 +181,9 @@ class DiffReader:
 
     def _empty(self, scope: DiffRange, asked: DiffRequest) -> PreconditionFailed:
         """Return the error that there is no change, with the other target that has one."""
+        others = {}
         if asked.target in ("staged", "unstaged"):
             others = {"staged": "unstaged", "unstaged": "staged"}
-        else:
-            others = {}
         suggestion = "Compare others: staged, unstaged, head, a branch, a commit, a..b or a...b, or another base."
         if other := others.get(asked.target):
             args = ("--cached",) if other == "staged" else ()
@@ -239,10 +238,9 @@ class DiffReader:
 
     def _blobs(self, wanted: Sequence[str], bytes_max: int) -> dict[str, bytes]:
         """Return the blobs that exist and are small enough, by hash."""
+        sizes = []
         if wanted:
             sizes = self._git.run("cat-file", "--batch-check", given=_lines(wanted)).split(b"\n")
-        else:
-            sizes = []
         small = [
             (words[0].decode(), int(words[2]))
             for words in map(bytes.split, sizes)
@@ -544,10 +542,9 @@ def _default_branch(git: Git) -> str:
 def _not_found(git: Git, name: str) -> NoReturn:
     said = git.run("for-each-ref", f"--count={NAMES_MAX}", "--format=%(refname:short)").decode("utf-8", "replace")
     nearest = near_names(name, said.split())
+    did = "`git branch --all` and `git tag` list the names that exist."
     if nearest:
         did = f"Did you mean {', '.join(nearest)}?"
-    else:
-        did = "`git branch --all` and `git tag` list the names that exist."
     raise RefNotFound(
         f"{name!r} is not a branch, tag or commit", suggestion=did, details={"ref": name, "nearest": nearest}
     )

@@ -166,10 +166,9 @@ def _is_regular_or_absent(path: str) -> bool:
 def _pointed_at(top: str) -> str:
     """Return where a `.git` file points; a path that does not exist when it says nothing."""
     said = read_line(top, ".git")
+    named = ""
     if said.startswith("gitdir:"):
         named = said.removeprefix("gitdir:").strip()
-    else:
-        named = ""
     return os.path.join(top, named if named and "\0" not in named else ".git")
 
 
@@ -178,10 +177,9 @@ def _common(git_dir: str) -> str:
     said = read_line(git_dir, "commondir")
     if not said:
         return git_dir
+    common = ""
     if "\0" not in said:
         common = os.path.realpath(os.path.join(git_dir, said))
-    else:
-        common = ""
     if common and os.path.dirname(git_dir) == os.path.join(common, "worktrees"):
         return common
     return ""
@@ -226,10 +224,9 @@ def _ref(repository: Repository, name: str) -> str:
         if said := read_line(place, name):
             return said
     packed = read_text(repository.common_dir, "packed-refs", REFS_BYTES_MAX)
+    found = None
     if name in packed:
         found = re.search(rf"^(\S+) {re.escape(name)}\r?$", packed, re.MULTILINE)
-    else:
-        found = None
     if found:
         return found[1]
     return ""

@@ -59,10 +59,9 @@ class GitRevision:
             if len(words) == 3 and words[1] == b"blob" and int(words[2]) <= VERSION_BYTES_MAX:
                 hashes[path] = words[0].decode()
         given = "".join(f"{name}\n" for name in dict.fromkeys(hashes.values())).encode()
+        blobs = {}
         if hashes:
             blobs = parse_batch(self._git_output("cat-file", "--batch", given=given))
-        else:
-            blobs = {}
         return {path: blobs[name] for path, name in hashes.items() if name in blobs}
 
     def files_with_words(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:

@@ -51,10 +51,9 @@ class Ruff:
 
 
 def _parse_finding(row: Any) -> RuffFinding:
+    rule = ""
     if row["code"] != "invalid-syntax":
         rule = row["code"]
-    else:
-        rule = ""
     fix = (row.get("fix") or {}).get("message") or ""
     first, last = row["location"]["row"], row["end_location"]["row"]
     return RuffFinding(row["filename"], rule or "", row["message"], first, last, fix)

@@ -152,10 +152,9 @@ class FileLister:
 
     def _take_heard(self) -> set[str]:
         """Return what was reported since the last time, with what the watcher still delays."""
+        pending = frozenset()
         if self._watcher is not None:
             pending = self._watcher.pending
-        else:
-            pending = frozenset()
         with self._heard_lock:
             heard, self._heard = self._heard, set()
         return heard | pending

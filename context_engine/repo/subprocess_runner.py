@@ -248,10 +248,9 @@ def count_group_bytes(group: int) -> int:
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with a PATH that finds no program of the current folder."""
+    path = {}
     if "PATH" in environment:
         path = {"PATH": safe_path(environment["PATH"])}
-    else:
-        path = {}
     return {**environment, **path, "NoDefaultCurrentDirectoryInExePath": "1"}
 
 

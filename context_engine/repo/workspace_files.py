@@ -223,10 +223,9 @@ def _shares(top: _TreeFolder, depth: int, max_items: int) -> dict[int, int]:
         following = []
         for number, folder in enumerate(level):
             count = len(folder.folders) + len(folder.files)
+            fair = 0
             if left > 0:
                 fair = max(1, left // (len(level) - number))
-            else:
-                fair = 0
             shares[id(folder)] = min(count, fair)
             left -= shares[id(folder)]
             following += [inner for _, inner in sorted(folder.folders.items())][: shares[id(folder)]]

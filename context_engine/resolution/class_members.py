@@ -98,10 +98,9 @@ class ClassMembers:
 
     def _find_bases(self, place: NamePlace) -> tuple[list[Value], bool]:
         holder = self._resolver.project.read(place.path)
+        special = None
         if holder is not None:
             special = self._resolver.style(holder).own_bases(self._resolver, holder, place)
-        else:
-            special = None
         if special is not None:
             return special
         found = self._scope_of(place)

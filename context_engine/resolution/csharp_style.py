@@ -64,10 +64,9 @@ class CSharpStyle(PackageStyle):
     def parameter_counts(self, file: SyntaxFile, binding: NameBinding) -> tuple[int, int]:
         """Return how many arguments a method takes; the object of an extension method is not one of them."""
         holder = binding.statement.child_by_field_name("parameters")
+        written = []
         if holder is not None:
             written = [one for one in holder.named_children if one.type == "parameter"]
-        else:
-            written = []
         optional = sum(any(child.type == "=" for child in one.children) for one in written)
         has_rest = holder is not None and any(one.type == "array_type" for one in holder.named_children)
         is_extension = bool(written) and _is_this(file, written[0])
@@ -125,10 +124,9 @@ class CSharpStyle(PackageStyle):
         block = outer.parent
         if outer.type == "assignment_expression" and block is not None and block.type == "initializer_expression":
             created = block.parent
+            written = None
             if created is not None:
                 written = created.child_by_field_name("type")
-            else:
-                written = None
             if outer.child_by_field_name("left") == node and written is not None:
                 return self._member_of(resolver, file, node, resolver.type_values(file, written))
             if outer.child_by_field_name("left") != node:
@@ -142,10 +140,9 @@ class CSharpStyle(PackageStyle):
         return None
 
     def _meaning_in(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, holder: SyntaxNode | None) -> Meaning:
+        values = ()
         if holder is not None:
             values = resolver.values(file, holder)
-        else:
-            values = ()
         return self._member_of(resolver, file, node, values)
 
     def _member_of(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, values: Values) -> Meaning:
@@ -167,20 +164,18 @@ class CSharpStyle(PackageStyle):
             return []
         classes = {value.place for value in values if value.kind == "instance"}
         for value in list(values):
+            bases = []
             if value.kind == "instance":
                 bases = resolver.members.bases(value.place)[0]
-            else:
-                bases = []
             classes |= {base.place for base in bases if base.place.path}
         found: list[NamePlace] = []
         for path in resolver.project.defining(name) if classes else ():
             file = resolver.project.read(path)
             for binding in file.bindings(name) if file is not None and b"this " in file.data else ():
                 first = _first_parameter(binding)
+                written = None
                 if first is not None:
                     written = first.child_by_field_name("type")
-                else:
-                    written = None
                 if file is None or first is None or written is None or not _is_this(file, first):
                     continue
                 is_meant = any(one.place in classes for one in resolver.type_values(file, written))
@@ -208,14 +203,12 @@ class CSharpStyle(PackageStyle):
         for path in resolver.project.defining(name):
             other = resolver.project.read(path)
             for binding in other.bindings(name) if other is not None and b"partial" in other.data else ():
+                holder = None
                 if other is not None:
                     holder = other.scopes[binding.scope].node
-                else:
-                    holder = None
+                part = None
                 if holder is not None and holder.type == node.type:
                     part = holder.child_by_field_name("name")
-                else:
-                    part = None
                 if other is None or part is None or other.text(part) != file.text(named):
                     continue
                 if _namespace_at(other, holder) == _namespace_at(file, node):
@@ -244,27 +237,22 @@ class CSharpStyle(PackageStyle):
         node: SyntaxNode | None = binding.statement
         while node is not None and node.type in ("parameter", "parameter_list", "implicit_parameter"):
             node = node.parent
+        argument = None
         if node is not None and node.type == "lambda_expression":
             argument = node.parent
-        else:
-            argument = None
+        arguments = None
         if argument is not None and argument.type == "argument":
             arguments = argument.parent
-        else:
-            arguments = None
         call = arguments.parent if arguments is not None else None
+        called = None
         if call is not None:
             called = call.child_by_field_name("function")
-        else:
-            called = None
+        name = None
         if called is not None:
             name = called.child_by_field_name("name")
-        else:
-            name = None
+        holder = None
         if called is not None:
             holder = called.child_by_field_name("expression")
-        else:
-            holder = None
         if name is None or holder is None:
             return ()
         return self.element_of_call(resolver, file, holder, file.text(name).partition("<")[0])
@@ -354,10 +342,9 @@ def _namespace_at(file: SyntaxFile, node: SyntaxNode | None) -> str:
 
 
 def _first_parameter(binding: NameBinding) -> SyntaxNode | None:
+    holder = None
     if binding.role == "function":
         holder = binding.statement.child_by_field_name("parameters")
-    else:
-        holder = None
     if holder is not None:
         return next((one for one in holder.named_children if one.type == "parameter"), None)
     return None

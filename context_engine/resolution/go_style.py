@@ -54,10 +54,9 @@ class GoStyle(ModuleStyle):
             if target == module or target.startswith(module + "/"):
                 inside = "/".join(filter(None, (folder, target[len(module) + 1 :])))
                 return (Value("folder", NamePlace(f"{inside}/" if inside else "")),)
+        found = []
         if not modules:
             found = resolve_import(file.language, file.path, target, resolver.project.paths)
-        else:
-            found = []
         if found:
             return (Value("folder", NamePlace(dirname(found[0]) + "/")),)
         return (Value("external", name=target),)
@@ -66,10 +65,9 @@ class GoStyle(ModuleStyle):
         """Return the package of this project whose files call it by another name than its folder."""
         for target in _imports(file).values():
             for value in self._package(resolver, file, target):
+                sample = None
                 if value.kind == "folder":
                     sample = resolver.sample_file(value)
-                else:
-                    sample = None
                 if sample is not None and package_of(sample) == name.encode():
                     return (value,)
         return ()
@@ -77,10 +75,9 @@ class GoStyle(ModuleStyle):
     def imported_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the package that an import gives another name."""
         spec = binding.node.parent
+        path = None
         if spec is not None:
             path = spec.child_by_field_name("path")
-        else:
-            path = None
         if path is not None:
             return self._package(resolver, file, file.text(path).strip('"`'))
         return (EXTERNAL,)
@@ -118,10 +115,9 @@ class GoStyle(ModuleStyle):
         owner = file.text(named) if named is not None else ""
         found: list[NamePlace] = []
         for path in resolver.project.defining(name):
+            other = None
             if dirname(path) == dirname(file.path):
                 other = resolver.project.read(path)
-            else:
-                other = None
             bound = other.bindings(name) if other is not None else ()
             own = [one for one in bound if other is not None and receiver_type(other, one.statement) == owner]
             found += [NamePlace(path, one.node.start_byte) for one in own]
@@ -130,20 +126,17 @@ class GoStyle(ModuleStyle):
     def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the field that a key of a struct literal means."""
         element = node.parent
+        pair = None
         if element is not None and element.type == "literal_element":
             pair = element.parent
-        else:
-            pair = None
         if pair is None or pair.type != "keyed_element" or pair.child_by_field_name("key") != element:
             return None
+        literal = None
         if pair.parent is not None:
             literal = pair.parent.parent
-        else:
-            literal = None
+        written = None
         if literal is not None:
             written = literal.child_by_field_name("type")
-        else:
-            written = None
         if written is not None and "array" in file.roles.get(written.type, {}):
             return None
         places: list[NamePlace] = []
@@ -154,10 +147,9 @@ class GoStyle(ModuleStyle):
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the types that a struct or an interface embeds."""
         written = node.child_by_field_name("type")
+        parts = []
         if written is not None:
             parts = written.named_children
-        else:
-            parts = []
         if written is not None and written.type == "struct_type":
             parts = [field for part in parts for field in part.named_children]
         bases: list[SyntaxNode] = []
@@ -173,10 +165,9 @@ class GoStyle(ModuleStyle):
     ) -> Values | None:
         """Return what `new`, `make` and `append` give."""
         arguments = call.child_by_field_name("arguments")
+        given = []
         if arguments is not None:
             given = arguments.named_children
-        else:
-            given = []
         name = file.text(function)
         if name in ("new", "make") and given:
             return resolver.type_values(file, given[0])
@@ -238,22 +229,18 @@ def package_of(file: SyntaxFile) -> bytes:
 
 def receiver_type(file: SyntaxFile, node: SyntaxNode) -> str:
     """Return the name of the type that a method is declared for; empty for other nodes."""
+    receiver = None
     if node.type == "method_declaration":
         receiver = node.child_by_field_name("receiver")
-    else:
-        receiver = None
+    declared = None
     if receiver is not None and receiver.named_children:
         declared = receiver.named_children[0]
-    else:
-        declared = None
+    written = None
     if declared is not None:
         written = declared.child_by_field_name("type")
-    else:
-        written = None
+    found = None
     if written is not None:
         found = _TYPE_NAME.match(file.text(written).strip())
-    else:
-        found = None
     if found:
         return found[1]
     return ""
@@ -294,10 +281,9 @@ def _in_package(resolver: Resolver, folder: str, name: str, package: bytes) -> l
     """Return the definitions of a name at the top of the files of a folder; those of one package if it is given."""
     found: list[NamePlace] = []
     for path in resolver.project.defining(name):
+        file = None
         if dirname(path) == folder:
             file = resolver.project.read(path)
-        else:
-            file = None
         if file is None or (package and package_of(file) != package):
             continue
         found += [NamePlace(path, one.node.start_byte) for one in file.bindings_in(name, 0) if one.role != "import"]

@@ -50,10 +50,9 @@ class JavaStyle(PackageStyle):
     def parameter_counts(self, file: SyntaxFile, binding: NameBinding) -> tuple[int, int]:
         """Return how many arguments a method takes at least and at most."""
         parameters = binding.statement.child_by_field_name("parameters")
+        written = []
         if parameters is not None:
             written = [one.type for one in parameters.named_children]
-        else:
-            written = []
         count = written.count("formal_parameter")
         if "spread_parameter" in written:
             return (count, 1000)
@@ -108,14 +107,12 @@ class JavaStyle(PackageStyle):
         outer = label.parent
         while outer is not None and outer.type not in ("switch_expression", "switch_statement"):
             outer = outer.parent
+        tested = None
         if outer is not None:
             tested = outer.child_by_field_name("condition")
-        else:
-            tested = None
+        values = ()
         if tested is not None:
             values = resolver.values(file, tested)
-        else:
-            values = ()
         return self.enum_meaning(resolver, values, file.text(node))
 
     # -- classes --
@@ -148,10 +145,9 @@ class JavaStyle(PackageStyle):
         found = []
         for number in super().class_scopes(file, offset):
             node = file.scopes[number].node
+            body = node
             if node.type == "object_creation_expression":
                 body = _body_of(node)
-            else:
-                body = node
             if body is not None and body.start_byte <= offset < body.end_byte:
                 found.append(number)
         return found
@@ -174,10 +170,9 @@ class JavaStyle(PackageStyle):
     def own_bases(self, resolver: Resolver, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
         """Return the type that an anonymous class is made of."""
         node = _anonymous_at(file, place)
+        created = None
         if node is not None:
             created = node.child_by_field_name("type")
-        else:
-            created = None
         if created is None:
             return None
         values = [one._replace(kind="class") if one.place.path else one for one in resolver.type_values(file, created)]
@@ -201,10 +196,9 @@ class JavaStyle(PackageStyle):
         if statement.type == "variable_declarator" and outer is not None:
             if outer.type == "spread_parameter":
                 written = [one for one in outer.named_children if one.type not in ("modifiers", "variable_declarator")]
+                inner = ()
                 if written:
                     inner = resolver.type_values(file, written[0])
-                else:
-                    inner = ()
                 return (Value("external", name="array", arguments=(inner,)),)
             return self._if_untyped(resolver, file, outer.child_by_field_name("type"), binding)
         if statement.type in ("inferred_parameters", "lambda_expression"):
@@ -225,22 +219,18 @@ class JavaStyle(PackageStyle):
         return None
 
     def _lambda_parameter(self, resolver: Resolver, file: SyntaxFile, function: SyntaxNode | None) -> Values:
+        arguments = None
         if function is not None:
             arguments = function.parent
-        else:
-            arguments = None
+        call = None
         if arguments is not None and arguments.type == "argument_list":
             call = arguments.parent
-        else:
-            call = None
+        holder = None
         if call is not None:
             holder = call.child_by_field_name("object")
-        else:
-            holder = None
+        name = None
         if call is not None:
             name = call.child_by_field_name("name")
-        else:
-            name = None
         if holder is None or name is None:
             return ()
         return self.element_of_call(resolver, file, holder, file.text(name))
@@ -278,18 +268,16 @@ def _package_of(file: SyntaxFile) -> str:
 
 def _count_arguments(call: SyntaxNode) -> int:
     arguments = call.child_by_field_name("arguments")
+    given = []
     if arguments is not None:
         given = arguments.named_children
-    else:
-        given = []
     return sum("comment" not in one.type for one in given)
 
 
 def _body_of(node: SyntaxNode) -> SyntaxNode | None:
+    last = None
     if node.named_child_count:
         last = node.named_children[-1]
-    else:
-        last = None
     if last is not None and last.type == "class_body":
         return last
     return None

@@ -67,10 +67,9 @@ def find_assigned_members(resolver: Resolver, file: SyntaxFile, place: NamePlace
 
 def _is_plain(file: SyntaxFile, holder: SyntaxNode) -> bool:
     """Whether an object is `this`, a name, or a prototype."""
+    named = None
     if holder.type == "member_expression":
         named = holder.child_by_field_name("property")
-    else:
-        named = None
     return holder.type in ("this", "identifier") or (named is not None and file.text(named) == "prototype")
 
 
@@ -81,16 +80,14 @@ def _find_in_prototypes(resolver: Resolver, file: SyntaxFile, place: NamePlace, 
     found: list[NamePlace] = []
     for word in file.find("prototype"):
         member = word.parent
+        outer = None
         if member is not None and member.type == "member_expression":
             outer = member.parent
-        else:
-            outer = None
         if member is None or outer is None:
             continue
+        records = []
         if outer.type == "arguments" and outer.named_children[0] == member:
             records = outer.named_children[1:]
-        else:
-            records = []
         if outer.type == "assignment_expression" and outer.child_by_field_name("left") == member:
             records = outer.named_children[1:]
         records = [one for one in records if one.type == "object"]
@@ -103,19 +100,16 @@ def find_prototype_bases(resolver: Resolver, file: SyntaxFile, place: NamePlace)
     """Return what a function inherits from: `inherits(Cat, Animal)`, `Cat.prototype = Object.create(Pet.prototype)`."""
     found: list[Value] = []
     for word in file.find("inherits"):
+        call = None
         if word.parent is not None and word.parent.type == "call_expression":
             call = word.parent
-        else:
-            call = None
         call = call or (word.parent.parent if word.parent is not None else None)
+        arguments = None
         if call is not None:
             arguments = call.child_by_field_name("arguments")
-        else:
-            arguments = None
+        given = []
         if arguments is not None:
             given = arguments.named_children
-        else:
-            given = []
         if len(given) == 2 and any(value.place == place for value in resolver.values(file, given[0])):
             found += resolver.values(file, given[1])
     for word in file.find("prototype") if b"Object.create" in file.data or b"__proto__" in file.data else ():
@@ -140,10 +134,9 @@ def _is_prototype(file: SyntaxFile, node: SyntaxNode) -> bool:
 
 def _base_of(resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
     arguments = node.child_by_field_name("arguments")
+    given = node
     if arguments is not None and arguments.named_child_count:
         given = arguments.named_children[0]
-    else:
-        given = node
     return resolver.values(file, given)
 
 
@@ -167,10 +160,9 @@ def find_self(resolver: Resolver, file: SyntaxFile, offset: int) -> Values | Non
 def _self_of_record(resolver: Resolver, file: SyntaxFile, record: SyntaxNode) -> Values:
     """Return the object, or what it is the prototype of."""
     outer = record.parent
+    target = None
     if outer is not None and outer.type == "assignment_expression":
         target = outer.child_by_field_name("left")
-    else:
-        target = None
     if outer is not None and outer.type == "arguments" and outer.named_children[0] != record:
         target = outer.named_children[0]
     if target is not None and file.text(target).endswith(".prototype"):
@@ -185,10 +177,9 @@ def _self_of_function(resolver: Resolver, file: SyntaxFile, function: SyntaxNode
         return _self_of_record(resolver, file, outer.parent)
     if outer is not None and outer.type == "assignment_expression":
         target = outer.child_by_field_name("left")
+        holder = None
         if target is not None:
             holder = target.child_by_field_name("object")
-        else:
-            holder = None
         if holder is not None and _is_plain(file, holder):
             values = resolver.values(file, holder)
             return tuple(value for value in values if value.kind == "instance") or ()
@@ -242,18 +233,15 @@ def _expected_argument(resolver: Resolver, file: SyntaxFile, arguments: SyntaxNo
             functions += resolver.place_values(resolver.members.find(value, "constructor")[0])
     found: list[Value] = []
     for value in functions:
+        bound = None
         if value.kind == "function":
             bound = resolver.project.binding_at(value.place)
-        else:
-            bound = None
+        function = None
         if bound is not None:
             function = function_of(bound[1])
-        else:
-            function = None
+        parameters = None
         if function is not None:
             parameters = function.child_by_field_name("parameters")
-        else:
-            parameters = None
         if bound is not None and parameters is not None and position < parameters.named_child_count:
             written = parameters.named_children[position].child_by_field_name("type")
             found += resolver.type_values(bound[0], written) if written is not None else ()

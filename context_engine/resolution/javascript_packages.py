@@ -32,10 +32,9 @@ def find_module(resolver: Resolver, file: SyntaxFile, source: str) -> str:
         head, star, tail = pattern.partition("*")
         if source != pattern and not (star and source.startswith(head) and source.endswith(tail)):
             continue
+        middle = ""
         if star:
             middle = source[len(head) : len(source) - len(tail)]
-        else:
-            middle = ""
         for target in targets:
             found = _first(resolver, file, "_", "./" + target.replace("*", middle, 1))
             if found:
@@ -62,10 +61,9 @@ def _in_package(resolver: Resolver, file: SyntaxFile, folder: str, rest: str) ->
         written = [*_entries(resolver, folder), "src/index", "src/main", "index", "lib"]
     for part in written:
         parts = part.split("/")
+        from_source = parts
         if parts[0] in BUILT_FOLDERS:
             from_source = ["src", *parts[1:]]
-        else:
-            from_source = parts
         for candidate in (from_source, from_source[:1] + from_source[2:], parts):
             found = _first(resolver, file, f"{folder}/_" if folder else "_", "./" + "/".join(candidate))
             if found and found != file.path:
@@ -109,19 +107,17 @@ def _paths(resolver: Resolver) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
     for config in (path for name in CONFIGS for path in resolver.project.paths.by_suffix(name)[:PACKAGES_MAX]):
         options = _read(resolver, config).get("compilerOptions")
+        patterns = None
         if isinstance(options, dict):
             patterns = options.get("paths")
-        else:
-            patterns = None
         if not isinstance(options, dict) or not isinstance(patterns, dict):
             continue
         base = options.get("baseUrl")
         start = f"{dirname(config)}/{base if isinstance(base, str) else '.'}"
         for pattern, targets in list(patterns.items())[:PACKAGES_MAX]:
+            written = []
             if isinstance(targets, list):
                 written = [one for one in targets if isinstance(one, str)]
-            else:
-                written = []
             found.append((pattern, [normpath(f"{start}/{one}").lstrip("/") for one in written[:10]]))
     resolver.kept["javascript paths"] = found
     return found

@@ -50,14 +50,12 @@ class JavaScriptStyle(ModuleStyle):
 
     def is_module_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a name is assigned to `exports`."""
+        member = None
         if binding.role == "attribute":
             member = binding.node.parent
-        else:
-            member = None
+        holder = None
         if member is not None:
             holder = member.child_by_field_name("object")
-        else:
-            holder = None
         return holder is not None and file.text(holder) in ("exports", "module.exports")
 
     def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
@@ -122,10 +120,9 @@ class JavaScriptStyle(ModuleStyle):
             return list(dict.fromkeys(found))
         for source in _star_sources(file):
             inner = self._module(resolver, file, source)
+            found = []
             if inner:
                 found = resolver.style(file).module_member(resolver, inner, name, seen) or []
-            else:
-                found = []
             if found:
                 return found
         found = self._assigned_export(resolver, file, name) or self._in_default(resolver, file, name)
@@ -146,10 +143,9 @@ class JavaScriptStyle(ModuleStyle):
         holder = block or file.root
         for node in file.find(name):
             specifier = node.parent
+            statement = None
             if specifier is not None and specifier.parent is not None:
                 statement = specifier.parent.parent
-            else:
-                statement = None
             if specifier is None or specifier.type != "export_specifier" or statement is None:
                 continue
             if statement.parent != holder:
@@ -163,14 +159,12 @@ class JavaScriptStyle(ModuleStyle):
         self, resolver: Resolver, file: SyntaxFile, specifier: SyntaxNode, seen: set[str]
     ) -> list[NamePlace]:
         named = specifier.child_by_field_name("name")
+        statement = None
         if specifier.parent is not None:
             statement = specifier.parent.parent
-        else:
-            statement = None
+        source = None
         if statement is not None:
             source = statement.child_by_field_name("source")
-        else:
-            source = None
         if named is None:
             return []
         if source is not None:
@@ -217,10 +211,9 @@ class JavaScriptStyle(ModuleStyle):
         """Return what `module.exports = ...` or `exports.name = ...` gives."""
         found: list[NamePlace] = []
         for word in file.find("exports") if b"exports" in file.data else ():
+            target = word
             if word.parent is not None and word.parent.type == "member_expression":
                 target = word.parent
-            else:
-                target = word
             if target is not word and target.child_by_field_name("object") == word:
                 member = target.child_by_field_name("property")
                 if name and member is not None and file.text(member) == name:
@@ -238,10 +231,9 @@ class JavaScriptStyle(ModuleStyle):
     def _find_assigned(self, resolver: Resolver, file: SyntaxFile, target: SyntaxNode) -> list[NamePlace]:
         outer = target.parent
         is_assigned = outer is not None and outer.type == "assignment_expression"
+        given = None
         if outer is not None and is_assigned:
             given = _last_right(outer)
-        else:
-            given = None
         is_name = given is not None and file.is_identifier(given)
         if given is not None and is_name:
             return self._named_by(resolver, file, given)
@@ -290,10 +282,9 @@ class JavaScriptStyle(ModuleStyle):
         self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
     ) -> Values | None:
         """Return the module that `require` or `import` gives."""
+        source = ""
         if call.type == "call_expression":
             source = required_module(file, call)
-        else:
-            source = ""
         if not source:
             return None
         module = self._module(resolver, file, source)
@@ -358,10 +349,9 @@ class JavaScriptStyle(ModuleStyle):
         record = record_at(file, place)
         if record is not None and record.type == "object":
             return [], not any(child.type == "spread_element" for child in record.named_children)
+        found = None
         if record is None:
             found = resolver.project.binding_at(place)
-        else:
-            found = None
         if found is None or found[1].role not in ("function", "variable", "attribute"):
             return None
         return list(find_prototype_bases(resolver, file, place)), True
@@ -388,34 +378,28 @@ class JavaScriptStyle(ModuleStyle):
         self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, element: SyntaxNode | None
     ) -> Meaning:
         """Return the member of the first parameter of a component."""
+        named = None
         if element is not None:
             named = element.child_by_field_name("name")
-        else:
-            named = None
         if named is None or file.text(named)[:1].islower():
             return Meaning(is_known=True, is_member=True)
         places: list[NamePlace] = []
         for value in resolver.values(file, named):
+            found = None
             if value.kind == "function":
                 found = resolver.project.binding_at(value.place)
-            else:
-                found = None
+            function = None
             if found is not None:
                 function = function_of(found[1])
-            else:
-                function = None
+            parameters = None
             if function is not None:
                 parameters = function.child_by_field_name("parameters")
-            else:
-                parameters = None
+            first = None
             if parameters is not None and parameters.named_child_count:
                 first = parameters.named_children[0]
-            else:
-                first = None
+            written = None
             if first is not None:
                 written = first.child_by_field_name("type")
-            else:
-                written = None
             for props in resolver.type_values(found[0], written) if found is not None and written is not None else ():
                 places += resolver.member_places(props, file.text(node))[0]
         return Meaning(tuple(places), is_known=bool(places), is_member=True)
@@ -435,10 +419,9 @@ class JavaScriptStyle(ModuleStyle):
         pattern = node.parent
         while pattern is not None and pattern.type in ("pair_pattern", "object_assignment_pattern"):
             pattern = pattern.parent
+        outer = None
         if pattern is not None and pattern.type == "object_pattern":
             outer = pattern.parent
-        else:
-            outer = None
         if outer is None:
             return None
         given = outer.child_by_field_name("value")
@@ -479,10 +462,9 @@ class JavaScriptStyle(ModuleStyle):
             if is_field and file.scopes[binding.scope].parent == scope:
                 found.append(NamePlace(file.path, binding.node.start_byte))
         named = node.child_by_field_name("name")
+        place = None
         if named is not None:
             place = NamePlace(file.path, named.start_byte)
-        else:
-            place = None
         if found or place is None or node.type not in ("class_declaration", "class"):
             return found
         return find_assigned_members(resolver, file, place, name)
@@ -495,10 +477,9 @@ class JavaScriptStyle(ModuleStyle):
         """Return the element, where the first parameter belongs to a function that is called with elements."""
         function = file.scopes[binding.scope].node
         arguments = function.parent
+        call = None
         if arguments is not None and arguments.type == "arguments":
             call = arguments.parent
-        else:
-            call = None
         if call is None or arguments is None or arguments.named_children[0] != function:
             return ()
         called = child_of(call, "function")
@@ -525,14 +506,12 @@ def required_module(file: SyntaxFile, node: SyntaxNode) -> str:
         node = node.named_children[0]
     if node.type == "member_expression":  # `require('x').name`
         node = node.named_children[0]
+    function = None
     if node.type == "call_expression":
         function = node.child_by_field_name("function")
-    else:
-        function = None
+    arguments = None
     if function is not None:
         arguments = node.child_by_field_name("arguments")
-    else:
-        arguments = None
     if function is None or arguments is None or file.text(function) not in ("require", "import"):
         return ""
     given = arguments.named_children
@@ -545,24 +524,21 @@ def _read_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str]:
     """Return the module that an imported name comes from, and its name there."""
     if binding.role != "import":
         given = binding.field(len(binding.fields) - 1)
+        source = ""
         if given is not None:
             source = required_module(file, given)
-        else:
-            source = ""
+        named = None
         if given is not None:
             named = given.child_by_field_name("property")
-        else:
-            named = None
         if named is not None:
             return source, file.text(named)
         return source, str(binding.positions[0]) if binding.positions else WHOLE
     parent = binding.node.parent
     is_assigned = parent is not None and parent.type == "import_require_clause"
     source = (parent if parent is not None and is_assigned else binding.statement).child_by_field_name("source")
+    target = ""
     if source is not None:
         target = _unquote(file, source)
-    else:
-        target = ""
     if is_assigned:
         return target, ASSIGNED
     if parent is not None and parent.type == "import_specifier":
@@ -576,10 +552,9 @@ def _star_sources(file: SyntaxFile) -> Iterator[str]:
     if b"export" not in file.data:
         return
     for statement in file.root.named_children:
+        source = None
         if statement.type == "export_statement":
             source = statement.child_by_field_name("source")
-        else:
-            source = None
         if source is not None and not any(child.type == "export_clause" for child in statement.named_children):
             yield _unquote(file, source)
 
@@ -609,14 +584,12 @@ def _assigned_nodes(file: SyntaxFile) -> list[SyntaxNode]:
     """Return what is assigned to `module.exports`, as written."""
     found: list[SyntaxNode] = []
     for word in file.find("exports") if b"module.exports" in file.data else ():
+        outer = None
         if word.parent is not None and word.parent.type == "member_expression":
             outer = word.parent.parent
-        else:
-            outer = None
+        right = None
         if outer is not None and outer.type == "assignment_expression":
             right = _last_right(outer)
-        else:
-            right = None
         found += [right] if right is not None else []
     return found
 
@@ -631,10 +604,9 @@ def _last_right(node: SyntaxNode) -> SyntaxNode | None:
 
 def _with_expected(resolver: Resolver, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> Meaning:
     """Return what a name means that is the value of a member of the same name as well."""
+    values = ()
     if node.parent is not None:
         values = expected_values(resolver, file, node.parent)
-    else:
-        values = ()
     places = [place for value in values for place in resolver.member_places(value, file.text(node))[0]]
     return Meaning(tuple(dict.fromkeys((*meaning.places, *places))), meaning.is_known or bool(places))
 

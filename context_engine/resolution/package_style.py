@@ -170,10 +170,9 @@ class PackageStyle(ModuleStyle):
 
     def dotted_values(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return the type that a name with its package means: `org.zoo.Cat`."""
+        parts = []
         if node.end_byte - node.start_byte < 300:
             parts = file.text(node).split(".")
-        else:
-            parts = []
         is_dotted = len(parts) > 1 and all(part.isidentifier() for part in parts) and parts[0][:1].islower()
         if not is_dotted or not parts[-1][:1].isupper() or file.bindings_in(parts[0], 0):
             return ()

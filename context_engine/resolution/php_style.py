@@ -63,10 +63,9 @@ class PhpStyle(ModuleStyle):
 
     def _named_places(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
         """Return the definitions of a class or a function that is named at a place."""
+        written = node
         if node.parent is not None and node.parent.type in QUALIFIED:
             written = node.parent
-        else:
-            written = node
         holder = written.parent
         is_call = holder is not None and holder.type == "function_call_expression"
         if is_call and holder is not None and holder.child_by_field_name("function") == written:
@@ -121,10 +120,9 @@ class PhpStyle(ModuleStyle):
 
     def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the properties of a class: their declarations have a dollar sign, and may be parameters."""
+        bound = ()
         if not name.startswith("$"):
             bound = file.bindings(f"${name}")
-        else:
-            bound = ()
         own = [one for one in bound if one.scope == scope]
         promoted = [one for one in bound if one.statement.type == "property_promotion_parameter"]
         own += [one for one in promoted if file.scopes[one.scope].parent == scope]
@@ -147,10 +145,9 @@ class PhpStyle(ModuleStyle):
         if binding.field(1) is not None:
             return None
         written = _documented_type(file, binding)
+        found = ()
         if written:
             found = self._written_values(resolver, file, written)
-        else:
-            found = ()
         return found or None
 
     def call_values(
@@ -178,10 +175,9 @@ class PhpStyle(ModuleStyle):
             if at is None:
                 continue
             declared = at[1].statement.child_by_field_name("return_type")
+            written = ""
             if declared is None:
                 written = _documented_type(at[0], at[1])
-            else:
-                written = ""
             if written in ("static", "$this", "self") and function.receiver is not None:
                 found.append(Value("instance", function.receiver))
             elif written:
@@ -237,10 +233,9 @@ def _uses(file: SyntaxFile) -> tuple[tuple[str, str], ...]:
             continue
         group = statement.child_by_field_name("body")
         prefix = next((one for one in statement.named_children if one.type == "namespace_name"), None)
+        lead = ""
         if prefix is not None and group is not None:
             lead = f"{file.text(prefix)}\\"
-        else:
-            lead = ""
         for clause in (group or statement).named_children:
             if clause.type != "namespace_use_clause" or not clause.named_children:
                 continue
@@ -313,10 +308,9 @@ def _tested_class(file: SyntaxFile, name: str, offset: int) -> str:
         outer = at.parent if at is not None else None
         if at is None or outer is None or outer.type in ("method_declaration", "function_definition"):
             return ""
+        condition = None
         if outer.type == "if_statement":
             condition = outer.child_by_field_name("condition")
-        else:
-            condition = None
         if condition is not None and outer.child_by_field_name("body") == at:
             tests = _TESTED.findall(file.text(condition)[:CONDITION_CHARS_MAX])
             found = [written for variable, written in tests if variable == name]

@@ -82,10 +82,9 @@ class PythonStyle(ModuleStyle):
         found = resolve_import(file.language, file.path, target, paths)
         if found:
             return Value("module", NamePlace(found[0]))
+        folders = []
         if not dots and "." in target:
             folders = paths.folders_by_dotted(target)
-        else:
-            folders = []
         if len(folders) == 1:
             return Value("folder", NamePlace(folders[0] + "/"))
         return None
@@ -106,10 +105,9 @@ class PythonStyle(ModuleStyle):
 
     def module_member(self, resolver: Resolver, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name in a module; None if they cannot be known."""
+        file = None
         if module.kind == "module":
             file = resolver.project.read(module.place.path)
-        else:
-            file = None
         if file is None or file.path in seen:
             if module.kind == "module":
                 return []
@@ -151,18 +149,15 @@ class PythonStyle(ModuleStyle):
             outer = outer.parent
         if outer is None or "import" not in file.roles.get(outer.type, {}):
             return None
+        alias = None
         if aliased is not None:
             alias = aliased.child_by_field_name("alias")
-        else:
-            alias = None
+        bound = None
         if alias is not None:
             bound = file.binding_of(alias)
-        else:
-            bound = None
+        places = []
         if bound is not None:
             places = self.imported_places(resolver, file, bound)
-        else:
-            places = []
         return Meaning(tuple(places), is_known=True)
 
     def unbound(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
@@ -174,17 +169,15 @@ class PythonStyle(ModuleStyle):
     def self_parameter(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the object or the class, for the first parameter of a method."""
         scope = file.scopes[binding.scope]
+        holder = None
         if scope.parent >= 0:
             holder = file.scopes[scope.parent]
-        else:
-            holder = None
         if holder is None or holder.role != "class" or scope.role != "function":
             return ()
         parameters = scope.node.child_by_field_name("parameters")
+        first = None
         if parameters is not None and parameters.named_children:
             first = parameters.named_children[0]
-        else:
-            first = None
         if first is None or not first.start_byte <= binding.node.start_byte < first.end_byte:
             return ()
         marks = _decorators(file, scope.node)
@@ -207,10 +200,9 @@ class PythonStyle(ModuleStyle):
         if name == "super":
             return resolver.super_values(file, call.start_byte)
         arguments = child_of(call, "arguments")
+        given = []
         if arguments is not None:
             given = arguments.named_children
-        else:
-            given = []
         if name in ("cast", "typing.cast", "t.cast") and len(given) == 2:
             return resolver.type_values(file, given[0])
         if name == "type" and len(given) == 1:
@@ -254,10 +246,9 @@ class PythonStyle(ModuleStyle):
             outer = test.parent
             while outer is not None and outer.type in ("boolean_operator", "parenthesized_expression"):
                 outer = outer.parent
+            body = None
             if outer is not None:
                 body = outer.child_by_field_name("consequence")
-            else:
-                body = None
             if outer is None or outer.type not in ("if_statement", "elif_clause") or body is None:
                 continue
             if body.start_byte <= offset < body.end_byte:
@@ -295,20 +286,18 @@ def read_python_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str
     """Return the module that an imported name comes from, and its name there; without a name it is the module."""
     statement, node = binding.statement, binding.node
     parent = node.parent
+    aliased = None
     if parent is not None and parent.type == "aliased_import":
         aliased = parent
-    else:
-        aliased = None
     if statement.type == "import_statement":
         if aliased is not None:
             name = aliased.child_by_field_name("name")
             return (file.text(name) if name is not None else ""), ""
         return binding.name, ""
     module = statement.child_by_field_name("module_name")
+    target = "__future__"
     if module is not None:
         target = "".join(file.text(module).split())
-    else:
-        target = "__future__"
     if aliased is not None:
         name = aliased.child_by_field_name("name")
         return target, file.text(name) if name is not None else ""
@@ -348,14 +337,12 @@ def _instance_tests(file: SyntaxFile, name: str) -> list[tuple[SyntaxNode, Synta
     found = []
     for word in file.find("isinstance"):
         call = word.parent
+        arguments = None
         if call is not None:
             arguments = call.child_by_field_name("arguments")
-        else:
-            arguments = None
+        given = []
         if arguments is not None:
             given = arguments.named_children
-        else:
-            given = []
         if call is not None and len(given) == 2 and file.text(given[0]) == name:
             found.append((call, given[1]))
     return found

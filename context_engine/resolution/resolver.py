@@ -55,10 +55,9 @@ class Resolver:
         if parent is None:
             return UNKNOWN
         fields = file.role_fields(parent, "member")
+        holder = None
         if fields and child_of(parent, fields[1]) == node:
             holder = child_of(parent, fields[0])
-        else:
-            holder = None
         if holder is not None and holder != node:
             return self._member_meaning(file, holder, node)
         fields = file.role_fields(parent, "label")
@@ -98,18 +97,15 @@ class Resolver:
 
     def _label_meaning(self, file: SyntaxFile, label: SyntaxNode, name: str) -> Meaning:
         """`Cat(name=...)` names a field of the class, where it has one."""
+        outer = None
         if label.parent is not None:
             outer = label.parent.parent
-        else:
-            outer = None
+        fields = None
         if outer is not None:
             fields = file.role_fields(outer, "call")
-        else:
-            fields = None
+        function = None
         if outer is not None and fields:
             function = child_of(outer, fields[0])
-        else:
-            function = None
         for value in self.values(file, function) if function is not None else ():
             if value.kind == "class":
                 found, _ = self.members.find(value, name)
@@ -220,16 +216,14 @@ class Resolver:
         return ()
 
     def _literal(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
+        written = None
         if "record" in file.roles[node.type]:
             written = self.style(file).record_values(self, file, node)
-        else:
-            written = None
         if written is not None:
             return written
+        kept = ()
         if node.type in SEQUENCES:
             kept = self._elements_of_literal(file, node)
-        else:
-            kept = ()
         return (Value("external", name=fields[0] if fields else node.type, arguments=(kept,) if kept else ()),)
 
     def _elements_of_literal(self, file: SyntaxFile, node: SyntaxNode) -> Values:
@@ -284,10 +278,9 @@ class Resolver:
 
     def _new(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
         created = child_of(node, fields[0])
+        found = ()
         if created is not None:
             found = self.type_values(file, created)
-        else:
-            found = ()
         if found or created is None:
             return found
         makers = [value for value in self.values(file, created) if value.kind == "function"]
@@ -348,10 +341,9 @@ class Resolver:
             return self._alias_values(file, binding, place)
         if binding.role in ("variable", "attribute") and function_node(file, binding) is not None:
             return (Value("function", place, binding.name, receiver=receiver.place if receiver else None),)
+        declared = None
         if len(binding.fields) > 2 or binding.role == "parameter":
             declared = binding.field(1)
-        else:
-            declared = None
         if declared is not None:
             return self.take_apart(self.type_values(file, declared), binding.positions)
         if binding.role == "parameter":
@@ -368,10 +360,9 @@ class Resolver:
         return tuple(one._replace(kind="class") if one.kind == "instance" else one for one in found)
 
     def _assigned_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
+        given = None
         if len(binding.fields) > 1:
             given = binding.field(len(binding.fields) - 1)
-        else:
-            given = None
         if given is None:
             return ()
         if binding.role == "parameter":  # a default shows one type of several
@@ -395,10 +386,9 @@ class Resolver:
         first = positions[0] if positions else None
         if isinstance(first, int) and node.type in ("tuple", "expression_list", "list", "array", "pattern_list"):
             parts = node.named_children
+            single = ()
             if len(parts) == 1:
                 single = self.values(file, parts[0])
-            else:
-                single = ()
             if any(value.name == "tuple" for value in single):
                 return self.take_apart(single, positions)
             if first < len(parts):
@@ -472,10 +462,9 @@ class Resolver:
             places, is_known = self.member_places(value, name, usage)
             found = self.place_values(places, value)
             return found or ((EXTERNAL,) if is_known and not places else ())
+        assigned = []
         if value.kind == "function":
             assigned = self.members.find_assigned(value.place, name)
-        else:
-            assigned = []
         return self.place_values(assigned, value) or ((EXTERNAL,) if value.kind == "function" else ())
 
     def module_member(self, value: Value, name: str) -> list[NamePlace] | None:
@@ -570,10 +559,9 @@ class Resolver:
             return self._generic_type(file, node, roles["generic"])
         if "array" in roles:
             element = child_of(node, roles["array"][0])
+            inner = ()
             if element is not None:
                 inner = self.type_values(file, element)
-            else:
-                inner = ()
             return (Value("external", name="array", arguments=(inner,)),)
         if "tuple" in roles:
             parts = [part.child_by_field_name("type") or part for part in node.named_children]
@@ -581,10 +569,9 @@ class Resolver:
             return (Value("external", name="tuple", arguments=results),)
         if "callable" in roles:
             written = child_of(node, roles["callable"][0])
+            results = ()
             if written is not None:
                 results = self.type_values(file, written)
-            else:
-                results = ()
             return (Value("external", name="Callable", arguments=(results,)),)
         if "either" in roles:
             return tuple(value for part in node.named_children for value in self.type_values(file, part))
@@ -661,10 +648,9 @@ def function_node(file: SyntaxFile, binding: NameBinding) -> SyntaxNode | None:
     """Return the function that a name is bound to by its definition, or by an assignment."""
     if binding.role == "function":
         return binding.statement
+    given = None
     if binding.role in ("variable", "attribute"):
         given = binding.field(len(binding.fields) - 1)
-    else:
-        given = None
     is_function = given is not None and "function" in file.roles.get(given.type, {})
     if is_function:
         return given
@@ -723,10 +709,9 @@ def _is_inside(file: SyntaxFile, binding: NameBinding, offset: int) -> bool:
         or binding.node.start_byte == offset
     ):
         return False
+    declared = None
     if len(binding.fields) > 1:
         declared = binding.field(1)
-    else:
-        declared = None
     return declared is not None and declared.start_byte <= offset < declared.end_byte
 
 

@@ -76,10 +76,9 @@ class RustStyle(ModuleStyle):
         path = use_path(file, binding.node)
         with _running(resolver, (file.path, binding.node.start_byte, "foreign")) as is_first:
             start = binding.node.start_byte
+            values = ()
             if is_first:
                 values = self._path_values(resolver, file, path[:-1] or path, start)
-            else:
-                values = ()
         return any(value.kind == "external" for value in values)
 
     def _path_values(self, resolver: Resolver, file: SyntaxFile, path: list[str], offset: int) -> Values:
@@ -226,10 +225,9 @@ class RustStyle(ModuleStyle):
             holder = outer.parent.parent
         else:
             holder = outer.parent
+        written = None
         if holder:
             written = holder.child_by_field_name("name") or holder.child_by_field_name("type")
-        else:
-            written = None
         places: list[NamePlace] = []
         for value in resolver.type_values(file, written) if written is not None else ():
             places += resolver.member_places(value, file.text(node))[0]
@@ -241,14 +239,12 @@ class RustStyle(ModuleStyle):
         mark = file.text(before) if before is not None else ""
         if mark not in (".", "::"):
             return None
+        holder = None
         if before is not None:
             holder = before.prev_sibling
-        else:
-            holder = None
+        further = None
         if holder is not None:
             further = holder.prev_sibling
-        else:
-            further = None
         is_plain = further is None or file.text(further) not in (".", "::")
         if holder is None or not is_plain or not (file.is_identifier(holder) or holder.type == "self"):
             return Meaning(is_member=True)
@@ -277,10 +273,9 @@ class RustStyle(ModuleStyle):
         if node.type != "impl_item":
             return super().class_of_scope(resolver, file, scope, kind)
         written = node.child_by_field_name("type")
+        found = ()
         if written is not None:
             found = resolver.type_values(file, written)
-        else:
-            found = ()
         return tuple(Value(kind, one.place, one.name) for one in found if one.kind == "instance")  # ty: ignore[invalid-argument-type]
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
@@ -320,10 +315,9 @@ class RustStyle(ModuleStyle):
         if node.child_by_field_name("body") is not None:
             return self._members_of_scope(resolver, file, scope, name, {f"{file.path}:{scope}:{name}"})
         named = node.child_by_field_name("name")
+        path = ""
         if named is not None:
             path = _module_file(resolver, file, node, file.text(named))
-        else:
-            path = ""
         if path:
             return resolver.module_member(Value("module", NamePlace(path)), name) or []
         return []
@@ -377,14 +371,12 @@ class RustStyle(ModuleStyle):
     def _bounds(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the traits that a type parameter must have, in its list or in a `where`."""
         written = binding.statement.child_by_field_name("bounds")
+        nodes = []
         if written is not None:
             nodes = list(written.named_children)
-        else:
-            nodes = []
+        owner = None
         if binding.statement.parent is not None:
             owner = binding.statement.parent.parent
-        else:
-            owner = None
         for clause in owner.named_children if owner is not None else ():
             for predicate in clause.named_children if clause.type == "where_clause" else ():
                 left, bounds = predicate.child_by_field_name("left"), predicate.child_by_field_name("bounds")
@@ -396,22 +388,18 @@ class RustStyle(ModuleStyle):
     def _closure_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the elements that a method passes to a closure: `xs.iter().map(|x| x.run())`."""
         closure = binding.statement.parent
+        arguments = None
         if closure is not None:
             arguments = closure.parent
-        else:
-            arguments = None
+        call = None
         if arguments is not None and arguments.type == "arguments":
             call = arguments.parent
-        else:
-            call = None
+        function = None
         if call is not None:
             function = call.child_by_field_name("function")
-        else:
-            function = None
+        holder = None
         if function is not None:
             holder = function.child_by_field_name("value")
-        else:
-            holder = None
         if holder is None or binding.positions or len(binding.statement.named_children) != 1:
             return ()
         values = resolver.values(file, holder)
@@ -542,14 +530,12 @@ def _globs(file: SyntaxFile) -> tuple[tuple[int, tuple[str, ...]], ...]:
             node = node.parent
         if node is not None and node.type == "use_wildcard" and node.named_children:
             parts = _names(file, node.named_children[0])
+            above = None
             if node.parent is not None and node.parent.type == "use_list":
                 above = node.parent.parent
-            else:
-                above = None
+            path = None
             if above is not None:
                 path = above.child_by_field_name("path")
-            else:
-                path = None
             parts = [*(_names(file, path) if path is not None else ()), *parts]
             found.append((node.start_byte, tuple(parts)))
         start = file.data.find(b"::*", start + 3)
@@ -606,10 +592,9 @@ def _module_file(resolver: Resolver, file: SyntaxFile, node: SyntaxNode, name: s
         inside = f"{folder}/{own.removesuffix('.rs')}".lstrip("/")
     outer = node.parent
     while outer is not None:
+        named = None
         if outer.type == "mod_item":
             named = outer.child_by_field_name("name")
-        else:
-            named = None
         if named is not None:
             inside = f"{inside}/{file.text(named)}"
         outer = outer.parent
@@ -703,10 +688,9 @@ def _head_name(file: SyntaxFile, node: SyntaxNode | None) -> str:
     for _ in range(6):
         if node is None:
             return ""
+        inner = None
         if node.type in ("generic_type", "reference_type"):
             inner = node.child_by_field_name("type")
-        else:
-            inner = None
         inner = inner or (node.child_by_field_name("name") if node.type == "scoped_type_identifier" else None)
         if inner is None:
             return file.text(node)
@@ -766,10 +750,9 @@ def _variant_types(
     last = written.child_by_field_name("name") or written
     for place in resolver.meaning(file, last).places:
         found = resolver.project.binding_at(place)
+        body = None
         if found is not None:
             body = found[1].statement.child_by_field_name("body")
-        else:
-            body = None
         if found is not None and body is not None and body.type == "ordered_field_declaration_list":
             return found[0], body.children_by_field_name("type")
     return None

@@ -158,10 +158,9 @@ def _is_older_name(row: RuffFinding) -> bool:
 
 def _read_ruff_row(row: RuffFinding, folder: Path) -> AnalyzerMessage:
     priority, category, confidence = next(kind for start, kind in RUFF_KINDS if row.rule.startswith(start))
+    fix = None
     if row.fix:
         fix = Suggestion(row.fix, can_auto_fix=True)
-    else:
-        fix = None
     path = relative_path(row.path, folder)
     return AnalyzerMessage(path, row.first, row.last, row.rule, row.message, priority, category, confidence, fix)
 

@@ -97,10 +97,9 @@ def _find_grammar_errors(text: str, language: Language, parsers: Parsers) -> Syn
     errors = read_syntax_errors(language, data, parsers.grammars)
     if isinstance(errors, str):
         return errors
+    wrapping = ()
     if language.content == "code":
         wrapping = tuple(_find_wrapping(text, bool(errors)))
-    else:
-        wrapping = ()
     if not errors:
         return wrapping
     shown = errors[:ERRORS_MAX]
@@ -307,10 +306,9 @@ def _repeated_yaml_keys(text: str) -> list[tuple[str, int]]:
         for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
                 keys = open_objects[-1] if open_objects else None
+                value = ""
                 if isinstance(event, yaml.ScalarEvent):
                     value = event.value
-                else:
-                    value = ""
                 if keys is not None and is_key[-1] and value not in ("", "<<"):
                     if value in keys:
                         repeated.append((value, event.start_mark.line + 1))

@@ -100,10 +100,9 @@ def read_invariants_file(name: str, data: bytes) -> InvariantSet:
         written = read_yaml(data, bytes_max=FILE_BYTES_MAX)
     except ParseError as error:
         return InvariantSet(warnings=(f"{name} cannot be read, so nothing of it is used: {error}",))
+    listed = written
     if isinstance(written, Mapping):
         listed = written.get("invariants", written)
-    else:
-        listed = written
     rows = list(_iterate_rows(listed))
     if not rows and listed:
         return InvariantSet(warnings=("the invariants file contains no list of rules, so nothing of it is used",))
@@ -229,18 +228,16 @@ def _find_denied(rule: Invariant, deny: Pattern, file: ReviewedFile, new: FileVe
         if is_broken:
             return [((matching or added)[0], True)]
         return []
+    old_lines = []
     if file.old:
         old_lines = [line for line in file.old.lines if deny.search(line)]
-    else:
-        old_lines = []
     return _mark([number for number, line in enumerate(new.lines, 1) if deny.search(line)], old_lines, new)
 
 
 def _find_shapes(shape: str, file: ReviewedFile, new: FileVersion) -> list[tuple[int, bool]]:
+    old_lines = []
     if file.old:
         old_lines = list(map(file.old.line, find_shape(shape, file.old)))
-    else:
-        old_lines = []
     return _mark(find_shape(shape, new), old_lines, new)
 
 

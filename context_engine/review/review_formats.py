@@ -128,24 +128,21 @@ def _render_coverage(result: ReviewResult) -> Iterator[str]:
 def _render_files(label: str, files: Sequence[Skipped]) -> Iterator[str]:
     if files:
         named = [f"`{escape_line(file.path)}` ({_inline(file.reason)})" for file in files[:MARKDOWN_FILES_MAX]]
+        more = ""
         if len(files) > MARKDOWN_FILES_MAX:
             more = f" and {len(files) - MARKDOWN_FILES_MAX} more"
-        else:
-            more = ""
         yield f"- {label}: {', '.join(named)}{more}."
 
 
 def _render_run(run: AnalyzerRun) -> str:
     if not run.ran:
         return f"{run.name} did not run ({_inline(run.why_not)})"
+    found = "1 finding"
     if run.findings != 1:
         found = f"{run.findings} findings"
-    else:
-        found = "1 finding"
+    problem = ""
     if run.why_not:
         problem = f"; {_inline(run.why_not)}"
-    else:
-        problem = ""
     return f"{run.name} ({found}, {run.ms} ms{problem})"
 
 
@@ -217,10 +214,9 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 
 def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
     suggestion = finding.suggestion
+    advice = ""
     if suggestion:
         advice = f"Suggestion: {suggestion.description}"
-    else:
-        advice = ""
     artifact = {"uri": _to_uri(finding.path), "uriBaseId": "SRCROOT"}
     region = {"startLine": finding.span.first, "endLine": finding.span.last}
     row: dict[str, Any] = {
@@ -263,10 +259,9 @@ def _sarif_invocation(result: ReviewResult) -> dict[str, Any]:
     coverage = result.coverage
     gaps = [f"{file.path} was not looked at: {file.reason}" for file in coverage.files_skipped]
     gaps += [f"{run.name} did not run: {run.why_not}" for run in coverage.analyzers if not run.ran]
+    problems = []
     if result.is_partial:
         problems = ["The time was over before everything was looked at."]
-    else:
-        problems = []
     return {
         "executionSuccessful": not result.is_partial,
         "toolExecutionNotifications": [

@@ -92,10 +92,9 @@ def _complete_request(request: ReviewRequest, taken: GitDiff, workspace: ReviewW
     """Return a request as it is stored: full hashes, only named files that changed, no secrets."""
     changed = {file.path for file in taken.files}
     unchanged = sorted(set(request.paths) - changed)
+    warnings = []
     if unchanged:
         warnings = [f"not changed between the two commits: {', '.join(unchanged[:NAMED_MAX])}"]
-    else:
-        warnings = []
     instructions = workspace.redact(request.options.custom_instructions)
     return replace(
         request,

@@ -108,10 +108,9 @@ class ReviewService:
         began = time.monotonic()
         diff = parse_diff(text)
         workspace = self.workspace
+        base = None
         if base_ref:
             base = workspace.version(workspace.git.commit(base_ref))
-        else:
-            base = None
 
         def read_base(path: str) -> str | None:
             data = base.read([path]).get(path) if base else None

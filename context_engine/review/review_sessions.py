@@ -380,10 +380,9 @@ class ReviewSessions:
             is_alive = session.status not in OWNED
         status, problem = visible_status(session.status, is_alive=is_alive)
         progress = count_progress([(unit.state, len(unit.paths)) for unit in units])
+        outcome = {}
         if session.outcome:
             outcome = msgspec.json.decode(session.outcome)
-        else:
-            outcome = {}
         is_pause = status in PAUSES
         return SessionView(
             session,
@@ -574,10 +573,9 @@ class ReviewSessions:
 
     def _wake(self, session_id: str) -> None:
         session = self._store.session(session_id)
+        runner = None
         if session:
             runner = self._runners.get(session.owner)
-        else:
-            runner = None
         if runner:
             runner.wake()
 

@@ -222,10 +222,9 @@ def _cut_hunks(file: ReviewedFile) -> Iterator[DiffHunk]:
             lines = hunk.lines[start : start + PIECE_LINES]
             added = next((line.new for line in lines if line.mark == "+"), 0)
             if added or any(line.mark == "-" for line in lines):
+                symbol = None
                 if file.new and added:
                     symbol = file.new.enclosing(added)
-                else:
-                    symbol = None
                 section = symbol.name if symbol else hunk.section
                 yield DiffHunk(_span(lines, "old"), _span(lines, "new"), section, lines)
 
@@ -270,10 +269,9 @@ def review_brief(
         BriefSection("Rules of this repository", list(rules[:RULES_MAX])),
         BriefSection("Hunks", [_number_lines(number, path, hunk) for number, (path, hunk) in enumerate(hunks, 1)]),
     ]
+    task = _TASK
     if instructions.strip():
         task = f"{_TASK}\n{instructions.strip()}"
-    else:
-        task = _TASK
     return build_brief(task, parts, tokens_max=tokens_max)
 
 

@@ -69,10 +69,9 @@ class ChunkSearcher:
         """`before`: the set it replaces; the words of a file that both contain are not counted again."""
         self.chunks = chunks
         rows = chunks.rows
+        known = {}
         if before:
             known = {id(part.rows): part for part in before._parts}
-        else:
-            known = {}
         self._parts = [known.get(id(part)) or _CountedFile(part) for part in chunks.parts]
         self._fields = {name: _Bm25Field([part.fields[name] for part in self._parts]) for name in ("text", "title")}
         self._kinds = np.array([row.kind for row in rows], str)
@@ -98,10 +97,9 @@ class ChunkSearcher:
         shares = fuse.compute_shares(signals, np.ones(len(self.chunks.rows), np.float32), weights)
         scores = np.round(fuse.sum_shares(shares, len(self.chunks.rows)), SCORE_DIGITS)
         best = find_greatest(scores, query.limit, answering)
+        least = 0.0
         if len(best):
             least = query.min_score * float(scores[best[0]])
-        else:
-            least = 0.0
         hits = tuple(self._hit(number, scores, shares) for number in best.tolist() if scores[number] >= least)
         return ChunkRanking(hits, int(np.count_nonzero(answering)), int(np.count_nonzero(allowed)))
 

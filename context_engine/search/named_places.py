@@ -188,10 +188,9 @@ def list_tails(path: str) -> Iterator[PathTail]:
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     is_package = path.rpartition(".")[2] in _JVM
     is_installed = not _INSTALLED.isdisjoint(parts)
+    dropped_max = 1
     if path.startswith("/") or path[1:2] == ":" or is_package:
         dropped_max = len(parts) - 1
-    else:
-        dropped_max = 1
     for dropped in range(min(dropped_max, len(parts) - 1) + 1):
         tail, is_bare = "/".join(parts[dropped:]), dropped == len(parts) - 1
         if not dropped:
@@ -209,10 +208,9 @@ def _rank_frames(frames: Sequence[PathMention]) -> Iterator[NamedPlace]:
     """Yield the frames of all traces in the order of their distance from the failure."""
     ranked = []
     for number, trace in enumerate(_split_traces(frames)):
+        inner_first = trace
         if trace[0].is_inner_last:
             inner_first = trace[::-1]
-        else:
-            inner_first = trace
         ranked += [(depth + number * NEXT_TRACE, number, frame) for depth, frame in enumerate(inner_first)]
     ranked.sort(key=lambda row: row[:2])
     for distance, _, frame in ranked:

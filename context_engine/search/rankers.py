@@ -431,10 +431,9 @@ def _find_sure_functions(
     owners = view.snapshot.chunk_file[found.docs]
     is_source = view.roles[owners] == SOURCE_ROLE
     for term, (name, trust) in enumerate(names):
+        docs = ()
         if trust >= TITLE:
             docs = found.docs[(found.terms == term) & is_source]
-        else:
-            docs = ()
         if len(docs) == 1:
             file = int(view.snapshot.chunk_file[docs[0]])
             chunks = _chunks_of_function(view, file, int(docs[0]), name)

@@ -260,10 +260,9 @@ def answer_query(standing: SearchState, query: Query) -> Answer:
     """Return the places worth reading for a query, or why there are none."""
     searcher = standing.searcher
     found = _find_hits(standing, query)
+    near = ()
     if not found.hits and query.filter.tags:
         near = searcher.masks.similar_tags(query.filter.tags)
-    else:
-        near = ()
     if found.hits:
         reason = ""
     else:
@@ -301,10 +300,9 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
         places = drop_distant(ranking.places, query.min_score)
         if not asks_for_comments(query.text):
             places = reader.skip_comments(places)
+        probability = 0.0
         if ranking.evidence:
             probability = ranking.evidence.probability
-        else:
-            probability = 0.0
         return _HitList(reader.hits(places), ranking.matching, ranking.engine, weakness, probability)
     if tagged:
         others = ()

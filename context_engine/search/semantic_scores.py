@@ -93,10 +93,9 @@ class SemanticRanker:
 
         `promising`: the score of each file by words.
         """
+        query = None
         if view.snapshot.static() is not None:
             query = self._static(text)
-        else:
-            query = None
         if query is None or not query.any():
             return None
         return rank_by_static(view, query, promising, allowed)

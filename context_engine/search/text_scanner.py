@@ -231,10 +231,9 @@ class TextScanner:
         files = listing.files
         if under:
             files = tuple([file for file in files if file.path == under or file.path.startswith(f"{under}/")])
+        cut = 0
         if base and files and files[0].path != base:
             cut = len(base) + 1
-        else:
-            cut = 0
         if query.includes:
             wanted = GlobSet(query.includes)
             files = tuple([file for file in files if wanted.matches(file.path[cut:])])
@@ -269,10 +268,9 @@ class TextScanner:
         if query.includes or query.excludes:
             names = sorted({file.path.rpartition("/")[2] for file in listing.files})
             near = [name for glob in query.includes for name in near_names(glob.rpartition("/")[2], names)]
+            step = "list_directory lists the files."
             if near:
                 step = f"Did you mean {', '.join(near[:NEAR_MAX])}?"
-            else:
-                step = "list_directory lists the files."
             return "no file of the workspace passes the globs", step
         return "there is no text file here", "list_directory lists the files."
 
@@ -296,10 +294,9 @@ class TextScanner:
         paths = [file.path for file in files]
         lines, by_query, is_complete = self._count_lines(paths, query, patience)
         defined: Mapping[str, int] = {}
+        names = ""
         if definitions and not query.regex:
             names = definition_pattern(query.queries)
-        else:
-            names = ""
         if names and 0 < len(lines) <= DEFINING_FILES_MAX:
             defined, _ = engine.counts(list(lines), GrepRequest((names,), not query.case_sensitive), patience)
         return Scan(

@@ -189,10 +189,9 @@ _LETTERS = (b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123
 
 def _follows(data: bytes, stop: int, start: int) -> bool:
     """Return whether two lines belong to the same body."""
+    between = b"-----"
     if start - stop <= BETWEEN_BYTES_MAX:
         between = data[stop:start]
-    else:
-        between = b"-----"
     return b"-----" not in between and len(LINE_END.findall(between)) <= BETWEEN_LINES_MAX
 
 
@@ -250,10 +249,9 @@ def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool
     kind, value = candidate.kind, candidate.value
     if kind == "locks":
         return rule.tier == "strict" and rule.place == "start"
+    inner = ""
     if rule.place == "name":
         inner = unwrapped_text(value)
-    else:
-        inner = ""
     if inner.startswith("-----BEGIN") and (len(inner) < NO_KEY_CHARS_MAX or "CERTIFICATE" in inner[:40]):
         return False
     if kind in CODE and rule.verifier in BY_NAME and _is_expression(candidate):
@@ -400,10 +398,9 @@ def _find_at_words(data: bytes, words: WordIndex[SecretRule], search: SearchCont
             else:
                 # Hardly any word is the beginning of a secret, and most of the time goes into finding that out.
                 match = compile_own(rule.pattern).match(data, start, start + REACH_BYTES)
+                spot = None
                 if match:
                     spot = _match_start(data, rule, match, stop, search)
-                else:
-                    spot = None
             if spot is not None:
                 found.append(spot)
     return found
@@ -425,17 +422,15 @@ def _find_given(
 ) -> Iterator[SecretSpan]:
     """Find secrets that are assigned to a name with a word of the rules."""
     assigned = find_assignment(data, start, stop)
+    nearby = None
     if search.mode != "strict":
         nearby = find_nearby_value(data, start, stop)
-    else:
-        nearby = None
     if not assigned and not nearby:
         return
     for rule in rules:
+        spot = None
         if assigned:
             spot = _match_name(data, rule, start, stop, assigned, search)
-        else:
-            spot = None
         if spot is None and nearby and rule.tier != "strict":
             spot = _match_name(data, rule, start, stop, nearby, search)
         if spot is not None:
@@ -635,10 +630,9 @@ def _find_in_runs(
             continue
         start, stop = whole_blob(data, *blob.span())
         inner = decode_blob(data[start : min(stop, start + BLOB_BYTES_MAX)])
+        found = []
         if inner:
             found = _find_at_words(inner, rules.words_in_base64(search.mode), search)
-        else:
-            found = []
         if found:
             yield SecretSpan(start, stop, max(found, key=strength).rule)
 
@@ -656,10 +650,9 @@ def _find_escaped(
 def _find_whole_file(data: bytes, rules: SecretRules, path: str) -> Iterator[SecretSpan]:
     """Find the key that is the whole content of a file with a certain name."""
     for rule in rules.files:
+        match = None
         if path.lower().endswith(rule.words):
             match = compile_own(rule.pattern).fullmatch(data)
-        else:
-            match = None
         if match and is_drawn(match[rule.group].decode("ascii", "replace")):
             yield SecretSpan(*match.span(rule.group), rule)
 
@@ -843,10 +836,9 @@ def _characters(data: bytes, start: int, stop: int) -> tuple[int, int]:
 
 def _union(one: SecretSpan, other: SecretSpan) -> SecretSpan:
     strongest = max(one, other, key=strength)
+    parts = ()
     if one.parts or other.parts:
         parts = _merge_parts(sorted([*parts_of(one), *parts_of(other)]))
-    else:
-        parts = ()
     return SecretSpan(one.start, max(one.stop, other.stop), strongest.rule, parts)
 
 

@@ -218,10 +218,9 @@ def read_rules(text: str, name: str) -> SecretRules:
         except (re.error, ValueError, TypeError) as error:
             skipped.append(f"{name}: {label}: {error}")
     extend = content.get("extend")
+    off = ()
     if isinstance(extend, Mapping):
         off = extend.get("disabledRules", ())
-    else:
-        off = ()
     return SecretRules(tuple(rules), tuple(skipped), _allowances(content), frozenset(map(str, off)))
 
 

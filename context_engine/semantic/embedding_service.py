@@ -215,10 +215,9 @@ class EmbeddingService(AnswerModel):
         if self._chosen.provider in NO_MODEL:
             return EmbeddingStatus(static, "", "", "", (0, 0), (0, 0))
         thinker = self._open_chosen()
+        filled = None
         if snapshot:
             filled = thinker.backfill.count_progress(snapshot)
-        else:
-            filled = None
         if filled:
             counts = ((filled.cards, filled.cards_total), (filled.chunks, filled.chunks_total))
         else:

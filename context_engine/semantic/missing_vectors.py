@@ -112,10 +112,9 @@ class MissingVectors:
         Only the thread that strikes off may call it: it holds no lock, for looking takes as long as an answer may.
         """
         with self._lock:
+            known = []
             if self._space == vectors.space:
                 known = list(self._missing.values())
-            else:
-                known = []
         for keys, missing in known:
             places = np.flatnonzero(missing | at_all)
             if len(places):

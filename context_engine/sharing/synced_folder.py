@@ -120,10 +120,9 @@ class SyncedFolder:
 
     def _schedule_next(self, start_s: float) -> None:
         now_s = time.monotonic()
+        rest_s = 0.0
         if self._rest_s:
             rest_s = max(self._rest_s, REST_FACTOR * (now_s - start_s))
-        else:
-            rest_s = 0.0
         self._next_sync_s = now_s + rest_s
 
     # -- writing --
@@ -167,10 +166,9 @@ class SyncedFolder:
         if changed:
             theirs |= {record.path: record for record in self._remote.list_records(*self._key, changed)}
         shas = {path: files[path].sha for path in (*theirs, *changed) if path in files}
+        known = set()
         if shas:
             known = self._remote.find_earlier_contents(*self._key, shas)
-        else:
-            known = set()
         moves = _find_moves(agreed, shas, theirs)
         actions: dict[str, Action] = {}
         for path in (theirs.keys() | set(changed)) - unreadable:

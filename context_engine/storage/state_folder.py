@@ -150,10 +150,9 @@ class StateFolder:
     def update_git_ignore(self) -> None:
         """Add entries that an earlier release did not write; a list that the user has changed stays as it is."""
         stated = self.read(GIT_IGNORE, bytes_max=_GIT_IGNORE_BYTES_MAX)
+        lines = ""
         if isinstance(stated, bytes):
             lines = stated.decode("utf-8", "replace")
-        else:
-            lines = ""
         if lines.startswith(_GIT_IGNORE_HEADER) and set(lines.split()) < set(_GIT_IGNORE_TEXT.split()):
             self.replace(GIT_IGNORE, _GIT_IGNORE_TEXT.encode(), flush=False)
 

@@ -157,10 +157,9 @@ class UnifiedDiff:
 
 def _patch(diff: FileDiff, text: str, removed: str, added: str, *, ends: bool) -> str | None:
     """Return the text with the lines marked `removed` replaced by those marked `added`; None where it does not fit."""
+    lines = []
     if text:
         lines = text.removesuffix("\n").split("\n")
-    else:
-        lines = []
     patched: list[str] = []
     at = 0
     for hunk in diff.hunks:
@@ -531,10 +530,9 @@ class _Reader:
         header, before = self._at, ""
         self._at += 1
         while old_left > 0 or new_left > 0:
+            line = None
             if self._at < len(self._lines):
                 line = self._lines[self._at]
-            else:
-                line = None
             if line is None and old_left == new_left == 1:  # the blank last line was trimmed with the text
                 yield DiffLine(" ", old, new, "")
                 return

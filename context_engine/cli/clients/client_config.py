@@ -87,10 +87,9 @@ def read_config(path: Path) -> ClientConfigFile:
         raise AccessFailed(
             f"{path} cannot be read: {error.strerror}", suggestion="Give this user permission to read it."
         ) from error
+    bom = b""
     if raw.startswith(codecs.BOM_UTF8):
         bom = codecs.BOM_UTF8
-    else:
-        bom = b""
     try:
         return ClientConfigFile(path, raw[len(bom) :].decode("utf-8"), exists=True, bom=bom)
     except UnicodeDecodeError as error:
@@ -115,10 +114,9 @@ def write_config(config: ClientConfigFile, text: str | None, stamp: str) -> Path
 
     Raises: WriteFailed, AccessFailed; the file is unchanged then.
     """
+    kept = None
     if config.exists and text is not None:
         kept = _write_backup(config, stamp)
-    else:
-        kept = None
     try:
         if text is None:
             config.path.unlink()

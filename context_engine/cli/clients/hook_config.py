@@ -132,10 +132,9 @@ def _is_ours(item: Any) -> bool:
 
 
 def _starts_our_hook(handler: Any) -> bool:
+    command = None
     if isinstance(handler, dict):
         command = handler.get("command")
-    else:
-        command = None
     if not isinstance(command, str):
         return False
     try:

@@ -309,10 +309,9 @@ def _add_member(text: str, document: _JsonDocument, owner: _JsonValue, key: str,
     last = owner.members[-1] if owner.members else None
     is_block = last is None or "\n" in gap
     comma = "," if last and last.comma is not None else ""
+    edits = []
     if last and not comma:
         edits = [(last.node.stop, last.node.stop, ",")]
-    else:
-        edits = []
     if not is_block:
         written = f" {_format_key(key)}{json.dumps(value, ensure_ascii=False)}{comma}"
         return _apply_edits(text, [*edits, (end, end, written)])
@@ -350,10 +349,9 @@ class _JsonLayout:
     @classmethod
     def detect(cls, text: str, document: _JsonDocument) -> _JsonLayout:
         """Detect the layout from the first member of the text; default: two spaces."""
+        unit = ""
         if document.root:
             unit = _indent_of_first(text, document.root)
-        else:
-            unit = ""
         return cls(unit or "  ", "\r\n" if "\r\n" in text else "\n")
 
     def format_value(self, value: Any, indent: str) -> str:

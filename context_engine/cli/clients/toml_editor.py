@@ -61,10 +61,9 @@ def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     if all(table.get(key) == value for key, value in entry.items()):
         return text
     table.update(entry)
+    results = []
     if is_new:
         results = [_append_table(text, path, entry)]
-    else:
-        results = []
     return _first_right(chain(results, _editions(text, path, entry)), meant, text)
 
 

@@ -162,17 +162,15 @@ def text_search(case: DoctorContext) -> Iterator[CheckResult]:
 def git(case: DoctorContext) -> Iterator[CheckResult]:
     """Check that git exists and runs."""
     found = find_program("git", path=case.env.get("PATH", ""), outside=case.root or "")
+    output = ""
     if found:
         output = _first_line([found, "--version"])
-    else:
-        output = ""
     if output.startswith("git version"):
         yield ok("git", f"{output} at {found}")
     else:
+        why = "none on PATH: no history, no reviews of changes"
         if found:
             why = f"{found} does not run: {output}"
-        else:
-            why = "none on PATH: no history, no reviews of changes"
         yield warning("git", why, "Install git, or put it on the PATH of the program that starts ctx.")
 
 
@@ -305,10 +303,9 @@ def index(case: DoctorContext) -> Iterator[CheckResult]:
     if state:
         yield _index_state(state, store)
     else:
+        more = ""
         if len(damage) > 1:
             more = f", and {len(damage) - 1:,} more"
-        else:
-            more = ""
         yield problem("index", f"{damage[0]}{more}", "Rebuild it: ctx index --force.")
     yield from _writer(folder)
 
@@ -460,10 +457,9 @@ def not_runnable(words: Sequence[str], *, is_tried: bool = True) -> str:
 def _is_this_program(words: Sequence[str], case: DoctorContext) -> bool:
     """Whether a command line starts this very program: a project's file may come from anyone, so others are not run."""
     before = _before_serve(words)
+    alone = None
     if len(before) == 1:
         alone = Path(find_program(before[0], outside=case.root or "")).resolve()
-    else:
-        alone = None
     return tuple(before) == case.launch.command_line or (
         not case.launch.args and alone == Path(case.launch.command).resolve()
     )

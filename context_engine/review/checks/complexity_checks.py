@@ -47,10 +47,9 @@ def long_function(file: ReviewedFile) -> Iterator[Finding]:
             and lines - before.get(name, 0) >= GREW_LINES
             and file.touches(LineSpan(function.first, function.last))
         ):
+            was = ""
             if name in before:
                 was = f"had {before[name]} lines and "
-            else:
-                was = ""
             yield on_line(function.line, f"{function.name} {was}has {lines} lines now, more than a screen.")
 
 
@@ -74,10 +73,9 @@ def complexity(file: ReviewedFile) -> Iterator[Finding]:
     known = _functions(file.new)
     if file.new is None or not any(function.last - function.first > PATHS_MAX for function in known.values()):
         return
+    before = {}
     if file.old is not None:
         before = count_paths(file.old)
-    else:
-        before = {}
     for name, count in count_paths(file.new).items():
         function = known[name]
         if (
@@ -85,10 +83,9 @@ def complexity(file: ReviewedFile) -> Iterator[Finding]:
             and count - before.get(name, 1) >= PATHS_GROWTH
             and file.touches(LineSpan(function.first, function.last))
         ):
+            was = ""
             if name in before:
                 was = f"had {before[name]} paths through it and "
-            else:
-                was = ""
             yield on_line(function.line, f"{function.name} {was}has {count} now; each path needs a test.")
 
 

@@ -45,10 +45,9 @@ def find_hidden_characters(lines: Sequence[str]) -> Iterator[HiddenCharacter]:
     for number, line in enumerate(lines, 1):
         if not _HIDDEN.search(line):
             continue
+        text = line
         if number == 1:
             text = line.removeprefix("\ufeff")
-        else:
-            text = line
         openers = sum(character in BIDI_OPENERS for character in text)
         is_open = openers > sum(character in BIDI_CLOSERS for character in text)
         for found in _HIDDEN.finditer(text):

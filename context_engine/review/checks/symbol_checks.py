@@ -66,16 +66,14 @@ def duplicate_definition(file: ReviewedFile) -> Iterator[Finding]:
 def _definitions(source: FileVersion | None) -> Mapping[tuple[int, str, str], list[Capture]]:
     """Return the definitions by block, kind (a getter is not a setter) and name."""
     by_place: dict[tuple[int, str, str], list[Capture]] = {}
+    query = None
     if source:
         query = _DEFINED.get(source.language_name)
-    else:
-        query = None
     for found in source.matches(query) if source and query else ():
         definition, name = found["it"], found["name"].text
+        how = ""
         if definition.kind == "method_definition":
             how = definition.text.partition(name)[0]
-        else:
-            how = ""
         if name != "_":
             key = (found["block"].start, definition.kind + " ".join(how.split()), name)
             by_place.setdefault(key, []).append(definition)
@@ -151,10 +149,9 @@ def _can_be_resolved(source: FileVersion, imported: Import, surroundings: Review
 def _is_below_module(source: FileVersion, target: str, surroundings: ReviewContext) -> bool:
     """Whether a part of the path is a module, not a package: it creates its content (`six.moves`)."""
     dots = target[: len(target) - len(target.lstrip("."))]
+    parts = []
     if source.language_name == "python":
         parts = target.lstrip(".").split(".")
-    else:
-        parts = []
     for count in range(len(parts) - 1, 0, -1):
         assert source.language  # `_can_be_resolved` has checked it
         above = dots + ".".join(parts[:count])
@@ -200,10 +197,9 @@ def removed_symbol(files: Sequence[ReviewedFile], surroundings: ReviewContext) -
     if not removed:
         return
     everywhere = sorted({name for names in removed.values() for name in names})
+    files_with = {}
     if surroundings.is_known:
         files_with = surroundings.files_with_words(everywhere)
-    else:
-        files_with = {}
     for file in files:
         for name in removed.get(file.path, ()):
             paths = files_with.get(name, ())
@@ -225,10 +221,9 @@ def _has_successor(name: str, file: ReviewedFile, surroundings: ReviewContext) -
 
 def _report_uses(file: ReviewedFile, name: str, uses: Sequence[NameUse]) -> Finding:
     first = uses[0]
+    more = ""
     if len(uses) > 1:
         more = f" and in {len(uses) - 1} more places"
-    else:
-        more = ""
     line = min(file.added, default=1)
     return on_line(
         line,
@@ -245,10 +240,9 @@ def _removed_names(file: ReviewedFile) -> list[str]:
         return []
     if file.old.language_name not in (*PYTHON, *SCRIPT):
         return []
+    words = frozenset()
     if file.new and file.kind != "renamed":
         words = file.new.words
-    else:
-        words = frozenset()
     names = [symbol.name for symbol in file.old.outline.symbols if symbol.parent < 0]
     return [name for name in names if len(name) >= NAME_CHARS_MIN and name not in words]
 
@@ -363,10 +357,9 @@ def call_mismatch(files: Sequence[ReviewedFile], surroundings: ReviewContext) ->
     """Report calls of a Python function that fit its old signature and do not fit the new one."""
     changed = {file.path: pairs for file in files if (pairs := _changed_signatures(file))}
     names = sorted({name for pairs in changed.values() for name in pairs})
+    files_with = {}
     if names and surroundings.is_known:
         files_with = surroundings.files_with_words(names)
-    else:
-        files_with = {}
     for file in files:
         for name, (old, new, line) in changed.get(file.path, {}).items():
             paths = [path for path in files_with.get(name, ()) if path.endswith((".py", ".pyi"))]
@@ -376,10 +369,9 @@ def call_mismatch(files: Sequence[ReviewedFile], surroundings: ReviewContext) ->
             wrong = list(_find_misfits(name, old, new, file, sorted({*paths, file.path}), surroundings))
             if wrong:
                 why, use = wrong[0]
+                more = ""
                 if len(wrong) > 1:
                     more = f" ({len(wrong)} such calls)"
-                else:
-                    more = ""
                 yield on_line(
                     line,
                     f"{use.path}:{use.line} calls {name} with its old signature: {why}{more}.",
@@ -514,10 +506,9 @@ def api_break(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Ite
 def _public_names(path: str, surroundings: ReviewContext) -> set[str]:
     """Return the names in the `__all__` of the package around a module."""
     folder = path.rpartition("/")[0]
+    package = None
     if folder:
         package = surroundings.source(f"{folder}/__init__.py")
-    else:
-        package = None
     if package:
         return _names_in_all(package)
     return set()

@@ -97,20 +97,18 @@ def check_plan(value: object, root: Root) -> Iterator[Finding]:
 
 def check_findings(value: Any, facts: RepositoryFacts | None) -> Iterator[Finding]:
     """Report findings without the fields of one, or on lines and code that do not exist."""
+    rows = value
     if isinstance(value, Mapping):
         rows = value.get("findings", [value])
-    else:
-        rows = value
     if not isinstance(rows, list):
         rows = [rows]
     claims = []
     for number, row in enumerate(rows):
         place = f"findings[{number}]"
         is_draft = isinstance(row, Mapping) and "file_path" in row
+        schema = _FINDING
         if is_draft:
             schema = SCHEMA["properties"]["findings"]["items"]
-        else:
-            schema = _FINDING
         errors = list(find_schema_errors(row, schema, rule="finding-schema", prefix=place))
         if not errors:
             claims.append(_claim(row, place))
@@ -129,10 +127,9 @@ def _claim(row: Mapping[str, Any], place: str) -> Claim:
         location = row["code_location"]
         path = location.get("file_path", "")
         span = location["line_range"]["start"], location["line_range"]["end"]
+    quotes = []
     if row.get("quote") and path:
         quotes = [ClaimedQuote(path, row["quote"])]
-    else:
-        quotes = []
     return Claim(row, place, lines=[ClaimedLines(path, *span)] if path else [], quotes=quotes)
 
 

@@ -73,10 +73,9 @@ def find_unresolved_imports(
     Other packages are not checked. An import that the code tries, or whose file a program may write, is a warning.
     """
     text, path, language = source
+    tried = frozenset()
     if language.name == "python":
         tried = _tried_lines(text)
-    else:
-        tried = frozenset()
     reported: set[tuple[str, int]] = set()
     for imported in _read_imports(text, language, grammars):
         place = (imported.line, 1)
@@ -111,10 +110,9 @@ def _missing_names(
 ) -> Iterator[str]:
     """Yield the imported names that the file of an import does not contain, where that is certain."""
     (path,) = found
+    text = None
     if language.name in NAME_LANGUAGES and path.endswith(NAME_SUFFIXES):
         text = read(path)
-    else:
-        text = None
     has_types = path.endswith("js") and f"{path.rpartition('.')[0]}.d.ts" in paths
     if text is None or has_types or _OPEN_MODULE.search(text):
         return
@@ -152,10 +150,9 @@ def _read_imports(text: str, language: Language, grammars: Grammars) -> Sequence
 def _named_imports(text: str, language: Language, grammars: Grammars) -> Iterator[Import]:
     """Yield the imports of JavaScript with the names between their braces, which an outline does not have."""
     matches = list(_NAMED_IMPORT.finditer(text))
+    code = None
     if matches:
         code = blank_comments_and_strings(language, text.encode("utf-8", "replace"), grammars)
-    else:
-        code = None
     if code is None:
         lines = []
     else:
