@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     from context_engine.languages.outline import Outline, outline_file
     from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol, SymbolReference
     from context_engine.languages.resolution_rules import ResolutionRules
-    from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, child_of, read_syntax
+    from context_engine.languages.syntax_file import (
+        NOWHERE,
+        NameBinding,
+        SyntaxFile,
+        child_of,
+        follow,
+        of_type,
+        parent_of,
+        read_syntax,
+    )
     from context_engine.languages.syntax_trees import prepare_source, read_syntax_errors
 
 __getattr__ = lazy_exports(
@@ -43,7 +52,7 @@ __getattr__ = lazy_exports(
     outline: Outline outline_file
     outline_types: SYMBOL_KINDS Import Symbol SymbolReference
     resolution_rules: ResolutionRules
-    syntax_file: NOWHERE NameBinding SyntaxFile child_of read_syntax
+    syntax_file: NOWHERE NameBinding SyntaxFile child_of follow of_type parent_of read_syntax
     syntax_trees: prepare_source read_syntax_errors
     """,
 )

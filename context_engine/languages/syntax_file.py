@@ -398,6 +398,29 @@ def child_of(node: SyntaxNode, field: str) -> SyntaxNode | None:
     return node.child_by_field_name(field)
 
 
+def follow(node: SyntaxNode | None, *fields: str) -> SyntaxNode | None:
+    """Return the node that fields lead to, one after the other, as in `child_of`; None where one of them is missing."""
+    for field in fields:
+        if node is None:
+            return None
+        node = child_of(node, field)
+    return node
+
+
+def parent_of(node: SyntaxNode | None) -> SyntaxNode | None:
+    """Return the parent of a node; None where either is missing."""
+    if node is None:
+        return None
+    return node.parent
+
+
+def of_type(node: SyntaxNode | None, kind: str) -> SyntaxNode | None:
+    """Return a node if it has this type, else None."""
+    if node is None or node.type != kind:
+        return None
+    return node
+
+
 def _is_child(parent: SyntaxNode, field: str, node: SyntaxNode) -> bool:
     if field == ".":
         return True

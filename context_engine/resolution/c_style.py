@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, parent_of
 from context_engine.resolution.c_entities import (
     CLASSES,
     SOURCES,
@@ -128,8 +128,8 @@ class CStyle(ModuleStyle):
 
     def _initialized_values(self, resolver: Resolver, file: SyntaxFile, pair: SyntaxNode | None) -> Values:
         """Return the type whose fields an initializer in braces names."""
-        listed = pair.parent if pair is not None else None
-        outer = listed.parent if listed is not None else None
+        listed = parent_of(pair)
+        outer = parent_of(listed)
         if listed is None or outer is None or listed.type != "initializer_list":
             return ()
         if outer.type == "initializer_pair":
@@ -143,7 +143,7 @@ class CStyle(ModuleStyle):
             return self._initialized_values(resolver, file, listed)
         while outer is not None and outer.type == "init_declarator":
             outer = outer.parent
-        written = outer.child_by_field_name("type") if outer is not None else None
+        written = follow(outer, "type")
         return resolver.type_values(file, written) if written is not None else ()
 
     def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, of_type, parent_of
 from context_engine.resolution.package_style import TYPE, PackageStyle
 from context_engine.resolution.values import Meaning, NamePlace, NameUsage, Values
 
@@ -75,7 +75,7 @@ class CSharpStyle(PackageStyle):
     def usage_at(self, file: SyntaxFile, offset: int) -> NameUsage | None:
         """Return how the name at an offset is used: as a type, a method or a value."""
         node = file.node_at(offset, offset + 1)
-        parent = node.parent if node is not None else None
+        parent = parent_of(node)
         if node is None or parent is None:
             return None
         if parent.type == "generic_name" and parent.parent is not None:
@@ -124,9 +124,7 @@ class CSharpStyle(PackageStyle):
         block = outer.parent
         if outer.type == "assignment_expression" and block is not None and block.type == "initializer_expression":
             created = block.parent
-            written = None
-            if created is not None:
-                written = created.child_by_field_name("type")
+            written = follow(created, "type")
             if outer.child_by_field_name("left") == node and written is not None:
                 return self._member_of(resolver, file, node, resolver.type_values(file, written))
             if outer.child_by_field_name("left") != node:
@@ -173,9 +171,7 @@ class CSharpStyle(PackageStyle):
             file = resolver.project.read(path)
             for binding in file.bindings(name) if file is not None and b"this " in file.data else ():
                 first = _first_parameter(binding)
-                written = None
-                if first is not None:
-                    written = first.child_by_field_name("type")
+                written = follow(first, "type")
                 if file is None or first is None or written is None or not _is_this(file, first):
                     continue
                 is_meant = any(one.place in classes for one in resolver.type_values(file, written))
@@ -237,22 +233,10 @@ class CSharpStyle(PackageStyle):
         node: SyntaxNode | None = binding.statement
         while node is not None and node.type in ("parameter", "parameter_list", "implicit_parameter"):
             node = node.parent
-        argument = None
-        if node is not None and node.type == "lambda_expression":
-            argument = node.parent
-        arguments = None
-        if argument is not None and argument.type == "argument":
-            arguments = argument.parent
-        call = arguments.parent if arguments is not None else None
-        called = None
-        if call is not None:
-            called = call.child_by_field_name("function")
-        name = None
-        if called is not None:
-            name = called.child_by_field_name("name")
-        holder = None
-        if called is not None:
-            holder = called.child_by_field_name("expression")
+        argument = parent_of(of_type(node, "lambda_expression"))
+        called = follow(parent_of(parent_of(of_type(argument, "argument"))), "function")
+        name = follow(called, "name")
+        holder = follow(called, "expression")
         if name is None or holder is None:
             return ()
         return self.element_of_call(resolver, file, holder, file.text(name).partition("<")[0])

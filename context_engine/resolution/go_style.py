@@ -7,7 +7,16 @@ from functools import lru_cache
 from posixpath import dirname
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, resolve_import
+from context_engine.languages import (
+    NameBinding,
+    SyntaxFile,
+    SyntaxNode,
+    child_of,
+    follow,
+    of_type,
+    parent_of,
+    resolve_import,
+)
 from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.values import EXTERNAL, Meaning, NamePlace, Value, Values
 
@@ -75,9 +84,7 @@ class GoStyle(ModuleStyle):
     def imported_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the package that an import gives another name."""
         spec = binding.node.parent
-        path = None
-        if spec is not None:
-            path = spec.child_by_field_name("path")
+        path = follow(spec, "path")
         if path is not None:
             return self._package(resolver, file, file.text(path).strip('"`'))
         return (EXTERNAL,)
@@ -126,17 +133,11 @@ class GoStyle(ModuleStyle):
     def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the field that a key of a struct literal means."""
         element = node.parent
-        pair = None
-        if element is not None and element.type == "literal_element":
-            pair = element.parent
+        pair = parent_of(of_type(element, "literal_element"))
         if pair is None or pair.type != "keyed_element" or pair.child_by_field_name("key") != element:
             return None
-        literal = None
-        if pair.parent is not None:
-            literal = pair.parent.parent
-        written = None
-        if literal is not None:
-            written = literal.child_by_field_name("type")
+        literal = parent_of(pair.parent)
+        written = follow(literal, "type")
         if written is not None and "array" in file.roles.get(written.type, {}):
             return None
         places: list[NamePlace] = []
@@ -229,15 +230,9 @@ def package_of(file: SyntaxFile) -> bytes:
 
 def receiver_type(file: SyntaxFile, node: SyntaxNode) -> str:
     """Return the name of the type that a method is declared for; empty for other nodes."""
-    receiver = None
-    if node.type == "method_declaration":
-        receiver = node.child_by_field_name("receiver")
-    declared = None
-    if receiver is not None and receiver.named_children:
-        declared = receiver.named_children[0]
-    written = None
-    if declared is not None:
-        written = declared.child_by_field_name("type")
+    receiver = follow(of_type(node, "method_declaration"), "receiver")
+    declared = follow(receiver, ".")
+    written = follow(declared, "type")
     found = None
     if written is not None:
         found = _TYPE_NAME.match(file.text(written).strip())

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, of_type, parent_of
 from context_engine.resolution.package_style import TYPE, PackageStyle
 from context_engine.resolution.values import Meaning, NamePlace, NameUsage, Value, Values
 
@@ -61,7 +61,7 @@ class JavaStyle(PackageStyle):
     def usage_at(self, file: SyntaxFile, offset: int) -> NameUsage | None:
         """Return how the name at an offset is used: as a type, a method or a value."""
         node = file.node_at(offset, offset + 1)
-        parent = node.parent if node is not None else None
+        parent = parent_of(node)
         if node is None or parent is None:
             return None
         if node.type == "type_identifier" or parent.type in ("marker_annotation", "annotation"):
@@ -107,9 +107,7 @@ class JavaStyle(PackageStyle):
         outer = label.parent
         while outer is not None and outer.type not in ("switch_expression", "switch_statement"):
             outer = outer.parent
-        tested = None
-        if outer is not None:
-            tested = outer.child_by_field_name("condition")
+        tested = follow(outer, "condition")
         values = ()
         if tested is not None:
             values = resolver.values(file, tested)
@@ -170,9 +168,7 @@ class JavaStyle(PackageStyle):
     def own_bases(self, resolver: Resolver, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
         """Return the type that an anonymous class is made of."""
         node = _anonymous_at(file, place)
-        created = None
-        if node is not None:
-            created = node.child_by_field_name("type")
+        created = follow(node, "type")
         if created is None:
             return None
         values = [one._replace(kind="class") if one.place.path else one for one in resolver.type_values(file, created)]
@@ -219,18 +215,9 @@ class JavaStyle(PackageStyle):
         return None
 
     def _lambda_parameter(self, resolver: Resolver, file: SyntaxFile, function: SyntaxNode | None) -> Values:
-        arguments = None
-        if function is not None:
-            arguments = function.parent
-        call = None
-        if arguments is not None and arguments.type == "argument_list":
-            call = arguments.parent
-        holder = None
-        if call is not None:
-            holder = call.child_by_field_name("object")
-        name = None
-        if call is not None:
-            name = call.child_by_field_name("name")
+        call = parent_of(of_type(parent_of(function), "argument_list"))
+        holder = follow(call, "object")
+        name = follow(call, "name")
         if holder is None or name is None:
             return ()
         return self.element_of_call(resolver, file, holder, file.text(name))
@@ -285,7 +272,7 @@ def _body_of(node: SyntaxNode) -> SyntaxNode | None:
 
 def _anonymous_at(file: SyntaxFile, place: NamePlace) -> SyntaxNode | None:
     node = file.node_at(place.start, place.start + 1)
-    outer = node.parent if node is not None else None
+    outer = parent_of(node)
     is_new = outer is not None and outer.type == "object_creation_expression" and outer.start_byte == place.start
     if is_new:
         return outer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, of_type, parent_of
 from context_engine.resolution.values import NamePlace, Value, Values
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def record_value(file: SyntaxFile, node: SyntaxNode) -> Values:
 def record_at(file: SyntaxFile, place: NamePlace) -> SyntaxNode | None:
     """Return the object literal, or the class without a name, that starts at a place."""
     node = file.node_at(place.start, place.start + 1)
-    outer = node.parent if node is not None else None
+    outer = parent_of(node)
     is_written = outer is not None and outer.start_byte == place.start and outer.type in ("object", "class")
     if is_written:
         return outer
@@ -67,9 +67,7 @@ def find_assigned_members(resolver: Resolver, file: SyntaxFile, place: NamePlace
 
 def _is_plain(file: SyntaxFile, holder: SyntaxNode) -> bool:
     """Whether an object is `this`, a name, or a prototype."""
-    named = None
-    if holder.type == "member_expression":
-        named = holder.child_by_field_name("property")
+    named = follow(of_type(holder, "member_expression"), "property")
     return holder.type in ("this", "identifier") or (named is not None and file.text(named) == "prototype")
 
 
@@ -80,9 +78,7 @@ def _find_in_prototypes(resolver: Resolver, file: SyntaxFile, place: NamePlace, 
     found: list[NamePlace] = []
     for word in file.find("prototype"):
         member = word.parent
-        outer = None
-        if member is not None and member.type == "member_expression":
-            outer = member.parent
+        outer = parent_of(of_type(member, "member_expression"))
         if member is None or outer is None:
             continue
         records = []
@@ -104,9 +100,7 @@ def find_prototype_bases(resolver: Resolver, file: SyntaxFile, place: NamePlace)
         if word.parent is not None and word.parent.type == "call_expression":
             call = word.parent
         call = call or (word.parent.parent if word.parent is not None else None)
-        arguments = None
-        if call is not None:
-            arguments = call.child_by_field_name("arguments")
+        arguments = follow(call, "arguments")
         given = []
         if arguments is not None:
             given = arguments.named_children
@@ -114,7 +108,7 @@ def find_prototype_bases(resolver: Resolver, file: SyntaxFile, place: NamePlace)
             found += resolver.values(file, given[1])
     for word in file.find("prototype") if b"Object.create" in file.data or b"__proto__" in file.data else ():
         member = word.parent
-        outer = member.parent if member is not None else None
+        outer = parent_of(member)
         if outer is not None and outer.type == "member_expression":  # `Cat.prototype.__proto__`
             member, outer = outer, outer.parent
         if member is None or outer is None or outer.type != "assignment_expression":
@@ -160,9 +154,7 @@ def find_self(resolver: Resolver, file: SyntaxFile, offset: int) -> Values | Non
 def _self_of_record(resolver: Resolver, file: SyntaxFile, record: SyntaxNode) -> Values:
     """Return the object, or what it is the prototype of."""
     outer = record.parent
-    target = None
-    if outer is not None and outer.type == "assignment_expression":
-        target = outer.child_by_field_name("left")
+    target = follow(of_type(outer, "assignment_expression"), "left")
     if outer is not None and outer.type == "arguments" and outer.named_children[0] != record:
         target = outer.named_children[0]
     if target is not None and file.text(target).endswith(".prototype"):
@@ -177,9 +169,7 @@ def _self_of_function(resolver: Resolver, file: SyntaxFile, function: SyntaxNode
         return _self_of_record(resolver, file, outer.parent)
     if outer is not None and outer.type == "assignment_expression":
         target = outer.child_by_field_name("left")
-        holder = None
-        if target is not None:
-            holder = target.child_by_field_name("object")
+        holder = follow(target, "object")
         if holder is not None and _is_plain(file, holder):
             values = resolver.values(file, holder)
             return tuple(value for value in values if value.kind == "instance") or ()
@@ -239,9 +229,7 @@ def _expected_argument(resolver: Resolver, file: SyntaxFile, arguments: SyntaxNo
         function = None
         if bound is not None:
             function = function_of(bound[1])
-        parameters = None
-        if function is not None:
-            parameters = function.child_by_field_name("parameters")
+        parameters = follow(function, "parameters")
         if bound is not None and parameters is not None and position < parameters.named_child_count:
             written = parameters.named_children[position].child_by_field_name("type")
             found += resolver.type_values(bound[0], written) if written is not None else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, follow, of_type, parent_of
 from context_engine.resolution.javascript_objects import (
     expected_values,
     find_assigned_members,
@@ -53,9 +53,7 @@ class JavaScriptStyle(ModuleStyle):
         member = None
         if binding.role == "attribute":
             member = binding.node.parent
-        holder = None
-        if member is not None:
-            holder = member.child_by_field_name("object")
+        holder = follow(member, "object")
         return holder is not None and file.text(holder) in ("exports", "module.exports")
 
     def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
@@ -159,12 +157,7 @@ class JavaScriptStyle(ModuleStyle):
         self, resolver: Resolver, file: SyntaxFile, specifier: SyntaxNode, seen: set[str]
     ) -> list[NamePlace]:
         named = specifier.child_by_field_name("name")
-        statement = None
-        if specifier.parent is not None:
-            statement = specifier.parent.parent
-        source = None
-        if statement is not None:
-            source = statement.child_by_field_name("source")
+        source = follow(parent_of(specifier.parent), "source")
         if named is None:
             return []
         if source is not None:
@@ -359,7 +352,7 @@ class JavaScriptStyle(ModuleStyle):
     def label_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the member that a key of an object literal, or an attribute of an element, gives a value."""
         part = node.parent
-        outer = part.parent if part is not None else None
+        outer = parent_of(part)
         own = Meaning((NamePlace(file.path, node.start_byte),), is_known=True, is_member=True)
         if part is not None and part.type == "jsx_attribute":
             return self._attribute_meaning(resolver, file, node, outer)
@@ -378,9 +371,7 @@ class JavaScriptStyle(ModuleStyle):
         self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, element: SyntaxNode | None
     ) -> Meaning:
         """Return the member of the first parameter of a component."""
-        named = None
-        if element is not None:
-            named = element.child_by_field_name("name")
+        named = follow(element, "name")
         if named is None or file.text(named)[:1].islower():
             return Meaning(is_known=True, is_member=True)
         places: list[NamePlace] = []
@@ -391,15 +382,9 @@ class JavaScriptStyle(ModuleStyle):
             function = None
             if found is not None:
                 function = function_of(found[1])
-            parameters = None
-            if function is not None:
-                parameters = function.child_by_field_name("parameters")
-            first = None
-            if parameters is not None and parameters.named_child_count:
-                first = parameters.named_children[0]
-            written = None
-            if first is not None:
-                written = first.child_by_field_name("type")
+            parameters = follow(function, "parameters")
+            first = follow(parameters, ".")
+            written = follow(first, "type")
             for props in resolver.type_values(found[0], written) if found is not None and written is not None else ():
                 places += resolver.member_places(props, file.text(node))[0]
         return Meaning(tuple(places), is_known=bool(places), is_member=True)
@@ -419,9 +404,7 @@ class JavaScriptStyle(ModuleStyle):
         pattern = node.parent
         while pattern is not None and pattern.type in ("pair_pattern", "object_assignment_pattern"):
             pattern = pattern.parent
-        outer = None
-        if pattern is not None and pattern.type == "object_pattern":
-            outer = pattern.parent
+        outer = parent_of(of_type(pattern, "object_pattern"))
         if outer is None:
             return None
         given = outer.child_by_field_name("value")
@@ -477,9 +460,7 @@ class JavaScriptStyle(ModuleStyle):
         """Return the element, where the first parameter belongs to a function that is called with elements."""
         function = file.scopes[binding.scope].node
         arguments = function.parent
-        call = None
-        if arguments is not None and arguments.type == "arguments":
-            call = arguments.parent
+        call = parent_of(of_type(arguments, "arguments"))
         if call is None or arguments is None or arguments.named_children[0] != function:
             return ()
         called = child_of(call, "function")
@@ -506,9 +487,7 @@ def required_module(file: SyntaxFile, node: SyntaxNode) -> str:
         node = node.named_children[0]
     if node.type == "member_expression":  # `require('x').name`
         node = node.named_children[0]
-    function = None
-    if node.type == "call_expression":
-        function = node.child_by_field_name("function")
+    function = follow(of_type(node, "call_expression"), "function")
     arguments = None
     if function is not None:
         arguments = node.child_by_field_name("arguments")
@@ -527,9 +506,7 @@ def _read_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str]:
         source = ""
         if given is not None:
             source = required_module(file, given)
-        named = None
-        if given is not None:
-            named = given.child_by_field_name("property")
+        named = follow(given, "property")
         if named is not None:
             return source, file.text(named)
         return source, str(binding.positions[0]) if binding.positions else WHOLE
@@ -552,9 +529,7 @@ def _star_sources(file: SyntaxFile) -> Iterator[str]:
     if b"export" not in file.data:
         return
     for statement in file.root.named_children:
-        source = None
-        if statement.type == "export_statement":
-            source = statement.child_by_field_name("source")
+        source = follow(of_type(statement, "export_statement"), "source")
         if source is not None and not any(child.type == "export_clause" for child in statement.named_children):
             yield _unquote(file, source)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, find_whole_words
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, find_whole_words, parent_of
 from context_engine.resolution import kotlin_syntax as syntax
 from context_engine.resolution.package_style import (
     DOTTED_MAX,
@@ -74,7 +74,7 @@ class KotlinStyle(PackageStyle):
     def usage_at(self, file: SyntaxFile, offset: int) -> NameUsage | None:
         """Return how the name at an offset is used: as a type, a call with so many arguments, or a value."""
         node = file.node_at(offset, offset + 1)
-        outer = node.parent if node is not None else None
+        outer = parent_of(node)
         if node is None or outer is None:
             return None
         if outer.type == "user_type":

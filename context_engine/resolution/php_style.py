@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, follow, of_type, parent_of
 from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.values import UNKNOWN, HiddenUse, Meaning, NamePlace, Value, Values
 
@@ -305,12 +305,10 @@ def _tested_class(file: SyntaxFile, name: str, offset: int) -> str:
         return ""
     at = file.node_at(offset, offset + 1)
     for _ in range(ANCESTORS_MAX):
-        outer = at.parent if at is not None else None
+        outer = parent_of(at)
         if at is None or outer is None or outer.type in ("method_declaration", "function_definition"):
             return ""
-        condition = None
-        if outer.type == "if_statement":
-            condition = outer.child_by_field_name("condition")
+        condition = follow(of_type(outer, "if_statement"), "condition")
         if condition is not None and outer.child_by_field_name("body") == at:
             tests = _TESTED.findall(file.text(condition)[:CONDITION_CHARS_MAX])
             found = [written for variable, written in tests if variable == name]

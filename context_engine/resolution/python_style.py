@@ -8,7 +8,7 @@ from functools import lru_cache
 from posixpath import dirname
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, resolve_import
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, follow, resolve_import
 from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.values import EXTERNAL, Meaning, NamePlace, Value, Values
 
@@ -149,9 +149,7 @@ class PythonStyle(ModuleStyle):
             outer = outer.parent
         if outer is None or "import" not in file.roles.get(outer.type, {}):
             return None
-        alias = None
-        if aliased is not None:
-            alias = aliased.child_by_field_name("alias")
+        alias = follow(aliased, "alias")
         bound = None
         if alias is not None:
             bound = file.binding_of(alias)
@@ -175,9 +173,7 @@ class PythonStyle(ModuleStyle):
         if holder is None or holder.role != "class" or scope.role != "function":
             return ()
         parameters = scope.node.child_by_field_name("parameters")
-        first = None
-        if parameters is not None and parameters.named_children:
-            first = parameters.named_children[0]
+        first = follow(parameters, ".")
         if first is None or not first.start_byte <= binding.node.start_byte < first.end_byte:
             return ()
         marks = _decorators(file, scope.node)
@@ -246,9 +242,7 @@ class PythonStyle(ModuleStyle):
             outer = test.parent
             while outer is not None and outer.type in ("boolean_operator", "parenthesized_expression"):
                 outer = outer.parent
-            body = None
-            if outer is not None:
-                body = outer.child_by_field_name("consequence")
+            body = follow(outer, "consequence")
             if outer is None or outer.type not in ("if_statement", "elif_clause") or body is None:
                 continue
             if body.start_byte <= offset < body.end_byte:
@@ -337,9 +331,7 @@ def _instance_tests(file: SyntaxFile, name: str) -> list[tuple[SyntaxNode, Synta
     found = []
     for word in file.find("isinstance"):
         call = word.parent
-        arguments = None
-        if call is not None:
-            arguments = call.child_by_field_name("arguments")
+        arguments = follow(call, "arguments")
         given = []
         if arguments is not None:
             given = arguments.named_children

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, parent_of
 from context_engine.resolution.class_members import ClassMembers
 from context_engine.resolution.module_styles import ModuleStyle, style_of
 from context_engine.resolution.project_files import ProjectFiles
@@ -97,9 +97,7 @@ class Resolver:
 
     def _label_meaning(self, file: SyntaxFile, label: SyntaxNode, name: str) -> Meaning:
         """`Cat(name=...)` names a field of the class, where it has one."""
-        outer = None
-        if label.parent is not None:
-            outer = label.parent.parent
+        outer = parent_of(label.parent)
         fields = None
         if outer is not None:
             fields = file.role_fields(outer, "call")

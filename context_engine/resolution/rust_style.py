@@ -9,7 +9,7 @@ from functools import lru_cache
 from posixpath import dirname
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, of_type, parent_of
 from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.values import Meaning, NamePlace, Value, Values
 
@@ -374,9 +374,7 @@ class RustStyle(ModuleStyle):
         nodes = []
         if written is not None:
             nodes = list(written.named_children)
-        owner = None
-        if binding.statement.parent is not None:
-            owner = binding.statement.parent.parent
+        owner = parent_of(binding.statement.parent)
         for clause in owner.named_children if owner is not None else ():
             for predicate in clause.named_children if clause.type == "where_clause" else ():
                 left, bounds = predicate.child_by_field_name("left"), predicate.child_by_field_name("bounds")
@@ -388,18 +386,9 @@ class RustStyle(ModuleStyle):
     def _closure_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the elements that a method passes to a closure: `xs.iter().map(|x| x.run())`."""
         closure = binding.statement.parent
-        arguments = None
-        if closure is not None:
-            arguments = closure.parent
-        call = None
-        if arguments is not None and arguments.type == "arguments":
-            call = arguments.parent
-        function = None
-        if call is not None:
-            function = call.child_by_field_name("function")
-        holder = None
-        if function is not None:
-            holder = function.child_by_field_name("value")
+        arguments = parent_of(closure)
+        function = follow(parent_of(of_type(arguments, "arguments")), "function")
+        holder = follow(function, "value")
         if holder is None or binding.positions or len(binding.statement.named_children) != 1:
             return ()
         values = resolver.values(file, holder)
@@ -533,9 +522,7 @@ def _globs(file: SyntaxFile) -> tuple[tuple[int, tuple[str, ...]], ...]:
             above = None
             if node.parent is not None and node.parent.type == "use_list":
                 above = node.parent.parent
-            path = None
-            if above is not None:
-                path = above.child_by_field_name("path")
+            path = follow(above, "path")
             parts = [*(_names(file, path) if path is not None else ()), *parts]
             found.append((node.start_byte, tuple(parts)))
         start = file.data.find(b"::*", start + 3)
@@ -592,9 +579,7 @@ def _module_file(resolver: Resolver, file: SyntaxFile, node: SyntaxNode, name: s
         inside = f"{folder}/{own.removesuffix('.rs')}".lstrip("/")
     outer = node.parent
     while outer is not None:
-        named = None
-        if outer.type == "mod_item":
-            named = outer.child_by_field_name("name")
+        named = follow(of_type(outer, "mod_item"), "name")
         if named is not None:
             inside = f"{inside}/{file.text(named)}"
         outer = outer.parent
