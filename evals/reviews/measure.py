@@ -347,7 +347,9 @@ def print_table(
         sure = [[item for item in found if item.confidence >= THRESHOLD] for _, found in rows]
         count = max(1, len(rows))
         found = sum(map(bool, sure))
-        asked = sum(bool(one or ask_about_suspicions(every, OPTIONS)) for one, (_, every) in zip(sure, rows, strict=True))
+        asked = sum(
+            bool(one or ask_about_suspicions(every, OPTIONS)) for one, (_, every) in zip(sure, rows, strict=True)
+        )
         print(
             f"| {kind} | {len(rows)} | {found / count:.2f} | {asked / count:.2f} | {sum(map(len, sure)) / count:.2f} |"
         )
