@@ -27,7 +27,7 @@ LANGUAGES = {
     "py": "python", "pyi": "python", "rs": "rust", "js": "javascript", "ts": "typescript", "tsx": "typescript react",
     "jsx": "javascript react", "rb": "ruby", "kt": "kotlin", "cs": "csharp", "sh": "shell bash",
 }  # fmt: skip
-"""What guides call the language of a suffix; the others are called like their suffix."""
+"""The name of the language of a suffix in guides; the others are named like their suffix."""
 
 
 @dataclass(frozen=True, slots=True)

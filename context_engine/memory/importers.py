@@ -96,7 +96,7 @@ def read_rule_file(path: str, text: str) -> RuleScope | None:
     r"""Return the scope of a file of rules; None for every other file, and for copies.
 
     >>> read_rule_file("docs/.cursor/rules/pages.mdc", "---\nglobs: *.mdx\n---\n- Use short sentences.\n")
-    RuleScope(folder='docs', globs=('**/*.mdx',), is_on_request=False)
+    RuleScope(folder='docs', globs=('**/*.mdx',), is_on_request=False, is_for_code=False, topics=())
     >>> read_rule_file("tests/fixtures/repo/AGENTS.md", "- Use tabs.") is None
     True
     """

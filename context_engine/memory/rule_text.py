@@ -63,7 +63,7 @@ _STATES = re.compile(
     r"|means|owns|performs|provides|runs|serves|takes|throws|uses|verifies|wraps)\b",
     re.IGNORECASE,
 )
-"""What something does, where a rule says what to do."""
+"""Verbs that say what something does, where a rule says what to do."""
 _PERMITS = re.compile(r"\b(?:can|may|might)\b", re.IGNORECASE)
 _IS = re.compile(r"\b(?:is|are|was|were|has|have|can|cannot|will)\b", re.IGNORECASE)
 _IMPERATIVE = VERBS | frozenset(

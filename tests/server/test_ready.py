@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from context_engine.index import shared_store
+from context_engine.index import remote_view
 from context_engine.server.http_server import STORE_AWAY, STORE_KEPT
 from context_engine.server.projects import Projects
 from tests.server.test_draining import Server, States
@@ -93,7 +93,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Callabl
     """Opens the projects of a server that shares its index in the database at an address."""
     made: list[Projects] = []
     root = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
-    monkeypatch.setattr(shared_store, "RETRY_DELAY_S", 0.0)
+    monkeypatch.setattr(remote_view, "RETRY_DELAY_S", 0.0)
     for name, value in {"STORE_SHARES": "1", "EMBEDDER": "none", "WORKERS": "0"}.items():
         monkeypatch.setenv(f"CTX_{name}", value)
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
