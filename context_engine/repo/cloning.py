@@ -74,7 +74,10 @@ def check_address(address: str) -> str:
     """Return an address that may be fetched. Raises: InvalidArgument for another scheme, or a password in it."""
     parts = None
     if _SCHEME.match(address):
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+        except ValueError as error:  # a bracket without its pair: "Invalid IPv6 URL"
+            raise _refused_address(address, "it is not an address") from error
     if address.startswith("-") or any(ord(char) < 32 or char == " " for char in address):
         raise _refused_address(address, "it is not an address")
     if parts is None and not _OF_SSH.fullmatch(address):

@@ -117,7 +117,10 @@ def uri_to_path(uri: str, *, windows: bool = False) -> str:
     """
     from urllib.parse import unquote, urlsplit  # the fast start imports this module and sees no URI
 
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:  # a bracket without its pair: "Invalid IPv6 URL"
+        raise _no_path(uri, "it is not a well-formed URI") from error
     path = unquote(parts.path, errors="surrogateescape")
     if parts.netloc.lower() in {"", "localhost", "127.0.0.1"}:
         host = ""

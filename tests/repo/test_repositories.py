@@ -40,7 +40,7 @@ def address(folder: Path) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        "ext::sh -c touch% /tmp/x", "git://example.org/a", "http://example.org/a", "ftp://example.org/a", "--upload-pack=touch",
+        "ext::sh -c touch% /tmp/x", "git://example.org/a", "http://example.org/a", "ftp://example.org/a", "https://[::1/a", "--upload-pack=touch",
         "-oProxyCommand=x@h:p", "ssh://-oProxyCommand=x/a", "https://a b", "file:///a\nb", "fd::3",
     ],
 )  # fmt: skip

@@ -199,6 +199,8 @@ def test_on_windows_it_names_a_drive_or_a_share(uri: str, path: str) -> None:
         ("", False),
         ("file://server/share", False),
         ("file:relative", False),
+        ("file://[::1/home", False),
+        ("file://[::1/home", True),
         ("file:///a%00b", False),
         ("file:///home/me", True),
         ("file:///cc:/x", True),
