@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import chain
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -529,10 +530,10 @@ class SymbolGraph:
         if self._finder is None:
             files = ProjectFiles(
                 self._parses.syntax,
-                self._paths_defining,
+                _hold_weakly(self._paths_defining),
                 self.paths,
                 self._parses.load,
-                self.paths_with_word,
+                _hold_weakly(self.paths_with_word),
                 self._edges,
             )
             self._finder = ReferenceFinder(files)
@@ -725,6 +726,21 @@ class SymbolGraph:
         if self._paths is None:
             self._paths = PathIndex(self.snapshot.by_path)
         return self._paths
+
+
+def _hold_weakly(method: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """Return a function that calls a method of the graph and does not keep the graph alive.
+
+    The finder belongs to the graph. If it kept the graph, the files of a deleted index would stay open until the next
+    collection of cycles.
+    """
+    reference = WeakMethod(method)
+
+    def call(name: str) -> list[str]:
+        alive = reference()
+        return alive(name) if alive is not None else []
+
+    return call
 
 
 def offset_of(data: bytes, line: int, column: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from context_engine.index.live_index import FULL_RUN_FILES
 from context_engine.model import Progress, Query
 from context_engine.settings import Settings
 from tests.support.engines import cache_for, found, indexed, open_engine
+from tests.support.open_files import open_files
 from tests.support.trees import commit, git, repository, tree
 
 MANY = {f"src/part_{number:03}.py": f"def part_{number}():\n    return zebra\n" for number in range(60)}
@@ -352,14 +355,30 @@ def test_a_workspace_that_was_deleted_raises_nothing_in_the_background(tmp_path:
         until(lambda: engine.index.live.last_error or not engine.index.live.stale_files())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_files_of_a_replaced_index_are_closed_at_once(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "class Lion:\n    def roar(self): ...\n\n\nLion().roar()\n"})
+    gc.disable()  # a collection of cycles would close them too, at a time of its own
+    try:
+        with indexed(root) as engine:
+            for _ in range(3):
+                engine.symbols.trace("Lion.roar", "callers")
+                engine.index.update(force=True)
+            engine.symbols.trace("Lion.roar", "callers")
+            left = [path for path in open_files() if path.endswith(".seg (deleted)") and str(cache_for(root)) in path]
+    finally:
+        gc.enable()
+    assert left == []
+
+
 def test_closing_ends_the_thread_even_in_the_middle_of_a_run(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {f"f{n}.py": "def lion(): ...\n" * 50 for n in range(400)})
-    before = {thread.ident for thread in threading.enumerate()}
+    before = set(threading.enumerate())
     engine = open_engine(root)
     engine.index.update_in_background()
     until(lambda: engine.status().state == "building")
     engine.close()
-    left = [thread.name for thread in threading.enumerate() if thread.ident not in before]
+    left = [thread.name for thread in threading.enumerate() if thread not in before]
     assert left == []
     assert cache_for(root).exists()
 
