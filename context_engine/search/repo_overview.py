@@ -17,6 +17,9 @@ CENTRAL_MAX = 6
 ENCLOSING_SHARE = 0.6
 """A folder with more of the files than this (`src`, `packages`) says less than the folders in it."""
 FOLDED_LEVELS_MAX = 3
+ROOT_FOLDER = "./"
+ROOT_SHARE_MIN = 0.25
+"""Most of a repository's Go or C files may be in its root; a `setup.py` there says nothing."""
 TELLING = ("source", "init")
 """The roles of files of the program itself; tests, examples and vendored code do not start it."""
 
@@ -47,13 +50,19 @@ def find_landmarks(snapshot: Snapshot, roles: tuple[str, ...], freshness: str) -
 
 
 def _folders(paths: list[str], above: str = "", levels: int = FOLDED_LEVELS_MAX) -> tuple[tuple[str, int], ...]:
-    """Return the main folders, largest first: the top ones, or those in the one that contains nearly all files."""
-    counts = Counter(path[: path.index("/", len(above)) + 1] for path in paths if "/" in path[len(above) :])
+    """Return the main folders, largest first: the top ones, or those in the one that contains nearly all files.
+
+    A folder that was opened up like this counts for the files that are directly in it, as does the root, `./`, if it
+    has many.
+    """
+    here = above or ROOT_FOLDER
+    counts = Counter(path[: path.find("/", len(above)) + 1] if "/" in path[len(above) :] else here for path in paths)
+    if counts[ROOT_FOLDER] < len(paths) * ROOT_SHARE_MIN:
+        del counts[ROOT_FOLDER]  # scripts that build or test
     ordered = tuple(sorted(counts.items(), key=lambda row: (-row[1], row[0])))
-    if levels and ordered and ordered[0][1] > len(paths) * ENCLOSING_SHARE:
+    if levels and ordered and ordered[0][0] != here and ordered[0][1] > len(paths) * ENCLOSING_SHARE:
         enclosing = ordered[0][0]
-        inside = _folders([path for path in paths if path.startswith(enclosing)], enclosing, levels - 1)
-        return inside or ordered
+        return _folders([path for path in paths if path.startswith(enclosing)], enclosing, levels - 1)
     return ordered[:FOLDERS_MAX]
 
 
@@ -64,5 +73,10 @@ def _starts(paths: Iterable[str]) -> list[str]:
 
 def _central(weights: Mapping[str, float], folders: list[str]) -> list[str]:
     """Return files that others use most; scripts outside the main folders are weighed too unsurely to be named."""
-    inside = [path for path, weight in weights.items() if weight > 0 and path.startswith(tuple(folders))]
+    starts = tuple(folders)
+    inside = [
+        path
+        for path, weight in weights.items()
+        if weight > 0 and (path.startswith(starts) or ("/" not in path and ROOT_FOLDER in folders))
+    ]
     return sorted(inside, key=lambda path: (-weights[path], path))

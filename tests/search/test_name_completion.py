@@ -94,10 +94,19 @@ def test_landmarks_are_the_program_where_it_starts_and_what_it_leans_on(engine: 
     seen = engine.search.overview()
     assert seen.files == len(FILES)
     assert dict(seen.languages)["python"] == 5
-    assert seen.folders == (("src/till/web/", 2),)
+    assert seen.folders == (("src/till/", 2), ("src/till/web/", 2))
     assert seen.starts == ("src/till/__main__.py",)
     assert seen.freshness == "fresh"
     assert all(not path.startswith(("tests/", "docs/")) for path in seen.central)
+
+
+def test_the_root_is_a_folder_of_the_program_where_much_of_it_lies(tmp_path: Path) -> None:
+    program = {f"part{n}.go": f"package till\n\nfunc Part{n}() {{}}\n" for n in range(3)}
+    with indexed(tree(tmp_path / "till", {**program, "doc/pages.go": "package doc\n"})) as engine:
+        assert engine.search.overview().folders == (("./", 3), ("doc/", 1))
+    folders = {f"{folder}/{n}.py": "x = 1\n" for folder in ("shop", "bank") for n in range(4)}
+    with indexed(tree(tmp_path / "shop", {**folders, "setup.py": "x = 1\n"})) as engine:
+        assert engine.search.overview().folders == (("bank/", 4), ("shop/", 4))
 
 
 NAMES = st.lists(
