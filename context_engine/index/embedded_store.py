@@ -362,7 +362,7 @@ class EmbeddedWriter:
         """
         loaded = {number: self._finish_segment(number) for number in written}
         db = self._db
-        with db:
+        with database.transaction(db):
             gone = [(path,) for path in removed]
             for segment in loaded.values():
                 gone += [(path,) for path in segment.heaps["path"].texts()]
@@ -410,7 +410,7 @@ class EmbeddedWriter:
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Set values next to the index; readers' snapshots stay as they are."""
-        with self._db:
+        with database.transaction(self._db):
             self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(metadata.items()))
 
     def snapshot(self) -> Snapshot:
@@ -421,7 +421,7 @@ class EmbeddedWriter:
 
     def set_importance(self, values: np.ndarray) -> None:
         """Set the importance of every file of `snapshot()`, in its numbering."""
-        with self._db:
+        with database.transaction(self._db):
             at = 0
             for number, files in _rows(self._db, "SELECT id, files FROM segment ORDER BY id"):
                 part = np.asarray(values[at : at + files], np.float16).tobytes()
@@ -470,7 +470,7 @@ class EmbeddedWriter:
         ]
         importance = np.concatenate([values[living] for values, living in zip(old, alive, strict=True)])
         moved = [(path,) for path in merged.heaps["path"].texts()]
-        with self._db:
+        with database.transaction(self._db):
             self._db.executemany("DELETE FROM file WHERE path=?", moved)
             for merged_number in chosen:
                 self._db.execute("DELETE FROM dead WHERE segment=?", (merged_number,))
@@ -650,7 +650,7 @@ def _create(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
     db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-    with db:
+    with database.transaction(db):
         db.execute(_SCHEMA.format(schema=SCHEMA_VERSION))
     db.close()
 

@@ -39,7 +39,11 @@ _PLAIN_INDEX = re.compile(rb'CREATE (?:UNIQUE )?INDEX "?\w+"? ON "?\w+"?\s*\([\w
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Generator[None]:
-    """Write all changes of the block, or none of them. One writer at a time: others wait for the busy timeout."""
+    """Write all changes of the block, or none of them. One writer at a time: others wait for the busy timeout.
+
+    The lock of writers is taken first: SQLite does not wait for it in a transaction that has already read. A reader may
+    have it for a moment, to read the head of the log again that was just being written.
+    """
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

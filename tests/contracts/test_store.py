@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -534,6 +536,26 @@ def test_leftovers_of_a_killed_writer_are_cleaned_away(tmp_path: Path) -> None:
         assert sorted(path.name for path in generation.parent.glob("g-*")) == [generation.name]
         assert [path.name for path in generation.iterdir() if "77" in path.name] == []
         assert found(engine, "lion") == ["a.py"]
+
+
+def test_a_commit_waits_for_a_reader_that_has_the_lock_of_writers(tmp_path: Path) -> None:
+    """SQLite takes it to read a header again that was being written."""
+    store = EmbeddedStore(tmp_path)
+    fill(store, {"a.py": "lion"})
+    with store.writer() as writer, closing(apsw.Connection(str(writer.path / "index.db"))) as reader:
+        for commit in (
+            lambda: writer.set_importance(np.array([0.5])),
+            lambda: writer.set_metadata({"a": 1}),
+            lambda: put(writer, {"a.py": "tiger"}),
+        ):
+            reader.execute("BEGIN IMMEDIATE")
+            with ThreadPoolExecutor(1) as pool:
+                done = pool.submit(commit)
+                time.sleep(0.05)
+                reader.execute("ROLLBACK")
+                done.result()
+    assert holding(store.snapshot(), "tiger") == ["a.py"]
+    store.close()
 
 
 def test_all_settings_of_the_database_take_effect(tmp_path: Path) -> None:
