@@ -255,16 +255,15 @@ ON CONFLICT (part) DO UPDATE SET version = EXCLUDED.version
 
 
 def _connect(address: str) -> _Session:
-    connection = psycopg.connect(
-        address,
-        autocommit=True,
-        connect_timeout=CONNECT_S,
-        prepare_threshold=None,  # a pooler may not know prepared statements of an earlier session
-        application_name="context-engine",
-        keepalives_idle=10,
-        tcp_user_timeout=10_000,
-    )
-    return _Session(connection)
+    settings: dict[str, Any] = {
+        "connect_timeout": CONNECT_S,
+        "application_name": "context-engine",
+        "keepalives_idle": 10,
+        "tcp_user_timeout": 10_000,
+        **conninfo_to_dict(address),  # what the address says itself holds
+    }
+    # Nothing is prepared: a pooler may not know prepared statements of an earlier session.
+    return _Session(psycopg.connect(autocommit=True, prepare_threshold=None, **settings))
 
 
 def _wait_for_lock(connection: psycopg.Connection, name: str, until: float, refusal: ContextEngineError) -> None:

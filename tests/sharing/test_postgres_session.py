@@ -107,6 +107,13 @@ def test_nothing_is_connected_before_it_is_needed_and_no_thread_is_started(addre
     assert set(threading.enumerate()) <= before
 
 
+def test_what_an_address_says_about_the_connection_holds(address: str) -> None:
+    database = PostgresSession(f"{address}&application_name=mine")
+    with database.transaction(NOTES) as connection:
+        assert connection.info.get_parameters()["connect_timeout"] == "60"
+        assert fetch_value(connection, "SHOW application_name") == "mine"
+
+
 def test_a_connection_that_was_cut_while_it_rested_is_nobodys_trouble(address: str) -> None:
     database = PostgresSession(address)
     note(database, "lion")

@@ -46,12 +46,12 @@ def stop_servers() -> None:
 
 
 def new_database() -> str:
-    """The address of an empty database on that server."""
+    """The address of an empty database on that server. It may take long to connect on a busy machine."""
     psycopg = pytest.importorskip("psycopg")
     name = f"ctx_{uuid4().hex[:12]}"
     with psycopg.connect(postgres(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    return postgres().replace("/postgres?", f"/{name}?")
+    return postgres().replace("/postgres?", f"/{name}?connect_timeout=60&")
 
 
 def sql(address: str, statements: str) -> None:
