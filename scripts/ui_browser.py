@@ -137,6 +137,7 @@ def serve_sample(folder: Path) -> Generator[str]:
     }
     root = folder / "context-engine"
     subprocess.run(["git", "clone", "-q", "--depth", "100", f"file://{ROOT}", str(root)], check=True)
+    subprocess.run(["git", "switch", "-q", "-C", "main"], cwd=root, check=True)
     from context_engine.ui import LocalPage
 
     prepare_work(root)
@@ -173,7 +174,7 @@ def prepare_work(root: Path) -> None:
             "expires_at": "2026-01-01",
         }),
         ("edit_file", {"path": "context_engine/text/words.py", "edits": [
-            {"target": "    if text.isascii():", "occurrence": 2, "replace": "    if not text:\n        return 0\n    if text.isascii():"},
+            {"target": "    if text.isascii():", "occurrence": 1, "replace": "    if not text:\n        return []\n    if text.isascii():"},
         ]}),
         ("write_file", {"path": "context_engine/sharing/retry_policy.py", "content": RETRIES}),
     )  # fmt: skip

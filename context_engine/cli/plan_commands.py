@@ -460,7 +460,7 @@ def _print_outcome(outcome: ApprovalOutcome, *, as_json: bool) -> None:
         about = f"steps {', '.join(map(str, row['steps']))}"
     status = approval.status.replace("_", " ")
     out.print(f"{status}: {about}, version {approval.plan_version}, by {approval.decided_by}")
-    out.print(f"[dim]the plan is {outcome.plan_status.replace('_', ' ')}[/dim]")
+    out.print(f"[dim]status of the plan: {outcome.plan_status.replace('_', ' ')}[/dim]")
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------------
