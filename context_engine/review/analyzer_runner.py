@@ -30,6 +30,8 @@ TREE_FILES_MAX, TREE_BYTES_MAX = 5_000, 100_000_000
 QUIET_IN_TESTS = ("S", "ASYNC", "B003", "B018", "B015", "F841", "PLR0124")
 """Rules that tests break on purpose."""
 
+NO_ANALYZER = "CTX_REVIEW_PROGRAMS names it, but there is no such analyzer"
+
 TreeReader = Callable[[], Mapping[str, bytes]]
 """Returns all files of a version."""
 
@@ -79,7 +81,7 @@ class AnalyzerRunner:
         Never raises for what a program does.
         """
         findings: list[Finding] = []
-        runs: list[AnalyzerRun] = []
+        runs = [AnalyzerRun(name, ran=False, why_not=NO_ANALYZER) for name in sorted(self._unknown_names())]
         for analyzer in self.analyzers:
             accepted = [file for file in files if _accepts(analyzer, file)]
             if not accepted:
@@ -110,6 +112,10 @@ class AnalyzerRunner:
         if analyzer.runs_project_code:  # the user allowed it
             return find_program(analyzer.program, beside=self.tools)
         return find_program(analyzer.program, outside=self.outside)
+
+    def _unknown_names(self) -> frozenset[str]:
+        """Return the names that the user allowed and that no analyzer has."""
+        return self.allowed - {"", *(analyzer.name for analyzer in self.analyzers)}
 
     def _refusal(self, analyzer: Analyzer, options: ReviewOptions, left_s: float) -> str:
         """Return why an analyzer does not run; empty when it does."""

@@ -113,6 +113,13 @@ def test_what_runs_code_of_the_project_runs_only_where_the_user_said_so() -> Non
     assert analysed(builds, "x\n", "BAD\n", bench=AnalyzerRunner((builds,), allowed=frozenset({"small"}))).findings
 
 
+def test_a_name_in_the_settings_that_no_analyzer_has_is_reported() -> None:
+    runner = AnalyzerRunner((program(SPEAKS),), allowed=frozenset({"", "small", "esslint"}))
+    (run,) = runner.run([], ReviewOptions(), deadline=time.monotonic() + 9).runs
+    assert (run.name, run.ran) == ("esslint", False)
+    assert "CTX_REVIEW_PROGRAMS" in run.why_not
+
+
 def test_an_analyser_that_is_not_there_or_not_wanted_says_why() -> None:
     missing = program(SPEAKS, program="no-such-program-anywhere")
     assert analysed(missing, "x\n", "BAD\n").runs[0].why_not == "not installed"
