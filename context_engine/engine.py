@@ -19,11 +19,12 @@ from context_engine.engine_aliases import CallableIndexService, CallableSearchSe
 from context_engine.engine_parts import (
     find_team_store,
     open_second_pass,
+    open_team_records,
     read_embedder_settings,
     read_external_tools,
     read_status,
 )
-from context_engine.index import AnyStore, IndexOptions, StaticEncoder, load_languages, open_store, open_symbols
+from context_engine.index import IndexOptions, StaticEncoder, load_languages, open_store, open_symbols
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
 from context_engine.repo import (
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from context_engine.memory import KnowledgeService
     from context_engine.plans import PlanService
     from context_engine.review import ReviewService, ValidationService
-    from context_engine.sharing import SharedRecords
 
 JOURNAL = "journal.db"  # where there is none, no edit can be half written
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
@@ -75,6 +75,7 @@ class Engine(Workspace, DeprecatedMethods):
         self.cache_folder = settings.workspace_cache(root)
         self._lock = threading.RLock()
         self._watcher: Watcher | None = None
+        self._memory_timer: threading.Timer | None = None
 
         self.languages = load_languages(root)
         self.grammars = Grammars(self._cache / "grammars")
@@ -96,7 +97,7 @@ class Engine(Workspace, DeprecatedMethods):
         self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts, self._grams)
         ranks = (self.index, self.files, self.usage, encoder, self.embeddings, self.text_search)
         self.search = CallableSearchService(*ranks, models_folder=self._cache / "models")
-        self._shared_records = self._open_shared_records()
+        self._shared_records = None if self.is_clone else open_team_records(settings, self._team, self.cache_folder)
         self._encoder = encoder
 
         self.index.subscribe(self.embeddings.wake)
@@ -172,6 +173,13 @@ class Engine(Workspace, DeprecatedMethods):
             shared_records=self._shared_records,
         )
         return KnowledgeService(parts)
+
+    def start_background_work(self, after_s: float) -> None:
+        """Let embeddings and memories catch up in the background, `after_s` seconds from now."""
+        self.embeddings.start(after_s)
+        self._memory_timer = threading.Timer(after_s, lambda: self.memory.start())
+        self._memory_timer.daemon = True
+        self._memory_timer.start()
 
     def _wake_memory(self) -> None:
         if "_memory" in self.__dict__:  # before the first question there is nothing to bring up to date
@@ -294,6 +302,9 @@ class Engine(Workspace, DeprecatedMethods):
             self._reviews.close()
         for part in (self._grams, self.embeddings, self.second_pass):
             part.close()
+        if self._memory_timer is not None:
+            self._memory_timer.cancel()
+            self._memory_timer.join()
         if "_memory" in self.__dict__:
             self._memory.close()
         self.usage.close()
@@ -320,7 +331,7 @@ class Engine(Workspace, DeprecatedMethods):
             self.languages,
             self.grammars,
             encoder,
-            store=self._open_store(),
+            store=open_store(self._team, self.cache_folder, read=self.files.load, searched=settings.store_search),
             git=self.git,
             team=self._team,
             now=self.now,
@@ -332,16 +343,3 @@ class Engine(Workspace, DeprecatedMethods):
             self._cache, self.cache_folder, os.environ, self.index.live, self.files, self.languages, self._team
         )
         return EmbeddingService(read_embedder_settings(self.settings), encoder, parts)
-
-    def _open_store(self) -> AnyStore:
-        """Return where the index is: in the cache of this machine, or on a database that a team shares."""
-        searched = self.settings.store_search
-        return open_store(self._team, self.cache_folder, read=self.files.load, searched=searched)
-
-    def _open_shared_records(self) -> SharedRecords | None:
-        """Return the records of the team; None in clones, and where records are those of this machine."""
-        if not self.settings.store_records or self.is_clone:
-            return None
-        from context_engine.sharing import open_shared_records  # for those who have a team
-
-        return open_shared_records(self._team.address, self._team.repository, self.cache_folder)

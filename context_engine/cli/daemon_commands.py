@@ -131,8 +131,7 @@ def load_services() -> DaemonServices:
 
 def follow_edits(engine: Engine) -> None:
     """Keep an Engine up to date for as long as it is open, as a stdio server does."""
-    engine.embeddings.start(READ_AFTER_S)
-    engine.memory.start(READ_AFTER_S)
+    engine.start_background_work(READ_AFTER_S)
     if engine.settings.watch:
         engine.watch()
 

@@ -60,13 +60,20 @@ def list_providers() -> tuple[Provider, ...]:
     return PROVIDERS + tuple(others[name] for name in sorted(others))
 
 
+def _list_for(name: str) -> tuple[Provider, ...]:
+    """Return rows with this name, if there is one: the packages installed are not searched for one of ours."""
+    if any(row.name == name for row in PROVIDERS):
+        return PROVIDERS
+    return list_providers()
+
+
 def open_embedder(choice: EmbedderConfig, rows: tuple[Provider, ...] | None = None) -> Embedder | None:
     """Open the chosen embedder; None for `none`.
 
     Raises: EmbedderUnusable for a name that no row has, and for whatever its maker finds wrong; UnsupportedHost when
     something it needs is not installed. Both name the next step.
     """
-    row = _row(choice.provider, list_providers() if rows is None else rows)
+    row = _row(choice.provider, _list_for(choice.provider) if rows is None else rows)
     if not row.maker:
         return None
     try:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from filelock import FileLock, Timeout
@@ -36,12 +36,14 @@ from context_engine.index.embedded_store import (
 from context_engine.index.index_store import FileState, IndexStats, count_stats
 from context_engine.index.manifest import Manifest, SegmentRef, encode_manifest
 from context_engine.index.remote_view import NOTHING, ManifestFile, RemoteView, corrupt_store_error
-from context_engine.index.search_publisher import SearchPublisher
 from context_engine.index.segment import Segment
 from context_engine.index.shared_writer import SharedWriter, confirmed_states, file_states
 from context_engine.index.snapshot import Snapshot
 from context_engine.sharing import ManifestRevision, RemoteStore, RepositoryLease, busy_error, hash_file
 from context_engine.storage import ABANDONED_AFTER_S
+
+if TYPE_CHECKING:
+    from context_engine.index.search_publisher import SearchPublisher
 
 LOOK_WAIT_S = 0.1
 """Polling a near remote store takes less than a millisecond, a distant one 0.3 s; an answer takes some milliseconds and

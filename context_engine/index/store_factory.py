@@ -11,8 +11,6 @@ import msgspec
 from context_engine.errors import NotIndexed
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore, EmbeddedWriter
 from context_engine.index.manifest import Manifest, decode_manifest
-from context_engine.index.published_store import PublishedStore
-from context_engine.index.search_publisher import SearchPublisher
 from context_engine.index.shared_store import LOOK_WAIT_S, SharedStore
 from context_engine.index.shared_writer import SharedWriter
 from context_engine.repo import ReadFile
@@ -39,6 +37,9 @@ def open_store(
     address = team.address
     if address in ("", "embedded"):
         return EmbeddedStore(folder)
+    from context_engine.index.published_store import PublishedStore  # for those who have a team
+    from context_engine.index.search_publisher import SearchPublisher
+
     is_shared = serves(address, "Store")
     candidates = open_candidate_store(address) if searched or not is_shared else None
     search = SearchPublisher(candidates, read) if candidates and read and team.publishes else None

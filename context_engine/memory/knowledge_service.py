@@ -89,15 +89,11 @@ class BackgroundRefresh:
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._interrupt = threading.Event()  # dates are left alone: there is something to read, or an end
-        self._timer: threading.Timer | None = None
         self.problem: ContextEngineError | None = None
 
-    def start(self, after_s: float) -> None:
-        """Start `after_s` seconds from now."""
-        with self._lock:
-            self._timer = threading.Timer(after_s, self._request)
-            self._timer.daemon = True
-            self._timer.start()
+    def start(self) -> None:
+        """Derive everything for the first time."""
+        self._request()
 
     def wake(self) -> None:
         """Derive again after an index run, if the thread has started."""
@@ -137,12 +133,9 @@ class BackgroundRefresh:
         with self._changed:
             self._stop.set()
             self._interrupt.set()
-            if self._timer is not None:
-                self._timer.cancel()
             self._changed.notify_all()
-        for thread in (self._timer, self._thread):
-            if thread is not None:
-                thread.join(CLOSE_WAIT_S)
+        if self._thread is not None:
+            self._thread.join(CLOSE_WAIT_S)
 
     def _request(self) -> None:
         with self._changed:
@@ -357,9 +350,9 @@ class KnowledgeService:
 
     # -- its life --
 
-    def start(self, after_s: float = 0.0) -> None:
-        """Derive everything in the background, `after_s` seconds from now."""
-        self._learning.start(after_s)
+    def start(self) -> None:
+        """Derive everything in the background."""
+        self._learning.start()
 
     def wake(self) -> None:
         """Derive again after an index run, if the first question was asked."""

@@ -355,8 +355,7 @@ class ProjectLoader:
         engine = Engine.open(self.root, settings=settings)
         if self._follow:
             _update_missing(engine)
-            engine.embeddings.start(READ_AFTER_S)
-            engine.memory.start(READ_AFTER_S)
+            engine.start_background_work(READ_AFTER_S)
         return engine
 
     def _share_engine(self, lease: Lease) -> Engine:

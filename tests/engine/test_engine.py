@@ -204,6 +204,26 @@ def test_an_index_is_found_again_by_the_next_process(tmp_path: Path) -> None:
         assert engine.index.update().unchanged == 4
 
 
+def test_a_first_search_imports_neither_memories_nor_what_a_team_needs(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
+    with indexed(root):
+        pass
+    program = """
+        import sys
+        from pathlib import Path
+        from context_engine.model import Query
+        from tests.support.engines import open_engine
+        with open_engine(Path(sys.argv[1])) as engine:
+            engine.start_background_work(600)
+            assert engine.search.find(Query("lion")).hits
+            print(*sys.modules)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(root)]
+    ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    unwanted = {"memory.knowledge", "index.search_publisher", "index.published_store", "sharing.shared_records"}
+    assert {f"context_engine.{name}" for name in unwanted} & set(ended.stdout.split()) == set()
+
+
 def test_an_engine_leaves_the_workspace_as_it_was(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", ZOO)
     before = {path.relative_to(root).as_posix(): path.stat().st_mtime_ns for path in root.rglob("*")}
