@@ -497,7 +497,7 @@ def ui(
 @app.command()
 def top(
     root: Root = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="Begin with so many calls.")] = 20,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="How many calls to begin with.")] = 20,
     as_json: AsJson = False,
     once: Annotated[bool, typer.Option("--once", help="Print the newest calls and end.")] = False,
 ) -> None:

@@ -56,7 +56,7 @@ def status(as_json: AsJson = False) -> None:
 
 @app.command()
 def stop(as_json: AsJson = False) -> None:
-    """End the daemons of this user, of all versions. Their clients go on by themselves, and the next one starts one.
+    """End the daemons of this user, of all versions. Clients continue without one, and the next command starts one.
 
     **Examples**
 

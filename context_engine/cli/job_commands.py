@@ -146,7 +146,7 @@ def job_work(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Work off the queue: fetch, index and publish one repository after the other, until Ctrl-C or SIGTERM.
+    """Process the queue: fetch, index and publish one repository after the other, until Ctrl-C or SIGTERM.
 
     Any number of workers may run, on any machines. A job that fails is tried up to five times; one whose worker dies is
     taken over after a minute. Clones stay in this machine's cache, so that a later run only fetches what is new.
