@@ -396,6 +396,8 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
         near = difflib.get_close_matches(variable, names, 1, 0.85)
         if near and variable not in names:
             raise _wrong("the environment", f"has {variable}, which is not a setting", f"Did you mean {near[0]}?")
+    if env.get("CTX_DAEMON"):
+        _flag("CTX_DAEMON", "daemon", env["CTX_DAEMON"])  # read before settings are
     return {name: _check_value(variable, name, env[variable]) for variable, name in names.items() if env.get(variable)}
 
 

@@ -32,7 +32,7 @@ CONNECT_S = 0.5
 """A listening daemon accepts at once; a stopped one (SIGSTOP) lets clients wait no longer than this."""
 START_EVERY_S = 1.0
 """A daemon is started at most this often, so that one that cannot start costs little."""
-OFF = ("0", "false", "no", "off")
+ON = ("", "1", "true", "yes", "on")
 LOADING = "loading"
 """The `state` of an answer while the daemon imports the Engine."""
 PEER_CREDENTIALS = getattr(_socket, "SO_PEERCRED", None)
@@ -60,8 +60,11 @@ def ask_daemon(
 
 
 def is_switched_off(env: Mapping[str, str]) -> bool:
-    """Return whether this process does everything itself: CTX_DAEMON=0, or a system without Unix sockets."""
-    return env.get("CTX_DAEMON", "").strip().lower() in OFF or not hasattr(_socket, "AF_UNIX")
+    """Return whether this process does everything itself: CTX_DAEMON=0, or a system without Unix sockets.
+
+    A value that means nothing is off, too: `Settings.load` of this process then refuses it.
+    """
+    return env.get("CTX_DAEMON", "").strip().lower() not in ON or not hasattr(_socket, "AF_UNIX")
 
 
 def start_daemon(env: Mapping[str, str]) -> bool:

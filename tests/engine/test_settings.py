@@ -8,6 +8,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from context_engine.daemon.daemon_client import is_switched_off
 from context_engine.errors import InvalidArgument
 from context_engine.server.grants import CALLS_PER_MINUTE, parse_rates
 from context_engine.settings import Settings, list_settings
@@ -87,6 +88,9 @@ def test_a_mistake_in_the_file_is_named_with_file_and_remedy(
 def test_a_bad_variable_is_named() -> None:
     with pytest.raises(InvalidArgument, match="CTX_WORKERS sets workers to 'many'"):
         Settings.load("/nowhere", {"CTX_WORKERS": "many"})
+    with pytest.raises(InvalidArgument, match="CTX_DAEMON sets daemon to 'maybe'"):
+        Settings.load("/nowhere", {"CTX_DAEMON": "maybe"})
+    assert is_switched_off({"CTX_DAEMON": "maybe"}), "so that the process itself refuses it"
 
 
 def test_a_variable_that_looks_like_a_slip_is_refused_and_one_of_somebody_else_is_not() -> None:
