@@ -6,6 +6,7 @@ living documents only, so an updated index ranks like a rebuilt one.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ OTHER_SPELLING_FACTOR = 0.5
 """A query `Session` finds `session` too, but after it."""
 FUNCTION_KINDS = frozenset(("function", "method", "constructor", "macro"))
 SOURCE_ROLE = ROLES.index("source")
+_INLINE_TEST = re.compile(r"module (\w+_)?tests?|function tests?_\w+")
 SURE_NAME_VALUE = 7.0
 """Mention of a file with a function that the title of a long question names and that is defined once: its share is that
 of a named path (docs/decisions/0074)."""
@@ -148,6 +150,14 @@ class RankingView:
                 self._outlines.clear()
             known = self._outlines[file] = self.snapshot.outline(file)
         return known
+
+    def inline_tests(self, file: int) -> list[tuple[int, int]]:
+        """Return the first and last line of each test inside a source file: `mod tests` and `fn test_x` of Rust."""
+        language = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
+        if language != "rust" or self.roles[file] != SOURCE_ROLE:
+            return []
+        symbols = self.outline(file).symbols
+        return [(one.first, one.last) for one in symbols if _INLINE_TEST.fullmatch(f"{one.kind} {one.name}")]
 
     def files_at(self, tail: PathTail) -> list[int]:
         """Return the living files that the end of a path means: those of exactly this path, else those that end so."""

@@ -42,6 +42,8 @@ COMPARED_BY_MEANING = np.float32(2.0)
 """Of static cosines, relative to words, for the choice of chunks that a model compares."""
 HEAD_FACTOR = np.float32(1e-3)
 """Of the worth of imports and license headers: they are shown if nothing else of their file matches."""
+INLINE_TEST_FACTOR = np.float32(0.1)
+"""Of the worth of tests inside a source file: they repeat the words of the code (docs/decisions/0123)."""
 CODE_KIND = CHUNK_KINDS.index("definitions")
 DEFINES_FIRST = np.float32(1_000)
 """Far above any BM25 value: the chunk that defines the requested symbol is shown first."""
@@ -178,7 +180,7 @@ def search(
         fusion.lower_declarations()
     score = fusion.score
     candidates = _find_best_files(view, score, query)
-    chunks = _ChunkChooser(view, fusion, allowed)
+    chunks = _ChunkChooser(view, fusion, allowed, asks_for_tests="test" in asked.lifted)
     rows = _select_rows(view, query.chunks_per_file, score, candidates, chunks)
     if len(rows) < query.limit > query.chunks_per_file and not query.files_max:
         per_file = max(query.limit, OVERFLOW_CHUNKS)
@@ -392,10 +394,13 @@ def _make_places(rows: Sequence[Row], fusion: _Fusion) -> tuple[Place, ...]:
 class _ChunkChooser:
     """Chooses the chunks of a file to show."""
 
-    def __init__(self, view: RankingView, fusion: _Fusion, allowed: npt.NDArray[np.bool_] | None) -> None:
+    def __init__(
+        self, view: RankingView, fusion: _Fusion, allowed: npt.NDArray[np.bool_] | None, *, asks_for_tests: bool
+    ) -> None:
         self._view = view
         self._found = fusion.found
         self._allowed = allowed
+        self._asks_for_tests = asks_for_tests
         self._worth = _shares_of_best(self._found.worth)
 
     def choose(self, file: int, most: int) -> list[int]:
@@ -404,8 +409,7 @@ class _ChunkChooser:
         These are all that match the query; else only the best.
         """
         found, start, stop = self._found, self._view.chunk_starts[file], self._view.chunk_starts[file + 1]
-        value = found.worth[start:stop]
-        value = value * self._head_factors(start, stop)
+        value = found.worth[start:stop] * self._head_factors(start, stop) * self._test_factors(file, start, stop)
         if found.defines or self._allowed is not None:
             for chunk, weight in found.defines.items():
                 if start <= chunk < stop:
@@ -428,6 +432,16 @@ class _ChunkChooser:
         defining = np.flatnonzero(symbols >= 0)
         if len(defining):
             factors[: defining[0]][kinds[: defining[0]] == CODE_KIND] = HEAD_FACTOR
+        return factors
+
+    def _test_factors(self, file: int, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Return the factors of chunks: those of tests inside a source file are lowered, unless tests are asked for."""
+        factors = np.ones(stop - start, np.float32)
+        tests = [] if self._asks_for_tests else self._view.inline_tests(file)
+        if tests:
+            ends = self._view.snapshot.chunk_column("last")[start:stop]  # an attribute may precede the module
+            for first, last in tests:
+                factors[(first < ends) & (ends <= last + 1)] = INLINE_TEST_FACTOR
         return factors
 
     def share(self, chunk: int) -> float:
