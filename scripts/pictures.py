@@ -48,13 +48,15 @@ STYLE = """
   .page { fill: #ffffff; } .line { stroke: #d1d9e0; } .goal { stroke: #59636e; stroke-dasharray: 4 3; }
   .met, .of0 { stroke: #0969da; fill: #0969da; } .missed { stroke: #bc4c00; fill: #bc4c00; }
   .of1 { stroke: #8250df; fill: #8250df; } .of2 { stroke: #bc4c00; fill: #bc4c00; } .of3 { stroke: #59636e; fill: #59636e; }
-  text.of0, text.of1, text.of2, text.of3 { stroke: none; font-size: 13px; } polyline { fill: none !important; stroke-width: 2; }
+  .of4 { stroke: #1a7f37; fill: #1a7f37; }
+  text.of0, text.of1, text.of2, text.of3, text.of4 { stroke: none; font-size: 13px; } polyline { fill: none !important; stroke-width: 2; }
   polyline.goal { stroke-width: 1.5; }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc; } .quiet { fill: #9198a1; }
     .page { fill: #0d1117; } .line { stroke: #3d444d; } .goal { stroke: #9198a1; }
     .met, .of0 { stroke: #4493f8; fill: #4493f8; } .missed { stroke: #f0883e; fill: #f0883e; }
     .of1 { stroke: #ab7df8; fill: #ab7df8; } .of2 { stroke: #f0883e; fill: #f0883e; } .of3 { stroke: #9198a1; fill: #9198a1; }
+    .of4 { stroke: #3fb950; fill: #3fb950; }
   }
 """
 

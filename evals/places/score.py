@@ -1,6 +1,6 @@
 """Does what a tool shows hold the lines that a task changes, and at what cost in tokens? Asked of prepared trees.
 
-    python evals/places/score.py --trees DIR                              the context tool, search and the baseline
+    python evals/places/score.py --trees DIR                              the context tool, search and two baselines
     python evals/places/score.py --trees DIR --system context --by-repo   one of them, with a row for each repository
     python evals/places/score.py --trees DIR --every 4 --save rows.jsonl   every fourth task; rows to compare later
     python evals/places/score.py --trees DIR --against rows.jsonl          how each figure moved, and which tasks
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from evals.places.adapter import CHARS_PER_TOKEN, TOOLS, Reply, System, ToolSystem
+from evals.places.ripgrep_words import ask_ripgrep
 from evals.places.shown import Place
 from evals.places.windows import ask_windows
 
@@ -34,7 +35,7 @@ BUDGETS = (1_000, 2_000, 4_000, 8_000)
 GRACE_LINES = 3
 NEAR_LINES = 20
 FIGURES = ("hunks", "files", "first", "near")
-SYSTEMS = (*TOOLS, "windows", "semble")
+SYSTEMS = (*TOOLS, "windows", "ripgrep", "semble")
 Hunks = dict[str, list[tuple[int, int]]]
 
 
@@ -129,6 +130,8 @@ def open_system(name: str) -> Iterator[System]:
     """Yield one of `SYSTEMS`; the tools have their index next to the tree."""
     if name == "windows":
         yield ask_windows
+    elif name == "ripgrep":
+        yield ask_ripgrep
     elif name == "semble":
         from evals.places.semble_words import ask_semble  # the extra `bench`
 
@@ -242,7 +245,7 @@ def main() -> None:
     rows: list[Row] = []
     if chosen.save:
         chosen.save.unlink(missing_ok=True)
-    for name in chosen.system or (*TOOLS, "windows"):
+    for name in chosen.system or (*TOOLS, "windows", "ripgrep"):
         with open_system(name) as system:
             for row in ask_all(name, system, tasks, chosen.budgets):
                 rows.append(row)
