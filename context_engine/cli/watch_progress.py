@@ -130,7 +130,7 @@ def _headline(now: PlanState) -> str:
     filled = int(BAR_CHARS * execution.percentage / 100)
     color = {"failed": "red", "stalled": "red"}.get(execution.status, "green")
     bar = f"[{color}]{'█' * filled}[/{color}][dim]{'░' * (BAR_CHARS - filled)}[/dim]"
-    summary = f"{execution.percentage:g} %, {done} of {len(now.plan.steps)} steps, {execution.status.replace('_', ' ')}"
+    summary = f"{execution.percentage:g} %, {done} of {len(now.plan.steps)} steps, {now.status.replace('_', ' ')}"
     return f"[bold]{escape_text(now.version.name)}[/bold]\n{bar} {summary}"
 
 

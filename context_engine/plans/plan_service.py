@@ -44,9 +44,7 @@ from context_engine.plans.plan_events import (
     Execution,
     PlanRules,
     RetryLimits,
-    is_approved,
     move_approval,
-    plan_status,
 )
 from context_engine.plans.plan_execution import ChangeVerifier, PlanExecutor, Review, parse_commands
 from context_engine.plans.plan_repository import PlanRepository
@@ -237,8 +235,7 @@ def _approval_request(approval: Approval, now: PlanState, *, is_new: bool) -> Ap
 
 
 def _approval_outcome(approval: Approval, now: PlanState) -> ApprovalOutcome:
-    status = plan_status(now.plan, now.execution, approved=is_approved(now.approvals, now.plan))
-    return ApprovalOutcome(approval, now.plan, status, now.execution)
+    return ApprovalOutcome(approval, now.plan, now.status, now.execution)
 
 
 def _parse_action(action: str) -> ApprovalMove:

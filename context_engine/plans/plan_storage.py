@@ -172,6 +172,13 @@ class PlanState:
         """The number of the last event."""
         return len(self.log.events)
 
+    @property
+    def status(self) -> PlanStatus:
+        """The status of the plan as lists show it; an archived one is archived until something else happens."""
+        archived = bool(self.events) and self.events[-1].kind == ARCHIVED
+        approved = is_approved(self.approvals, self.plan)
+        return plan_status(self.plan, self.execution, approved=approved, archived=archived)
+
 
 class PlanStorage:
     """The plans of one workspace on disk. Thread-safe; other processes may work on them, too."""
@@ -456,10 +463,8 @@ class PlanIndex:
             return (), None
         except StorageCorrupt as error:
             return stamp, self._damaged_row(plan_id, numbers, error.message)
-        archived = bool(now.events) and now.events[-1].kind == ARCHIVED  # until something else happens
-        status = plan_status(now.plan, now.execution, approved=is_approved(now.approvals, now.plan), archived=archived)
         at = max(now.version.created_at, now.events[-1].at if now.events else "")
-        row = _new_row(now.version, now.plan, status=status, progress=now.execution.percentage, updated_at=at)
+        row = _new_row(now.version, now.plan, status=now.status, progress=now.execution.percentage, updated_at=at)
         requests = tuple(approval.id for approval in now.approvals)
         return stamp, msgspec.structs.replace(row, requests=requests, problem=now.execution.damage)
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from context_engine.cli import app, console, shell_completion, watch_progress
 from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
-from context_engine.plans.model import Plan
+from context_engine.plans.model import Plan, PlanQuestion
 from context_engine.plans.step_tracking import CompletionReport
 from tests.support.desks import plan, step
 from tests.support.engines import cache_for
@@ -193,6 +193,16 @@ def test_progress_says_of_each_step_where_it_stands(root: Path, ctx: Run) -> Non
         "· 3. Do s3 blocked by step 2",
         "· 4. Do s4 blocked by step 2",
     ]
+
+
+def test_progress_of_a_plan_with_a_question_or_an_approval_has_the_status_of_the_list(root: Path, ctx: Run) -> None:
+    kept(root, plan(step("s1"), questions=(PlanQuestion("q1", "Where does it belong?"),)))
+    assert ctx("progress", "money")[1].splitlines()[1].endswith(" 0 of 1 steps, needs clarification")
+    assert "needs clarification" in ctx("list")[1]
+    changed(root, "money in cents", questions=())
+    assert ctx("progress", "money")[1].splitlines()[1].endswith(" 0 of 1 steps, ready")
+    assert ctx("approve", "money", "--yes")[0] == 0
+    assert ctx("progress", "money")[1].splitlines()[1].endswith(" 0 of 1 steps, approved")
 
 
 class Carried:
