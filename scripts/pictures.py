@@ -270,7 +270,11 @@ def lines_picture(text: str) -> str:
 SHARES_HEIGHT = 230
 """Pixels from no hunk to all of them."""
 LABEL_HEIGHT = 17
-SYSTEMS = {"get_context_for_prompt": "ctx: one call for context", "codebase_retrieval": "ctx: one search"}
+SYSTEMS = {
+    "get_context_for_prompt": "ctx: one call for context",
+    "codebase_retrieval": "ctx: one search",
+    "BM25 over windows of 40 lines": "BM25 over windows",
+}
 """Rows of that table that have a shorter name in the picture."""
 
 
