@@ -38,7 +38,7 @@ from context_engine.context.shown_lines import ShownLines
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
-from context_engine.text import LineSpan, merge_spans, score_lines, split_words
+from context_engine.text import LineSpan, merge_spans, score_lines, shorten_prose, split_words
 
 if TYPE_CHECKING:
     from context_engine.history import FileHistory
@@ -407,7 +407,9 @@ def _list_extras(
             is_derived = item.source == "discovery" and item.type != "rule"
             if is_derived and (is_small or not _speaks_of(item, opened)):
                 continue
-            yield _Extra(item._replace(content=_shorten(item.content), score=round(item.score, 3)), -1)
+            yield _Extra(
+                item._replace(content=shorten_prose(item.content, REMEMBERED_CHARS_MAX), score=round(item.score, 3)), -1
+            )
     importers: list[tuple[RelPath, ...]] = []
     if request.with_related and not is_small:
         importers = [_ask_index(workspace.symbols.importers, file.path) for file in opened[:HOT_FILES_MAX]]
@@ -431,12 +433,6 @@ def _speaks_of(item: RememberedItem, opened: Sequence[_OpenedFile]) -> bool:
     symbols = (place.symbol.rpartition(".")[2] for file in opened for place in file.places)
     names = tuple({name.lower() for name in (*stems, *symbols) if len(name) >= NAME_CHARS_MIN})
     return any(word.lower().startswith(names) for word in split_words(text))
-
-
-def _shorten(text: str) -> str:
-    if len(text) <= REMEMBERED_CHARS_MAX:
-        return text
-    return f"{text[:REMEMBERED_CHARS_MAX].rstrip()}…"
 
 
 def _find_mentions(address: str, workspace: Workspace) -> ExternalMention:

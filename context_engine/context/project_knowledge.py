@@ -14,6 +14,7 @@ from context_engine.context.budget import TokenCounter, estimate_max_tokens
 from context_engine.context.rule_scope import EVERYWHERE, RuleScope
 from context_engine.errors import InvalidArgument, UnsupportedHost
 from context_engine.model import Query
+from context_engine.text import shorten_prose
 
 if TYPE_CHECKING:
     from context_engine.history import FileHistory
@@ -38,10 +39,15 @@ class RememberedItem(NamedTuple):
     def quote(self, chars_max: int) -> str:
         """Return the text with the file it comes from, so that nobody takes it for words of the user.
 
-        >>> RememberedItem("mem_1", "memory", "rule", "Tabs", "Use tabs.", "AGENTS.md:3", 1.0).quote(240)
-        'AGENTS.md:3 says: “Use tabs.” [mem_1]'
+        A longer text ends after a word, with a sign that more follows.
+
+        >>> item = RememberedItem("mem_1", "memory", "rule", "Tabs", "Use tabs, never spaces.", "AGENTS.md:3", 1.0)
+        >>> item.quote(240)
+        'AGENTS.md:3 says: “Use tabs, never spaces.” [mem_1]'
+        >>> item.quote(18)
+        'AGENTS.md:3 says: “Use tabs, never…” [mem_1]'
         """
-        text = " ".join((self.content or self.title).split())[:chars_max]
+        text = shorten_prose(" ".join((self.content or self.title).split()), chars_max)
         return f"{self.place} says: \u201c{text}\u201d [{self.id}]"
 
 

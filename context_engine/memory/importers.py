@@ -22,7 +22,7 @@ from context_engine.context import EVERYWHERE, RuleScope
 from context_engine.errors import InvalidArgument
 from context_engine.memory.rule_text import find_rules
 from context_engine.search import expand_braces
-from context_engine.text import escape_line, uuid8
+from context_engine.text import escape_line, shorten_prose, uuid8
 
 # -- rule files --------------------------------------------------------------------------------------------------------
 
@@ -334,13 +334,7 @@ def _first_words(lines: Sequence[str]) -> str:
             break
         if line.strip() and not line.lstrip().startswith(("```", "~~~", "<!--", "|", "![")):
             words.append(line.strip())
-    return _shorten(" ".join(words))
-
-
-def _shorten(text: str) -> str:
-    if len(text) <= CONTENT_CHARS_MAX:
-        return text
-    return text[: CONTENT_CHARS_MAX - 1].rsplit(" ", 1)[0] + "…"
+    return shorten_prose(" ".join(words), CONTENT_CHARS_MAX)
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
@@ -355,7 +349,7 @@ def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[Discov
     found: list[Discovery] = []
     twins: Counter[str] = Counter()
     for rule in find_rules(text, is_contributing=importer == "contributing"):
-        content = _shorten(rule.text)
+        content = shorten_prose(rule.text, CONTENT_CHARS_MAX)
         title = rule.title or escape_line(path.rpartition("/")[2])
         discovery = _make_discovery(
             "rule", title, content, "discovery", importer, path=path, line=rule.line, twin=twins[content]
@@ -397,7 +391,7 @@ def _markers(path: str, text: str) -> list[Discovery]:
         if match:
             note = _COMMENT_END.sub("", match[3]).strip()
         if match and len(note.split()) >= MARKER_WORDS_MIN and len(found) < MARKERS_MAX:
-            content = f"{match[1]}: {_shorten(note)}"
+            content = f"{match[1]}: {shorten_prose(note, CONTENT_CHARS_MAX)}"
             title = f"{match[1]} in {escape_line(path.rpartition('/')[2])}"
             found.append(
                 _make_discovery(
@@ -457,7 +451,7 @@ def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
         if _BREAKING.search(message):
             stated = _BREAKING_BODY.search(commit.body)
             if stated:
-                content = _shorten(" ".join(stated[1].split()))
+                content = shorten_prose(" ".join(stated[1].split()), CONTENT_CHARS_MAX)
             else:
                 content = commit.subject
             found.append(_of_commit("decision", commit, content, "breaking"))
@@ -468,7 +462,13 @@ def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
 
 def _of_commit(type: DiscoveryType, commit: LoggedCommit, content: str, importer: str) -> Discovery:  # noqa: A002
     return _make_discovery(
-        type, _shorten(commit.subject), content, "git", importer, commit=commit.hash, date=commit.date
+        type,
+        shorten_prose(commit.subject, CONTENT_CHARS_MAX),
+        content,
+        "git",
+        importer,
+        commit=commit.hash,
+        date=commit.date,
     )
 
 

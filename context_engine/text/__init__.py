@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         group_spans,
         merge_spans,
         shorten_line,
+        shorten_prose,
         slice_lines,
         split_lines,
     )
@@ -81,7 +82,8 @@ __getattr__ = lazy_exports(
     formatting: compact_json drop_empty escape_characters escape_controls escape_line format_count format_size
         suggest_nearest
     ids: CHANCE_BYTES ids_ending_with make_slug make_slugs resolve_slug short_id uuid7 uuid8
-    lines: COMMENT_MARKS LineSpan SpanGroup count_lines group_spans merge_spans shorten_line slice_lines split_lines
+    lines: COMMENT_MARKS LineSpan SpanGroup count_lines group_spans merge_spans shorten_line shorten_prose slice_lines
+        split_lines
     patterns: closes_too_early compile_linear escape_literal fold_case load_re2 to_python_pattern
     untrusted_data: OUTPUT_BYTES_MAX ParseError read_json read_toml read_yaml
     words: CHARS_PER_TOKEN STOP_WORDS compound_term dotted_name estimate_tokens expand_words query_terms score_lines

@@ -63,6 +63,21 @@ def shorten_line(line: str, at: int, chars_max: int, *, begins: bool = True, end
     return f"{before}{line[start:stop]}{after}"
 
 
+def shorten_prose(text: str, chars_max: int) -> str:
+    """Cut a text to at most `chars_max` characters, after a word where there is one, with dots where it is cut.
+
+    >>> shorten_prose("never use spaces", 16), shorten_prose("never use spaces", 12), shorten_prose("一二三四五", 4)
+    ('never use spaces', 'never use…', '一二三…')
+    """
+    if len(text) <= chars_max:
+        return text
+    part = text[: chars_max - 1]
+    words = part.rpartition(" ")[0]
+    if len(words) < chars_max / 2:  # a long word, or a script without spaces
+        words = part
+    return f"{words.rstrip()}…"
+
+
 class LineSpan(NamedTuple):
     """Lines `first` to `last`, both included, counted from 1."""
 
