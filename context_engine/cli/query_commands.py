@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Any]
 """The options of a command by the names of its parameters."""
-SEARCH_HITS_MAX, TRACE_STEPS_MAX, DEFINITIONS_MAX = 50, 200, 200
+SEARCH_HITS_MAX, DEFINITIONS_MAX = 50, 200
 """The largest --limit of each command."""
 FILTERS = {
     "kind": "chunk_types",

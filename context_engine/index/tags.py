@@ -2,7 +2,8 @@ r"""PURE. Tags that a document carries in its own text: front matter and inline 
 
 >>> front_matter_tags("---\ntitle: Login\ntags: [Auth, web api]\n---\n# Login\n")
 ['auth', 'web api']
->>> inline_tags("Uses #auth and #user-model, see #12 and colour #ffcc00; not C's\n#include <x>\n# Heading\n")
+>>> text = "Uses #auth and #user-model, see #12 and colour #ffcc00; not C's\n#include <x>\n# Heading\n"
+>>> [tag for _, tag in inline_tag_places(text)]
 ['auth', 'user-model']
 """
 
@@ -41,13 +42,11 @@ def front_matter_tags(text: str) -> list[str]:
     return sorted({tag for tag in plain if tag})
 
 
-def inline_tags(text: str) -> list[str]:
-    """Return `#hashtags` of prose, lower case, sorted; not those in code, headings, colors and issue numbers."""
-    return sorted({tag for _, tag in inline_tag_places(text)})
-
-
 def inline_tag_places(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (character offset, tag) of each inline tag of a whole document, in order."""
+    """Yield (character offset, tag) of each `#hashtag` in the prose of a whole document, lower case, in order.
+
+    Code, headings, colors and issue numbers have none.
+    """
     if "#" not in text:
         return
     fence, start = "", 0

@@ -25,7 +25,6 @@ FILES_MAX = 60
 """Files that contain a name; one in more is not looked at."""
 SECONDS_MAX = 20.0
 HEAD_LINES_MAX = 8
-OUTER_KINDS = ("string", "char", "template", "heredoc", "regex")
 WITH_PRIVATE = frozenset({"java", "csharp", "kotlin", "php", "typescript", "tsx"})
 _PRIVATE = re.compile(r"(?:^|[^\w$])private\b")
 _EXPORTED = re.compile(r"\b(?:export|module\.exports|exports)\b")

@@ -111,11 +111,6 @@ class FileDiff:
         first = (line for hunk in self.hunks[:1] for line in hunk.lines if 1 in (line.old, line.new))
         return any(line.text.startswith(LFS_MARK) for line in first)
 
-    @property
-    def is_mode_only(self) -> bool:
-        """Whether nothing but the mode changes."""
-        return self.kind == "modified" and not self.hunks and not self.is_binary and self.old_mode != self.new_mode
-
     def apply(self, old: str) -> str | None:
         """Return the new version of a file; None if the diff was not made for it."""
         return _patch(self, old, "-", "+", ends=self.new_has_newline)

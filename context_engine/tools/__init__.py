@@ -139,9 +139,10 @@ def find(name: str) -> "Tool":
     """
     if "ALL" not in globals() and name in MODULES:
         return _import_tool(name)
+    from context_engine.tools import ALL
     from context_engine.tools.catalog_tools import find_tool
 
-    return find_tool(__getattr__("ALL") if "ALL" not in globals() else globals()["ALL"], name)
+    return find_tool(ALL, name)
 
 
 def call(engine: "Engine", name: str, arguments: Any = None, context: "Call | None" = None) -> "Reply":

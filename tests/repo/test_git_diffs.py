@@ -156,8 +156,7 @@ def test_renames_and_modes_are_told(repo: Path) -> None:
     git(repo, "add", "--all")
     changed = {each.path: each for each in read(taken(repo)).files}
     assert (changed["moved.py"].kind, changed["moved.py"].old_path) == ("renamed", "b.py")
-    assert changed["a.py"].is_mode_only
-    assert changed["a.py"].new_mode == "100755"
+    assert (changed["a.py"].hunks, changed["a.py"].new_mode) == ((), "100755")
 
 
 # -- what is missing --------------------------------------------------------------------------------------------------

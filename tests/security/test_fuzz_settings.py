@@ -8,7 +8,7 @@ import platformdirs
 import pytest
 
 from context_engine.context.commands import detect_commands
-from context_engine.index.tags import front_matter_tags, inline_tags
+from context_engine.index.tags import front_matter_tags, inline_tag_places
 from context_engine.languages import Languages
 from context_engine.languages.comments import read_file_header
 from context_engine.languages.language import read_language
@@ -149,7 +149,7 @@ def test_front_matter() -> None:
 
     def read(text: str) -> None:
         front_matter_tags(text)
-        inline_tags(text)
+        list(inline_tag_places(text))
         if not memory_file.parse_front_matter(text).problem:
             after = memory_file.update_fields(text, {"id": "mem_2", "tags": ["x"], "mine": None})
             assert memory_file.parse_front_matter(after).fields.get("id") == "mem_2"

@@ -143,7 +143,6 @@ def test_kinds_of_files_that_are_no_text_are_told() -> None:
     ).is_binary
     assert only(GOLDEN["submodule"]).is_submodule
     assert only("Submodule vendor/lib 1111111..2222222:\n  > commit\n").is_submodule
-    assert only(GOLDEN["mode change"]).is_mode_only
     assert only(
         "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+to\n\\ No newline at end of file\n"
     ).is_symlink
