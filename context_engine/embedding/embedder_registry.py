@@ -6,12 +6,12 @@ first. The function takes an `EmbedderConfig` and returns an `Embedder`.
 
 from __future__ import annotations
 
-import difflib
 from pkgutil import resolve_name
 
 from context_engine.embedding.embedder import Embedder, EmbedderConfig, Provider
 from context_engine.errors import EmbedderUnusable, UnsupportedHost
 from context_engine.repo import pip_install
+from context_engine.text import suggest_nearest
 
 GROUP = "context_engine.embedders"
 _ROOM = "context_engine.embedding"
@@ -101,10 +101,9 @@ def _row(name: str, rows: tuple[Provider, ...]) -> Provider:
     names = [row.name for row in rows]
     if name in names:
         return rows[names.index(name)]
-    near = difflib.get_close_matches(name, names, 1)
     raise EmbedderUnusable(
         f"there is no embedder {name[:60]!r}",
-        suggestion=f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)}.",
+        suggestion=suggest_nearest(name, names).strip() or f"There are {', '.join(names)}.",
         details={"embedders": names},
     )
 

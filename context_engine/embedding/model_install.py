@@ -7,7 +7,6 @@ Whatever happens, a model is there completely or not at all.
 
 from __future__ import annotations
 
-import difflib
 import errno
 import json
 import os
@@ -47,6 +46,7 @@ from context_engine.errors import (
     UnsupportedHost,
 )
 from context_engine.repo import find_program
+from context_engine.text import suggest_nearest
 
 MANIFEST = "manifest.json"
 ROOM_BYTES = 220_000_000
@@ -77,11 +77,8 @@ def find_model(name: str) -> ModelSpec:
     for model in MODELS:
         if model.name == name:
             return model
-    near = difflib.get_close_matches(name, [model.name for model in MODELS], 1, 0.5)
-    if near:
-        hint = f"Did you mean {near[0]}?"
-    else:
-        hint = f"There is {', '.join(model.name for model in MODELS)}."
+    names = [model.name for model in MODELS]
+    hint = suggest_nearest(name, names, 0.5).strip() or f"There is {', '.join(names)}."
     raise InvalidArgument(f"no model is called {name}", suggestion=hint)
 
 

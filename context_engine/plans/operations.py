@@ -8,7 +8,6 @@ not changed. `parse_feedback` reads operations from simple imperative sentences.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from context_engine.plans.model import (
     parse_effort,
 )
 from context_engine.plans.plan_json import hash_step, normalize_plan, parse_part
+from context_engine.text import suggest_nearest
 
 OPERATIONS_MAX = 200
 """In one call; for more, send a new draft."""
@@ -204,10 +204,9 @@ def _apply_operation(work: _PlanEditor, place: int, operation: Operation) -> App
         raise InvalidArgument(f"{where} is not an object", suggestion='Write {"op": "remove_step", "step": 4}.')
     name = str(operation.get("op", ""))
     if name not in OPERATIONS:
-        close = difflib.get_close_matches(name[:60], OPERATIONS, 1, 0.5)
         raise InvalidArgument(
             f"{where}.op is {name[:60]!r}",
-            suggestion=f"Did you mean {close[0]}?" if close else f"It is one of {', '.join(OPERATIONS)}.",
+            suggestion=suggest_nearest(name[:60], OPERATIONS, 0.5).strip() or f"It is one of {', '.join(OPERATIONS)}.",
             details={"operation": place, "valid": list(OPERATIONS)},
         )
     takes, run = OPERATIONS[name]
@@ -227,12 +226,11 @@ def _check_fields(fields: Mapping[str, Any], takes: Sequence[str]) -> None:
     known = [required.rstrip("!") for required in takes]
     for key in fields:
         if key not in known:
-            close = difflib.get_close_matches(str(key)[:60], known, 1, 0.6)
-            if close:
-                way_on = f"Did you mean {close[0]}?"
-            else:
-                way_on = f"It takes {', '.join(known)}."
-            raise InvalidArgument(f"it takes no {str(key)[:60]!r}", suggestion=way_on, details={"valid": known})
+            raise InvalidArgument(
+                f"it takes no {str(key)[:60]!r}",
+                suggestion=suggest_nearest(str(key)[:60], known).strip() or f"It takes {', '.join(known)}.",
+                details={"valid": known},
+            )
     for required in takes:
         if required.endswith("!") and required[:-1] not in fields:
             raise InvalidArgument(f"{required[:-1]} is missing", suggestion=f"It takes {', '.join(known)}.")

@@ -13,7 +13,6 @@ ends.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -35,6 +34,7 @@ from context_engine.plans.model import (
     parse_effort,
 )
 from context_engine.plans.plan_events import PlanEvent
+from context_engine.text import suggest_nearest
 
 StructType = TypeVar("StructType", bound=msgspec.Struct)
 
@@ -120,14 +120,9 @@ def parse_part(
     known = kind.__struct_fields__
     for key in sent:
         if key not in known:
-            close = difflib.get_close_matches(str(key)[:60], known, 1, 0.6)
-            if close:
-                way_on = f"Did you mean {close[0]}?"
-            else:
-                way_on = f"It takes {', '.join(known)}."
             raise InvalidArgument(
                 f"{where}.{str(key)[:60]} is not a field",
-                suggestion=way_on,
+                suggestion=suggest_nearest(str(key)[:60], known).strip() or f"It takes {', '.join(known)}.",
                 details={"argument": where, "valid": known},
             )
     given = _relax_object(sent, "")

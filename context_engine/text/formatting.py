@@ -115,7 +115,7 @@ def drop_empty(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def suggest_nearest(word: str, known: Iterable[str]) -> str:
+def suggest_nearest(word: str, known: Iterable[str], nearness_min: float = NEARNESS_MIN) -> str:
     """Return " Did you mean ...?" for a similar known word, else an empty text.
 
     >>> suggest_nearest("serch", ["search", "trace"])
@@ -123,7 +123,7 @@ def suggest_nearest(word: str, known: Iterable[str]) -> str:
     """
     if len(word) > NAME_CHARS_MAX:
         return ""
-    close = difflib.get_close_matches(word, list(known), 1, NEARNESS_MIN)
+    close = difflib.get_close_matches(word, list(known), 1, nearness_min)
     if close:
         return f" Did you mean {close[0]}?"
     return ""

@@ -6,7 +6,6 @@ file has no row.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from context_engine.cli.clients import jsonc_editor, toml_editor, yaml_editor
 from context_engine.cli.clients.config_paths import ConfigPaths, Machine, resolve_paths
 from context_engine.cli.clients.launch_command import LaunchCommand
 from context_engine.errors import InvalidArgument
+from context_engine.text import suggest_nearest
 
 NAME = "ctx"
 """The name of the entry. It has no underscore: Gemini takes the part before one for the server's name."""
@@ -343,9 +343,5 @@ def find_client(name: str) -> Client:
     names = [tool.name for tool in ALL]
     if name in names:
         return ALL[names.index(name)]
-    near = difflib.get_close_matches(name.lower(), names, 1, 0.5)
-    if near:
-        hint = f"Did you mean {near[0]}?"
-    else:
-        hint = f"There are {', '.join(names)}."
+    hint = suggest_nearest(name.lower(), names, 0.5).strip() or f"There are {', '.join(names)}."
     raise InvalidArgument(f"{name} is not a known client", suggestion=hint)
