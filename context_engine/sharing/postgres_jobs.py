@@ -12,7 +12,7 @@ from psycopg import sql
 
 from context_engine.model import Progress
 from context_engine.sharing.job_queue import ATTEMPTS_MAX, ERROR_CHARS_MAX, LEASE_S, RETRY_S, IndexSource, QueuedJob
-from context_engine.sharing.postgres_session import PostgresSession, SchemaPart, Statement
+from context_engine.sharing.postgres_session import PostgresSession, PostgresTables, SchemaPart, Statement
 
 _TABLES = """
 CREATE TABLE context_engine.index_job (
@@ -98,17 +98,11 @@ FROM context_engine.index_job ORDER BY source, branch
 """
 
 
-class PostgresJobs:
+class PostgresJobs(PostgresTables):
     """The queue of indexing jobs in one database. Thread-safe; it connects at the first call.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
     """
-
-    def __init__(self, address: str) -> None:
-        """`address`: `postgresql://user@host/database`. Raises: InvalidArgument for any other."""
-        self._database = PostgresSession(address)
-        self.name = self._database.name
-        """Its address without user and password."""
 
     def add(self, source: IndexSource) -> None:
         """Ask for a repository to be indexed; one that is being indexed is indexed once more afterwards."""
@@ -144,10 +138,6 @@ class PostgresJobs:
         """Give back what a worker that ends still has, also a job whose lease it was stopped before receiving."""
         with self._database.transaction(JOBS) as connection:
             connection.execute(_RELEASE_ALL, {"worker": worker})
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        self._database.close()
 
 
 class JobLease:

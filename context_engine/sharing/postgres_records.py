@@ -17,7 +17,7 @@ from typing import NamedTuple
 import psycopg
 
 from context_engine.errors import StorageBusy
-from context_engine.sharing.postgres_session import PostgresSession, SchemaPart, translate_errors
+from context_engine.sharing.postgres_session import PostgresTables, SchemaPart, translate_errors
 
 _TABLES = """
 CREATE TABLE context_engine.record_kind (
@@ -66,16 +66,11 @@ class RecordMeta(NamedTuple):
     is_deleted: bool = False
 
 
-class PostgresRecords:
+class PostgresRecords(PostgresTables):
     """The records in the schema `context_engine` of one database. Thread-safe; it connects at the first call.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
     """
-
-    def __init__(self, address: str) -> None:
-        """`address`: `postgresql://user@host/database`; the password may be in it, or where libpq looks for it."""
-        self._database = PostgresSession(address)
-        self.name = self._database.name
 
     def revision(self, repository: str, kind: str) -> int:
         """Return the revision; 0 before the first write. One short query."""
@@ -132,10 +127,6 @@ class PostgresRecords:
         )
         with self._database.hold_lock(RECORDS, name, wait_s, busy) as connection:
             yield RecordLease(connection, self.name, repository, kind)
-
-    def close(self) -> None:
-        """Close the idle connections; they are opened again when needed."""
-        self._database.close()
 
 
 class RecordLease:

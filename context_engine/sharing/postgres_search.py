@@ -29,7 +29,7 @@ from context_engine.sharing.candidate_store import (
     StoredFile,
     StoredTerm,
 )
-from context_engine.sharing.postgres_session import PostgresSession, SchemaPart, fetch_value
+from context_engine.sharing.postgres_session import PostgresTables, SchemaPart, fetch_value
 
 _TABLES = """
 CREATE TABLE context_engine.search_repository (
@@ -128,13 +128,8 @@ WHERE segment.repository = ANY(%s)
 """
 
 
-class PostgresSearch(CandidateStore):
+class PostgresSearch(PostgresTables, CandidateStore):
     """The searchable rows in the schema `context_engine` of one database. It connects at the first call."""
-
-    def __init__(self, address: str) -> None:
-        """`address`: `postgresql://user@host/database`. Raises: InvalidArgument."""
-        self._database = PostgresSession(address)
-        self.name = self._database.name
 
     # -- reading --
 
@@ -212,10 +207,6 @@ class PostgresSearch(CandidateStore):
             select = "SELECT id FROM context_engine.search_segment WHERE repository = %s"
             _delete_segments(connection, [number for (number,) in connection.execute(select, (repository,))])
             connection.execute("DELETE FROM context_engine.search_repository WHERE repository = %s", (repository,))
-
-    def close(self) -> None:
-        """Close the connections; they are opened again when needed."""
-        self._database.close()
 
 
 def compose_candidates(repositories: Collection[str], query: CandidateQuery) -> tuple[LiteralString, dict[str, Any]]:

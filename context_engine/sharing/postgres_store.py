@@ -17,7 +17,7 @@ import psycopg
 
 from context_engine.sharing.postgres_search import PostgresSearch
 from context_engine.sharing.postgres_session import (
-    PostgresSession,
+    PostgresTables,
     SchemaPart,
     fetch_value,
     partition_statements,
@@ -56,13 +56,12 @@ RETURNING now.revision
 """
 
 
-class PostgresStore(RemoteStore):
+class PostgresStore(PostgresTables, RemoteStore):
     """The remote store in the schema `context_engine` of one database. It connects at the first call."""
 
     def __init__(self, address: str) -> None:
-        """`address`: `postgresql://user@host/database`; the password may be in it, or where libpq looks for it."""
-        self._database = PostgresSession(address)
-        self.name = self._database.name
+        """Connect to nothing yet. Raises: InvalidArgument."""
+        super().__init__(address)
         self.search = PostgresSearch(address)
 
     def revision(self, repository: str) -> int:
@@ -123,10 +122,6 @@ class PostgresStore(RemoteStore):
         """Acquire the right to write, for one session at a time. Raises: StorageBusy."""
         with self._database.hold_lock(INDEX, repository, wait_s, busy_error(repository)) as connection:
             yield _PostgresLease(self, repository, connection)
-
-    def close(self) -> None:
-        """Close the connections; they are opened again when needed."""
-        self._database.close()
 
 
 class _PostgresLease(RepositoryLease):

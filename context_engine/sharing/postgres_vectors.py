@@ -15,7 +15,7 @@ import numpy as np
 
 from context_engine.embedding import KEY_BYTES, Keys, VectorRows, VectorSpace
 from context_engine.sharing.postgres_session import (
-    PostgresSession,
+    PostgresTables,
     SchemaPart,
     Statement,
     fetch_value,
@@ -88,13 +88,8 @@ WHERE space = id AND repository = %s AND NOT (
 """
 
 
-class PostgresVectors(RemoteVectorStore):
+class PostgresVectors(PostgresTables, RemoteVectorStore):
     """The vectors in the schema `context_engine` of one database. It connects at the first call."""
-
-    def __init__(self, address: str) -> None:
-        """`address`: `postgresql://user@host/database`. Raises: InvalidArgument."""
-        self._database = PostgresSession(address)
-        self.name = self._database.name
 
     # -- reading --
 
@@ -168,10 +163,6 @@ class PostgresVectors(RemoteVectorStore):
         with self._database.transaction(VECTORS) as connection:
             spaces = [number for (number,) in connection.execute(select, (repository,))]
             return connection.execute(delete, (spaces, before)).rowcount
-
-    def close(self) -> None:
-        """Close the connections; they are opened again when needed."""
-        self._database.close()
 
 
 def _values(repository: str, space: VectorSpace) -> tuple[str, str, int]:
