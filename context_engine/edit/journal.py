@@ -105,15 +105,12 @@ class Journal:
         self._files = StateFolder(folder)
         self._flush = flush
         self._lock = threading.RLock()
-        self._db: apsw.Connection | None = None
-        self._inode = 0
+        self._database = database.DatabaseHandle()
 
     def close(self) -> None:
         """Close the file; the journal can be used again afterwards."""
         with self._lock:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
+            self._database.close()
 
     # -- what was done --
 
@@ -193,7 +190,7 @@ class Journal:
     def _check_not_emptied(self) -> None:
         """Refuse an emptied file, which is not a journal without edits; the next edit makes it a journal again."""
         with self._lock:
-            if self._db is None and self._is_empty():
+            if self._database.connection is None and self._is_empty():
                 raise storage_errors.corrupt_error(
                     self.path, KEPT, "it is empty, so what was edited before cannot be undone"
                 )
@@ -247,14 +244,11 @@ class Journal:
                 yield db
 
     def _connect(self, *, create: bool) -> apsw.Connection | None:
-        """Return the open database, as long as it is the file on the disk: another program may have deleted it."""
-        inode = database.read_inode(self.path)
-        if self._db is not None and inode != self._inode:
-            self.close()
-        if self._db is None and (create or (inode and not self._is_empty())):
-            self._db = _open_database(self._files)
-            self._inode = database.read_inode(self.path)
-        return self._db
+        """Return the database; None if there is none and `create` is off."""
+        is_open = self._database.current(self.path) is not None
+        if not (is_open or create) and (not database.read_inode(self.path) or self._is_empty()):
+            return None
+        return self._database.open(self.path, lambda: _open_database(self._files))
 
 
 def _open_database(files: StateFolder) -> apsw.Connection:

@@ -67,15 +67,12 @@ class ReviewStore:
         self._lock = threading.RLock()
         self._common = common
         self._making = PathLocks(folder / "locks")
-        self._db: apsw.Connection | None = None
-        self._inode = 0
+        self._database = database.DatabaseHandle()
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
         with self._lock:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
+            self._database.close()
 
     # -- sessions --
 
@@ -272,18 +269,18 @@ class ReviewStore:
         return db
 
     def _connect(self, *, create: bool) -> apsw.Connection | None:
-        """Return the open database, opened again if its file was replaced or deleted meanwhile."""
-        inode = database.read_inode(self.path)
-        if self._db is not None and inode != self._inode:
-            self.close()
-        if self._db is None and (inode or create):
-            with self._making.hold([self.path.name]):  # two processes that create it at once would find it locked
-                self._db = _open(self._files)
-            self._inode = database.read_inode(self.path)
-        return self._db
+        """Return the database; None if there is none and `create` is off."""
+        if not create and not database.read_inode(self.path):
+            self._database.close()
+            return None
+        return self._database.open(self.path, self._open)
+
+    def _open(self) -> apsw.Connection:
+        with self._making.hold([self.path.name]):  # two processes that create it at once would find it locked
+            return _open_database(self._files)
 
 
-def _open(files: StateFolder) -> apsw.Connection:
+def _open_database(files: StateFolder) -> apsw.Connection:
     settings = "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"  # a power cut loses units, which are repeated
     db = database.open_in_state(files, NAME, tables=tables.FIRST, busy_ms=BUSY_MS, settings=settings)
     files.update_git_ignore()

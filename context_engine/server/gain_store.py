@@ -28,7 +28,7 @@ import apsw
 
 from context_engine.secrets import redact_reply
 from context_engine.storage import is_network_drive, storage_errors, transaction, user_data_folder, workspace_id
-from context_engine.storage.database import open_in_cache, read_inode
+from context_engine.storage.database import DatabaseHandle, open_in_cache, read_inode
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -405,8 +405,7 @@ class GainStore:
         self._waiting: dict[tuple[str, str], tuple[GainSession, GainCounts]] = {}
         self._calls: deque[RecordedCall] = deque(maxlen=CALLS_MAX)
         self._shown: dict[str, set[str]] = {}
-        self._db: apsw.Connection | None = None
-        self._inode = 0
+        self._database = DatabaseHandle()
 
     def note_engine(self, project: str, engine: Engine) -> None:
         """Remember which engine answers for a project, without keeping it alive."""
@@ -434,9 +433,7 @@ class GainStore:
     def close(self) -> None:
         """Close the file; the next call opens it again."""
         with self._lock:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
+            self._database.close()
 
     def _record(self, engine: Engine, client: str, tool: str, reply: Reply, facts: CallFacts) -> None:
         now = self._clock()
@@ -477,7 +474,7 @@ class GainStore:
         """Write what waits in one transaction; while another process is writing, it waits for the next call."""
         self._calls.append(call)
         try:
-            db = self._open(file)
+            db = self._database.open(file, lambda: _connect(file))
             is_viewed = has_viewer(db, call.at)
             if is_viewed:
                 asked, got = shorten_arguments(facts.arguments), shorten_text(reply.text)
@@ -492,15 +489,6 @@ class GainStore:
             return
         self._waiting.clear()
         self._calls.clear()
-
-    def _open(self, file: Path) -> apsw.Connection:
-        """Return the database; a new one if the file was replaced. Raises: apsw.Error, OSError."""
-        if self._db is None or self._inode != read_inode(file):
-            if self._db is not None:
-                self._db.close()
-            self._db = None
-            self._db, self._inode = _connect(file), read_inode(file)
-        return self._db
 
 
 # -- reading and deleting ---------------------------------------------------------------------------------------------

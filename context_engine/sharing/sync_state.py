@@ -50,8 +50,7 @@ class SyncState:
         """Nothing is opened or created until it is needed."""
         self._path = path
         self._lock = threading.Lock()
-        self._db: apsw.Connection | None = None
-        self._inode = 0
+        self._database = database.DatabaseHandle()
 
     @contextmanager
     def lock(self, wait_s: float) -> Generator[None]:
@@ -103,30 +102,24 @@ class SyncState:
     def close(self) -> None:
         """Close the file; it can be used again afterwards."""
         with self._lock:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
+            self._database.close()
 
     @property
     def _locked_db(self) -> apsw.Connection:
-        assert self._db is not None, "only with the lock"
-        return self._db
+        assert self._database.connection is not None, "only with the lock"
+        return self._database.connection
 
     def _open(self, wait_s: float) -> apsw.Connection:
-        if self._db is not None and database.read_inode(self._path) != self._inode:  # the cache was deleted
-            self._db.close()
-            self._db = None
-        if self._db is None:
-            with translate_os_errors(self._path):
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._db = _create(self._path, round(wait_s * 1000))
-            self._inode = database.read_inode(self._path)
-        self._db.set_busy_timeout(round(wait_s * 1000))
-        return self._db
+        busy_ms = round(wait_s * 1000)
+        db = self._database.open(self._path, lambda: _create(self._path, busy_ms))
+        db.set_busy_timeout(busy_ms)
+        return db
 
 
 def _create(path: Path, busy_ms: int) -> apsw.Connection:
-    db = database.open_in_cache(path, busy_ms=busy_ms, settings="PRAGMA synchronous = NORMAL")
+    with translate_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        db = database.open_in_cache(path, busy_ms=busy_ms, settings="PRAGMA synchronous = NORMAL")
     try:
         db.execute(_TABLES)
     except apsw.Error:

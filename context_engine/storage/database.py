@@ -97,6 +97,38 @@ def read_inode(path: Path) -> int:
         return 0
 
 
+class DatabaseHandle:
+    """The connection to a database, opened when needed, and opened again when another file is in its place.
+
+    Not thread-safe: its owner has a lock.
+    """
+
+    def __init__(self) -> None:
+        """Open nothing yet."""
+        self.connection: apsw.Connection | None = None
+        self._inode = 0
+
+    def current(self, path: Path) -> apsw.Connection | None:
+        """Return the connection while its file is the one on the disk: another program may have deleted it."""
+        if self.connection is not None and read_inode(path) != self._inode:
+            self.close()
+        return self.connection
+
+    def open(self, path: Path, connect: Callable[[], apsw.Connection]) -> apsw.Connection:
+        """Return the current connection, or the new one of `connect`. Raises: as `connect`."""
+        db = self.current(path)
+        if db is None:
+            db = self.connection = connect()
+            self._inode = read_inode(path)
+        return db
+
+    def close(self) -> None:
+        """Close the file; it can be opened again afterwards."""
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
 def open_in_state(
     folder: StateFolder, name: str, *, tables: Collection[str], busy_ms: int, settings: str
 ) -> apsw.Connection:
