@@ -35,6 +35,7 @@ from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import InvalidArgument, MultipleMatches, NextStep, SymbolNotFound
 from context_engine.index import SymbolService
 from context_engine.languages import Occurrence, Symbol, find_occurrences
+from context_engine.repo import is_under
 from context_engine.text import LineSpan, dotted_name
 
 SHOWN_MAX = 10
@@ -170,7 +171,7 @@ class Renamer:
         for source in sources:
             for number, symbol in enumerate(source.outline.symbols):
                 is_owner = symbol.kind in CALLED and _is_called(source.qualified_names[number], owner)
-                if is_owner and _is_under(source.path, under):
+                if is_owner and is_under(source.path, under):
                     uses = self._symbols.find_parameter_uses(source.path, symbol.name, symbol.line, own, paths)
                     target = _as_parameter(source, number, own, uses or {})
                     found += [(target, uses)] if target is not None and uses is not None else []
@@ -339,7 +340,7 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
     fitting = [
         (source, number)
         for source, number in defined
-        if _is_under(source.path, under) and _is_called(source.qualified_names[number], wanted)
+        if is_under(source.path, under) and _is_called(source.qualified_names[number], wanted)
     ]
     if not fitting:
         raise SymbolNotFound(
@@ -399,10 +400,6 @@ def _named_at(source: RenameSource, symbol: Symbol) -> Occurrence | None:
 def _is_called(qualified: str, wanted: str) -> bool:
     """Return whether a name means a definition; a name with a dot before it is complete."""
     return f".{qualified}" == wanted or f".{qualified}".endswith(f".{wanted}")
-
-
-def _is_under(path: str, folder: str) -> bool:
-    return folder in ("", ".", path) or path.startswith(f"{folder.rstrip('/')}/")
 
 
 # -- as edits --------------------------------------------------------------------------------------------------------

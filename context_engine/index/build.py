@@ -21,12 +21,12 @@ from context_engine.index.describe import IndexJob, JobResult, run_job
 from context_engine.index.embedded_store import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.importance import importance
-from context_engine.index.manifest import IndexChanges, compare_files, is_under
+from context_engine.index.manifest import IndexChanges, compare_files
 from context_engine.index.store_factory import AnyStore, AnyWriter
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
-from context_engine.repo import Git, Walk, walk, walk_paths
+from context_engine.repo import Git, Walk, is_under, walk, walk_paths
 
 ROUND_BYTES = 16_000_000
 """Text of one round: some seconds of work, and about 300 MB of memory at its end."""

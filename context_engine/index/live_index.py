@@ -17,10 +17,9 @@ from context_engine.errors import ContextEngineError, StorageBusy
 from context_engine.index.build import IndexBuilder
 from context_engine.index.build_order import ORDERED_FILES_MIN
 from context_engine.index.index_store import IndexStore
-from context_engine.index.manifest import is_under
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import IndexReport, Progress
-from context_engine.repo import changes_rules
+from context_engine.repo import changes_rules, is_under
 
 WAIT_S = 0.15
 """How long an answer waits for edited files to be indexed: a handful takes some 10 ms each."""

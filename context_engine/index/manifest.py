@@ -170,12 +170,3 @@ def compare_files(
             unchanged += 1
     removed = [path for path in (*indexed, *kept_out) if path not in present]
     return IndexChanges(tuple(sorted(added)), tuple(sorted(suspect)), tuple(sorted(removed)), unchanged)
-
-
-def is_under(path: str, place: str) -> bool:
-    """Return whether a path is the place, or is in the folder of that name; everything is under "".
-
-    >>> is_under("src/a.py", "src"), is_under("src/a.py", "src/a.py"), is_under("src2/a.py", "src"), is_under("a", "")
-    (True, True, False, True)
-    """
-    return not place or path == place or path.startswith(place.rstrip("/") + "/")

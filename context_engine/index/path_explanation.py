@@ -11,11 +11,10 @@ from typing import Literal
 from context_engine.errors import AccessDenied, FileNotFound, InvalidPath
 from context_engine.index.file_roles import ROLES
 from context_engine.index.live_index import LiveIndex
-from context_engine.index.manifest import is_under
 from context_engine.index.snapshot import Snapshot
 from context_engine.languages import Languages
 from context_engine.model import Skipped
-from context_engine.repo import LoadedFile, Root, Walk, load_for_index, walk_paths
+from context_engine.repo import LoadedFile, Root, Walk, is_under, load_for_index, walk_paths
 
 PathState = Literal["indexed", "edited", "waiting", "excluded", "folder", "missing", "outside"]
 """`edited`: it has changed since. `waiting`: it will be in the index. `outside`: not in the workspace."""

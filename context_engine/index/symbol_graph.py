@@ -16,12 +16,12 @@ from weakref import WeakMethod
 import numpy as np
 
 from context_engine.external_edges import EdgeProject, ExternalEdges
-from context_engine.index.manifest import is_under
 from context_engine.index.parsed_files import ParsedFile, ParsedFileCache, qualified_names
 from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.languages import PathIndex, Symbol, SyntaxFile, SyntaxNode, resolve_import
+from context_engine.repo import is_under
 from context_engine.resolution import (
     Certainty,
     ExternalEdge,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from context_engine.repo.git import Git
     from context_engine.repo.git_diffs import ChangeContents, DiffReader, DiffRequest, GitDiff, TouchedFile
     from context_engine.repo.ignore_rules import GlobMatcher, compile_path_glob
-    from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing
+    from context_engine.repo.paths import Root, is_sensitive, is_under, near_names, path_of_listing
     from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember
     from context_engine.repo.revision_files import GitRevision
     from context_engine.repo.ripgrep import (
@@ -64,7 +64,7 @@ __getattr__ = lazy_exports(
     git: Git
     git_diffs: ChangeContents DiffReader DiffRequest GitDiff TouchedFile
     ignore_rules: GlobMatcher compile_path_glob
-    paths: Root is_sensitive near_names path_of_listing
+    paths: Root is_sensitive is_under near_names path_of_listing
     repositories: RepositoryRegistry WorkspaceMember
     revision_files: GitRevision
     ripgrep: VERSION_MIN GrepRequest MatchedLine SearchDeadline TextEngine find_ripgrep find_text_engine

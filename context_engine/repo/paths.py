@@ -321,6 +321,15 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
     return [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, NEAR_NAMES_MAX)]
 
 
+def is_under(path: str, place: str) -> bool:
+    """Return whether a path is the place, or is in the folder of that name; everything is under "".
+
+    >>> is_under("src/a.py", "src"), is_under("src/a.py", "src/a.py"), is_under("src2/a.py", "src"), is_under("a", "")
+    (True, True, False, True)
+    """
+    return not place or path == place or path.startswith(place.rstrip("/") + "/")
+
+
 def path_of_listing(path: str) -> RelPath:
     """Return the path of something that this package has found itself, going down from a root, without a check."""
     return RelPath(path)
