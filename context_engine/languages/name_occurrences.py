@@ -176,12 +176,7 @@ def _names_scope(names: NameRules, parent: Node, field: str) -> bool:
 
 def _around(names: NameRules, node: Node) -> str:
     """Return the type of the innermost scope around a node."""
-    outer = node.parent
-    while outer is not None and outer.type not in _set(names.scopes):
-        outer = outer.parent
-    if outer is not None:
-        return outer.type
-    return ""
+    return next((outer.type for outer in _ancestors(node) if outer.type in _set(names.scopes)), "")
 
 
 def _is_taken(names: NameRules, node: Node, parent: Node, field: str) -> bool:
@@ -213,20 +208,13 @@ def _field(parent: Node, node: Node) -> str:
 
 def _in_macro(names: NameRules, node: Node) -> Role:
     """Return the role of a name that is passed to a macro: a read if the macro is known to take expressions."""
-    before, after, outer = node.prev_sibling, node.next_sibling, node.parent
-    if (before is not None and before.type in (".", "::")) or (
-        after is not None and after.type in ("::", ":", "=>", "=")
-    ):
+    before, after = node.prev_sibling, node.next_sibling
+    if before is not None and before.type in (".", "::"):
         return "macro"
-    while outer is not None and outer.type == "token_tree":
-        outer = outer.parent
-    macro = None
-    if outer is not None:
-        macro = outer.child_by_field_name("macro")
-    named = ""
-    if macro is not None:
-        named = (macro.text or b"").decode("utf-8", "replace")
-    if named in names.macros:
+    if after is not None and after.type in ("::", ":", "=>", "="):
+        return "macro"
+    call = next((outer for outer in _ancestors(node) if outer.type != "token_tree"), None)
+    if call is not None and _text(call.child_by_field_name("macro")) in names.macros:
         return "read"
     return "macro"
 
@@ -255,13 +243,12 @@ def _set(listed: tuple[str, ...]) -> frozenset[str]:
 
 def _looked_up_in(node: Node) -> str:
     """Return the single name in which a member is looked up, or the last one of a path; empty for anything else."""
-    parent = node.parent
-    holder = None
-    if parent is not None:
-        holder = next(filter(None, map(parent.child_by_field_name, OBJECTS)), None)
+    if node.parent is None:
+        return ""
+    holder = next(filter(None, map(node.parent.child_by_field_name, OBJECTS)), None)
     if holder is None or holder.start_byte == node.start_byte:
         return ""
-    text = (holder.text or b"").decode("utf-8", "replace")
+    text = _text(holder)
     if _WORD.fullmatch(text):
         return text
     return ""
@@ -269,32 +256,22 @@ def _looked_up_in(node: Node) -> str:
 
 def _receiver(node: Node) -> str:
     """Return the name of the receiver of the Go method around a node."""
-    outer = node.parent
-    while outer is not None and outer.type != "method_declaration":
-        outer = outer.parent
-    receiver = None
-    if outer is not None:
-        receiver = outer.child_by_field_name("receiver")
-    declared = None
-    if receiver is not None and receiver.named_children:
-        declared = receiver.named_children[0]
-    name = None
-    if declared is not None:
-        name = declared.child_by_field_name("name")
-    if name is not None:
-        return (name.text or b"").decode("utf-8", "replace")
-    return ""
+    method = next((outer for outer in _ancestors(node) if outer.type == "method_declaration"), None)
+    if method is None:
+        return ""
+    receiver = method.child_by_field_name("receiver")
+    if receiver is None or not receiver.named_children:
+        return ""
+    return _text(receiver.named_children[0].child_by_field_name("name"))
 
 
 def _import(node: Node) -> Node | None:
     """Return the statement around a node that imports names from another file or exports them again."""
-    outer = node.parent
-    while outer is not None:
+    for outer in _ancestors(node):
         if outer.type.startswith(("import_", "use_declaration", "future_import")) and outer.type not in INSIDE_IMPORTS:
             return outer
         if outer.type == "export_statement" and outer.child_by_field_name("source") is not None:
             return outer
-        outer = outer.parent
     return None
 
 
@@ -303,16 +280,32 @@ INSIDE_IMPORTS = frozenset({"import_specifier", "import_clause", "import_spec", 
 
 def _is_renamed(node: Node) -> bool:
     """Whether an imported name gets another one: `import a as b`, not for the `b`."""
-    outer = node.parent
-    while outer is not None and outer.type in (
-        "dotted_name",
-        "aliased_import",
-        "import_specifier",
-        "use_as_clause",
-        "export_specifier",
-    ):
+    for outer in _ancestors(node):
+        if outer.type not in IMPORTED_NAMES:
+            return False
         alias = outer.child_by_field_name("alias")
         if alias is not None and alias.start_byte != node.start_byte:
             return True
-        outer = outer.parent
     return False
+
+
+IMPORTED_NAMES = frozenset({"dotted_name", "aliased_import", "import_specifier", "use_as_clause", "export_specifier"})
+"""The nodes of one name in a statement that imports or exports, with its path and its other name."""
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
+
+
+def _ancestors(node: Node) -> Iterator[Node]:
+    """Yield the nodes around a node, the innermost first."""
+    outer = node.parent
+    while outer is not None:
+        yield outer
+        outer = outer.parent
+
+
+def _text(node: Node | None) -> str:
+    """Return the text of a node; empty for none."""
+    if node is None:
+        return ""
+    return (node.text or b"").decode("utf-8", "replace")
