@@ -372,14 +372,19 @@ def _order(depths: Numbers) -> npt.NDArray[np.intp]:
 def _find_outside(depths: Numbers) -> Numbers:
     """Return for each node the next one that is not inside of it.
 
-    A node closes those of its depth and of all larger ones that are open. In each depth nodes open and close in turn.
+    >>> _find_outside(np.array([0, 1, 2, 2, 1], np.int32)).tolist()
+    [5, 4, 3, 4, 5]
     """
-    closed = np.append(depths[:-1] - depths[1:], depths[-1]) + 1
+    # How many nodes end after each one: none if the next is inside it, else itself and one for each level up.
+    ended = np.append(depths[:-1] - depths[1:], depths[-1]) + 1
+    # In the order of the ends: where each is, and the depth of the node that ends there.
     places = np.arange(len(depths), dtype=np.int32)
-    at = places.repeat(closed)
-    within = places - (closed.cumsum() - closed).astype(np.int32).repeat(closed)
+    ends = places.repeat(ended)
+    levels_up = places - (ended.cumsum() - ended).astype(np.int32).repeat(ended)
+    ended_depths = depths[ends] - levels_up
+    # Within one depth a node ends before the next begins, so the n-th of its nodes has the n-th of its ends.
     outside = np.empty_like(depths)
-    outside[_order(depths)] = at[_order(depths[at] - within)] + 1
+    outside[_order(depths)] = ends[_order(ended_depths)] + 1
     return outside
 
 

@@ -179,33 +179,43 @@ YAML_KEY = re.compile(
     rb"""[ ]*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#\-?:,\[\]{}&*!|>'"%@`][^#:]*+(?:[#:][^\s#:]++)*+)[ \t]*+:(?:[ \t]|\r?$)"""
 )
 YAML_OPENS_TEXT = re.compile(rb"(?:^|[:-])[ \t]+(?:[&!]\S+[ \t]+)*[|>][-+0-9]*[ \t]*(?:#.*)?\r?$")
-NO_SECOND_LEVEL = -1
+YAML_INDENT_MAX = 16
+"""Spaces before the first key inside a key; more are not searched for."""
+UNKNOWN_LEVEL, NO_SECOND_LEVEL = 0, -1
+"""Of the keys inside a top-level key: none was seen yet, or there can be none."""
 
 
 def scan_yaml(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """Find the mapping keys of the first two levels, outside block scalars and lists."""
     headings: list[Heading] = []
-    text_indent, second = -1, 0
+    scalar_indent: int | None = None  # of the key whose text continues on the next lines
+    second = UNKNOWN_LEVEL  # the indentation of the keys inside the present top-level key
     for number, start, line in _lines(data):
         indent = len(line) - len(line.lstrip(b" "))
-        if text_indent >= 0 and (indent > text_indent or not line.strip()):
+        if scalar_indent is not None and (indent > scalar_indent or not line.strip()):
             continue
-        if YAML_OPENS_TEXT.search(line):
-            text_indent = indent
-        else:
-            text_indent = -1
-        if line.startswith((b"---", b"...")):
+        scalar_indent = indent if YAML_OPENS_TEXT.search(line) else None
+        if line.startswith((b"---", b"...")):  # another document
             headings.append(Heading(start, number, 1, b""))
-        elif not second and line[indent : indent + 1] == b"-":
+        elif second == UNKNOWN_LEVEL and line[indent : indent + 1] == b"-":
             second = NO_SECOND_LEVEL  # a list: the keys of its items are not this key's
-        elif key := YAML_KEY.match(line) if indent <= max(second, 0 if second else 16) else None:
+        elif key := _match_yaml_key(line, indent, second):
             if indent == 0:
-                second = 0
-                headings.append(Heading(start, number, 1, key[1].rstrip().strip(b"\"'")))
-            elif headings and headings[-1].name and second in (0, indent):
+                second = UNKNOWN_LEVEL
+                headings.append(Heading(start, number, 1, key))
+            elif headings and headings[-1].name and second in (UNKNOWN_LEVEL, indent):
                 second = indent
-                headings.append(Heading(start, number, 2, key[1].rstrip().strip(b"\"'")))
+                headings.append(Heading(start, number, 2, key))
     return [key for key in _sections(headings, data, "key") if key.name], []
+
+
+def _match_yaml_key(line: bytes, indent: int, second: int) -> bytes | None:
+    """Return the key at the start of a line without its quotes; None without one, or for one of a deeper level."""
+    deepest = YAML_INDENT_MAX if second == UNKNOWN_LEVEL else max(second, 0)
+    match = YAML_KEY.match(line) if indent <= deepest else None
+    if match is None:
+        return None
+    return match[1].rstrip().strip(b"\"'")
 
 
 # -- Dockerfile ---------------------------------------------------------------------------------------------------
