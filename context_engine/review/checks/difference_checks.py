@@ -411,34 +411,35 @@ def _is_in(token: LeafToken, word: str) -> bool:
 
 
 def judge_removal(removed: Sequence[Tokens]) -> str:
-    """Return what lines that were taken away guarded or ended; empty when nothing is known of them."""
+    """Return what lines that were taken away guarded or ended; empty when nothing is known of them.
+
+    The first rule that fits counts, so the surest come first.
+    """
     first = [token.text for token in removed[0]]
     words = {token.text for tokens in removed for token in tokens}
-    text = " ".join(token.text for tokens in removed for token in tokens)
-    lowered = {part for word in words for part in re.findall(r"[A-Z]?[a-z]+", word)}
-    lowered = {part.lower() for part in lowered}
     if set(first[:3]) & DEFINITIONS:
         return ""
-    for rule, known in _REMOVED_WORDS:
-        if lowered & known and len(removed) <= 6:
-            return rule
+    if len(removed) <= 6 and (rule := _find_removed_word(words)):
+        return rule
     if "try" in words and words & HANDLERS:
         return "error-handler-removed"
-    is_condition = bool(set(first[:3]) & {"if", "unless", "when", "guard", "elif"}) or (
-        first[:1] and first[-1] in ("if", "unless")
-    )
-    if is_condition:
-        return _judge_condition(text, words)
-    if first[:1] and first[0] in ("with", "using", "defer"):
+    if set(first[:3]) & {"if", "unless", "when", "guard", "elif"} or first[-1:] in (["if"], ["unless"]):
+        return _judge_condition(removed, words)
+    if first[:1] in (["with"], ["using"], ["defer"]):
         return "resource-removed"
-    if rule := _judge_single(first) if len(removed) == 1 else "":
+    if len(removed) == 1 and (rule := _judge_single(first)):
         return rule
-    later = next((tokens for tokens in removed[1:] if tokens[0].text in ("if", "unless", "elif")), None)
-    if later and len(removed) <= 8:
-        return _judge_condition(text, words)
-    if len(removed) <= 3 and _is_in_body(removed[0][0]) and len(first) > 2:
+    if len(removed) <= 8 and any(tokens[0].text in ("if", "unless", "elif") for tokens in removed[1:]):
+        return _judge_condition(removed, words)
+    if len(removed) <= 3 and len(first) > 2 and _is_in_body(removed[0][0]):
         return "statement-removed"
     return ""
+
+
+def _find_removed_word(words: set[str]) -> str:
+    """Return the rule whose words are among these, or are parts of them as in `releaseLock`; empty for none."""
+    parts = {part.lower() for word in words for part in re.findall(r"[A-Z]?[a-z]+", word)}
+    return next((rule for rule, known in _REMOVED_WORDS if parts & known), "")
 
 
 def _judge_single(words: Sequence[str]) -> str:
@@ -490,7 +491,9 @@ _REMOVED_WORDS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 
 
-def _judge_condition(text: str, words: set[str]) -> str:
+def _judge_condition(removed: Sequence[Tokens], words: set[str]) -> str:
+    """Return what a condition that was taken away tested, and whether its body left the function."""
+    text = " ".join(token.text for tokens in removed for token in tokens)
     if ERROR_TEST.search(text) and words & EXIT_WORDS:
         return "error-check-removed"
     if NULL_TEST.search(text):
