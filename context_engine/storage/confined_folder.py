@@ -507,32 +507,26 @@ def _syscall() -> Callable[[int, bytes, bytes], int] | None:
 
 def open_by_walk(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
     """Open part by part, each relative to the folder before it and never through an unchecked link."""
-    folders = [os.open(top, _ENTERED)]
-    ahead = [*reversed(way.split("/"))] if way else ["."]
+    folders = [os.open(top, _ENTERED)]  # from the top to the folder that was reached
+    ahead = [*reversed(way.split("/"))] if way else ["."]  # the parts that are left, the next one last
     links = 0
     try:
         while True:
-            name = ahead.pop()
-            if name == "..":  # of a link; in front of the first folder it leads out
-                if len(folders) == 1:
-                    raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
-                os.close(folders.pop())
+            part = ahead.pop()
+            if part == "..":  # only the target of a link has it
+                _leave_folder(folders, way)
                 ahead = ahead or ["."]
                 continue
             try:
-                opened = os.open(name, (_ENTERED if ahead else flags) | _NO_LINK, mode, dir_fd=folders[-1])
+                opened = os.open(part, (_ENTERED if ahead else flags) | _NO_LINK, mode, dir_fd=folders[-1])
             except OSError:
-                if (target := _link_target(folders[-1], name)) is None:
+                target = _link_target(folders[-1], part)
+                if target is None:
                     raise
                 links += 1
                 if not follow_links or links > LINKS_MAX or (not ahead and flags & _NO_LINK):
                     raise UnsafePathError(errno.ELOOP, "is a symbolic link", way) from None
-                if os.path.isabs(target):
-                    target = _relative_target(top, target, way)
-                    while len(folders) > 1:
-                        os.close(folders.pop())
-                parts = [part for part in target.split("/") if part not in {"", "."}]
-                ahead.extend(reversed(parts or ["."]))
+                ahead.extend(reversed(_follow_link(folders, top, target, way)))
                 continue
             if not ahead:
                 return opened
@@ -540,6 +534,22 @@ def open_by_walk(top: str, way: str, flags: int, mode: int, follow_links: bool) 
     finally:
         for folder in folders:
             os.close(folder)
+
+
+def _leave_folder(folders: list[int], way: str) -> None:
+    """Close the innermost folder and return to the one around it. Raises: UnsafePathError, if that leads out."""
+    if len(folders) == 1:
+        raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
+    os.close(folders.pop())
+
+
+def _follow_link(folders: list[int], top: str, target: str, way: str) -> list[str]:
+    """Return the parts of the target of a link; an absolute one begins at the top. Raises: UnsafePathError."""
+    if os.path.isabs(target):
+        target = _relative_target(top, target, way)
+        while len(folders) > 1:
+            os.close(folders.pop())
+    return [part for part in target.split("/") if part not in {"", "."}] or ["."]
 
 
 def _link_target(folder: int, name: str) -> str | None:
