@@ -397,19 +397,10 @@ def find_change_set(
     request: PlanRequest, wanted: TaskIntent, names: Sequence[Mention], known: Sequence[Command], sources: PlanSources
 ) -> ChangeSet:
     """Find the files that a task affects. Raises: as `Engine.search` does, but never for a missing index."""
-    distinct = (_drop_duplicates(place) for place in resolve_mentions(names, sources.code, known))
-    looked_up = [item for item in distinct if item.kind in ("path", "symbol", "error")]
-    sure = {name.text for name in names if name.certain}
+    resolved = resolve_mentions(names, sources.code, known)
     found = _find_files(request, sources)
     first = {str(file.path) for file in found.files if 0 <= file.search_place < SURE_PLACES}
-    is_renaming = wanted.kind in RENAMING_KINDS
-    resolved = [
-        item
-        if is_renaming or not (item.text in sure or _is_spelled_like_code(item.text))
-        else _choose_by_search(item, first)
-        for item in looked_up
-    ]
-    references = tuple(item for item in resolved if item.text in sure or (len(item.places) == 1 and not item.more))
+    references = tuple(_choose_references(resolved, wanted, {name.text for name in names if name.certain}, first))
     certain = [*_definitions(wanted, references, first), *_references(wanted, references, sources)]
     # A rename or removal with found references needs no guesses: the text search finds every place.
     is_exact = wanted.kind in RENAMING_KINDS and any(file.part != "definition" for file in certain)
@@ -430,6 +421,23 @@ def find_change_set(
     is_answered = found.best.is_weak and any(file.part == "definition" for file in certain)
     warnings = () if is_answered else found.warnings
     return ChangeSet(tuple(files), found.curve, references, found.freshness, left_out, warnings, leader, found.best)
+
+
+def _choose_references(
+    resolved: Iterable[PromptReference], wanted: TaskIntent, sure: Collection[str], first: Collection[str]
+) -> Iterator[PromptReference]:
+    """Yield the names of the task that certainly mean a place.
+
+    `sure` are names that the task marks as code, `first` the files that the search finds first.
+    """
+    for reference in map(_drop_duplicates, resolved):
+        if reference.kind not in ("path", "symbol", "error"):
+            continue
+        is_code = reference.text in sure or _is_spelled_like_code(reference.text)
+        if is_code and wanted.kind not in RENAMING_KINDS:
+            reference = _choose_by_search(reference, first)
+        if reference.text in sure or (len(reference.places) == 1 and not reference.more):
+            yield reference
 
 
 def _drop_duplicates(reference: PromptReference) -> PromptReference:
