@@ -148,11 +148,13 @@ def _class_and_constructors(
 def _super_calls(graph: SymbolGraph, child: SymbolDefinition) -> Iterator[SymbolUse]:
     """Yield the calls `super(...)` in a class, in languages where the base has a word of its own."""
     file = graph.syntax(child.path)
-    word, call, field = SUPER_CALLS.get(file.rules.style if file is not None else "", ("", "", ""))
-    for start, stop in file.words(word) if file is not None and word else ():
-        node = file.node_at(start, stop) if file is not None else None
-        line = file.position_of(start)[0] if file is not None else 0
-        around = node.parent if node is not None else None
-        is_call = around is not None and around.type == call and child_of(around, field) == node
-        if file is not None and is_call and child.span.first <= line <= child.span.last:
+    if file is None or file.rules.style not in SUPER_CALLS:
+        return
+    word, call, field = SUPER_CALLS[file.rules.style]
+    for start, stop in file.words(word):
+        node = file.node_at(start, stop)
+        if node is None or node.parent is None or node.parent.type != call:
+            continue
+        line = file.position_of(start)[0]
+        if child_of(node.parent, field) == node and child.span.first <= line <= child.span.last:
             yield graph.use_at(child.path, start, word)

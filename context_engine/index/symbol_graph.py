@@ -450,17 +450,7 @@ class SymbolGraph:
         if start is None or self._family(path) != "python":
             return None
         family = self._override_family(function, start) if self.finder.is_member(start) else [start]
-        definition = self.definition_at(start)
-        called = definition
-        if definition is not None and function == "__init__":
-            owner = definition.qualified.rpartition(".")[0]
-            called = next((one for one in self.definitions_of(path) if one.qualified == owner), None)
-        uses: list[tuple[SyntaxFile, SyntaxNode, bool]] = []
-        for use in self.uses_in_paths(called, self.paths_with_word(called.name)) if called is not None else ():
-            file = self._parses.syntax(use.path)
-            is_value = use.certainty != "possible" and called is definition
-            nodes = file.find(use.target) if file is not None else ()
-            uses += [(file, node, is_value) for node in nodes if file and file.position(node) == (use.line, use.column)]
+        uses = list(self._places_of_function(path, function, start))
         found, definitions = ParameterFinder(self.finder, name, family).find(paths, uses)
         if not definitions:
             return None
@@ -471,6 +461,31 @@ class SymbolGraph:
                 is_definition = NamePlace(at, offset) in definitions and certainty == "exact"
                 rows[at, *file.position_of(offset)] = "definition" if is_definition else certainty
         return rows
+
+    def _places_of_function(
+        self, path: str, function: str, start: NamePlace
+    ) -> Iterator[tuple[SyntaxFile, SyntaxNode, bool]]:
+        """Yield the places of a function, and whether each names the function itself, which may be passed on there.
+
+        An `__init__` is used by the name of its class, which does not name the function.
+        """
+        definition = self.definition_at(start)
+        if definition is None:
+            return
+        called: SymbolDefinition | None = definition
+        if function == "__init__":
+            owner = definition.qualified.rpartition(".")[0]
+            called = next((one for one in self.definitions_of(path) if one.qualified == owner), None)
+        if called is None:
+            return
+        for use in self.uses_in_paths(called, self.paths_with_word(called.name)):
+            file = self._parses.syntax(use.path)
+            if file is None:
+                continue
+            is_value = use.certainty != "possible" and called is definition
+            for node in file.find(use.target):
+                if file.position(node) == (use.line, use.column):
+                    yield file, node, is_value
 
     def _override_family(self, name: str, start: NamePlace) -> list[NamePlace]:
         """Return a member with all members that must have its name: those above, below, and next to it.

@@ -306,20 +306,24 @@ class SyntaxCache:
             self._store.put(_pack_all(waiting), used)
 
     def _fill_round(self, paths: list[str]) -> None:
+        """Store the trees of some files that are not stored yet."""
+        if self._store is None or self._read_file is None:
+            return
         found: dict[bytes, tuple[str, Language, bytes]] = {}
         for path in paths:
-            content = self._read_file(path) if self._read_file is not None else None
-            language = self._languages.detect(path, content) if content else None
+            content = self._read_file(path)
+            if not content:
+                continue
+            language = self._languages.detect(path, content)
             names = self._find_names(language)
-            if content and language is not None and names is not None:
+            if language is not None and names is not None:
                 found[make_key(language, names, content)[0]] = path, language, content
         trees: dict[bytes, CompactTree] = {}
-        for key in self._store.find_missing(found) if self._store is not None else ():
-            path, language, content = found[key]
-            file = read_syntax(path, language, content, self._grammars)
+        for key in self._store.find_missing(found):
+            file = read_syntax(*found[key], self._grammars)
             if file is not None:
                 trees[key] = file.tree
-        if self._store is not None and trees:
+        if trees:
             self._store.put(_pack_all(trees))
 
 
