@@ -73,6 +73,8 @@ class Engine(Workspace, DeprecatedMethods):
         self._root = Root(root)
         self._cache = settings.cache_folder or user_cache_folder()
         self.cache_folder = settings.workspace_cache(root)
+        self.is_clone = is_clone(root, self._cache)
+        """Whether this is a clone in our cache, which follows its remote and is never edited."""
         self._lock = threading.RLock()
         self._watcher: Watcher | None = None
         self._memory_timer: threading.Timer | None = None
@@ -288,11 +290,6 @@ class Engine(Workspace, DeprecatedMethods):
             watcher=watcher,
             records_problem=self._shared_records.problem if self._shared_records else "",
         )
-
-    @property
-    def is_clone(self) -> bool:
-        """Whether this is a clone in our cache, which follows its remote and is never edited."""
-        return is_clone(self.root, self.settings.cache_folder or user_cache_folder())
 
     def close(self) -> None:
         """Stop the threads and processes and close the files."""
