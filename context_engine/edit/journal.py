@@ -21,7 +21,7 @@ import apsw
 import msgspec
 
 from context_engine.edit.delta import ByteChange, Delta
-from context_engine.storage import StateFolder, database, storage_errors
+from context_engine.storage import StateFolder, database
 
 NAME = "journal.db"
 SCHEMA_VERSION = 1
@@ -36,7 +36,7 @@ RATIO_MAX = 64
 """or to so many times what it takes in the file: text packs 3 to 10 times smaller, a bomb of zeros a thousand times."""
 BUSY_MS = 5_000
 
-KEPT = storage_errors.StorageAdvice(
+KEPT = database.StorageAdvice(
     "the journal of edits",
     busy="Call again in a moment; nothing was written.",
     full="Free some space, then call again; nothing was written.",
@@ -191,9 +191,7 @@ class Journal:
         """Refuse an emptied file, which is not a journal without edits; the next edit makes it a journal again."""
         with self._lock:
             if self._database.connection is None and self._is_empty():
-                raise storage_errors.corrupt_error(
-                    self.path, KEPT, "it is empty, so what was edited before cannot be undone"
-                )
+                raise database.corrupt_error(self.path, KEPT, "it is empty, so what was edited before cannot be undone")
 
     def _check_sound(self) -> None:
         """Refuse a journal whose entries cannot be found, which is not one without entries.
@@ -203,7 +201,7 @@ class Journal:
         wrong = [row for row in self._ask("PRAGMA quick_check", ()) if row != ("ok",)]
         wrong = wrong or self._ask("PRAGMA foreign_key_check", ())
         if wrong:
-            raise storage_errors.corrupt_error(self.path, KEPT, f"it shows no edit, and is not sound: {wrong[0][0]}")
+            raise database.corrupt_error(self.path, KEPT, f"it shows no edit, and is not sound: {wrong[0][0]}")
 
     def _is_empty(self) -> bool:
         status = self._files.check_file(NAME)
@@ -231,12 +229,12 @@ class Journal:
     @contextmanager
     def _reading(self) -> Generator[apsw.Connection | None]:
         readable = database.open_readable(self._files, NAME, lambda: self._connect(create=False))
-        with self._lock, storage_errors.translate_errors(self.path, KEPT), readable as db:
+        with self._lock, database.translate_errors(self.path, KEPT), readable as db:
             yield db
 
     @contextmanager
     def _writing(self, *, flush: bool = False) -> Generator[apsw.Connection]:
-        with self._lock, storage_errors.translate_errors(self.path, KEPT):
+        with self._lock, database.translate_errors(self.path, KEPT):
             db = self._connect(create=True)
             assert db is not None
             db.execute(f"PRAGMA synchronous = {('FULL' if flush else 'NORMAL') if self._flush else 'OFF'}")
@@ -267,7 +265,7 @@ def _check_schema(db: apsw.Connection, path: Path) -> None:
     db.execute("COMMIT")
     if version not in {0, SCHEMA_VERSION}:
         db.close()
-        raise storage_errors.newer_format_error(path, KEPT, version, SCHEMA_VERSION)
+        raise database.newer_format_error(path, KEPT, version, SCHEMA_VERSION)
 
 
 def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

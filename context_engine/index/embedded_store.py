@@ -32,7 +32,7 @@ from context_engine.index import segment as segments
 from context_engine.index.index_store import FileState, IndexStats, count_stats
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
-from context_engine.storage import database, storage_errors
+from context_engine.storage import database
 
 SCHEMA_VERSION = 6
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
@@ -58,7 +58,7 @@ CLEAR_WAIT_S = 3.0
 UNFINISHED: Mapping[str, Any] = {"unfinished": 1}
 """Committed with files until ranks have been computed over them, so that the next run completes a killed one."""
 
-INDEX_ADVICE = storage_errors.StorageAdvice(
+INDEX_ADVICE = database.StorageAdvice(
     "the index",
     busy="Call again in a moment.",
     full="free some space or set CTX_CACHE_FOLDER to another disk; what was committed before is intact",
@@ -150,10 +150,10 @@ class EmbeddedStore:
                 self._forget()
                 if attempt == READ_TRIES - 1 or isinstance(error, apsw.CorruptError | apsw.NotADBError):
                     raise self._trouble(error) from error
-        raise storage_errors.corrupt_error(self.folder, INDEX_ADVICE, "its files are missing")
+        raise database.corrupt_error(self.folder, INDEX_ADVICE, "its files are missing")
 
     def _trouble(self, error: apsw.Error) -> ContextEngineError:
-        return storage_errors.translate_error(error, self.folder, INDEX_ADVICE) or storage_errors.corrupt_error(
+        return database.translate_error(error, self.folder, INDEX_ADVICE) or database.corrupt_error(
             self.folder, INDEX_ADVICE, str(error)
         )
 
@@ -211,7 +211,7 @@ class EmbeddedStore:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except FileNotFoundError as error:  # what /proc says of a folder that cannot be made in it
-                raise storage_errors.write_failed_error(self.folder, INDEX_ADVICE, str(error.strerror)) from error
+                raise database.write_failed_error(self.folder, INDEX_ADVICE, str(error.strerror)) from error
             try:
                 lock.acquire()
             except Timeout:
@@ -668,7 +668,7 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
             return reader.schema() == SCHEMA_VERSION and reader.snapshot(there) is not None
         finally:
             reader.close()
-    except (*storage_errors.REFUSED, apsw.BusyError):
+    except (*database.REFUSED, apsw.BusyError):
         raise  # the disk is full or read-only: no reason to drop an index
     except (apsw.Error, FileNotFoundError, NotADirectoryError, StorageCorrupt, LookupError, TypeError, ValueError):
         return False
@@ -700,7 +700,7 @@ def _connect_to_read(path: Path) -> tuple[apsw.Connection, bool]:
     """Open a database; return whether it is a frozen copy, which shows no later changes (full or read-only disk)."""
     try:
         return _connect(path, apsw.SQLITE_OPEN_READWRITE), False
-    except storage_errors.REFUSED:
+    except database.REFUSED:
         if (frozen := database.open_frozen(path)) is None:
             raise
         return frozen, True
@@ -718,4 +718,4 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
 
 def translate_disk_errors(folder: Path) -> AbstractContextManager[None]:
     """Raise errors of this package for what SQLite and the system report about the folder of an index."""
-    return storage_errors.translate_errors(folder, INDEX_ADVICE)
+    return database.translate_errors(folder, INDEX_ADVICE)

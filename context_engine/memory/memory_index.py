@@ -25,7 +25,7 @@ import numpy.typing as npt
 from context_engine.embedding import hash_texts
 from context_engine.errors import HostError
 from context_engine.memory.memory_ranking import COSINE_MIN
-from context_engine.storage import is_network_drive, storage_errors, transaction
+from context_engine.storage import database, is_network_drive, transaction
 from context_engine.text import expand_words, split_words
 
 SCHEMA_VERSION = 1
@@ -36,7 +36,7 @@ COLUMN_WEIGHTS = (2.0, 1.0, 1.5)
 NEW_TEXTS_MAX = 512
 """Texts embedded at once, so that finished portions are kept."""
 
-KEPT = storage_errors.StorageAdvice(
+KEPT = database.StorageAdvice(
     "the index of what is remembered",
     busy="Call again in a moment.",
     full="Free some space, then call again.",
@@ -232,13 +232,13 @@ class MemoryIndex:
 
         A damaged one is created again, once; one that cannot be written is replaced by one in memory.
         """
-        with storage_errors.translate_errors(self.path, KEPT):
+        with database.translate_errors(self.path, KEPT):
             try:
                 return ask(self._connect())
-            except storage_errors.DAMAGED:
+            except database.DAMAGED:
                 self.close()
                 _delete(self.path)
-            except storage_errors.REFUSED:
+            except database.REFUSED:
                 self.close()
                 self._db, self._inode = _open_database(None), 0
             return ask(self._connect())
@@ -251,7 +251,7 @@ class MemoryIndex:
         if self._db is None:
             try:
                 self._db = _open_database(self.path)
-            except (OSError, *storage_errors.REFUSED):
+            except (OSError, *database.REFUSED):
                 self._db = _open_database(None)
             self._inode = _inode(self.path) if self._db.filename else 0
         return self._db

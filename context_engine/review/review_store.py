@@ -24,7 +24,7 @@ import apsw
 
 from context_engine.review import review_tables as tables
 from context_engine.review.review_tables import ReviewSession, ReviewUnit, UnitCheckpoint, UnitEvent
-from context_engine.storage import PathLocks, StateFolder, database, storage_errors
+from context_engine.storage import PathLocks, StateFolder, database
 
 if TYPE_CHECKING:
     from context_engine.review.synced_reviews import SyncedReviews
@@ -35,7 +35,7 @@ KEPT_MAX = 200
 """Reviews that wait for a second pass, which comes within minutes."""
 BODY_BYTES_MAX = 64 * 1024 * 1024
 """A thousand times the largest body so far."""
-STORE_WORDS = storage_errors.StorageAdvice(
+STORE_WORDS = database.StorageAdvice(
     "the reviews",
     busy="Call again in a moment; nothing was lost.",
     full="Free some space, then call resume_review.",
@@ -212,7 +212,7 @@ class ReviewStore:
             db.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (name, at, zlib.compress(body, 1)))
             db.execute("DELETE FROM kept WHERE id NOT IN (SELECT id FROM kept ORDER BY at DESC LIMIT ?)", (KEPT_MAX,))
         if self._common:
-            with self._lock, storage_errors.translate_errors(self.path, STORE_WORDS):
+            with self._lock, database.translate_errors(self.path, STORE_WORDS):
                 self._common.push_kept(db, name)
 
     def read_kept(self, name: str) -> bytes | None:
@@ -230,7 +230,7 @@ class ReviewStore:
     # -- the database --
 
     def _query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, storage_errors.translate_errors(self.path, STORE_WORDS):
+        with self._lock, database.translate_errors(self.path, STORE_WORDS):
             if self._common:
                 self._common.pull(self._create)
             with database.open_readable(self._files, NAME, lambda: self._connect(create=False)) as db:
@@ -245,20 +245,20 @@ class ReviewStore:
             with self._writing() as db:
                 yield db
             return
-        with self._lock, storage_errors.translate_errors(self.path, STORE_WORDS):
+        with self._lock, database.translate_errors(self.path, STORE_WORDS):
             db = self._create()
             with self._common.writing(db, session_id, units):
                 yield db
 
     def _decompress(self, body: bytes) -> bytes:
-        with storage_errors.translate_errors(self.path, STORE_WORDS):
+        with database.translate_errors(self.path, STORE_WORDS):
             return database.decompress(body, BODY_BYTES_MAX)
 
     @contextmanager
     def _writing(self) -> Generator[apsw.Connection]:
         with (
             self._lock,
-            storage_errors.translate_errors(self.path, STORE_WORDS),
+            database.translate_errors(self.path, STORE_WORDS),
             database.transaction(db := self._create()),
         ):
             yield db
@@ -287,5 +287,5 @@ def _open_database(files: StateFolder) -> apsw.Connection:
     version = tables.create_tables(db)
     if version > tables.SCHEMA_VERSION:
         db.close()
-        raise storage_errors.newer_format_error(files.path / NAME, STORE_WORDS, version, tables.SCHEMA_VERSION)
+        raise database.newer_format_error(files.path / NAME, STORE_WORDS, version, tables.SCHEMA_VERSION)
     return db

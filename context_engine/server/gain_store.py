@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from context_engine.secrets import redact_reply
-from context_engine.storage import is_network_drive, storage_errors, transaction, user_data_folder, workspace_id
-from context_engine.storage.database import DatabaseHandle, open_in_cache, read_inode
+from context_engine.storage import database, is_network_drive, transaction, user_data_folder, workspace_id
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -304,7 +303,7 @@ OPEN_SESSIONS_MAX = 100
 """Sessions whose files are remembered, the last used ones."""
 FILES_MAX = 5_000
 """Files that a session has been shown; beyond it nothing more is claimed for the session."""
-ADVICE = storage_errors.StorageAdvice(
+ADVICE = database.StorageAdvice(
     "the counts of `ctx gain`",
     busy="Run it again in a moment.",
     full="Free some space, then run it again.",
@@ -405,7 +404,7 @@ class GainStore:
         self._waiting: dict[tuple[str, str], tuple[GainSession, GainCounts]] = {}
         self._calls: deque[RecordedCall] = deque(maxlen=CALLS_MAX)
         self._shown: dict[str, set[str]] = {}
-        self._database = DatabaseHandle()
+        self._database = database.DatabaseHandle()
 
     def note_engine(self, project: str, engine: Engine) -> None:
         """Remember which engine answers for a project, without keeping it alive."""
@@ -504,9 +503,9 @@ def read_sessions(file: Path) -> list[GainSession]:
 
     Raises: StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
     """
-    if not read_inode(file):
+    if not database.read_inode(file):
         return []
-    with storage_errors.translate_errors(file, ADVICE), closing(_connect(file)) as db:
+    with database.translate_errors(file, ADVICE), closing(_connect(file)) as db:
         db.set_busy_timeout(READER_BUSY_MS)
         counts: dict[str, dict[str, GainCounts]] = {}
         used: list[tuple[Any, ...]] = db.execute("SELECT * FROM used ORDER BY session, tool").fetchall()
@@ -532,8 +531,8 @@ def delete_counts(file: Path) -> None:
 
     Raises: StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
     """
-    if read_inode(file):
-        with storage_errors.translate_errors(file, ADVICE), closing(_connect(file)) as db:
+    if database.read_inode(file):
+        with database.translate_errors(file, ADVICE), closing(_connect(file)) as db:
             db.set_busy_timeout(READER_BUSY_MS)
             db.execute("PRAGMA secure_delete = ON; DELETE FROM used; DELETE FROM session; DELETE FROM call").fetchall()
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -543,8 +542,8 @@ def _connect(file: Path) -> apsw.Connection:
     """Open the file, or make it. Raises: apsw.Error, OSError, HostError."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if is_network_drive(file.parent):
-        raise storage_errors.write_failed_error(file, ADVICE, "it is on a network drive, where each call would wait")
-    db = open_in_cache(file, busy_ms=BUSY_MS, settings="PRAGMA synchronous = NORMAL")
+        raise database.write_failed_error(file, ADVICE, "it is on a network drive, where each call would wait")
+    db = database.open_in_cache(file, busy_ms=BUSY_MS, settings="PRAGMA synchronous = NORMAL")
     try:
         with transaction(db):
             found = db.pragma("user_version")
@@ -553,7 +552,7 @@ def _connect(file: Path) -> apsw.Connection:
             if found in (0, SCHEMA_VERSION):  # files of version 0.2 have no calls, and its processes do not need them
                 db.execute(SCHEMA)
         if found not in (0, SCHEMA_VERSION):
-            raise storage_errors.newer_format_error(file, ADVICE, int(found), SCHEMA_VERSION)
+            raise database.newer_format_error(file, ADVICE, int(found), SCHEMA_VERSION)
     except BaseException:
         db.close()
         raise

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import apsw
 
 from context_engine.errors import StorageBusy
-from context_engine.storage import FileStamp, database, storage_errors, translate_os_errors
+from context_engine.storage import FileStamp, database, translate_os_errors
 
-ADVICE = storage_errors.StorageAdvice(
+ADVICE = database.StorageAdvice(
     "the state of the team's records",
     busy="Call again in a moment.",
     full="Free some space, then call again.",
@@ -64,7 +64,7 @@ class SyncState:
                 suggestion="Call again in a moment; nothing was written.",
             )
         try:
-            with storage_errors.translate_errors(self._path, ADVICE), database.transaction(self._open(wait_s)):
+            with database.translate_errors(self._path, ADVICE), database.transaction(self._open(wait_s)):
                 yield
         finally:
             self._lock.release()

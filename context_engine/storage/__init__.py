@@ -1,6 +1,6 @@
 """Storage on this machine: confined folders, atomic files, SQLite, logs of events, versions, locks and the trash.
 
-`database`, `storage_errors` and `trash` are used as modules; all other names are exported here.
+`database` and `trash` are used as modules; all other names are exported here.
 """
 
 from __future__ import annotations

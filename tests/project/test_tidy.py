@@ -92,6 +92,7 @@ OPENS_BESIDE_STATE = {
         "os.open": "a database in the user's cache",
         "os.stat": "whether it is still the file that was opened; follows no link",
         "os.path.realpath": "where the workspace is: SQLite follows no link on the way to the file",
+        "shutil.disk_usage": "whether the disk is full, which SQLite does not distinguish from a broken one",
     },
     "storage/locks.py": {"os.path.realpath": "a name for the workspace among machines"},
     "storage/state_folder.py": {
