@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         start_daemon,
     )
     from context_engine.daemon.daemon_log import DaemonLog
-    from context_engine.daemon.daemon_server import DaemonConnection, DaemonServer, DaemonServices, Handler
+    from context_engine.daemon.daemon_server import DaemonConnection, DaemonServer, DaemonServices
     from context_engine.daemon.engine_pool import EngineLease, EnginePool
     from context_engine.daemon.runtime_folder import RuntimeFolder, RuntimeFolderError, process_key
 
@@ -35,7 +35,7 @@ __getattr__ = lazy_exports(
     """
     daemon_client: DaemonClient ask_daemon is_switched_off leave_client start_daemon
     daemon_log: DaemonLog
-    daemon_server: DaemonConnection DaemonServer DaemonServices Handler
+    daemon_server: DaemonConnection DaemonServer DaemonServices
     engine_pool: EngineLease EnginePool
     runtime_folder: RuntimeFolder RuntimeFolderError process_key
     """,

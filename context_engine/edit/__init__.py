@@ -6,8 +6,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.edit.apply import EditedFile, EditResult, PastEdit, PastVersions
-    from context_engine.edit.delta import by_lines
+    from context_engine.edit.apply import EditedFile, EditResult, PastEdit
     from context_engine.edit.edit_errors import placeholders
     from context_engine.edit.edit_service import EditService, Want
     from context_engine.edit.file_content import BYTES_MAX, content_of
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     """
-    apply: EditResult EditedFile PastEdit PastVersions
-    delta: by_lines
+    apply: EditResult EditedFile PastEdit
     edit_errors: placeholders
     edit_service: EditService Want
     file_content: BYTES_MAX content_of

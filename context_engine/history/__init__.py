@@ -7,7 +7,7 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.history.change_prediction import predict_changes
-    from context_engine.history.code_history import Blame, CodeHistory, CommittedFile
+    from context_engine.history.code_history import Blame, CodeHistory
     from context_engine.history.commit_facts import HistoryFile
     from context_engine.history.file_history import CochangedFile, FileHistory
     from context_engine.history.git_log import CommitMessage, search_messages
@@ -17,7 +17,7 @@ __getattr__ = lazy_exports(
     __name__,
     """
     change_prediction: predict_changes
-    code_history: Blame CodeHistory CommittedFile
+    code_history: Blame CodeHistory
     commit_facts: HistoryFile
     file_history: CochangedFile FileHistory
     git_log: CommitMessage search_messages

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from context_engine.languages.captures import Capture, CaptureMatch, Captures
     from context_engine.languages.comments import (
         ATTRIBUTE,
-        LeadingLines,
         blank_comments_and_strings,
         find_leading_lines,
         find_lines_above,
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from context_engine.languages.leaf_tokens import LeafToken, read_leaf_tokens
     from context_engine.languages.name_occurrences import NameScope, Occurrence, find_occurrences, find_whole_words
     from context_engine.languages.outline import Outline, outline_file
-    from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol, SymbolReference
-    from context_engine.languages.resolution_rules import ResolutionRules
+    from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol
     from context_engine.languages.syntax_file import (
         NOWHERE,
         NameBinding,
@@ -42,7 +40,7 @@ __getattr__ = lazy_exports(
     """
     brackets: Bracket check_brackets find_bracket_problem
     captures: Capture CaptureMatch Captures
-    comments: ATTRIBUTE LeadingLines blank_comments_and_strings find_leading_lines find_lines_above read_file_header
+    comments: ATTRIBUTE blank_comments_and_strings find_leading_lines find_lines_above read_file_header
     compact_tree: CompactTree GrammarNames SyntaxNode
     grammars: Grammars
     import_resolution: PathIndex resolve_import
@@ -50,8 +48,7 @@ __getattr__ = lazy_exports(
     leaf_tokens: LeafToken read_leaf_tokens
     name_occurrences: NameScope Occurrence find_occurrences find_whole_words
     outline: Outline outline_file
-    outline_types: SYMBOL_KINDS Import Symbol SymbolReference
-    resolution_rules: ResolutionRules
+    outline_types: SYMBOL_KINDS Import Symbol
     syntax_file: NOWHERE NameBinding SyntaxFile child_of follow of_type parent_of read_syntax
     syntax_trees: prepare_source read_syntax_errors
     """,

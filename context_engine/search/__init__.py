@@ -6,7 +6,6 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.search.chunk_export import ExportReport
     from context_engine.search.chunk_files import FILES
     from context_engine.search.chunk_folder import read_folder
     from context_engine.search.file_usage import AccessKind, FileUsage
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     """
-    chunk_export: ExportReport
     chunk_files: FILES
     chunk_folder: read_folder
     file_usage: AccessKind FileUsage

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
     from context_engine.secrets.secret_rules import (
         SecretRule,
-        SecretRules,
         Tier,
         builtin_rules,
         describe_engines,
@@ -55,6 +54,6 @@ __getattr__ = lazy_exports(
         redact_file redact_keyed redact_reply
     redactor: Redactor
     secret_finder: DetectedSecret find_secrets
-    secret_rules: SecretRule SecretRules Tier builtin_rules describe_engines read_rules
+    secret_rules: SecretRule Tier builtin_rules describe_engines read_rules
     """,
 )

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         CandidateQuery,
         CandidateStore,
         FileFilter,
-        PublishedRepository,
         SearchableRevision,
         SearchableTotals,
         SegmentState,
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
         open_candidate_store,
     )
     from context_engine.sharing.job_queue import RENEW_S, IndexSource, QueuedJob, open_job_queue
-    from context_engine.sharing.postgres_jobs import JobLease, PostgresJobs
+    from context_engine.sharing.postgres_jobs import JobLease
     from context_engine.sharing.postgres_records import RecordLease
     from context_engine.sharing.records import RecordFolder, VersionedRecords
     from context_engine.sharing.remote_store import (
@@ -43,10 +42,10 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     """
-    candidate_store: CANDIDATES_MAX Candidate CandidateQuery CandidateStore FileFilter PublishedRepository
+    candidate_store: CANDIDATES_MAX Candidate CandidateQuery CandidateStore FileFilter
         SearchableRevision SearchableTotals SegmentState StoredFile StoredTerm open_candidate_store
     job_queue: RENEW_S IndexSource QueuedJob open_job_queue
-    postgres_jobs: JobLease PostgresJobs
+    postgres_jobs: JobLease
     postgres_records: RecordLease
     records: RecordFolder VersionedRecords
     remote_store: RETRY_DELAY_S ManifestRevision RemoteStore RepositoryLease TeamStore busy_error hash_file
