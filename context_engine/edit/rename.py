@@ -161,7 +161,7 @@ class Renamer:
         self, sources: Sequence[RenameSource], name: str, under: str
     ) -> tuple[Target | None, UseCertainties | None]:
         """Return the parameter that `function.parameter` names, with its uses; nothing if it names something else."""
-        wanted = _dotted_name(name)
+        wanted = dotted_name(name)
         owner, _, own = wanted.rpartition(".")
         is_symbol = any(_is_called(full, wanted) for source in sources for full in source.qualified_names)
         if self._symbols is None or not owner or is_symbol:
@@ -277,7 +277,7 @@ def bare_name(name: str) -> str:
     >>> bare_name("zoo::Cat::purr()"), bare_name(".main")
     ('purr', 'main')
     """
-    return _dotted_name(name).rpartition(".")[2]
+    return dotted_name(name).rpartition(".")[2]
 
 
 def other_names(name: str) -> tuple[str, ...]:
@@ -291,10 +291,6 @@ def other_names(name: str) -> tuple[str, ...]:
         return tuple(f"{verb}{name[:1].upper()}{name[1:]}" for verb in ("get", "set", "is"))
     own = f"{found[2][:1].lower()}{found[2][1:]}"
     return (own,) if found[1] != "is" else (name, f"set{found[2]}", own)
-
-
-def _dotted_name(name: str) -> str:
-    return dotted_name(name)
 
 
 def _fold_case(raw: bytes) -> bytes:
@@ -330,7 +326,7 @@ def _refuse_taken(new_name: str, taken: Sequence[tuple[str, int]]) -> None:
 
 def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
     """Return the one definition that is meant. Raises: SymbolNotFound, MultipleMatches."""
-    wanted = _dotted_name(name)
+    wanted = dotted_name(name)
     defined = [
         (source, number)
         for source in sources

@@ -224,7 +224,7 @@ class GraphTraversal:
 
     def _line(self, path: str, line: int) -> str:
         if path not in self._lines:
-            self._lines[path] = self._graph.lines(path)
+            self._lines[path] = self._graph.parses.lines(path)
         lines = self._lines[path]
         if 1 <= line <= len(lines):
             return lines[line - 1].strip()[:EVIDENCE_CHARS_MAX]
@@ -290,7 +290,7 @@ class NeighborFinder:
     def find(self, path: str, span: LineSpan) -> list[Neighbor]:
         """Return the callees of a place, then its callers, then the tests that mention it; a few of each."""
         file = self.graph.snapshot.by_path.get(path)
-        if file is None or not (lines := self.graph.lines(path)):
+        if file is None or not (lines := self.graph.parses.lines(path)):
             return []
         own = _symbols_of(self.graph.stored_outline(file).symbols, span)
         names = unique(symbol.name for symbol in own if len(symbol.name) >= NAMES_MAX)
@@ -341,7 +341,7 @@ class NeighborFinder:
         for chunk in chunks:
             file = int(self.graph.snapshot.chunk_file[chunk])
             where = self.graph.snapshot.paths[file]
-            lines = self.graph.lines(where)[: int(last[chunk])]
+            lines = self.graph.parses.lines(where)[: int(last[chunk])]
             numbers = range(int(first[chunk]), len(lines) + 1)
             uses = [number for number in numbers if _mentions(lines[number - 1], name)]
             symbols = self.graph.stored_outline(file).symbols
@@ -355,7 +355,7 @@ class NeighborFinder:
         return list(dict.fromkeys(one for one in found if one.text))
 
     def _neighbor(self, path: str, line: int, relation: Relation) -> Neighbor:
-        lines = self.graph.lines(path)
+        lines = self.graph.parses.lines(path)
         text = ""
         if line <= len(lines) and not is_sensitive(path):
             text = lines[line - 1].strip()[:CHARS_MAX]

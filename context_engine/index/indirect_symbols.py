@@ -55,7 +55,7 @@ def find_bound_members(graph: SymbolGraph, pattern: str) -> list[SymbolDefinitio
     paths = graph.paths_with_word(name)
     found: dict[tuple[str, str], SymbolDefinition] = {}
     for path in paths if len(paths) <= FILES_MAX else ():
-        file = graph.syntax(path)
+        file = graph.parses.syntax(path)
         for binding in file.bindings(name) if file is not None else ():
             is_member = binding.role == "attribute" or binding.statement.type == "pair"
             if file is None or not is_member:
@@ -147,7 +147,7 @@ def _class_and_constructors(
 
 def _super_calls(graph: SymbolGraph, child: SymbolDefinition) -> Iterator[SymbolUse]:
     """Yield the calls `super(...)` in a class, in languages where the base has a word of its own."""
-    file = graph.syntax(child.path)
+    file = graph.parses.syntax(child.path)
     if file is None or file.rules.style not in SUPER_CALLS:
         return
     word, call, field = SUPER_CALLS[file.rules.style]

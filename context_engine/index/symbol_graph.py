@@ -16,7 +16,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from context_engine.external_edges import EdgeProject, ExternalEdges
-from context_engine.index.parsed_files import ParsedFile, ParsedFileCache, qualified_names
+from context_engine.index.parsed_files import ParsedFileCache, qualified_names
 from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
@@ -77,11 +77,11 @@ class SymbolUse:
 
 
 class SymbolGraph:
-    """Queries about one snapshot; the current content of a file comes from its parse."""
+    """Queries about one snapshot; the current content of a file comes from its parse, in `parses`."""
 
     def __init__(self, snapshot: Snapshot, parses: ParsedFileCache, edges: ExternalEdges | None = None) -> None:
         self.snapshot = snapshot
-        self._parses = parses
+        self.parses = parses
         self._edges = edges
         self._paths: PathIndex | None = None
         self._names: list[str] | None = None
@@ -163,14 +163,6 @@ class SymbolGraph:
 
     # -- uses --
 
-    def parse(self, path: str) -> ParsedFile | None:
-        """Return a file's current detailed outline; None when it cannot be read."""
-        return self._parses.parse(path)
-
-    def lines(self, path: str) -> list[str]:
-        """Return a file's current lines without its secrets."""
-        return self._parses.lines(path)
-
     def uses(
         self, defined: Sequence[SymbolDefinition], files_max: int = FILES_PARSED_MAX
     ) -> tuple[list[SymbolUse], bool]:
@@ -213,20 +205,17 @@ class SymbolGraph:
         places = self.places_of(defined)
         if self._edges is not None:
             self._edges.ask_uses(places or filter(None, map(self._place_in_text, defined)))
-        holding = [path for path in paths if word in self._parses.load(path)]
+        holding = [path for path in paths if word in self.parses.load(path)]
         if not places:
             return [use for path in holding for use in self._uses_by_name(path, defined)]
-        families = {self._family(definition.path) for definition in defined}
-        holding = [path for path in holding if self._family(path) in families]
+        families = {self.parses.resolution_style(definition.path) for definition in defined}
+        holding = [path for path in holding if self.parses.resolution_style(path) in families]
         return [self._as_use(found, name) for found in self.finder.find(name, places, holding)]
 
     def places_of(self, defined: Sequence[SymbolDefinition]) -> list[NamePlace]:
         """Return where definitions are, of those that can be resolved."""
         found = [self.finder.place_of(one.path, one.name, one.line) for one in defined]
         return [place for place in found if place is not None]
-
-    def _family(self, path: str) -> str:
-        return self._parses.resolution_style(path)
 
     def _uses_by_name(self, path: str, defined: Sequence[SymbolDefinition]) -> Iterator[SymbolUse]:
         """Yield the uses of a name in a language whose names cannot be resolved, unless another tool knows them."""
@@ -245,7 +234,7 @@ class SymbolGraph:
 
     def _place_in_text(self, defined: SymbolDefinition) -> NamePlace | None:
         """Return where a definition has its name, by its line alone."""
-        data = self._parses.load(defined.path)
+        data = self.parses.load(defined.path)
         start = offset_of(data, defined.line, 1)
         at = data.find(defined.name.encode("utf-8", "replace"), start)
         return NamePlace(defined.path, at) if at >= 0 and data.count(b"\n", start, at) == 0 else None
@@ -253,11 +242,11 @@ class SymbolGraph:
     def _edge_of(self, use: SymbolUse) -> ExternalEdge | None:
         if self._edges is None:
             return None
-        data = self._parses.load(use.path)
+        data = self.parses.load(use.path)
         return self._edges.edge_at(use.path, data, offset_of(data, use.line, use.column))
 
     def _as_use(self, found: Reference, name: str) -> SymbolUse:
-        outline, qualified = self._parses.outline(found.path)
+        outline, qualified = self.parses.outline(found.path)
         number = _innermost(outline.symbols, found.start)
         source = qualified[number] if number >= 0 else ""
         if number >= 0:
@@ -271,10 +260,10 @@ class SymbolGraph:
     def callees(self, defined: SymbolDefinition) -> list[tuple[SymbolUse, SymbolDefinition]]:
         """Return the uses of project definitions inside a definition, each with what it means, in file order."""
         found: list[tuple[SymbolUse, SymbolDefinition]] = []
-        file = self._parses.syntax(defined.path)
+        file = self.parses.syntax(defined.path)
         inside = [use for use in self.uses_in(defined.path) if defined.span.first <= use.line <= defined.span.last]
         if self._edges is not None and self._edges.asks_servers:
-            data = self._parses.load(defined.path)
+            data = self.parses.load(defined.path)
             self._edges.ask_definitions(defined.path, [offset_of(data, use.line, use.column) for use in inside])
         for use in inside:
             meant = None
@@ -309,8 +298,8 @@ class SymbolGraph:
 
     def definition_at(self, place: NamePlace) -> SymbolDefinition | None:
         """Return the definition whose name is at a place."""
-        file = self._parses.syntax(place.path)
-        outline, qualified = self._parses.outline(place.path)
+        file = self.parses.syntax(place.path)
+        outline, qualified = self.parses.outline(place.path)
         line = 0
         if file is not None:
             line = file.data.count(b"\n", 0, place.start) + 1
@@ -403,7 +392,7 @@ class SymbolGraph:
         if start is None:
             return None
         family = self._override_family(name, start) if self.finder.is_member(start) else [start]
-        holding = [one for one in paths if self._family(one) == self._family(path)]
+        holding = [one for one in paths if self.parses.resolution_style(one) == self.parses.resolution_style(path)]
         if self._edges is not None:
             self._edges.ask_uses(family)
         found: dict[tuple[str, int, int], str] = {}
@@ -420,7 +409,7 @@ class SymbolGraph:
 
     def _as_row(self, place: NamePlace, name: str, certainty: str) -> dict[tuple[str, int, int], str]:
         """Return the position of a name with its certainty; nothing where another name is written."""
-        file = self._parses.syntax(place.path)
+        file = self.parses.syntax(place.path)
         written = name.encode("utf-8", "replace")
         if file is None:
             return {}
@@ -439,7 +428,7 @@ class SymbolGraph:
         for other in self.finder.members_named(new_name) - found:
             if not set(self.finder.find_inherited(name, other)).isdisjoint(family):
                 found.add(other)
-        rows = [(place.path, self._parses.syntax(place.path), place.start) for place in sorted(found)]
+        rows = [(place.path, self.parses.syntax(place.path), place.start) for place in sorted(found)]
         return [(at, file.position_of(offset)[0]) for at, file, offset in rows if file is not None]
 
     def parameter_uses(
@@ -447,7 +436,7 @@ class SymbolGraph:
     ) -> dict[tuple[str, int, int], str] | None:
         """Return what the uses of a parameter in some files are; see `SymbolService.find_parameter_uses`."""
         start = self.finder.place_of(path, function, line)
-        if start is None or self._family(path) != "python":
+        if start is None or self.parses.resolution_style(path) != "python":
             return None
         family = self._override_family(function, start) if self.finder.is_member(start) else [start]
         uses = list(self._places_of_function(path, function, start))
@@ -456,7 +445,7 @@ class SymbolGraph:
             return None
         rows: dict[tuple[str, int, int], str] = {}
         for (at, offset), certainty in found.items():
-            file = self._parses.syntax(at)
+            file = self.parses.syntax(at)
             if file is not None:
                 is_definition = NamePlace(at, offset) in definitions and certainty == "exact"
                 rows[at, *file.position_of(offset)] = "definition" if is_definition else certainty
@@ -479,7 +468,7 @@ class SymbolGraph:
         if called is None:
             return
         for use in self.uses_in_paths(called, self.paths_with_word(called.name)):
-            file = self._parses.syntax(use.path)
+            file = self.parses.syntax(use.path)
             if file is None:
                 continue
             is_value = use.certainty != "possible" and called is definition
@@ -529,7 +518,7 @@ class SymbolGraph:
         found = []
         uses, _ = self.uses([base])
         for use in uses:
-            file = self._parses.syntax(use.path)
+            file = self.parses.syntax(use.path)
             place = None
             if file is not None:
                 place = self.finder.subclass_at(file, use.line, use.column)
@@ -544,10 +533,10 @@ class SymbolGraph:
         """The finder of references in this snapshot."""
         if self._finder is None:
             files = ProjectFiles(
-                self._parses.syntax,
+                self.parses.syntax,
                 _hold_weakly(self._paths_defining),
                 self.paths,
-                self._parses.load,
+                self.parses.load,
                 _hold_weakly(self.paths_with_word),
                 self._edges,
             )
@@ -556,8 +545,8 @@ class SymbolGraph:
 
     def as_edge_project(self, mtime_ns: Callable[[str], int | None]) -> EdgeProject:
         """Return what the edges of other tools ask about the files."""
-        language_of = self._parses.language_of
-        return EdgeProject(self._parses.load, mtime_ns, self._paths_defining, self.locate, language_of, self._stamps)
+        language_of = self.parses.language_of
+        return EdgeProject(self.parses.load, mtime_ns, self._paths_defining, self.locate, language_of, self._stamps)
 
     def _stamps(self) -> dict[str, object]:
         columns = [self.snapshot.file_column(name).tolist() for name in ("size", "mtime_ns")]
@@ -565,7 +554,7 @@ class SymbolGraph:
 
     def locate(self, path: str, qualified: str) -> list[NamePlace]:
         """Return where a definition of a file has its name, by its qualified name."""
-        outline, names = self._parses.outline(path)
+        outline, names = self.parses.outline(path)
         found = [symbol for symbol, name in zip(outline.symbols, names, strict=True) if name == qualified]
         places = [self.finder.place_of(path, symbol.name, symbol.line) for symbol in found]
         return [place for place in places if place is not None]
@@ -575,20 +564,20 @@ class SymbolGraph:
 
     def use_at(self, path: str, start: int, target: str) -> SymbolUse:
         """Return a call at an offset that certainly means a target, whatever is written there."""
-        file = self._parses.syntax(path)
+        file = self.parses.syntax(path)
         line, column = file.position_of(start) if file is not None else (1, 1)
         return self._as_use(Reference(path, start, start, line, column, "call", "exact"), target)
 
     def is_import(self, path: str, line: int, column: int) -> bool:
         """Whether a name at a place only imports what it means."""
-        file = self._parses.syntax(path)
+        file = self.parses.syntax(path)
         start = offset_of(file.data, line, column) if file is not None else 0
         node = file.node_at(start, start + 1) if file is not None else None
         return file is not None and node is not None and file.import_around(node) is not None
 
     def definition_around(self, use: SymbolUse) -> SymbolDefinition | None:
         """Return the definition whose body contains a use."""
-        outline, qualified = self._parses.outline(use.path)
+        outline, qualified = self.parses.outline(use.path)
         for symbol, full in zip(outline.symbols, qualified, strict=True):
             if full == use.source and symbol.first <= use.line <= symbol.last:
                 span = LineSpan(symbol.first, symbol.last)
@@ -597,7 +586,7 @@ class SymbolGraph:
 
     def uses_in(self, path: str) -> list[SymbolUse]:
         """Return every call and type use in a file."""
-        parsed = self.parse(path)
+        parsed = self.parses.parse(path)
         if parsed is None:
             return []
         uses = []
@@ -627,31 +616,23 @@ class SymbolGraph:
         """Return the definitions of an indexed file."""
         return list(self._definitions_in(self.snapshot.by_path[path])) if path in self.snapshot.by_path else []
 
-    def syntax(self, path: str) -> SyntaxFile | None:
-        """Return a file's current tree; None if its language has no rules of resolution."""
-        return self._parses.syntax(path)
-
-    def load(self, path: str) -> bytes:
-        """Return the current bytes of a file; none if it cannot be read."""
-        return self._parses.load(path)
-
     def paths_with_word(self, name: str) -> list[str]:
         """Return the files whose text has a name."""
         word = name.encode("utf-8", "replace")
         paths = (self.snapshot.paths[file] for file in self._files_using(name))
-        return [path for path in paths if word in self._parses.load(path)]
+        return [path for path in paths if word in self.parses.load(path)]
 
     def uses_in_paths(self, definition: SymbolDefinition, paths: Sequence[str]) -> list[SymbolUse]:
         """Return the uses of a definition in some files, those that may mean something else included."""
         places = self.places_of([definition])
-        family = self._family(definition.path)
-        holding = [path for path in paths if self._family(path) == family]
+        family = self.parses.resolution_style(definition.path)
+        holding = [path for path in paths if self.parses.resolution_style(path) == family]
         found = self.finder.find(definition.name, places, holding) if places else []
         return [self._as_use(one, definition.name) for one in found]
 
     def is_used_in_its_file(self, definition: SymbolDefinition) -> bool:
         """Whether a name in the same file certainly means a definition, outside of it."""
-        file = self._parses.syntax(definition.path)
+        file = self.parses.syntax(definition.path)
         place = self.finder.place_of(definition.path, definition.name, definition.line)
         found: set[NamePlace] = set()
         for node in file.find(definition.name) if file is not None and place is not None else ():
@@ -666,7 +647,7 @@ class SymbolGraph:
     def names_a_member_of_others(self, definition: SymbolDefinition) -> bool:
         """Whether a method may be called as one of another class: one that it inherits, or one of the same name."""
         place = self.finder.place_of(definition.path, definition.name, definition.line)
-        file = self._parses.syntax(definition.path)
+        file = self.parses.syntax(definition.path)
         if place is None or file is None:
             return True
         if not self.finder.is_member(place):
@@ -686,7 +667,7 @@ class SymbolGraph:
     def imports(self, path: str) -> list[tuple[str, int, list[str]]]:
         """Return the imports as `ParsedFileCache.imports`, for a file of the snapshot."""
         if path in self.snapshot.by_path:
-            return self._parses.imports(path, self.paths)
+            return self.parses.imports(path, self.paths)
         return []
 
     def importers(self, path: str) -> list[tuple[str, str, int]]:
@@ -715,7 +696,7 @@ class SymbolGraph:
     def _resolve_stored_imports(self, path: str) -> frozenset[str]:
         file = self.snapshot.by_path[path]
         name = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
-        language = self._parses.languages.get(name)
+        language = self.parses.languages.get(name)
         if language is None:
             return frozenset()
         targets = {target for target, _ in self.stored_outline(file).imports}

@@ -269,7 +269,7 @@ class SymbolService:
 
     def _definition(self, graph: SymbolGraph, defined: SymbolDefinition) -> Definition:
         """Return a definition with its signature and doc line, read from the file as it is now."""
-        parsed = graph.parse(defined.path)
+        parsed = graph.parses.parse(defined.path)
         path = self._root.rel(defined.path, must_exist=False)
         for number, symbol in enumerate(parsed.outline.symbols if parsed else ()):
             is_same = parsed and symbol.name == defined.name and parsed.qualified[number] == defined.qualified

@@ -55,7 +55,7 @@ def find_unused(
 ) -> UnusedSearch:
     """Return the unused definitions in a file or a folder, at most one more than the limit, in file order."""
     ends = clock() + SECONDS_MAX
-    is_dynamic = any(_BY_NAME.search(graph.load(path)) for path in graph.paths_under("") if path.endswith(".py"))
+    is_dynamic = any(_BY_NAME.search(graph.parses.load(path)) for path in graph.paths_under("") if path.endswith(".py"))
     steps: list[Edge] = []
     uncertain = 0
     for path in graph.paths_under(under):
@@ -75,7 +75,7 @@ def find_unused(
 
 
 def _as_step(graph: SymbolGraph, definition: SymbolDefinition) -> Edge:
-    lines = graph.lines(definition.path)
+    lines = graph.parses.lines(definition.path)
     written = lines[definition.line - 1] if 0 < definition.line <= len(lines) else ""
     path = path_of_listing(definition.path)
     return Edge(definition.qualified, definition.kind, path, definition.line, written.strip(), 1, "definition")
@@ -86,7 +86,7 @@ def _as_step(graph: SymbolGraph, definition: SymbolDefinition) -> Edge:
 
 def _candidates(graph: SymbolGraph, path: str) -> Iterator[SymbolDefinition]:
     """Yield the definitions of a file that nothing outside of the project can use."""
-    file = graph.syntax(path)
+    file = graph.parses.syntax(path)
     if file is None:
         return
     lines = file.data.decode("utf-8", "replace").split("\n")
@@ -160,7 +160,7 @@ def _is_inside(definition: SymbolDefinition, path: str, line: int) -> bool:
 
 def _could_use(graph: SymbolGraph, path: str, definition: SymbolDefinition) -> bool:
     """Whether a file has a name in a way that may be a use which is not resolved: in a string, or in other text."""
-    file = graph.syntax(path)
+    file = graph.parses.syntax(path)
     if file is None:
         return role_of(path, "documentation") != "docs" and not path.endswith((".md", ".rst", ".txt"))
     for start, stop in file.words(definition.name):

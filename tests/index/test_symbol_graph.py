@@ -151,7 +151,7 @@ def test_importers_are_the_other_way_round(graph: SymbolGraph) -> None:
 
 def test_a_file_nobody_knows_has_no_imports(graph: SymbolGraph) -> None:
     assert graph.imports("no/such.py") == []
-    assert graph.parse("no/such.py") is None
+    assert graph.parses.parse("no/such.py") is None
 
 
 def test_the_graph_shows_the_code_as_it_is_now(tmp_path: Path) -> None:
