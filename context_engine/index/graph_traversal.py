@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -120,13 +120,7 @@ class GraphTraversal:
             files_max = FILES_PARSED_MAX
         else:
             files_max = IMPACT_FILES_MAX
-        for use in self._uses(wave, files_max):
-            if use.kind not in USED:
-                continue
-            if use.certainty == "possible":
-                self.possible += depth == 1
-                if depth > 1 or not self._with_possible:
-                    continue
+        for use in self._uses(wave, USED, depth, files_max):
             if (use.path, use.source) not in seen:
                 groups.setdefault((use.path, use.source), []).append(use)
         seen.update(groups)
@@ -137,13 +131,7 @@ class GraphTraversal:
         wave = list(start)
         for depth in range(1, self._depth + 1):
             following: list[SymbolDefinition] = []
-            for use in self._uses(wave):
-                if use.kind not in kinds:
-                    continue
-                if use.certainty == "possible":
-                    self.possible += depth == 1
-                    if depth > 1 or not self._with_possible:
-                        continue
+            for use in self._uses(wave, kinds, depth):
                 self._add(use, use.source or use.path, use.target, depth)
                 if use.source and use.certainty != "possible" and (use.path, use.source) not in seen:
                     seen.add((use.path, use.source))
@@ -153,12 +141,21 @@ class GraphTraversal:
             if not wave or len(self._edges) > self._limit:
                 return
 
-    def _uses(self, wave: Sequence[SymbolDefinition], files_max: int = FILES_PARSED_MAX) -> list[SymbolUse]:
+    def _uses(
+        self, wave: Sequence[SymbolDefinition], kinds: Collection[str], depth: int, files_max: int = FILES_PARSED_MAX
+    ) -> Iterator[SymbolUse]:
+        """Yield the uses of some kinds; possible ones on the first level alone, where they are counted."""
         uses, truncated = self._graph.uses(wave, files_max)
         if truncated:
             names = ", ".join(sorted({definition.name for definition in wave})[:3])
             self._notes.append(f"{names}: a name occurs in too many files; only the first were searched")
-        return uses + find_constructor_uses(self._graph, wave)
+        for use in uses + find_constructor_uses(self._graph, wave):
+            if use.kind not in kinds:
+                continue
+            is_possible = use.certainty == "possible"
+            self.possible += is_possible and depth == 1
+            if not is_possible or (depth == 1 and self._with_possible):
+                yield use
 
     def _supertypes(self, start: Sequence[SymbolDefinition]) -> None:
         for definition in start[:DEFINITIONS_FOLLOWED_MAX]:
