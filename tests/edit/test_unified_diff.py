@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from contextlib import suppress
 from difflib import unified_diff
 
@@ -24,10 +23,6 @@ def patched(old: str, diff: str) -> str:
 
 def diff_of(old: str, new: str) -> str:
     return "".join(unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), "a/x", "b/x"))
-
-
-def test_the_example_holds() -> None:
-    assert doctest.testmod(diff_module).failed == 0
 
 
 WORLD = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "x = 1\n", "  y\n"]), min_size=1, max_size=12).map("".join)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import sys
 import threading
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from context_engine.edit import diff_versions
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import InvalidArgument
-from context_engine.plans import plan_execution
 from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, Review, VerifiedFile
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import git, repository
@@ -26,10 +24,6 @@ def edited(path: str, before: bytes | None, after: bytes | None) -> VerifiedFile
 
 def verifier(root: Path, *commands: str) -> ChangeVerifier:
     return ChangeVerifier(root, commands)
-
-
-def test_the_examples_hold() -> None:
-    assert doctest.testmod(plan_execution).failed == 0
 
 
 def test_a_new_syntax_error_fails_and_an_old_one_does_not(tmp_path: Path) -> None:

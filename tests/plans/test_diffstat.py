@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import doctest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans import plan_diff as module
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import ACTION_WORDS, Diffstat, FileDiffstat, compute_diffstat
 from tests.support.desks import plan, step
 
 PATHS = ("a.py", "b.py", "c.py")
 LINES = {"a.py": 10, "b.py": 1_200}
-
-
-def test_the_examples_hold() -> None:
-    assert doctest.testmod(module).failed == 0
 
 
 def told(made: Plan, *uids: str) -> Diffstat:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans import changeset
 from context_engine.plans.changeset import folder_of, group_files
-
-
-def test_the_examples_hold() -> None:
-    assert doctest.testmod(changeset).failed == 0
 
 
 def test_folders_that_import_each_other_are_one_group() -> None:

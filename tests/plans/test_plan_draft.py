@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ from context_engine.history.commit_facts import HistoryFile
 from context_engine.history.file_history import FileHistory
 from context_engine.history.mining import HistoryMiner
 from context_engine.model import Filter, Query
-from context_engine.plans import plan_draft
 from context_engine.plans.changeset import SURE_PLACES, PlanRequest, PlanSources
 from context_engine.plans.model import PlanStep
 from context_engine.plans.plan_draft import PlanDraft, draft_plan, is_likely
@@ -57,10 +55,6 @@ def planned(
 
 def step_with(made: PlanDraft, path: str) -> PlanStep:
     return next(step for step in made.plan.steps if path in step.files)
-
-
-def test_the_examples_hold() -> None:
-    assert doctest.testmod(plan_draft).failed == 0
 
 
 # -- which files -------------------------------------------------------------------------------------------------------

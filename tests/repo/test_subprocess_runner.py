@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import os
 import sys
 import threading
@@ -55,10 +54,6 @@ def is_alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def test_the_examples_hold() -> None:
-    assert doctest.testmod(subprocess_runner).failed == 0
 
 
 def test_it_runs_in_its_folder_and_gets_what_it_is_to_read(tmp_path: Path) -> None:
