@@ -7,20 +7,22 @@ a team's index has another copy: a segment that is damaged on this machine is fe
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import NamedTuple
 
-from context_engine.errors import StorageCorrupt, StoreUnavailable, StoreUnusable
+from context_engine.errors import Cancelled, StorageCorrupt, StoreUnavailable, StoreUnusable
 from context_engine.index import embedded_store
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.manifest import SegmentRef
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import AnyStore
+from context_engine.model import Progress
 from context_engine.sharing import hash_file
-from context_engine.storage import OnProgress, ProgressCounter
 
 STAGE = "reading"
+OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def find_problems(
     Of a shared index the bytes on the remote store are read too, unless `thorough` is false: then only their number is
     compared. Raises: Cancelled.
     """
-    counter = ProgressCounter(STAGE, progress, cancel)
+    counter = ProgressCounter(progress, cancel)
     if isinstance(store, EmbeddedStore):
         return _find_in_embedded(store, counter)
     if not thorough:
@@ -70,7 +72,7 @@ def repair(
 
     Raises: Cancelled, StoreUnavailable, StoreUnusable.
     """
-    counter = ProgressCounter(STAGE, progress, cancel)
+    counter = ProgressCounter(progress, cancel)
     if isinstance(store, EmbeddedStore):
         problems = _find_in_embedded(store, counter)
         return RepairReport(problems, needs_rebuild=bool(problems))
@@ -186,3 +188,28 @@ def _check_remote(store: SharedStore, ref: SegmentRef, counter: ProgressCounter)
         return "missing"
     finally:
         part.unlink(missing_ok=True)
+
+
+class ProgressCounter:
+    """Counts the bytes that were read, reports the progress, and ends the work on cancellation."""
+
+    def __init__(self, report: OnProgress, cancel: threading.Event | None) -> None:
+        self._report = report
+        self._cancel = cancel
+        self._done = 0
+        self._total = 0
+
+    def start(self, total: int) -> ProgressCounter:
+        """Set how much there is to do; return self. Raises: Cancelled."""
+        self._total = total
+        self(0)
+        return self
+
+    def __call__(self, size: int) -> None:
+        """Count so many bytes more. Raises: Cancelled."""
+        self._done += size
+        self._report(Progress(STAGE, self._done, self._total))
+        if self._cancel is not None and self._cancel.is_set():
+            raise Cancelled(
+                "cancelled; what serves is as it was", suggestion="run it again: it goes on with what has not arrived"
+            )

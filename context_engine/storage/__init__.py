@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     )
     from context_engine.storage.locks import LivenessLock, PathLocks, home_id
     from context_engine.storage.numbered_versions import NumberedVersions, corrupt_version_error, version_file_name
-    from context_engine.storage.progress_counter import OnProgress, ProgressCounter
     from context_engine.storage.state_folder import (
         ABANDONED_AFTER_S,
         STATE_FOLDER,
@@ -44,7 +43,6 @@ __getattr__ = lazy_exports(
         workspace_id
     locks: LivenessLock PathLocks home_id
     numbered_versions: NumberedVersions corrupt_version_error version_file_name
-    progress_counter: OnProgress ProgressCounter
     state_folder: ABANDONED_AFTER_S STATE_FOLDER UNSETTLED_NS FileStamp PublishFiles StateFolder is_state_path
         translate_os_errors
     """,
