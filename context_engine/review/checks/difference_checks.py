@@ -413,7 +413,7 @@ def _is_in(token: LeafToken, word: str) -> bool:
 def judge_removal(removed: Sequence[Tokens]) -> str:
     """Return what lines that were taken away guarded or ended; empty when nothing is known of them.
 
-    The first rule that fits counts, so the surest come first.
+    Each line has a token. The first rule that fits counts, so the surest come first.
     """
     first = [token.text for token in removed[0]]
     words = {token.text for tokens in removed for token in tokens}
@@ -423,9 +423,10 @@ def judge_removal(removed: Sequence[Tokens]) -> str:
         return rule
     if "try" in words and words & HANDLERS:
         return "error-handler-removed"
-    if set(first[:3]) & {"if", "unless", "when", "guard", "elif"} or first[-1:] in (["if"], ["unless"]):
+    begins_condition = set(first[:3]) & {"if", "unless", "when", "guard", "elif"}
+    if begins_condition or first[-1] in ("if", "unless"):
         return _judge_condition(removed, words)
-    if first[:1] in (["with"], ["using"], ["defer"]):
+    if first[0] in ("with", "using", "defer"):
         return "resource-removed"
     if len(removed) == 1 and (rule := _judge_single(first)):
         return rule
@@ -444,11 +445,11 @@ def _find_removed_word(words: set[str]) -> str:
 
 def _judge_single(words: Sequence[str]) -> str:
     """Return what one line that was taken away did for the flow of control; empty when nothing."""
-    if words[:1] == ["break"] and len(words) <= 2:
+    if words[0] == "break" and len(words) <= 2:
         return "break-removed"
-    if words[:1] and words[0] in ("return", "continue"):
+    if words[0] in ("return", "continue"):
         return "return-removed"
-    if words[:1] and words[0] in ("super", "base", "parent") and "(" in words:
+    if words[0] in ("super", "base", "parent") and "(" in words:
         return "super-removed"
     return "await-removed" if "await" in words else ""
 
