@@ -596,25 +596,18 @@ def execute_plan(
     climbed = SecondPassResult()
     if not changes:
         changes, climbed = _changes_by_model(engine, call, state, step_number, assist, additional_context)
+    done: ExecutionResult | None = None
     if changes:
         done = _execute_changes(engine, call, state, step_number, changes, apply_changes, verify, strict)
-    else:
-        done = None
-    if done is not None:
-        reply |= {
-            "results": [_result_row(state.plan, done, apply_changes)],
-            **drop_empty({"backup_id": done.backup_id}),
-        }
+        reply["results"] = [_result_row(state.plan, done, apply_changes)]
+        reply |= drop_empty({"backup_id": done.backup_id})
         reply["ok"] = done.verified.passed
         state = _load_state(engine, plan, plan_id)
-    goes_on = done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure))
-    if goes_on:
+    steps: Sequence[PlanStep] = ()
+    if done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure)):
         steps = _choose_steps(state, mode, 0 if done else step_number)[:max_steps]
-    else:
-        steps = []
-    packets = packet_rows(engine, state.plan, state.execution, steps)
     warnings = [*state.warnings, *(done.warnings if done else ()), *climbed.warnings]
-    reply["packets"] = packets
+    reply["packets"] = packet_rows(engine, state.plan, state.execution, steps)
     reply |= _progress_row(state) if detail else {"plan_status": state.execution.status}
     way_on: Any = climbed.next if detail or is_offered(climbed, assist) else None
     if way_on is None and not detail:
