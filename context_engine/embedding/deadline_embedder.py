@@ -449,25 +449,19 @@ class DeadlineEmbedder:
 
     def _record_failure(self, error: Exception) -> None:
         """Do not use the embedder for a while; longest after an error that only the user can correct."""
-        ours = None
-        if isinstance(error, ContextEngineError):
-            ours = error
         with self._turn:
             if self._closing:
                 return
             self._failures += 1
             rest_s = min(FAILING_REST_MAX_S, FAILING_REST_S * 2.0 ** min(self._failures - 1, 10))
-            if ours and not ours.retryable:
-                rest_s = FAILING_REST_MAX_S
-            stated_s = 0.0
-            if ours:
-                stated_s = ours.details.get("retry_after_s", 0.0)
-            self._retry_at = self._now() + max(rest_s, stated_s)
-            if ours:
-                message = ours.message
-            else:
-                message = f"{type(error).__name__}: {error}"
-            self._trouble = EmbedderStatus("failing", message, ours.suggestion if ours else "Please report this.")
+            message, suggestion = f"{type(error).__name__}: {error}", "Please report this."
+            if isinstance(error, ContextEngineError):
+                message, suggestion = error.message, error.suggestion
+                if not error.retryable:
+                    rest_s = FAILING_REST_MAX_S
+                rest_s = max(rest_s, error.details.get("retry_after_s", 0.0))
+            self._retry_at = self._now() + rest_s
+            self._trouble = EmbedderStatus("failing", message, suggestion)
             self._turn.notify_all()
 
 

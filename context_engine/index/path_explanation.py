@@ -123,19 +123,15 @@ class PathExplainer:
 
     def _explain_file(self, rel: str) -> PathExplanation:
         snapshot = self._live.snapshot()
-        number = None
-        if snapshot is not None:
-            number = snapshot.by_path.get(rel)
         loaded = load_for_index(self._root.confined, rel, bytes_max=self._bytes_max)
         if isinstance(loaded, Skipped):
             return PathExplanation(rel, "excluded", loaded.reason, loaded.detail)
-        if snapshot is None or number is None:
+        if snapshot is None or rel not in snapshot.by_path:
             return PathExplanation(rel, "waiting", detail=self._describe_wait(snapshot))
-        state: PathState = "edited" if rel in self._live.stale_files() else "indexed"
-        detail = ""
-        if state == "edited":
-            detail = "it is edited since; the next search updates it"
-        return PathExplanation(rel, state, detail=detail, notes=self._describe(snapshot, number))
+        notes = self._describe(snapshot, snapshot.by_path[rel])
+        if rel in self._live.stale_files():
+            return PathExplanation(rel, "edited", detail="it is edited since; the next search updates it", notes=notes)
+        return PathExplanation(rel, "indexed", notes=notes)
 
     def _describe_wait(self, snapshot: Snapshot | None) -> str:
         if self._live.is_building:

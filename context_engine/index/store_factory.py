@@ -126,18 +126,12 @@ def remove_tenant(
 def _tenant(remote: RemoteStore, full: str) -> Tenant:
     schema, repository = _split_name(full)
     held = remote.read_manifest(full)
-    listed = None
-    if schema == SCHEMA_VERSION:
-        listed = _decode(held.manifest)
-    files = None
-    if listed:
+    files = chunks = None
+    if schema == SCHEMA_VERSION and (listed := _decode(held.manifest)):
         files = sum(part.files - len(part.dead) for part in listed.segments)
-    chunks = None
-    if listed:
         chunks = sum(part.chunks for part in listed.segments)
-    return Tenant(
-        repository, schema, remote.count_stored_bytes(full), files, chunks, held.committed_at if held.manifest else 0.0
-    )
+    committed_at = held.committed_at if held.manifest else 0.0
+    return Tenant(repository, schema, remote.count_stored_bytes(full), files, chunks, committed_at)
 
 
 def _decode(manifest: bytes | None) -> Manifest | None:

@@ -519,13 +519,11 @@ class SymbolGraph:
         uses, _ = self.uses([base])
         for use in uses:
             file = self.parses.syntax(use.path)
-            place = None
-            if file is not None:
-                place = self.finder.subclass_at(file, use.line, use.column)
-            child = None
-            if place is not None and use.certainty != "possible":
-                child = self.definition_at(place)
-            found += [child] if child is not None else []
+            if file is None or use.certainty == "possible":
+                continue
+            place = self.finder.subclass_at(file, use.line, use.column)
+            if place is not None and (child := self.definition_at(place)) is not None:
+                found.append(child)
         return found
 
     @property
@@ -591,17 +589,10 @@ class SymbolGraph:
             return []
         uses = []
         for reference in parsed.outline.references:
-            inside = reference.symbol >= 0
-            source = ""
-            if inside:
-                source = parsed.qualified[reference.symbol]
-            symbol = None
-            if inside:
+            source, span = "", LineSpan(1, max(1, len(parsed.lines)))  # the top of the file
+            if reference.symbol >= 0:
                 symbol = parsed.outline.symbols[reference.symbol]
-            if symbol:
-                span = LineSpan(symbol.first, symbol.last)
-            else:
-                span = LineSpan(1, max(1, len(parsed.lines)))
+                source, span = parsed.qualified[reference.symbol], LineSpan(symbol.first, symbol.last)
             line, column = reference.line, reference.column
             uses.append(SymbolUse(source, reference.name, path, line, reference.kind, span, column=column))
         return uses

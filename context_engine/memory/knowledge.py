@@ -304,11 +304,8 @@ class Knowledge:
             status, why = (standing.status, standing.why)
         else:
             status, why = (known.status, "")
-        at = None
-        if known.date:
-            at = timestamps.parse_timestamp(known.date)
         age_days = 0.0
-        if at is not None:
+        if known.date and (at := timestamps.parse_timestamp(known.date)) is not None:
             age_days = (self._now() - at) / DAY_S
         fresh = compute_freshness(known.type, age_days=age_days, stale=status != "active")
         return KnowledgeResult(

@@ -71,15 +71,11 @@ def compute_status(entry: MemoryEntry, now: float, why_stale: WhyStale) -> Memor
         return MemoryStatus("invalid", entry.problem)
     if entry.replaced_by:
         return MemoryStatus("superseded", f"by {entry.replaced_by}")
-    expires = None
     if memory.expires_at:
         expires = timestamps.parse_timestamp(memory.expires_at)
-    if expires is not None and expires <= now:
-        return MemoryStatus("expired", f"on {memory.expires_at}")
-    why = ""
-    if memory.linked_files:
-        why = why_stale(memory.linked_files)
-    if why:
+        if expires is not None and expires <= now:
+            return MemoryStatus("expired", f"on {memory.expires_at}")
+    if memory.linked_files and (why := why_stale(memory.linked_files)):
         return MemoryStatus("stale", why)
     return MemoryStatus("active")
 

@@ -66,10 +66,9 @@ def duplicate_definition(file: ReviewedFile) -> Iterator[Finding]:
 def _definitions(source: FileVersion | None) -> Mapping[tuple[int, str, str], list[Capture]]:
     """Return the definitions by block, kind (a getter is not a setter) and name."""
     by_place: dict[tuple[int, str, str], list[Capture]] = {}
-    query = None
-    if source:
-        query = _DEFINED.get(source.language_name)
-    for found in source.matches(query) if source and query else ():
+    if source is None or source.language_name not in _DEFINED:
+        return by_place
+    for found in source.matches(_DEFINED[source.language_name]):
         definition, name = found["it"], found["name"].text
         how = ""
         if definition.kind == "method_definition":
