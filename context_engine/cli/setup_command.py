@@ -106,12 +106,15 @@ def _set_up_hooks(clients: Sequence[Client], machine: Machine, wanted: SetupOpti
     """Add or remove the hooks of the clients, as far as that is wanted; `--all` skips clients that have none."""
     if not wanted.hooks and not wanted.remove:
         return True
-    project = None
-    if wanted.in_project:
-        project = find_project(Path.cwd())
+    project = _find_wanted_project(wanted)
     chosen = [client for client in clients if has_hooks(client) or not wanted.all_installed]
     options = HookOptions(project, remove=wanted.remove, only_print=wanted.only_print)
     return set_up_hooks(chosen, machine, options, report)
+
+
+def _find_wanted_project(wanted: SetupOptions) -> Path | None:
+    """Return the project around this folder if its settings are meant; None for those of the user."""
+    return find_project(Path.cwd()) if wanted.in_project else None
 
 
 def _select_all(machine: Machine, wanted: SetupOptions) -> list[Client]:
@@ -119,9 +122,7 @@ def _select_all(machine: Machine, wanted: SetupOptions) -> list[Client]:
 
     Raises: InvalidArgument if there are none.
     """
-    project = None
-    if wanted.in_project:
-        project = find_project(Path.cwd())
+    project = _find_wanted_project(wanted)
     if project:
         scope = client_config.PROJECT
     else:
@@ -180,9 +181,7 @@ def plan_change(client: Client, machine: Machine, wanted: SetupOptions) -> Confi
     Raises: InvalidArgument if they cannot be read (`details` has the entry to add by hand), or if another server has
     our name.
     """
-    project = None
-    if wanted.in_project:
-        project = find_project(Path.cwd())
+    project = _find_wanted_project(wanted)
     launch = _launch(client, wanted, project)
     entry = client.build_entry(launch)
     path = client_config.find_config_path(client, machine, project)

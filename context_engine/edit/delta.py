@@ -196,15 +196,13 @@ def pairings(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]
     >>> list(pairings(["a", "x", "a"], ["a"]))
     [(0, 0), (2, 0)]
     """
-    numbers: dict[str, int] = {}
-    ones, others = (np.array([numbers.setdefault(line, len(numbers)) for line in text]) for text in (old, new))
-    equal = None
-    if len(old) * len(new) <= CELLS_MAX:
-        equal = ones[:, None] == others[None, :]
-    if equal is None:
+    if len(old) * len(new) > CELLS_MAX:
         places = {line: number for number, line in enumerate(new)}
         yield from ((at, places[line]) for at, line in enumerate(old) if line in places)
         return
+    numbers: dict[str, int] = {}
+    ones, others = (np.array([numbers.setdefault(line, len(numbers)) for line in text]) for text in (old, new))
+    equal = ones[:, None] == others[None, :]
     before, after = _lengths(equal), _lengths(equal[::-1, ::-1])[::-1, ::-1]
     found = equal & (before[:-1, :-1] + 1 + after[1:, 1:] == before[-1, -1])
     yield from ((int(at), int(number)) for at, number in np.argwhere(found))

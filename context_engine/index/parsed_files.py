@@ -143,10 +143,10 @@ class ParsedFileCache:
     def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:
         """Return (target as written, line, resolved files) of each import; no files: outside this project."""
         parsed = self.parse(path)
-        language = None
-        if parsed:
-            language = self.languages.get(parsed.language)
-        if parsed is None or language is None:
+        if parsed is None:
+            return []
+        language = self.languages.get(parsed.language)
+        if language is None:
             return []
         rows = []
         for imported in parsed.outline.imports:

@@ -266,13 +266,8 @@ class SymbolGraph:
             data = self.parses.load(defined.path)
             self._edges.ask_definitions(defined.path, [offset_of(data, use.line, use.column) for use in inside])
         for use in inside:
-            meant = None
-            if file is not None:
-                meant = self._resolve(file, use)
-            if meant is not None:
-                target, certainty, origin = meant
-            else:
-                target, certainty, origin = (self._by_name(use), "likely", "")
+            meant = self._resolve(file, use) if file is not None else None
+            target, certainty, origin = meant or (self._by_name(use), "likely", "")
             if target is not None:
                 found.append((replace(use, certainty=certainty, origin=origin), target))
         return found

@@ -258,10 +258,10 @@ class SyntaxFile:
         if named != node or holder is None or not (self.rules.assigned_members or self.is_self(holder)):
             return None
         at, parent, positions = self._leave_patterns(member)
-        rule = None
-        if parent is not None:
-            rule = self.role_fields(parent, "variable")
-        if parent is None or rule is None or not _is_child(parent, rule[0], at):
+        if parent is None:
+            return None
+        rule = self.role_fields(parent, "variable")
+        if rule is None or not _is_child(parent, rule[0], at):
             return None
         owner = next((n for n in self.around(node.start_byte) if self.scopes[n].role in ("class", "extends")), None)
         if self.rules.assigned_members and (owner is None or not self.is_self(holder)):
@@ -272,9 +272,9 @@ class SyntaxFile:
 
     def _import_binding(self, name: str, node: SyntaxNode, member: SyntaxNode) -> NameBinding | None:
         """Return the binding of `name` in `use path::name`."""
-        statement = None
-        if member.type.startswith("scoped_"):
-            statement = self.import_around(node)
+        if not member.type.startswith("scoped_"):
+            return None
+        statement = self.import_around(node)
         if statement is None or not self._is_imported(node, statement):
             return None
         return NameBinding(name, "import", node, statement, self.scope_at(statement.start_byte))

@@ -110,11 +110,11 @@ def _missing_names(
 ) -> Iterator[str]:
     """Yield the imported names that the file of an import does not contain, where that is certain."""
     (path,) = found
-    text = None
-    if language.name in NAME_LANGUAGES and path.endswith(NAME_SUFFIXES):
-        text = read(path)
     has_types = path.endswith("js") and f"{path.rpartition('.')[0]}.d.ts" in paths
-    if text is None or has_types or _OPEN_MODULE.search(text):
+    if language.name not in NAME_LANGUAGES or not path.endswith(NAME_SUFFIXES) or has_types:
+        return
+    text = read(path)
+    if text is None or _OPEN_MODULE.search(text):
         return
     words = frozenset(re.findall(r"\w+", text))
     folder = path.rpartition("/")[0]
@@ -150,13 +150,12 @@ def _read_imports(text: str, language: Language, grammars: Grammars) -> Sequence
 def _named_imports(text: str, language: Language, grammars: Grammars) -> Iterator[Import]:
     """Yield the imports of JavaScript with the names between their braces, which an outline does not have."""
     matches = list(_NAMED_IMPORT.finditer(text))
-    code = None
-    if matches:
-        code = blank_comments_and_strings(language, text.encode("utf-8", "replace"), grammars)
+    if not matches:
+        return
+    code = blank_comments_and_strings(language, text.encode("utf-8", "replace"), grammars)
     if code is None:
-        lines = []
-    else:
-        lines = code.decode("utf-8", "replace").split("\n")
+        return
+    lines = code.decode("utf-8", "replace").split("\n")
     for found in matches:
         number = text.count("\n", 0, found.start()) + 1
         if number > len(lines) or "import" not in lines[number - 1]:  # it is in a string or a comment
