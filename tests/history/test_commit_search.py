@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.history.commit_search import CommitSearch
+from context_engine.history.file_history import CommitSearch
 
 WORDS = st.sampled_from(["parser", "date", "logo", "cache", "getHeader", "fix", "the"])
 SUBJECTS = st.lists(st.lists(WORDS, max_size=5).map(" ".join), max_size=6)
