@@ -108,7 +108,7 @@ class Hit:
     """A chunk and why it was found: `why` maps signal names to addends, and `score` is their sum.
 
     `project` is the repository it is from, where several were asked; its path then begins with it: `web:src/app.py`.
-    `chance` is the probability that an answer needs it (0-1).
+    `chance` is the probability that an answer needs it (0-1). `is_named`: the query names its symbol or a line of it.
     """
 
     chunk: Chunk
@@ -117,6 +117,7 @@ class Hit:
     stale: bool = False
     project: str = ""
     chance: float = 0.0
+    is_named: bool = False
 
     def main_parts(self) -> dict[str, float]:
         """Return the main parts of the score, the greatest first."""

@@ -90,7 +90,8 @@ class HitReader:
         span = LineSpan(first, last)
         title, definitions = self._title(place.file, symbol), self._definitions_in(place.file, span, text)
         chunk = replace(self._chunk(place, CHUNK_KINDS[kind], span, title, text), definitions=definitions)
-        return Hit(chunk, place.score, place.why, self._is_stale(place.file, source), chance=place.chance)
+        is_stale = self._is_stale(place.file, source)
+        return Hit(chunk, place.score, place.why, is_stale, chance=place.chance, is_named=place.is_named)
 
     def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
         snapshot = self._snapshot

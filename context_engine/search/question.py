@@ -76,6 +76,11 @@ class Question:
         """Parse a question; the last ones are kept."""
         return _parse(text)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether it is a title alone: all its words weigh alike."""
+        return bool((self.weights >= TITLE).all())
+
 
 @lru_cache(KEPT_MAX)
 def _parse(text: str) -> Question:

@@ -398,7 +398,7 @@ def _rank_symbols(
     if found is None or not len(found.docs):
         return whole, mention, defines
     target = whole if asked.symbol else mention
-    shows_definitions = bool((asked.weights >= TITLE).all())
+    shows_definitions = asked.is_short
     for chunk, file, value in _value_definitions(view, asked, names, found):
         target[file] = max(target[file], value)
         if shows_definitions and (allowed is None or allowed[chunk]):

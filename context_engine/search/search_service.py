@@ -28,6 +28,7 @@ from context_engine.search.name_completion import NameCompleter
 from context_engine.search.question import Question
 from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, explain_weakness
 from context_engine.search.repo_overview import find_landmarks
+from context_engine.search.reranking import rerank
 from context_engine.search.searcher import Place, Ranking, Searcher
 from context_engine.search.semantic_scores import AnswerModel, SemanticRanker
 from context_engine.search.text_scanner import TextScanner
@@ -298,12 +299,10 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
         ranking = searcher.rank(query)
         weakness = _explain_weak_hits(searcher, query, ranking)
         places = drop_distant(ranking.places, query.min_score)
-        if not asks_for_comments(query.text):
-            places = reader.skip_comments(places)
         probability = 0.0
         if ranking.evidence:
             probability = ranking.evidence.probability
-        return _HitList(reader.hits(places), ranking.matching, ranking.engine, weakness, probability)
+        return _HitList(_read_hits(reader, places, query.text), ranking.matching, ranking.engine, weakness, probability)
     if tagged:
         others = ()
     else:
@@ -318,6 +317,19 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
         total += rest.matching
     hits.sort(key=lambda hit: (-hit.score, hit.chunk.path, hit.chunk.span))
     return _HitList(hits[: query.limit], total, by_file.engine)
+
+
+def _read_hits(reader: HitReader, places: Sequence[Place], question: str) -> list[Hit]:
+    """Return the hits of places. Those of a long question are ranked again by their texts.
+
+    A question about comments wants the comments, not the code below them.
+    """
+    if asks_for_comments(question):
+        return reader.hits(places)
+    hits = reader.hits(reader.skip_comments(places))
+    if Question.of(question).is_short:
+        return hits
+    return rerank(question, hits)
 
 
 def drop_distant(places: Sequence[Place], share: float) -> list[Place]:

@@ -18,7 +18,7 @@ from context_engine.search import fuse
 from context_engine.search.file_usage import boost
 from context_engine.search.filters import FilterMasks
 from context_engine.search.named_places import PATH_WEIGHT
-from context_engine.search.question import TITLE, Question
+from context_engine.search.question import Question
 from context_engine.search.rankers import RankingView, Signals, compute_signals
 from context_engine.search.relevance import EVIDENCE_FILES, Evidence, compare_with_best, estimate_chance
 from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
@@ -330,8 +330,7 @@ def lift_asked(prior: npt.NDArray[np.float32], found: Signals, asked: Question) 
     """
     is_asked = (found.files["symbol"] > 0) | (found.files["mention"] >= 1)
     if "named" in found.files:
-        is_short = bool((asked.weights >= TITLE).all())
-        is_asked |= found.files["named"] > (0 if is_short else PATH_WEIGHT)
+        is_asked |= found.files["named"] > (0 if asked.is_short else PATH_WEIGHT)
     greatest = float(prior[is_asked].max(initial=0.0))
     if 0 < greatest < 1:
         return np.where(is_asked, prior / np.float32(greatest), prior)

@@ -1,0 +1,221 @@
+"""PURE. How likely each place of an answer is needed, once its text is read.
+
+A ranking knows the words and vectors of files and chunks. It does not know that a chunk is mostly comments, that it
+contains a name or a quoted text exactly as the question writes it, or that its symbol has that name. A logistic model
+of such facts corrects the chance of each place. It was fitted on commits: the question is the message, and a place is
+needed if the commit changed a line of it (evals/places/fit_reranking.py, docs/decisions/0126).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import exp, log, log1p
+from typing import NamedTuple
+
+from context_engine.model import Hit
+from context_engine.search.question import TITLE, Question
+from context_engine.text import split_identifier, stem_all
+
+PLACES_MAX = 40
+"""Places whose text is read, those with the most chance; 80 gain nothing. The others keep their small chance."""
+CHANCE_LEAST = 1e-6
+"""Chances are kept this far from 0 and 1, where their odds would have no logarithm."""
+QUESTION_CHARS_MAX = 4_000
+"""Characters of a question in which names and quoted texts are looked for."""
+NAMES_MAX, QUOTED_MAX = 60, 30
+
+
+class PlaceFacts(NamedTuple):
+    """Facts of one place of an answer, each a number.
+
+    - `odds`: logarithm of the odds of its chance before; `best_odds`: the greatest of its file.
+    - `title`, `body`: how much of the words of the question's title and of its rest it contains, by their rarity among
+      the places; `rare`: the same of the title, where rare words count more; `in_path`: the share of them in its path.
+    - `names`, `quoted`: logarithm of 1 + the number of compound names and quoted texts of the question that it contains
+      as they are written; `is_named`: its symbol has one of these names.
+    - `comments`, `control`: lines that are comments, and words such as `if` and `return`, for each line.
+    - `lines`: logarithm of 1 + their number; `depth`: how deep its symbol is nested; `has_symbol`: it has one.
+    """
+
+    odds: float
+    best_odds: float
+    title: float
+    body: float
+    rare: float
+    in_path: float
+    names: float
+    quoted: float
+    is_named: float
+    comments: float
+    control: float
+    lines: float
+    depth: float
+    has_symbol: float
+
+
+CONSTANT = -2.7
+WEIGHTS = PlaceFacts(
+    odds=0.75,
+    best_odds=-0.18,
+    title=0.29,
+    body=0.62,
+    rare=0.05,
+    in_path=1.87,
+    names=0.4,
+    quoted=0.5,
+    is_named=0.89,
+    comments=-1.11,
+    control=0.7,
+    lines=0.18,
+    depth=0.08,
+    has_symbol=0.37,
+)
+"""Of the facts in the logarithm of the odds. Fitted on 2,629 messages of 81 repositories; see the module."""
+
+
+# -- the order of an answer --------------------------------------------------------------------------------------------
+
+
+def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits of one answer with the chances that their texts give them, best first.
+
+    Files come by their most likely place, and the places of a file by their chance, those that the question names
+    before. The scores are those of the answer: a file has that of its new rank, a place that of its rank in the file.
+    """
+    likely = _by_chance(hits)
+    read, unread = likely[:PLACES_MAX], likely[PLACES_MAX:]
+    judged = [
+        replace(hit, chance=estimate_chance_of(facts))
+        for hit, facts in zip(read, read_facts(question, read), strict=True)
+    ]
+    of_file: dict[str, list[Hit]] = defaultdict(list)
+    for hit in _by_chance([*judged, *unread]):
+        of_file[hit.chunk.path].append(hit)
+    best = sorted((max(hit.score for hit in own) for own in of_file.values()), reverse=True)
+    ranked = [hit for own, score in zip(of_file.values(), best, strict=True) for hit in _rank_file(own, score)]
+    return sorted(ranked, key=lambda hit: -hit.score)
+
+
+def estimate_chance_of(facts: PlaceFacts) -> float:
+    """Return the probability that a place is needed."""
+    return 1 / (1 + exp(-CONSTANT - sum(weight * fact for weight, fact in zip(WEIGHTS, facts, strict=True))))
+
+
+def _by_chance(hits: Iterable[Hit]) -> list[Hit]:
+    return sorted(hits, key=lambda hit: -hit.chance)
+
+
+def _rank_file(hits: Sequence[Hit], best: float) -> Iterator[Hit]:
+    """Yield the hits of a file, named ones first, with its scores in descending order, the greatest of them `best`."""
+    scores = sorted((hit.score for hit in hits), reverse=True)
+    for hit, score in zip(sorted(hits, key=lambda hit: not hit.is_named), scores, strict=True):
+        new_score = best * score / (scores[0] or 1.0)
+        factor = new_score / (hit.score or 1.0)  # a score of nearly nothing is rounded to 0
+        yield replace(hit, score=new_score, why={name: share * factor for name, share in hit.why.items()})
+
+
+# -- facts of places ---------------------------------------------------------------------------------------------------
+
+_COMMENT = re.compile(r"^[ \t]*(?:#|//|\*|/\*|--|;;|%|\"\"\"|''')", re.MULTILINE)
+_CONTROL = re.compile(
+    r"\b(?:if|else|for|while|switch|case|match|try|catch|except|return|unless|elif|elsif|when|with)\b"
+)
+_NAME = re.compile(
+    r"\b(?:[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+)\b"
+)
+_QUOTED = re.compile(r"`([^`\n]{2,60})`|\"([^\"\n]{3,60})\"|'([\w.:-]{3,60})'")
+
+
+class _QuestionParts(NamedTuple):
+    """The parts of a question that are compared: stems of its title and rest with weights, names, quoted texts."""
+
+    title: Mapping[str, float]
+    body: Mapping[str, float]
+    names: frozenset[str]
+    quoted: tuple[str, ...]
+
+
+def read_facts(question: str, hits: Sequence[Hit]) -> list[PlaceFacts]:
+    """Return the facts of the places of one answer."""
+    asked = _split_question(question)
+    counts = _count_stems(hit.chunk.text for hit in hits)
+    frequency = Counter(stem for count in counts for stem in count)
+    rarity = {
+        stem: log((len(hits) + 1) / (frequency[stem] + 0.5)) if frequency[stem] else 0.0
+        for stem in (*asked.title, *asked.body)
+    }
+    best_odds: dict[str, float] = {}
+    for hit in hits:
+        best_odds[hit.chunk.path] = max(_compute_odds(hit), best_odds.get(hit.chunk.path, float("-inf")))
+    return [
+        _read_place(hit, best_odds[hit.chunk.path], count, asked, rarity)
+        for hit, count in zip(hits, counts, strict=True)
+    ]
+
+
+def _read_place(
+    hit: Hit, best_odds: float, count: Mapping[str, int], asked: _QuestionParts, rarity: Mapping[str, float]
+) -> PlaceFacts:
+    text, symbol = hit.chunk.text, hit.chunk.title
+    lines = text.count("\n") + 1
+    return PlaceFacts(
+        odds=_compute_odds(hit),
+        best_odds=best_odds,
+        title=_weigh_words(asked.title, count, rarity),
+        body=_weigh_words(asked.body, count, rarity),
+        rare=sum(rarity[stem] ** 2 for stem in asked.title if stem in count),
+        in_path=_weigh_path(hit.chunk.path, asked.title, rarity),
+        names=log1p(sum(name in text for name in asked.names)),
+        quoted=log1p(sum(quoted in text for quoted in asked.quoted)),
+        is_named=float(symbol.rpartition(".")[2] in asked.names),
+        comments=len(_COMMENT.findall(text)) / lines,
+        control=len(_CONTROL.findall(text)) / lines,
+        lines=log1p(lines),
+        depth=float(symbol.count(".")),
+        has_symbol=float(bool(symbol)),
+    )
+
+
+def _split_question(text: str) -> _QuestionParts:
+    asked = Question.of(text)
+    title: dict[str, float] = {}
+    body: dict[str, float] = {}
+    for stem, weight in zip(stem_all(asked.words), asked.word_weights, strict=True):
+        words = title if weight >= TITLE else body
+        words[stem] = max(weight, words.get(stem, 0.0))
+    beginning = text[:QUESTION_CHARS_MAX]
+    names = list(dict.fromkeys(_NAME.findall(beginning)))
+    members = [re.split(r"\.|::", name)[-1] for name in names]
+    quoted = dict.fromkeys(next(filter(None, groups)) for groups in _QUOTED.findall(beginning))
+    return _QuestionParts(title, body, frozenset([*names, *members][:NAMES_MAX]), tuple(quoted)[:QUOTED_MAX])
+
+
+def _weigh_words(words: Mapping[str, float], count: Mapping[str, int], rarity: Mapping[str, float]) -> float:
+    """Return how much of some words a text contains, by their weight and rarity; repetition counts less and less."""
+    whole = sum(weight * rarity[stem] for stem, weight in words.items())
+    held = sum(weight * rarity[stem] * log1p(count[stem]) for stem, weight in words.items() if stem in count)
+    return held / whole if whole else 0.0
+
+
+def _weigh_path(path: str, title: Iterable[str], rarity: Mapping[str, float]) -> float:
+    """Return the share of the title's words, by their rarity, that are in a path."""
+    in_path = set(stem_all(split_identifier(path)))
+    whole = sum(rarity[stem] for stem in title)
+    return sum(rarity[stem] for stem in title if stem in in_path) / whole if whole else 0.0
+
+
+def _count_stems(texts: Iterable[str]) -> list[Counter[str]]:
+    """Return how often each stem is in each text; identifiers count by their parts."""
+    parts = [split_identifier(text) for text in texts]
+    distinct = list({part for own in parts for part in own})
+    stems = dict(zip(distinct, stem_all(distinct), strict=True))
+    return [Counter(map(stems.__getitem__, own)) for own in parts]
+
+
+def _compute_odds(hit: Hit) -> float:
+    """Return the logarithm of the odds of a hit's chance."""
+    chance = min(max(hit.chance, CHANCE_LEAST), 1 - CHANCE_LEAST)
+    return log(chance / (1 - chance))

@@ -1,0 +1,130 @@
+"""The places of an answer to a long question are ranked again by what their texts say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.engine import Engine
+from context_engine.model import Chunk, Hit, Query
+from context_engine.search.reranking import PLACES_MAX, read_facts, rerank
+from context_engine.text import LineSpan
+from tests.support.engines import indexed
+from tests.support.trees import tree
+
+CODE = "def drain(pool):\n    if pool.is_open:\n        pool.close()\n    return pool\n"
+COMMENT = "# The pool is drained\n# when it closes, or when\n# a test closes it.\n# See drain.\n"
+TASK = "Drain the pool\n\nThe pool stays open after `pool.close()` because nobody calls drain_all when it ends."
+
+
+def place(
+    path: str = "pool.py",
+    text: str = CODE,
+    *,
+    first: int = 1,
+    title: str = "drain",
+    score: float = 4.0,
+    **facts: object,
+) -> Hit:
+    """A hit with a text."""
+    span = LineSpan(first, first + text.count("\n"))
+    chunk = Chunk(f"{path}:{first}", path, span, "definitions", "python", title, text)
+    return Hit(chunk, score, {"chunk": score}, **{"chance": 0.2, **facts})
+
+
+words = st.sampled_from(
+    ["pool", "drain", "close", "drain_all", "if", "return", "# ", "\n", "`pool.close()`", "Ünï", ""]
+)
+texts = st.lists(words, max_size=12).map(" ".join)
+hits_of_any_answer = st.lists(
+    st.builds(
+        place,
+        st.sampled_from(["pool.py", "src/drain.py", "c.rs"]),
+        texts,
+        first=st.integers(1, 500),
+        title=st.sampled_from(["", "drain", "Pool.drain_all"]),
+        score=st.floats(0, 9),
+        chance=st.floats(0, 1),
+        is_named=st.booleans(),
+    ),
+    max_size=PLACES_MAX + 9,
+    unique_by=lambda hit: hit.chunk.id,
+)
+
+
+@given(texts, hits_of_any_answer)
+def test_every_place_stays_once_and_scores_fall(question: str, hits: list[Hit]) -> None:
+    ranked = rerank(f"{question}\n\n{question}", hits)
+    assert sorted(hit.chunk.id for hit in ranked) == sorted(hit.chunk.id for hit in hits)
+    scores = [hit.score for hit in ranked]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= hit.chance <= 1 for hit in ranked)
+    assert all(sum(hit.why.values()) == pytest.approx(hit.score) for hit in ranked)
+
+
+@given(texts, hits_of_any_answer)
+def test_a_place_that_the_question_names_comes_before_the_others_of_its_file(question: str, hits: list[Hit]) -> None:
+    ranked = [hit for hit in rerank(question, hits) if hit.score]
+    for _, own in groupby(sorted(ranked, key=lambda hit: hit.chunk.path), key=lambda hit: hit.chunk.path):
+        in_order = sorted(own, key=lambda hit: -hit.score)
+        scores = {hit.score for hit in in_order}
+        named = [hit.is_named for hit in in_order]
+        assert len(scores) < len(named) or named == sorted(named, reverse=True)
+
+
+def test_code_comes_before_a_comment_with_the_same_words() -> None:
+    comment, code = place(text=COMMENT, first=1, score=5.0), place(first=9, score=4.0)
+    assert [hit.chunk.text for hit in rerank(TASK, [comment, code])] == [CODE, COMMENT]
+
+
+def test_a_file_with_a_name_that_the_question_writes_comes_first() -> None:
+    written = place("b.py", "def drain_all(pools):\n    return [pool.close() for pool in pools]\n", title="drain_all")
+    other = place("a.py", "def drains(pools):\n    return [pool.shut() for pool in pools]\n", title="drains", score=5.0)
+    ranked = rerank(TASK, [other, written])
+    assert [(hit.chunk.path, hit.score) for hit in ranked] == [("b.py", 5.0), ("a.py", 4.0)]
+
+
+def test_names_and_quoted_texts_count_as_they_are_written() -> None:
+    as_written, otherwise = read_facts(
+        TASK, [place(text="pool.close()\ndrain_all()"), place(text="Pool.Close\ndrainAll")]
+    )
+    assert (as_written.names, as_written.quoted) > (otherwise.names, otherwise.quoted) == (0.0, 0.0)
+
+
+def test_only_the_likely_places_are_read() -> None:
+    hits = [place(f"{number}.py", chance=0.9 - number / 100, score=9 - number / 10) for number in range(PLACES_MAX + 5)]
+    kept = {hit.chunk.path: hit.chance for hit in rerank(TASK, hits)}
+    unread = hits[PLACES_MAX:]
+    assert [kept[hit.chunk.path] for hit in unread] == [hit.chance for hit in unread]
+    assert kept["0.py"] != hits[0].chance
+
+
+NOTES = "# When a pool closes, it is drained: drain it once.\n# Later, nothing is left.\n"
+STOP = "def close(pool):\n    if pool.drained:\n        raise ValueError('nothing left in it')  # fails\n    pool.drain()\n"
+TREE = {"src/a.py": f"{NOTES}\n\nPOOL = 1\n", "src/b.py": STOP, "src/c.py": "def other():\n    return 1\n"}
+LONG = "Drain a pool when it closes\n\nA pool that is drained again fails with `nothing left in it`, so look first."
+
+
+@pytest.fixture(scope="module")
+def pools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    root: Path = tree(tmp_path_factory.mktemp("pools"), TREE)
+    with indexed(root) as engine:
+        yield engine
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        (LONG, "src/b.py"),
+        (LONG.replace("Drain", "Fix the comment: drain"), "src/a.py"),
+        (LONG.partition("\n")[0], "src/a.py"),
+    ],
+    ids=["long", "about a comment", "short"],
+)
+def test_the_texts_order_the_answer_to_a_long_question(pools: Engine, question: str, first: str) -> None:
+    assert pools.search.find(Query(question)).hits[0].chunk.path == first
