@@ -145,7 +145,7 @@ class Renamer:
         Raises: InvalidArgument where nothing else could judge them.
         """
         source, symbol, uses = target.source, target.symbol, None
-        if self._symbols is not None and (target.is_member or source.is_by_types):
+        if self._symbols is not None and (target.is_member or source.is_by_types or source.family == "go"):
             paths = [one.path for one in sources]
             uses = self._symbols.find_definition_uses(source.path, symbol.name, symbol.line, paths)
         if uses is None and source.is_by_types:

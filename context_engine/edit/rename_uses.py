@@ -50,6 +50,7 @@ BY_TYPES = {
 """Why a place is not certain, by what is resolved, in languages whose names are judged by types alone."""
 
 
+VALUES = frozenset({"constant", "variable"})
 OUTSIDE = {"go": "an interface that is not in the workspace may require it"}
 """A member that overrides nothing in the workspace may still do so for something outside of it."""
 
@@ -153,11 +154,28 @@ class UseClassifier:
             return source.unparsed or f"in {source.language.name if source.language else 'another language'}"
         if target.is_member:
             return self._member_of_target(source, at)
+        if source.family == "go" and at.role in ("label", "member"):
+            return self._judge_go(source, at)
         if at.role == "label":
             return ELSE
         if at.role == "member":
             return self._member(source, at)
         return self._plain(source, at)
+
+    def _judge_go(self, source: RenameSource, at: Occurrence) -> str:
+        """Judge a key of a literal, and a member: the key of a map, or the field that embeds a type."""
+        certainty = (self._uses or {}).get((source.path, at.line, at.column), "")
+        if certainty != "":
+            return BY_TYPES[certainty]
+        if at.role == "member":
+            return self._member(source, at)
+        may_be_key = self.target.symbol.kind in VALUES and self._may_see(source)
+        return "it may be a key of a map" if may_be_key else ELSE
+
+    def _may_see(self, source: RenameSource) -> bool:
+        """Return whether a file of Go can have a name of the target's package by itself."""
+        own = self.target.source
+        return dirname(source.path) == dirname(own.path) and source.package == own.package
 
     def _is_beside(self, source: RenameSource, at: Occurrence, owner: Symbol) -> bool:
         """Return whether a place is inside of what a local definition is inside of."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from posixpath import dirname
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.languages import (
     NameBinding,
@@ -27,6 +28,8 @@ _PACKAGE = re.compile(rb"^package\s+(\w+)", re.MULTILINE)
 _MODULE = re.compile(rb"^module\s+\"?([^\s\"]+)", re.MULTILINE)
 _TYPE_NAME = re.compile(r"[*(]{0,2}(?:\w{1,80}\.)?(\w{1,80})")
 _VERSION = re.compile(r"v\d+$")
+TYPE_NAMES_MAX = 8
+"""Types that are each defined as the next; longer chains are not written."""
 _DOTTED_VERSION = re.compile(r"\.v\d+$")
 
 
@@ -131,19 +134,31 @@ class GoStyle(ModuleStyle):
         return found
 
     def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
-        """Return the field that a key of a struct literal means."""
+        """Return the field that a key of a struct literal means; one without a name is called as its type."""
         element = node.parent
         pair = parent_of(of_type(element, "literal_element"))
         if pair is None or pair.type != "keyed_element" or pair.child_by_field_name("key") != element:
             return None
-        literal = parent_of(pair.parent)
-        written = follow(literal, "type")
-        if written is not None and "array" in file.roles.get(written.type, {}):
-            return None
-        places: list[NamePlace] = []
-        for value in resolver.type_values(file, written) if written is not None else ():
-            places += resolver.member_places(value, file.text(node))[0]
+        found = _literal_type(resolver, file, pair.parent)
+        if found is not None and "array" in found.file.roles.get(found.node.type, {}):
+            return None  # an index, or a key of a map
+        names = _fields_named(found, file.text(node)) if found is not None else ()
+        places = [NamePlace(found.file.path, one.start_byte) for one in names if found is not None and _is_field(one)]
         return Meaning(tuple(places), is_known=True, is_member=True)
+
+    def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace]:
+        """Return the type that the field is called as which a key or a selector means: it embeds the type."""
+        outer, name = node.parent, file.text(node)
+        if outer is not None and outer.type == "selector_expression":
+            holder = outer.child_by_field_name("operand")
+            values = resolver.values(file, holder) if holder is not None else ()
+            return _embedded_types(resolver, [value.place for value in values if value.kind == "instance"], name)
+        pair = parent_of(of_type(outer, "literal_element"))
+        if pair is None or pair.type != "keyed_element" or pair.child_by_field_name("key") != outer:
+            return []
+        found = _literal_type(resolver, file, pair.parent)
+        names = [one for one in _fields_named(found, name) if not _is_field(one)] if found is not None else []
+        return [place for one in names if found is not None for place in resolver.meaning(found.file, one).places]
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the types that a struct or an interface embeds."""
@@ -204,6 +219,72 @@ class GoStyle(ModuleStyle):
                     return resolver.type_values(file, types[0])
             node = outer
         return ()
+
+
+class _WrittenType(NamedTuple):
+    """A type as a file has it."""
+
+    file: SyntaxFile
+    node: SyntaxNode
+
+
+def _literal_type(resolver: Resolver, file: SyntaxFile, literal: SyntaxNode | None) -> _WrittenType | None:
+    """Return the type of the braces of a literal, which may leave out that of its elements; None if it is not seen."""
+    outer = literal.parent if literal is not None else None
+    if outer is None or outer.type == "composite_literal":
+        written = follow(outer, "type")
+        return _underlying_type(resolver, _WrittenType(file, written)) if written is not None else None
+    pair = of_type(outer.parent, "keyed_element")
+    around = _literal_type(resolver, file, parent_of(pair or outer))
+    if around is None:
+        return None
+    is_key = pair is not None and pair.child_by_field_name("key") == outer
+    field = ("key" if is_key else "value") if around.node.type == "map_type" else "element"
+    written = around.node.child_by_field_name(field)
+    if written is not None and written.type == "pointer_type" and written.named_children:
+        written = written.named_children[0]
+    return _underlying_type(resolver, _WrittenType(around.file, written)) if written is not None else None
+
+
+def _underlying_type(resolver: Resolver, written: _WrittenType) -> _WrittenType | None:
+    """Return the type that a name of one gives a name; None if its definition is not in the project."""
+    for _ in range(TYPE_NAMES_MAX):
+        if written.node.type not in ("type_identifier", "qualified_type", "generic_type"):
+            return written
+        values = resolver.type_values(written.file, written.node)
+        found = resolver.project.binding_at(values[0].place) if len(values) == 1 else None
+        node = found[1].statement.child_by_field_name("type") if found is not None else None
+        if found is None or node is None:
+            return None
+        written = _WrittenType(found[0], node)
+    return None
+
+
+def _fields_named(written: _WrittenType, name: str) -> Iterator[SyntaxNode]:
+    """Yield the names of the fields of a struct type with a name, or the name of the type that it embeds."""
+    fields = [one for part in written.node.named_children for one in part.named_children]
+    for field in fields if written.node.type == "struct_type" else ():
+        names = field.children_by_field_name("name")
+        embedded = field.child_by_field_name("type") if not names else None
+        if embedded is not None and embedded.type == "generic_type":
+            embedded = embedded.child_by_field_name("type")
+        if embedded is not None and embedded.type == "qualified_type":
+            embedded = embedded.child_by_field_name("name")
+        yield from (one for one in (*names, embedded) if one is not None and written.file.text(one) == name)
+
+
+def _is_field(node: SyntaxNode) -> bool:
+    return node.type == "field_identifier"
+
+
+def _embedded_types(resolver: Resolver, waiting: list[NamePlace], name: str) -> list[NamePlace]:
+    """Return the types of a name that some types embed, directly or through others."""
+    found: list[NamePlace] = []
+    for place in waiting:  # it grows
+        bases = [base for base in resolver.members.bases(place)[0] if base.kind == "class"]
+        found += [base.place for base in bases if base.name.rpartition(".")[2] == name]
+        waiting += [base.place for base in bases if base.place not in waiting]
+    return found
 
 
 def _modules(resolver: Resolver) -> dict[str, str]:

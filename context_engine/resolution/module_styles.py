@@ -168,6 +168,10 @@ class ModuleStyle:
         place = NamePlace(file.path, name.start_byte)
         return (Value("class" if kind == "class" else "instance", place, file.text(name)),)
 
+    def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace]:
+        """Return the definitions that a name does not mean, and that it has to be called as all the same."""
+        return []
+
     def extension_places(
         self, resolver: Resolver, values: Values, name: str, usage: NameUsage | None
     ) -> list[NamePlace]:

@@ -111,6 +111,15 @@ class ReferenceFinder:
                 if use.meaning.places or (use.meaning.is_known and not use.meaning.is_member):
                     yield NamePlace(file.path, use.start)
 
+    def find_namesakes(self, name: str, targets: Iterable[NamePlace], paths: Iterable[str]) -> Iterator[NamePlace]:
+        """Yield the names in some files that do not mean one of some definitions, and change with it all the same."""
+        wanted = frozenset(targets)
+        for file in filter(None, map(self._project.read, paths)):
+            style = self.resolver.style(file)
+            for node in file.find(name):
+                if not wanted.isdisjoint(style.namesakes(self.resolver, file, node)):
+                    yield NamePlace(file.path, node.start_byte)
+
     def _is_doubtful(self, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> bool:
         """Whether a name that means nothing in the project may do so: `_is_given`, or a name that the file binds."""
         if meaning.is_member:

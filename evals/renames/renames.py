@@ -10,6 +10,7 @@ same. Nothing of the repository is run. Checkers are used where they are install
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import random
@@ -213,8 +214,12 @@ class Trial:
             if outcome not in ("same bytes", "other bytes"):
                 self._engine.edits.undo(one.undo_id)
             self.outcomes.append(one.outcome._replace(outcome=outcome))
-        if contents(self._root) != before:
-            print("  the repository is not as it was", flush=True)
+        now = contents(self._root)
+        for path in sorted(path for path in {*before, *now} if before.get(path) != now.get(path)):
+            rows = difflib.unified_diff(
+                *(some.get(path, b"").decode("utf-8", "replace").split("\n") for some in (before, now)), path, "", n=0
+            )
+            print("  the repository is not as it was:", *list(rows)[:12], sep="\n    ", flush=True)
 
     def _is_about(self, one: Applied, message: str) -> bool:
         words = set(re.findall(r"\w+", message.partition(" ")[2]))
@@ -249,7 +254,10 @@ class Trial:
         owner, _, last = one.full.rpartition(".")
         name = f"{owner}.{one.changed}" if owner else one.changed
         try:
-            found = self._engine.edits.rename_symbol(f".{name}", last, path=one.path, accept=["none"])
+            found = self._engine.edits.rename_symbol(f".{name}", last, path=one.path)
+            if waiting := [place for place in found.uncertain if place.is_open]:
+                print("  ", *[f"{place.path}:{place.line} {place.why}" for place in waiting[:3]], sep="; ", flush=True)
+                return "back waits"
             self._engine.edits.apply(found.changes)
         except CallError as error:
             print("  ", error.message, flush=True)

@@ -198,3 +198,54 @@ def test_a_method_of_a_class_without_a_name_is_renamed_with_the_one_it_overrides
     with indexed(tree(tmp_path / "w", files)) as engine:
         found = engine.edits.rename_symbol("Use.use.work", "run")
         assert changed(found) == ["a/Task.java:4", "a/Use.java:7", "a/Use.java:9", "a/Use.java:10"]
+
+
+GO_KEYS = {
+    "go.mod": "module m\n",
+    "a.go": (
+        "package a\n\n"
+        "const (\n\tlow = 1 << iota\n\thigh\n)\n\n"
+        "type table map[int]string\n"
+        "type point struct{ low, high int }\n\n"
+        'var names = map[int]string{low: "low", high: "high"}\n'
+        'var named = table{high: "high"}\n'
+        'var nested = []map[int]string{{high: "high"}, {low: "low"}}\n'
+        "var points = []point{{high: high}}\n"
+        "var unnamed = []struct{ high int }{{high: high}}\n"
+        "var one = point{low: 1, high: high}\n"
+    ),
+}
+
+
+def test_a_key_of_a_map_in_go_is_a_use_and_a_key_of_a_struct_is_a_field(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", GO_KEYS)) as engine:
+        found = engine.edits.rename_symbol(".high", "top", path="a.go", accept=["none"])
+        assert [(place.line, place.column) for place in found.certain] == [
+            (5, 2), (11, 40), (12, 19), (13, 32), (14, 29), (15, 43), (16, 31)]  # fmt: skip
+        field = engine.edits.rename_symbol("point.high", "top", path="a.go", accept=["none"])
+        assert [(place.line, place.column) for place in field.certain] == [(9, 25), (14, 23), (16, 25)]
+
+
+GO_EMBEDDING = {
+    "go.mod": "module m\n",
+    "a.go": (
+        "package a\n\n"
+        "type Animal struct{ age int }\n"
+        "type Cat struct{ Animal }\n"
+        "type Dog struct{ *Animal }\n"
+        "type Farm struct{ Animal string }\n\n"
+        "func use(cat Cat, farm Farm) (int, string) {\n"
+        "\tcat = Cat{Animal: Animal{age: 1}}\n"
+        "\tdog := Dog{Animal: &cat.Animal}\n"
+        "\treturn dog.Animal.age, farm.Animal\n"
+        "}\n"
+    ),
+}
+
+
+def test_a_type_of_go_is_renamed_where_the_field_that_embeds_it_has_its_name(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", GO_EMBEDDING)) as engine:
+        found = engine.edits.rename_symbol(".Animal", "Beast", path="a.go", accept=["none"])
+        assert not [place for place in found.uncertain if place.is_open]
+        assert [(place.line, place.column) for place in found.certain] == [
+            (3, 6), (4, 18), (5, 19), (9, 12), (9, 20), (10, 13), (10, 26), (11, 13)]  # fmt: skip
