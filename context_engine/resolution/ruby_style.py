@@ -29,6 +29,9 @@ OF_SELF = frozenset(
     "private public protected private_class_method public_class_method module_function alias_method method"
     " instance_method private_constant".split()
 )
+MODULE_FUNCTION = "module_function"
+VISIBILITIES = frozenset({MODULE_FUNCTION, "public", "private", "protected"})
+EVALUATING = frozenset({"instance_eval", "instance_exec"})
 BY_NAME = frozenset("send public_send __send__ respond_to? try method_defined? instance_method".split())
 RECEIVER_RESULTS = frozenset("tap dup clone freeze itself then each each_with_index to_a sort_by".split())
 
@@ -133,6 +136,11 @@ class RubyStyle(ModuleStyle):
 
     def _own_meaning(self, resolver: Resolver, file: SyntaxFile, offset: int, name: str) -> Meaning:
         """Return what a method means that is called without a receiver."""
+        receiver = _evaluated_in(file, offset)
+        if receiver is not None:
+            evaluated = self._method_meaning(resolver, resolver.values(file, receiver), name)
+            if evaluated.places:
+                return evaluated
         context = _self_context(file, offset)
         for block in _blocks_around(file, offset):
             path = (*context.path, block)
@@ -312,7 +320,10 @@ def _collect(resolver: Resolver, name: str) -> list[RubyEntity]:
                 around = (*around, *_written_path(file, binding.node)[:-1])
             is_singleton = not is_constant and _is_of_class(file, binding)
             kind: Literal["constant", "method"] = "constant" if is_constant else "method"
-            found.setdefault((kind, around, is_singleton), []).append(NamePlace(path, binding.node.start_byte))
+            place = NamePlace(path, binding.node.start_byte)
+            found.setdefault((kind, around, is_singleton), []).append(place)
+            if kind == "method" and not is_singleton and _is_module_function(file, binding):
+                found.setdefault((kind, around, True), []).append(place)
     return [RubyEntity(*key, tuple(places)) for key, places in found.items()]
 
 
@@ -330,6 +341,32 @@ def _is_of_class(file: SyntaxFile, binding: NameBinding) -> bool:
         return True
     scope = file.scopes[binding.scope] if binding.scope >= 0 else None
     return scope is not None and scope.node.type == "singleton_class"
+
+
+def _is_module_function(file: SyntaxFile, binding: NameBinding) -> bool:
+    """Whether `module_function` makes a method one of the module itself: before it, or with its name."""
+    statement, body = binding.statement, binding.statement.parent
+    while body is not None and (body.parent is None or body.parent.type != "module"):
+        if body.type in ("class", "singleton_class"):
+            return False
+        statement, body = body, body.parent
+    is_after = False
+    for child in body.named_children if body is not None else ():
+        if child.type == "identifier" and file.text(child) in VISIBILITIES:
+            is_after = file.text(child) == MODULE_FUNCTION
+        elif (child == statement and is_after) or (
+            child.type == "call" and _names_module_function(file, child, binding)
+        ):
+            return True
+    return False
+
+
+def _names_module_function(file: SyntaxFile, call: SyntaxNode, binding: NameBinding) -> bool:
+    """Whether a statement is `module_function` with a method, by its name or by its definition."""
+    method, arguments = call.child_by_field_name("method"), call.child_by_field_name("arguments")
+    if call.type != "call" or method is None or arguments is None or file.text(method) != MODULE_FUNCTION:
+        return False
+    return any(one == binding.statement or file.text(one) == f":{binding.name}" for one in arguments.named_children)
 
 
 def find_constant(resolver: Resolver, context: SegmentPath, names: SegmentPath) -> RubyEntity | None:
@@ -377,6 +414,9 @@ def ancestors(resolver: Resolver, path: SegmentPath) -> Ancestors:
     places = [place for entity in _constants_at(resolver, path[:-1], path[-1]) for place in entity.places]
     for found in filter(None, map(resolver.project.binding_at, places)):
         for node, is_extended in _written_ancestors(*found):
+            if node.type == "self":  # `extend self`
+                listed.append((path, is_extended))
+                continue
             constant = _resolve_written(resolver, found[0], node)
             is_known = is_known and constant is not None
             if constant is not None:
@@ -482,6 +522,19 @@ def _blocks_around(file: SyntaxFile, offset: int) -> list[str]:
         if node.type in ("block", "do_block") and node.start_byte != offset:
             found.append(f"<{file.path}:{node.start_byte}>")
     return found
+
+
+def _evaluated_in(file: SyntaxFile, offset: int) -> SyntaxNode | None:
+    """Return the object that is `self` in the nearest block around a place: `cart.instance_eval do`."""
+    for number in file.around(offset):
+        node = file.scopes[number].node
+        if node.type not in ("block", "do_block"):
+            return None
+        call = node.parent if node.start_byte != offset else None
+        method = call.child_by_field_name("method") if call is not None else None
+        if call is not None and method is not None and file.text(method) in EVALUATING:
+            return call.child_by_field_name("receiver")
+    return None
 
 
 def _is_in_block(file: SyntaxFile, offset: int, *, is_of_class: bool = False) -> bool:

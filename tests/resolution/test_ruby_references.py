@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -88,3 +89,41 @@ def test_an_unknown_receiver_and_a_symbol_are_likely_uses_of_the_only_method_of_
 def test_a_method_of_a_block_belongs_to_that_block(engine: Engine) -> None:
     assert uses(engine, "test/cat_test.rb", "helper", 2) == {("cat_test.rb", 6)}
     assert uses(engine, "test/cat_test.rb", "helper", 10) == {("cat_test.rb", 12)}
+
+
+FUNCTIONS = {
+    "tools.rb": (
+        "module Tools\n  def before; end\n  module_function\n  def cut; end\n  if defined?(X)\n    def saw; end\n  end\n"
+        "  private\n  def hidden; end\n  def glue; end\n  module_function :glue\nend\n"
+        "module Games\n  extend self\n  def play; end\nend\n"
+    ),
+    "use.rb": (
+        "Tools.cut\nTools.saw\nTools.glue\nTools.before\nTools.hidden\nGames.play\n"
+        "class Shop\n  include Tools\n  def work\n    cut\n    before\n  end\nend\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "found"),
+    [
+        ("cut", 4, {1, 10}), ("saw", 6, {2}), ("glue", 10, {3}), ("before", 2, {11}), ("hidden", 9, set()), ("play", 15, {6}),
+    ],
+)  # fmt: skip
+def test_functions_of_a_module_are_called_on_the_module_as_well(
+    tmp_path: Path, name: str, line: int, found: set[int]
+) -> None:
+    with indexed(tree(tmp_path / "project", FUNCTIONS)) as engine:
+        uses = engine.symbols.find_definition_uses("tools.rb", name, line, sorted(FUNCTIONS))
+    assert uses is not None
+    assert {place[1] for place, kind in uses.items() if kind == "exact" and place[0] == "use.rb"} == found
+
+
+def test_a_block_that_an_object_evaluates_calls_the_methods_of_that_object(tmp_path: Path) -> None:
+    text = (
+        "class Cart\n  def fill; end\nend\n"
+        "def use\n  cart = Cart.new\n  cart.instance_eval do\n    [1].each { fill }\n  end\n  [1].each { fill }\nend\n"
+    )
+    with indexed(tree(tmp_path / "project", {"cart.rb": text})) as engine:
+        uses = engine.symbols.find_definition_uses("cart.rb", "fill", 2, ["cart.rb"])
+    assert uses is not None and [place[1] for place, kind in uses.items() if kind == "exact"] == [7]
