@@ -446,7 +446,7 @@ class Edge:
     line: int
     evidence: str
     depth: int  # 1 = direct
-    kind: str = ""  # call, type, read, import or definition
+    kind: str = ""  # call, type, read, import or definition; base: the target overrides the source
     certainty: str = "exact"  # or "likely": one candidate by name, "possible": one of several
     uses: int = 1  # an impact has one step for all uses in one definition
     via: str = ""  # the method of an interface that is called, where the target implements it

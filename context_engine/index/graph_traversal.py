@@ -11,7 +11,7 @@ from context_engine.index.file_roles import role_of
 from context_engine.index.indirect_symbols import find_constructor_uses
 from context_engine.index.segment import term_hashes
 from context_engine.index.stored_outline import StoredSymbol
-from context_engine.index.symbol_graph import FILES_PARSED_MAX, SymbolDefinition, SymbolGraph, SymbolUse
+from context_engine.index.symbol_graph import CLASS_LIKE, FILES_PARSED_MAX, SymbolDefinition, SymbolGraph, SymbolUse
 from context_engine.model import Edge
 from context_engine.repo import is_sensitive, path_of_listing
 from context_engine.text import LineSpan, compound_term, expand_words, unique
@@ -87,15 +87,17 @@ class GraphTraversal:
     def _impact(self, start: Sequence[SymbolDefinition]) -> None:
         """Collect what a change of definitions affects, level by level: users, overrides, and the users of those.
 
-        There is one step for each definition that uses them; tests are named once, as the tests to run.
+        There is one step for each definition that uses them; tests are named once, as the tests to run. Members
+        that one overrides are affected as well, and so are their users: the overriding one may be called there.
         """
         self._is_impact = True
         self._implementations([one for one in start if one.kind not in ("function", "variable", "constant", "field")])
-        seen = {(one.path, one.qualified) for one in start}
+        overridden = self._overridden(start)
+        seen = {(one.path, one.qualified) for one in (*start, *overridden)}
         wave = list(start)
         shown = len(self._edges)
         for depth in range(1, self._depth + 1):
-            users = self._users(wave, depth, seen)
+            users = self._users(wave, depth, seen, overridden if depth == 1 else ())
             following: list[SymbolDefinition] = []
             for uses in users:
                 self._edges.append(_as_step(uses, depth))
@@ -113,17 +115,55 @@ class GraphTraversal:
                     self._notes.append(f"level {depth} has enough to look at: ask for one of its steps to go on")
                 return
 
-    def _users(self, wave: Sequence[SymbolDefinition], depth: int, seen: set[tuple[str, str]]) -> list[list[SymbolUse]]:
-        """Return the uses of a level in groups by the definition that has them, those with the most uses first."""
+    def _overridden(self, start: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:
+        """Return the members that some override, and add a step for each."""
+        found: dict[tuple[str, str], SymbolDefinition] = {}
+        for member in start[:DEFINITIONS_FOLLOWED_MAX]:
+            if member.kind in CLASS_LIKE or self._graph.is_common(member.name):
+                continue
+            for above, below in self._graph.supertypes(member):
+                if (above.path, above.qualified) not in found:
+                    found[above.path, above.qualified] = above
+                    path = path_of_listing(above.path)
+                    self._edges.append(Edge(above.qualified, below, path, above.line, "", 1, "base"))
+        return list(found.values())
+
+    def _users_through(self, overridden: Sequence[SymbolDefinition]) -> Iterable[SymbolUse]:
+        """Return the uses of members that others override; the ones through interfaces of Go are among the others."""
+        named = {one.name: [] for one in overridden if not self._graph.implements_by_methods(one)}
+        for member in overridden:
+            named.get(member.name, []).append(member)
+        for members in named.values():
+            uses, _ = self._graph.uses(members)
+            via = members[0].qualified
+            yield from (replace(use, via=via) for use in uses if use.certainty != "possible")
+
+    def _users(
+        self,
+        wave: Sequence[SymbolDefinition],
+        depth: int,
+        seen: set[tuple[str, str]],
+        overridden: Sequence[SymbolDefinition] = (),
+    ) -> list[list[SymbolUse]]:
+        """Return the uses of a level in groups by the definition that has them, those with the most uses first.
+
+        A file of the first level that only imports what changes is a group of its own: it may hand it on.
+        """
         groups: dict[tuple[str, str], list[SymbolUse]] = {}
+        imports: dict[str, list[SymbolUse]] = {}
         if depth == 1:
             files_max = FILES_PARSED_MAX
         else:
             files_max = IMPACT_FILES_MAX
-        for use in self._uses(wave, USED, depth, files_max):
-            if (use.path, use.source) not in seen:
+        kinds = USED | {"import"} if depth == 1 else USED
+        for use in (*self._uses(wave, kinds, depth, files_max), *self._users_through(overridden)):
+            if use.kind == "import":
+                imports.setdefault(use.path, []).append(use)
+            elif use.kind in USED and (use.path, use.source) not in seen:
                 groups.setdefault((use.path, use.source), []).append(use)
         seen.update(groups)
+        using = {path for path, _ in seen}
+        groups |= {(path, ""): uses[:1] for path, uses in imports.items() if path not in using}
         return sorted(groups.values(), key=lambda uses: (-len(uses), uses[0].path, uses[0].line))
 
     def _callers(self, start: Sequence[SymbolDefinition], kinds: frozenset[str]) -> None:

@@ -187,7 +187,7 @@ class SymbolGraph:
         """Return the calls of methods of interfaces that methods implement, by the methods that their types have."""
         name = defined[0].name
         above: dict[NamePlace, None] = {}
-        if len(self._files_defining(name)) <= FILES_PARSED_MAX:
+        if not self.is_common(name):
             for place in filter(self.finder.implements_by_methods, self.places_of(defined)):
                 above.update(dict.fromkeys(self.finder.interfaces.find_interface_methods(name, place)))
         found: list[SymbolUse] = []
@@ -505,6 +505,14 @@ class SymbolGraph:
         owner = definition.qualified.rpartition(".")[0] if definition is not None else ""
         found = self.definitions(owner) if owner else []
         return [one for one in found if one.path == member.path and one.kind in CLASS_LIKE]
+
+    def implements_by_methods(self, defined: SymbolDefinition) -> bool:
+        """Whether the language of a definition has types that implement each interface whose methods they have."""
+        return any(map(self.finder.implements_by_methods, self.places_of([defined])))
+
+    def is_common(self, name: str) -> bool:
+        """Whether so many files define a name that they are not all parsed for one question."""
+        return len(self._files_defining(name)) > FILES_PARSED_MAX
 
     def _members_named(self, owner: SymbolDefinition, name: str) -> list[SymbolDefinition]:
         wanted = f"{owner.qualified}.{name}"

@@ -208,6 +208,8 @@ def _edge_text(edge: "Edge", direction: str) -> str:
             ends = edge.source
     if direction == "impact" and edge.kind == "definition":
         ends = f"{edge.source}, which overrides or extends {edge.target}"
+    if edge.kind == "base":
+        ends = f"{edge.source}, which {edge.target} overrides"
     ends += f" via {edge.via}" if edge.via else ""
     ends += f" ({edge.origin or edge.certainty})" if edge.origin or edge.certainty != "exact" else ""
     ends += f", {edge.uses} uses" if edge.uses > 1 else ""

@@ -107,6 +107,39 @@ def test_an_impact_has_overrides_one_step_for_each_user_and_names_tests_apart(
     assert trace.tests == ("tests/test_feed.py",)
 
 
+OVERRIDING = {
+    "zoo/base.py": "class Animal:\n    def eat(self): ...\n",
+    "zoo/cat.py": "from zoo.base import Animal\n\n\nclass Cat(Animal):\n    def eat(self): ...\n",
+    "zoo/feed.py": "from zoo.base import Animal\n\n\ndef feed(one: Animal):\n    one.eat()\n",
+    "zoo/hunt.py": "from zoo.cat import Cat\n\n\ndef hunt(one: Cat):\n    one.eat()\n",
+}
+
+
+def test_an_impact_of_an_overriding_method_has_what_it_overrides_and_the_users_of_that(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with indexed(tree(tmp_path_factory.mktemp("overriding") / "project", OVERRIDING)) as engine:
+        trace = engine.symbols.trace("Cat.eat", "impact")
+    assert [(edge.source, edge.kind, edge.via) for edge in trace.edges] == [
+        ("Animal.eat", "base", ""), ("feed", "call", "Animal.eat"), ("hunt", "call", ""),
+    ]  # fmt: skip
+
+
+HANDED_ON = {
+    "zoo/cat.py": "def feed(): ...\n",
+    "zoo/__init__.py": "from zoo.cat import feed as feed\n",
+    "zoo/use.py": "from zoo.cat import feed\n\n\ndef use():\n    feed()\n",
+}
+
+
+def test_an_impact_names_a_file_that_only_hands_on_what_changes(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with indexed(tree(tmp_path_factory.mktemp("handed_on") / "project", HANDED_ON)) as engine:
+        trace = engine.symbols.trace("feed", "impact")
+    assert [(edge.path, edge.line, edge.kind) for edge in trace.edges] == [
+        ("zoo/__init__.py", 1, "import"), ("zoo/use.py", 5, "call"),
+    ]  # fmt: skip
+
+
 def test_an_impact_stops_at_a_level_that_has_enough(tmp_path_factory: pytest.TempPathFactory) -> None:
     users = "".join(f"def user_{number}():\n    start()\n\n\n" for number in range(25))
     files = {
