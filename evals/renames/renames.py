@@ -33,6 +33,7 @@ from context_engine.settings import Settings
 from evals.references.golden import check_out
 
 REPOSITORIES = Path(__file__).parents[1] / "references" / "repositories.toml"
+HELD_OUT = Path(__file__).with_name("repositories.toml")
 KINDS = frozenset(
     {"function", "method", "class", "interface", "struct", "trait", "enum", "field", "property", "constant"}
 )
@@ -276,8 +277,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=25)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--held-out", action="store_true", help="the repositories that no rule was written for")
     given = parser.parse_args()
-    rows = tomllib.loads(REPOSITORIES.read_text())["repositories"]
+    rows = tomllib.loads((HELD_OUT if given.held_out else REPOSITORIES).read_text())["repositories"]
     outcomes: list[Outcome] = []
     for row in rows:
         if (
