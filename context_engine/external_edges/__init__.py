@@ -8,11 +8,13 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.external_edges.edge_collection import ExternalEdges, ExternalTools
     from context_engine.external_edges.edge_project import EdgeProject
+    from context_engine.external_edges.server_problems import EditedText, ServerProblem
 
 __getattr__ = lazy_exports(
     __name__,
     """
     edge_collection: ExternalEdges ExternalTools
     edge_project: EdgeProject
+    server_problems: EditedText ServerProblem
     """,
 )

@@ -14,6 +14,7 @@ from context_engine.external_edges.protobuf_reader import ProtobufError
 from context_engine.external_edges.scip_edges import ScipEdges
 from context_engine.external_edges.scip_index import ScipIndex
 from context_engine.external_edges.server_edges import ServerEdges
+from context_engine.external_edges.server_problems import EditedText, ServerProblem
 from context_engine.repo import Root
 from context_engine.resolution import ExternalEdge, NamePlace
 from context_engine.storage import ConfinedFolder
@@ -23,6 +24,8 @@ SCIP_FILE = "index.scip"
 """The name that indexers give it, at the top of what they index."""
 OFF, AUTO = "off", "auto"
 SHOWN_MAX = 3
+CHECK_WAIT_S = 5.0
+"""An edit is written already, and its reply waits so long for the errors: basedpyright and tsc take 0.1 to 2 s."""
 
 
 class ExternalTools(NamedTuple):
@@ -99,6 +102,16 @@ class ExternalEdges:
         """Ask the language servers what names of a file mean, if this question asks for them."""
         with self._lock:
             self._servers.ask_definitions(path, starts)
+
+    @property
+    def checks_edits(self) -> bool:
+        """Whether the user wants language servers to be asked without a word in the question."""
+        return self._asks == "always"
+
+    def find_new_problems(self, changes: Sequence[EditedText]) -> list[ServerProblem]:
+        """Return the errors that running language servers have after an edit and had not before it."""
+        with self._lock:
+            return self._servers.find_new_problems(changes, CHECK_WAIT_S)
 
     @property
     def asks_servers(self) -> bool:

@@ -14,8 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from context_engine.errors import InvalidArgument
+from context_engine.external_edges.server_problems import PublishedProblems, read_published
 from context_engine.external_edges.server_specs import FoundServer
-from context_engine.repo import RunningProgram, minimal_environment, safe_path
+from context_engine.repo import RunningProgram, minimal_environment, safe_path, uri_to_path
 from context_engine.text import ParseError, read_json
 
 MESSAGE_BYTES_MAX = 64_000_000
@@ -29,6 +31,8 @@ FIRST_WORK_S = 10.0
 """A server that shows its work, and shows none for so long, has none to do: one file, no project."""
 QUIET_S = 1.0
 """A server that shows no work, and is silent for so long, has read the project."""
+CHECKED_S = 0.3
+"""A server publishes the errors of a file in parts; without another part for so long it has checked the file."""
 START_S = 20.0
 """The first message is answered before any file is read, but a cold disk has to load the program."""
 
@@ -46,6 +50,20 @@ class ServerOptions(NamedTuple):
 
     memory_bytes_max: int
     idle_s: float
+
+
+class _SentText(NamedTuple):
+    """The version of a file that a server has, and when it was sent."""
+
+    version: int
+    at: float
+
+
+class _ServerReport(NamedTuple):
+    """The errors that a server published for a file, and when."""
+
+    problems: PublishedProblems
+    at: float
 
 
 class ServerLocation(NamedTuple):
@@ -72,6 +90,8 @@ class LanguageServer:
         self._chatter = 0
         self._problem = ""
         self._open: dict[str, tuple[int, bytes]] = {}
+        self._sent: dict[str, _SentText] = {}
+        self._published: dict[str, _ServerReport] = {}
         self._work: set[str] = set()
         self._heard = time.monotonic()
         self._is_ready = False
@@ -116,6 +136,9 @@ class LanguageServer:
         uri = (self._root / path).as_uri()
         version, before = self._open.get(path, (0, b""))
         text = data.decode("utf-8", "replace")
+        if not version or before != data:
+            with self._changed:
+                self._sent[_path_of(uri)] = _SentText(version + 1, time.monotonic())
         if not version:
             item = {"uri": uri, "languageId": self._found.spec.languages[language], "version": 1, "text": text}
             self._tell("textDocument/didOpen", {"textDocument": item})
@@ -164,6 +187,32 @@ class LanguageServer:
         rows = found if isinstance(found, list) else [found]
         return [place for row in rows[:LOCATIONS_MAX] if (place := _read_location(row)) is not None]
 
+    def check(self, files: Mapping[str, tuple[str, bytes]], limit_s: float) -> dict[str, tuple[tuple[int, str], ...]]:
+        """Show it the language and the text of some files and return the errors of all files that it has open, by name.
+
+        Raises: LanguageServerError.
+        """
+        self._used = time.monotonic()
+        shown = [_path_of(self.show(path, language, data)) for path, (language, data) in files.items()]
+        until = time.monotonic() + limit_s
+        with self._changed:
+            while not all(map(self._is_checked, shown)):
+                left = until - time.monotonic()
+                if not self.is_running:
+                    raise LanguageServerError(self._problem or self._program.problem)
+                if left <= 0:
+                    raise LanguageServerTimeoutError("has not checked the change yet")
+                self._changed.wait(min(left, 0.1))
+            self._chatter = 0
+            return {heard.problems.uri: heard.problems.rows for heard in self._published.values()}
+
+    def _is_checked(self, path: str) -> bool:
+        """Whether it has published the errors of a file as it was sent last."""
+        sent, heard = self._sent[path], self._published.get(path)
+        if heard is None or heard.at < sent.at or time.monotonic() - heard.at < CHECKED_S:
+            return False
+        return heard.problems.version is None or heard.problems.version >= sent.version
+
     def ask(self, method: str, parameters: Any, limit_s: float) -> Any:
         """Return the answer to a request; None for an error of the server. Raises: LanguageServerError."""
         self._used = time.monotonic()
@@ -204,7 +253,12 @@ class LanguageServer:
                 "general": {"positionEncodings": ["utf-8", "utf-16"]},
                 "workspace": {"configuration": True, "workspaceFolders": True},
                 "window": {"workDoneProgress": True},
-                "textDocument": {"references": {}, "definition": {}, "implementation": {}},
+                "textDocument": {
+                    "references": {},
+                    "definition": {},
+                    "implementation": {},
+                    "publishDiagnostics": {"versionSupport": True},
+                },
             },
         }
 
@@ -258,6 +312,8 @@ class LanguageServer:
             raise LanguageServerError("did not write a message")
         number, method = message.get("id"), message.get("method")
         self._note_work(method, message.get("params"))
+        if method == "textDocument/publishDiagnostics":
+            self._note_problems(message.get("params"))
         if method is None and isinstance(number, int):
             with self._changed:
                 self._answers[number] = message.get("result")
@@ -282,6 +338,15 @@ class LanguageServer:
                     self._work.discard(token)
             self._changed.notify_all()
 
+    def _note_problems(self, parameters: Any) -> None:
+        """Keep what it published for a file that it was sent."""
+        published = read_published(parameters)
+        with self._changed:
+            path = _path_of(published.uri) if published is not None else ""
+            if published is not None and path in self._sent:
+                self._published[path] = _ServerReport(published, time.monotonic())
+                self._changed.notify_all()
+
     def _answer_to(self, method: str, parameters: Any) -> Any:
         if method == "workspace/configuration" and isinstance(parameters, dict):
             items = parameters.get("items")
@@ -292,6 +357,14 @@ class LanguageServer:
         if method == "workspace/applyEdit":
             return {"applied": False}
         return None
+
+
+def _path_of(uri: str) -> str:
+    """Return the file that a name means: each server writes some signs in its own way; empty for no file."""
+    try:
+        return uri_to_path(uri)
+    except (InvalidArgument, ValueError):
+        return ""
 
 
 def _content_length(head: bytes) -> int:

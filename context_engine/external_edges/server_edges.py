@@ -20,6 +20,7 @@ from context_engine.external_edges.language_server import (
     ServerOptions,
 )
 from context_engine.external_edges.line_offsets import UTF8, UTF16, LineOffsets
+from context_engine.external_edges.server_problems import EditedText, ServerProblem, find_new
 from context_engine.external_edges.server_specs import find_server, name_servers
 from context_engine.repo import uri_to_path
 from context_engine.resolution import ExternalEdge, NamePlace
@@ -115,6 +116,34 @@ class ServerEdges:
         """Return the definitions that implement the one at a place."""
         found = self._ask("textDocument/implementation", place) if self.is_asked else []
         return [NamePlace(one.path, one.start) for one in found if (one.path, one.start) != place]
+
+    def find_new_problems(self, changes: Sequence[EditedText], limit_s: float) -> list[ServerProblem]:
+        """Return the errors that running servers have after an edit and had not before it. None is started."""
+        until = time.monotonic() + limit_s
+        files: dict[str, list[EditedText]] = {}
+        for change in changes if self._project is not None and self.is_asked else ():
+            language = self._project.language_of(change.path) if self._project is not None else ""
+            if change.after is not None and language in self._servers and self._servers[language].is_running:
+                files.setdefault(language, []).append(change)
+        return [problem for language, listed in files.items() for problem in self._check(language, listed, until)]
+
+    def _check(self, language: str, changes: Sequence[EditedText], until: float) -> list[ServerProblem]:
+        server = self._servers[language]
+        old = {one.path: (language, one.before) for one in changes if one.before is not None}
+        new = {one.path: (language, one.after) for one in changes if one.after is not None}
+        try:
+            server.wait_until_ready(until - time.monotonic())
+            before = server.check(old, until - time.monotonic())
+            after = server.check(new, until - time.monotonic())
+        except LanguageServerTimeoutError as error:
+            self.notes[f"{server.name} {error}"] = None
+            return []
+        except LanguageServerError as error:
+            self._servers.pop(language, None)
+            self.notes[f"{server.name} was not used: it {error}"] = None
+            return []
+        found = [(self._path_of(uri), line, message) for uri, line, message in find_new(before, after)]
+        return sorted(ServerProblem(*one, server.name) for one in found if one[0])
 
     def close(self) -> None:
         """End the servers."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
-from context_engine.external_edges import ExternalEdges, ExternalTools
+from context_engine.external_edges import EditedText, ExternalEdges, ExternalTools, ServerProblem
 from context_engine.index.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
 from context_engine.index.indirect_symbols import find_inherited_symbols, find_symbols
 from context_engine.index.live_index import LiveIndex
@@ -170,6 +170,16 @@ class SymbolService:
         graph = self._fresh_graph()
         with self._question(graph):
             return graph.parameter_uses(path, function, line, name, paths)
+
+    def find_new_problems(self, changes: Sequence[EditedText]) -> tuple[list[ServerProblem], list[str]]:
+        """Return the errors that an edit added, as language servers that run say, and notes on what they did not say.
+
+        Nothing unless the user has them asked always. Raises: NotIndexed.
+        """
+        if not changes or not self._edges.checks_edits:
+            return [], []
+        with self._question(self._fresh_graph()):
+            return self._edges.find_new_problems(changes), self._edges.notes()
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """List the files of this workspace that a file imports, in the order of its imports; works without an index.

@@ -63,6 +63,30 @@ def misbehave(how: str) -> None:
             send({"jsonrpc": "2.0", "id": f"s{number}", "method": "workspace/configuration", "params": {"items": [{}]}})
 
 
+def publish(message: dict, how: str) -> None:
+    """Publish an error for each line with BAD, in two parts, as a compiler does after an open or a change."""
+    document = message["params"]["textDocument"]
+    text = document.get("text") or message["params"]["contentChanges"][0]["text"]
+    spans = [{"start": {"line": number}} for number, line in enumerate(text.split("\n")) if "BAD" in line]
+    rows = [{"range": span, "severity": 1, "message": "BAD is\nnot defined"} for span in spans]
+    rows += [{"range": span, "severity": 2, "message": "a warning"} for span in spans]
+    found = {"uri": document["uri"], "version": document["version"], "diagnostics": rows}
+    if how == "odd-problems":
+        for odd in (
+            None,
+            [],
+            {"uri": 1},
+            {"uri": document["uri"], "diagnostics": [None, {"severity": 1, "message": 2}]},
+        ):
+            send({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": odd})
+        found["diagnostics"] = [*rows, {"severity": 1, "message": "no range"}, {"range": 3, "message": "x"}]
+        elsewhere = found | {"uri": "file:///etc/passwd"}
+        send({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": elsewhere})
+    if how != "silent":
+        for part in (found | {"diagnostics": []}, found):
+            send({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": part})
+
+
 def main() -> None:
     how = (HERE / "how.txt").read_text().strip()
     rows = json.loads((HERE / "answers.json").read_text())
@@ -78,6 +102,8 @@ def main() -> None:
                 time.sleep(600)
             send({"jsonrpc": "2.0", "id": number, "result": {"capabilities": {"positionEncoding": "utf-16"}}})
             send({"jsonrpc": "2.0", "method": "window/logMessage", "params": {"message": "Found 2 source files"}})
+        elif method in ("textDocument/didOpen", "textDocument/didChange"):
+            publish(message, how)
         elif method is not None and number is not None:
             misbehave(how)
             if how == "odd":

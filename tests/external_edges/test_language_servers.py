@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from context_engine import tools
 from context_engine.engine import Engine
-from context_engine.external_edges import language_server, server_edges
+from context_engine.external_edges import EditedText, edge_collection, language_server, server_edges
 from context_engine.external_edges.server_specs import FoundServer, find_server
 from context_engine.model import Trace
 from context_engine.settings import Settings
@@ -235,6 +236,57 @@ def test_python_is_analyzed_for_the_interpreter_of_the_user(tmp_path: Path, monk
     assert found is not None and found.spec.settings["python"]["pythonPath"] == sys.executable
 
 
+# -- errors after an edit ---------------------------------------------------------------------------------------------
+
+WITH_ERROR = {"path": "cart.py", "target": "class Bag:", "replace": "BAD\n\n\nclass Bag:"}
+
+
+def edit(engine: Engine, tool: str = "edit_file", **arguments: Any) -> str:
+    return tools.call(engine, tool, arguments).text
+
+
+def test_an_edit_reports_the_errors_that_it_added_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(tmp_path, monkeypatch, language_servers="always") as engine:
+        trace(engine)
+        first = edit(engine, **WITH_ERROR)
+        assert "new error at cart.py:6 (basedpyright-langserver): BAD is not defined" in first
+        assert first.count("new error") == 1 and "warning" not in first
+        second = edit(engine, path="cart.py", target="BAD\n\n\n", replace="\n\n\nBAD\n\n\n")
+        assert "new error" not in second
+        third = edit(engine, "write_file", path="cart.py", content="BAD\nBAD\n")
+        assert third.count("new error") == 1
+        assert edit(engine, "edit_file", path="cart.py", target="BAD\nBAD\n", replace="x = 1\n").count("error") == 0
+
+
+def test_an_edit_asks_no_server_unless_all_questions_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tmp_path, monkeypatch) as engine:
+        trace(engine)
+        before = asked(tmp_path)
+        assert "new error" not in edit(engine, **WITH_ERROR) and asked(tmp_path) == before
+
+
+def test_an_edit_starts_no_server_for_its_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tmp_path, monkeypatch, language_servers="always") as engine:
+        change = EditedText("cart.py", b"", b"BAD\n")
+        assert engine.symbols.find_new_problems([change]) == ([], []) and asked(tmp_path) == []
+
+
+def test_a_server_that_does_not_check_an_edit_in_time_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge_collection, "CHECK_WAIT_S", 0.5)
+    with served(tmp_path, monkeypatch, "silent", language_servers="always") as engine:
+        trace(engine)
+        assert "note: basedpyright-langserver has not checked the change yet" in edit(engine, **WITH_ERROR)
+
+
+def test_what_is_no_error_of_the_workspace_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tmp_path, monkeypatch, "odd-problems", language_servers="always") as engine:
+        trace(engine)
+        found = edit(engine, **WITH_ERROR)
+        assert found.count("new error") == 1 and "passwd" not in found and "no range" not in found
+
+
 def server_of(engine: Engine) -> language_server.LanguageServer:
     return engine.symbols._edges._servers._servers["python"]
 
@@ -284,6 +336,30 @@ def test_a_real_server_answers(program: str, files: dict[str, str], name: str, p
     with indexed(tree(tmp_path / "zoo", files), language_server_wait_s=120) as engine:
         found = trace(engine, name)
         assert (path, "lsp") in {(str(edge.path), edge.origin) for edge in found.edges}, found
+
+
+BREAKING = {
+    "basedpyright-langserver": ("use.py", "sorted(make(), key=id)", "sorted(makes(), key=id)", "makes"),
+    "typescript-language-server": ("use.ts", "c.feed()", "c.feeds()", "feeds"),
+    "gopls": ("use.go", "return f()", "return g()", "g"),
+    "clangd": ("zoo.c", "return feed(1)", "return dog", "dog"),
+}
+"""An edit of a file that breaks it, and a word of the error."""
+
+
+@pytest.mark.parametrize(("program", "files", "name", "path"), REAL, ids=[row[0] for row in REAL])
+def test_a_real_server_reports_the_errors_of_an_edit(
+    program: str, files: dict[str, str], name: str, path: str, tmp_path: Path
+) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    options = {"language_server_wait_s": 120, "language_servers": "always"}
+    with indexed(tree(tmp_path / "zoo", files), **options) as engine:
+        trace(engine, name)
+        file, old, new, word = BREAKING[program]
+        told = edit(engine, path=file, target=old, replace=new)
+        assert f"new error at {file}:" in told and word in told.partition("new error")[2], told
+        assert "new error" not in edit(engine, path=file, target=new, replace=old)
 
 
 TRAPS = {
