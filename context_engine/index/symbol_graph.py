@@ -350,7 +350,7 @@ class SymbolGraph:
         if is_class:
             wave = [defined]
         else:
-            wave = [one for one in self.definitions(owner) if one.path == defined.path]
+            wave = [one for one in self.definitions_of(defined.path) if one.qualified == owner]
         found: list[tuple[SymbolDefinition, str]] = []
         seen = {(one.path, one.qualified) for one in wave}
         for _ in range(max(depth, SUBCLASSES_DEPTH)):
@@ -516,13 +516,12 @@ class SymbolGraph:
 
     def _members_named(self, owner: SymbolDefinition, name: str) -> list[SymbolDefinition]:
         wanted = f"{owner.qualified}.{name}"
-        return [one for one in self.definitions(name) if one.path == owner.path and one.qualified == wanted]
+        return [one for one in self.definitions_of(owner.path) if one.qualified == wanted]
 
     def subclasses(self, base: SymbolDefinition) -> list[SymbolDefinition]:
         """Return the classes that name a class as their base."""
         found = []
-        uses, _ = self.uses([base])
-        for use in uses:
+        for use in self._uses_as_base(base):
             file = self.parses.syntax(use.path)
             if file is None or use.certainty == "possible":
                 continue
@@ -530,6 +529,18 @@ class SymbolGraph:
             if place is not None and (child := self.definition_at(place)) is not None:
                 found.append(child)
         return found
+
+    def _uses_as_base(self, base: SymbolDefinition) -> list[SymbolUse]:
+        """Return the uses of a class where others name their base; the other places of its name are not resolved."""
+        places = self.places_of([base])
+        if self._edges is not None and self._edges.asks_servers:
+            return self.uses([base])[0]
+        word = base.name.encode("utf-8", "replace")
+        paths = [self.snapshot.paths[file] for file in self._files_using(base.name)[:FILES_PARSED_MAX]]
+        family = self._family(base.path)
+        holding = [path for path in paths if self._family(path) == family and word in self.parses.load(path)]
+        found = self.finder.find(base.name, places, holding, only_bases=True) if places else []
+        return [self._as_use(one, base.name) for one in found]
 
     @property
     def finder(self) -> ReferenceFinder:

@@ -53,6 +53,7 @@ class ReferenceFinder:
         self.resolver = Resolver(project)
         self._project = project
         self._meanings: dict[tuple[str, int], Meaning] = {}
+        self._spans: dict[str, list[tuple[int, int]]] = {}
         self.interfaces = InterfaceMatcher(self.resolver)
 
     def place_of(self, path: str, name: str, line: int) -> NamePlace | None:
@@ -69,14 +70,19 @@ class ReferenceFinder:
             return NamePlace(path, chosen.start_byte)
         return None
 
-    def find(self, name: str, targets: Sequence[NamePlace], paths: Iterable[str]) -> list[Reference]:
-        """Return the uses of definitions of one name in some files, each at most once, by file and place."""
+    def find(
+        self, name: str, targets: Sequence[NamePlace], paths: Iterable[str], *, only_bases: bool = False
+    ) -> list[Reference]:
+        """Return the uses of definitions of one name in some files, each at most once, by file and place.
+
+        `only_bases`: those where a class names its base.
+        """
         given = frozenset(targets)
         target = self._target(name, given | self._find_joined(targets))
         found: dict[tuple[str, int], Reference] = {}
         for file in filter(None, map(self._project.read, paths)):
             for word in self._names_in(file, name):
-                for reference in self._uses_of(file, word, target):
+                for reference in self._uses_of(file, word, target, only_bases=only_bases):
                     if NamePlace(reference.path, reference.start) in given:
                         continue
                     found.setdefault((reference.path, reference.start), reference)
@@ -295,6 +301,15 @@ class ReferenceFinder:
                     return None
         return None
 
+    def _base_spans(self, file: SyntaxFile) -> list[tuple[int, int]]:
+        """Return where the classes of a file name their bases."""
+        known = self._spans.get(file.path)
+        if known is None:
+            classes = [scope for scope in file.scopes[1:] if scope.role in ("class", "extends")]
+            nodes = [node for scope in classes for node in self.resolver.style(file).base_nodes(file, scope.node)]
+            known = self._spans[file.path] = [(node.start_byte, node.end_byte) for node in nodes]
+        return known
+
     def _names_in(self, file: SyntaxFile, name: str) -> list[str]:
         """Return the name and the others that the imports of a file give to its definitions."""
         names = [name]
@@ -311,8 +326,13 @@ class ReferenceFinder:
                 outer = outer.parent
         return names
 
-    def _uses_of(self, file: SyntaxFile, word: str, target: _Target) -> Iterator[Reference]:
+    def _uses_of(
+        self, file: SyntaxFile, word: str, target: _Target, *, only_bases: bool = False
+    ) -> Iterator[Reference]:
+        spans = self._base_spans(file) if only_bases else []
         for node in file.find(word):
+            if only_bases and not any(start <= node.start_byte < stop for start, stop in spans):
+                continue
             meaning = self.meaning(file, node)
             certainty = self._judge(file, word, meaning, target)
             if certainty is not None:
@@ -320,7 +340,8 @@ class ReferenceFinder:
                 kind = find_kind(file, node)
                 span = (node.start_byte, node.end_byte)
                 yield Reference(file.path, *span, line, column, kind, certainty, meaning.origin)
-        for use in self.resolver.style(file).hidden_uses(self.resolver, file, word):
+        hidden = () if only_bases else self.resolver.style(file).hidden_uses(self.resolver, file, word)
+        for use in hidden:
             certainty = self._judge(file, word, use.meaning, target)
             if certainty is not None:
                 line, column = file.position_of(use.start)
