@@ -98,9 +98,12 @@ class Renamer:
         classifier = UseClassifier(self._files, target, sources, accept, uses)
         sure = classifier.sure()
         self._check_scopes(classifier, sure, new_name)
-        edits = {path: _edits(classifier.sources[path], found, new_name) for path, found in sure.items()}
+        is_member = target.is_member and (target.owner is None or target.owner.kind not in ("namespace", "module"))
+        edits = {
+            path: _edits(classifier.sources[path], found, new_name, is_member=is_member) for path, found in sure.items()
+        }
         for path, rows in edits.items():
-            self._check_result(classifier.sources[path], rows, sure[path], new_name)
+            self._check_result(classifier.sources[path], rows, sure[path], new_name, is_member=is_member)
         new_path = _new_path(target, new_name)
         return Renaming(
             name=last,
@@ -247,7 +250,7 @@ class Renamer:
                     yield source.path, other.line
 
     def _check_result(
-        self, source: RenameSource, edits: Sequence[Edit], sure: Sequence[Occurrence], new_name: str
+        self, source: RenameSource, edits: Sequence[Edit], sure: Sequence[Occurrence], new_name: str, *, is_member: bool
     ) -> None:
         """Refuse a name that the language does not take for one: with it the file must be what it was.
 
@@ -256,13 +259,11 @@ class Renamer:
         after = plan(source.raw, edits).data
         if source.language is None:
             return
-        kinds = sorted(at.kind for at in (*sure, *self._files.places(source, new_name)))
+        kinds = [_kind_after(source, at, is_member=is_member) for at in sure]
+        kinds = sorted([*kinds, *(at.kind for at in self._files.places(source, new_name))])
         now = find_occurrences(source.language, _fold_case(after), new_name, self._files.grammars)
         report = find_new_errors(source.raw, after, source.path, self._files.languages, self._files.grammars)
-        labels = {"shorthand_property_identifier": "identifier"}
-        same = not isinstance(now, str) and sorted(at.kind for at in now) == sorted(
-            labels.get(kind, kind) for kind in kinds
-        )
+        same = not isinstance(now, str) and sorted(at.kind for at in now) == kinds
         if not same or not report.is_sound:
             raise InvalidArgument(
                 f"{new_name!r} is not a valid name for {source.language.name} in {source.path}",
@@ -401,7 +402,7 @@ def _is_called(qualified: str, wanted: str) -> bool:
 # -- as edits --------------------------------------------------------------------------------------------------------
 
 
-def _edits(source: RenameSource, sure: Iterable[Occurrence], new_name: str) -> list[Edit]:
+def _edits(source: RenameSource, sure: Iterable[Occurrence], new_name: str, *, is_member: bool) -> list[Edit]:
     """Return an edit for every line with certain places: the line is the target, so that nothing else can be meant.
 
     Where very many lines are alike, one edit from the first to the last of them is found sooner.
@@ -409,7 +410,7 @@ def _edits(source: RenameSource, sure: Iterable[Occurrence], new_name: str) -> l
     by_line: dict[int, list[Occurrence]] = {}
     for at in sure:
         by_line.setdefault(at.line, []).append(at)
-    edits = [_edit(source, line, found, new_name) for line, found in by_line.items()]
+    edits = [_edit(source, line, found, new_name, is_member=is_member) for line, found in by_line.items()]
     alike = Counter(source.content.lines)
     if sum(alike[edit.target] for edit in edits) <= CANDIDATES_MAX:
         return edits
@@ -420,16 +421,36 @@ def _edits(source: RenameSource, sure: Iterable[Occurrence], new_name: str) -> l
     return [Edit("\n".join(lines), "\n".join(new), line_range=LineSpan(first, last), fuzzy=Fuzzy(enabled=False))]
 
 
-def _edit(source: RenameSource, line: int, found: Sequence[Occurrence], new_name: str) -> Edit:
+SHORTHANDS = frozenset(
+    {"shorthand_property_identifier", "shorthand_property_identifier_pattern", "shorthand_field_identifier"}
+)
+"""Names that are a property and a variable in one: `{ name }`."""
+
+
+def _is_shorthand(at: Occurrence) -> bool:
+    return at.role == "shorthand" or at.kind in SHORTHANDS
+
+
+def _kind_after(source: RenameSource, at: Occurrence, *, is_member: bool) -> str:
+    """Return the kind of node that the new name has: one of the two that a shorthand becomes."""
+    if not _is_shorthand(at):
+        return at.kind
+    if not is_member:
+        return "identifier"
+    return "property_identifier" if source.family == "javascript" else "field_identifier"
+
+
+def _edit(source: RenameSource, line: int, found: Sequence[Occurrence], new_name: str, *, is_member: bool) -> Edit:
     text = source.content.lines[line - 1]
     new = text
     for at in sorted(found, key=lambda at: -at.column):
         length = len(source.data[at.start : at.stop].decode("utf-8", "replace"))
         start = at.column - 1
-        label = ""
-        if at.role == "shorthand":
-            label = f"{text[start : start + length]}: "
-        new = f"{new[:start]}{label}{new_name}{new[start + length :]}"
+        written = new_name
+        if _is_shorthand(at):
+            old = text[start : start + length]
+            written = f"{new_name}: {old}" if is_member else f"{old}: {new_name}"
+        new = f"{new[:start]}{written}{new[start + length :]}"
     return Edit(text, new, line_range=LineSpan(line, line), fuzzy=Fuzzy(enabled=False))
 
 

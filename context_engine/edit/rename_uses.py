@@ -135,6 +135,10 @@ class UseClassifier:
             if why == "" and certainty == "outside" and not self.target.is_private:
                 doubt = OUTSIDE.get(source.family, "it may override a member of a base that is not in the workspace")
                 yield replace(source.place(at, doubt), is_open=True)
+        source, symbol = self.target.source, self.target.symbol
+        if source.is_by_types and source.has_errors and symbol.parent < 0 and symbol.kind not in HOLDERS:
+            doubt = "the parser does not understand all of its file: it may be a member"
+            yield replace(source.place(self.target.names[0], doubt), is_open=True)
         if doubt := self.target.why_reserved:
             yield replace(self.target.source.place(self.target.names[0], doubt), is_open=True)
 

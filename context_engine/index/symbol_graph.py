@@ -397,8 +397,8 @@ class SymbolGraph:
             found.update(self._as_row(place, name, "possible"))
         for use in self.finder.find(name, family, holding):
             found.update(self._as_row(NamePlace(use.path, use.start), name, use.certainty))
-        for place in self.finder.find_namesakes(name, family, holding):
-            found.update(self._as_row(place, name, "exact"))
+        for place, certainty in self.finder.find_namesakes(name, family, holding):
+            found.update(self._as_row(place, name, certainty))
         is_outer = self.finder.overrides_outside(name, family)
         for place in family:
             found.update(self._as_row(place, name, "outside" if is_outer else "definition"))

@@ -146,7 +146,7 @@ class GoStyle(ModuleStyle):
         places = [NamePlace(found.file.path, one.start_byte) for one in names if found is not None and _is_field(one)]
         return Meaning(tuple(places), is_known=True, is_member=True)
 
-    def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace]:
+    def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
         """Return the type that the field is called as which a key or a selector means: it embeds the type."""
         outer, name = node.parent, file.text(node)
         if outer is not None and outer.type == "selector_expression":

@@ -37,6 +37,8 @@ OVER_ELEMENTS = frozenset(
 class JavaScriptStyle(ModuleStyle):
     """The rules of JavaScript and TypeScript."""
 
+    has_one_kind_of_member = True
+
     # -- imports --
 
     def is_import(self, file: SyntaxFile, binding: NameBinding) -> bool:

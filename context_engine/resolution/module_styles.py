@@ -26,6 +26,8 @@ class ModuleStyle:
     """
 
     joins_members = False
+    has_one_kind_of_member = False
+    """Whether a method, a property and an attribute of one name are the same member."""
     joins_declarations = False
     finds_all_names = False
     depth_first = False
@@ -168,8 +170,11 @@ class ModuleStyle:
         place = NamePlace(file.path, name.start_byte)
         return (Value("class" if kind == "class" else "instance", place, file.text(name)),)
 
-    def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace]:
-        """Return the definitions that a name does not mean, and that it has to be called as all the same."""
+    def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
+        """Return the definitions that a name does not mean, and that it has to be called as all the same.
+
+        None if there is such a definition, and it is not known.
+        """
         return []
 
     def extension_places(

@@ -34,6 +34,8 @@ CLOSED_MODULES = frozenset(
 class PythonStyle(ModuleStyle):
     """The rules of Python."""
 
+    has_one_kind_of_member = True
+
     # -- imports --
 
     def says_override(self, binding: NameBinding) -> bool | None:

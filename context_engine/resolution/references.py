@@ -105,26 +105,34 @@ class ReferenceFinder:
     def find_known(self, name: str, paths: Iterable[str]) -> Iterator[NamePlace]:
         """Yield the places of a name in some files whose meaning is known for certain, whatever it is.
 
-        Members of a value that a library gave are not: it may be something of this project.
+        Members of a value that a library gave are not: it may be something of this project. Neither is a name that
+        means nothing here in a file that the parser of a language with `renames` did not understand.
         """
         for file in filter(None, map(self._project.read, paths)):
+            is_misread = file.rules.renames and file.root.has_error
             for node in file.find(name):
                 meaning = self.meaning(file, node)
-                is_sure = meaning.origin != "" or not self._is_doubtful(file, node, meaning)
+                is_sure = meaning.origin != "" or not (is_misread or self._is_doubtful(file, node, meaning))
                 if meaning.places or (meaning.is_known and is_sure):
                     yield NamePlace(file.path, node.start_byte)
             for use in self.resolver.style(file).hidden_uses(self.resolver, file, name):
                 if use.meaning.places or (use.meaning.is_known and not use.meaning.is_member):
                     yield NamePlace(file.path, use.start)
 
-    def find_namesakes(self, name: str, targets: Iterable[NamePlace], paths: Iterable[str]) -> Iterator[NamePlace]:
+    def find_namesakes(
+        self, name: str, targets: Iterable[NamePlace], paths: Iterable[str]
+    ) -> Iterator[tuple[NamePlace, Certainty]]:
         """Yield the names in some files that do not mean one of some definitions, and change with it all the same."""
         wanted = frozenset(targets)
+        is_member = any(map(self.is_member, wanted))
         for file in filter(None, map(self._project.read, paths)):
             style = self.resolver.style(file)
             for node in file.find(name):
-                if not wanted.isdisjoint(style.namesakes(self.resolver, file, node)):
-                    yield NamePlace(file.path, node.start_byte)
+                found = style.namesakes(self.resolver, file, node)
+                if found is None and is_member:
+                    yield NamePlace(file.path, node.start_byte), "possible"
+                elif found is not None and not wanted.isdisjoint(found):
+                    yield NamePlace(file.path, node.start_byte), "exact"
 
     def _is_doubtful(self, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> bool:
         """Whether a name that means nothing in the project may do so: `_is_given`, or a name that the file binds."""
@@ -180,9 +188,8 @@ class ReferenceFinder:
         """Return the members of that name, and of the same role, in all bases of the class that has a member."""
         if self.implements_by_methods(member):
             return self.interfaces.find_interface_methods(name, member)
-        role = self._role_at(member)
         found = self.find_inherited(name, member)
-        return [place for place in found if place != member and self._role_at(place) == role]
+        return [place for place in found if place != member and self._is_alike(place, member)]
 
     def implements_by_methods(self, place: NamePlace) -> bool:
         """Whether the language of a file has types that implement each interface whose methods they have."""
@@ -203,7 +210,7 @@ class ReferenceFinder:
 
     def find_in_class(self, name: str, place: NamePlace, like: NamePlace) -> list[NamePlace]:
         """Return the members of that name in a class and its bases that are what another member is."""
-        return [one for one in self._find_inherited(name, [place]) if self._role_at(one) == self._role_at(like)]
+        return [one for one in self._find_inherited(name, [place]) if self._is_alike(one, like)]
 
     def find_members_of(self, name: str, place: NamePlace) -> list[NamePlace]:
         """Return the members of that name in a class and its bases, those of the class first."""
@@ -265,6 +272,12 @@ class ReferenceFinder:
             is_override = found is not None and self.resolver.style(found[0]).says_override(found[1])
             if is_override and not self.find_overridden(name, place):
                 yield place
+
+    def _is_alike(self, place: NamePlace, other: NamePlace) -> bool:
+        """Return whether two members of one name are the same to those who look it up: both methods, for example."""
+        file = self._project.read(place.path)
+        is_one = file is not None and self.resolver.style(file).has_one_kind_of_member
+        return is_one or self._role_at(place) == self._role_at(other)
 
     def _role_at(self, place: NamePlace) -> str:
         """Return what is bound at a place; all that is assigned is a variable."""

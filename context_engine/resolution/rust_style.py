@@ -234,6 +234,19 @@ class RustStyle(ModuleStyle):
         fields = tuple(place for place in places if not self._is_function(resolver, place))
         return Meaning(fields, is_known=bool(fields), is_member=True)
 
+    def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
+        """Return the field that a shorthand means next to its variable: `Cat { name }`, in a value or in a pattern."""
+        outer = node.parent
+        is_shorthand = outer is not None and outer.type == "shorthand_field_initializer"
+        if outer is None or not (is_shorthand or node.type == "shorthand_field_identifier"):
+            return []
+        holder = parent_of(outer.parent) if is_shorthand else outer.parent
+        written = holder.child_by_field_name("name" if is_shorthand else "type") if holder is not None else None
+        values = resolver.type_values(file, written) if written is not None else ()
+        if not values:
+            return None
+        return [place for value in values for place in resolver.member_places(value, file.text(node))[0]]
+
     def _meaning_in_macro(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         before = node.prev_sibling
         mark = file.text(before) if before is not None else ""

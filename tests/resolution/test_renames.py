@@ -249,3 +249,50 @@ def test_a_type_of_go_is_renamed_where_the_field_that_embeds_it_has_its_name(tmp
         assert not [place for place in found.uncertain if place.is_open]
         assert [(place.line, place.column) for place in found.certain] == [
             (3, 6), (4, 18), (5, 19), (9, 12), (9, 20), (10, 13), (10, 26), (11, 13)]  # fmt: skip
+
+
+SHORTHANDS = {
+    "a.ts": (
+        "export interface Options { same: boolean; other: number }\n"
+        "export function use(options: Options) {\n  const { same } = options\n  return same\n}\n"
+        "export function make(same: boolean): Options {\n  return { same, other: 1 }\n}\n"
+        "export function deep({ same = true }: Options) {\n  return same\n}\n"
+        "export function named({ same: mine }: Options) {\n  return mine\n}\n"
+        "export const limit = 1\nexport const both = { limit }\n"
+    ),
+    "a.rs": (
+        "pub struct Options { pub same: bool }\n"
+        "fn make(same: bool) -> Options { Options { same } }\n"
+        "fn used(options: Options) -> bool { let Options { same } = options; same }\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "lines"),
+    [
+        ("Options.same", "a.ts", {1: "export interface Options { equal: boolean; other: number }", 3: "  const { equal: same } = options",
+            4: "  return same", 7: "  return { equal: same, other: 1 }", 9: "export function deep({ equal: same = true }: Options) {",
+            12: "export function named({ equal: mine }: Options) {"}),
+        ("limit", "a.ts", {15: "export const equal = 1", 16: "export const both = { limit: equal }"}),
+        ("Options.same", "a.rs", {1: "pub struct Options { pub equal: bool }", 2: "fn make(same: bool) -> Options { Options { equal: same } }",
+            3: "fn used(options: Options) -> bool { let Options { equal: same } = options; same }"}),
+    ],
+)  # fmt: skip
+def test_a_shorthand_keeps_the_one_of_its_two_names_that_is_not_renamed(
+    tmp_path: Path, name: str, path: str, lines: dict[int, str]
+) -> None:
+    with indexed(tree(tmp_path / "w", SHORTHANDS)) as engine:
+        found = engine.edits.rename_symbol(name, "equal", path=path, accept=["none"])
+        engine.edits.apply(found.changes)
+    now = (tmp_path / "w" / path).read_text().splitlines()
+    assert {number: now[number - 1] for number in lines} == lines
+
+
+@pytest.mark.parametrize("implementing", ["get open(): number { return 1 }", "open = 1"])
+def test_a_property_is_renamed_with_the_one_of_an_interface_whatever_implements_it(
+    tmp_path: Path, implementing: str
+) -> None:
+    text = f"interface Door {{ readonly open: number }}\nclass Gate implements Door {{\n  {implementing}\n}}\n"
+    with indexed(tree(tmp_path / "w", {"a.ts": text})) as engine:
+        assert changed(engine.edits.rename_symbol("Gate.open", "wide")) == ["a.ts:1", "a.ts:3"]

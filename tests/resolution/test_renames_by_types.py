@@ -230,3 +230,15 @@ def test_a_declaration_for_several_platforms_waits(tmp_path: Path) -> None:
     files = {"common/A.kt": "package a\nexpect fun now(): Int\n", "jvm/A.kt": "package a\nactual fun now(): Int = 1\n"}
     with indexed(tree(tmp_path / "w", files)) as engine:
         assert waiting(engine.edits.rename_symbol("now", "today", path="jvm/A.kt"))
+
+
+def test_a_function_of_kotlin_in_a_file_that_is_not_understood_waits(tmp_path: Path) -> None:
+    files = {
+        "zoo/Cat.kt": "package zoo\n\nfun feed() = 1\nfun broken( {\n",
+        "zoo/Use.kt": "package zoo\n\nfun use() = feed()\n",
+        "zoo/Dog.kt": "package zoo\n\nfun walk() = 1\n",
+        "zoo/Misread.kt": "package zoo\n\nclass Lead : Unknown( {\n    fun use() = walk()\n}\n",
+    }
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        assert any("does not understand" in why for why in waiting(engine.edits.rename_symbol(".feed", "serve")))
+        assert not any("does not understand" in why for why in waiting(engine.edits.rename_symbol(".walk", "stroll")))
