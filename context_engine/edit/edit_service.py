@@ -14,6 +14,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from posixpath import basename, splitext
 
 from context_engine.edit import edit_errors
 from context_engine.edit.apply import Editor, EditResult
@@ -21,6 +22,7 @@ from context_engine.edit.file_content import FileContent, content_of
 from context_engine.edit.file_edit import FileEdit, PlannedFile, delete_file, edit_file, write_file
 from context_engine.edit.locate import exact
 from context_engine.edit.model import Edit
+from context_engine.edit.module_rename import ModuleRenamer
 from context_engine.edit.patch import EditPlan, plan
 from context_engine.edit.rename import Renamer, Renaming, bare_name, other_names
 from context_engine.edit.rename_sources import RenameFiles
@@ -227,6 +229,7 @@ class EditService(Editor):
     ) -> Renaming:
         """Prepare another name for a definition and its uses, as the files are now; `apply` writes its `changes`.
 
+        A `name` that is the path of a file gives the file a new name in its folder, with what imports it.
         `path` is the file or folder of the definition; `accept` are uncertain places to rename as well, as
         `Renamer.plan_renaming` takes them. Raises: SymbolNotFound, MultipleMatches (with the places),
         InvalidArgument (the new name is not possible), TooLarge, InvalidPath, FileNotFound, Cancelled.
@@ -235,7 +238,8 @@ class EditService(Editor):
             under = ""
         else:
             under = str(self._root.rel(path))
-        bare = bare_name(name)
+        as_file = self._file_of(name)
+        bare = splitext(basename(as_file))[0] if as_file else bare_name(name)
         query = TextQuery((bare, *other_names(bare)), case_sensitive=True)
         candidates = [file.path for file in self._scanner.scan(query, cancel=cancel).files]
         if len(candidates) > RENAMED_FILES_MAX:
@@ -243,10 +247,18 @@ class EditService(Editor):
                 f"{len(candidates):,} files contain {bare!r}, over the limit of {RENAMED_FILES_MAX:,} for a rename",
                 suggestion="A name so common is renamed by hand: search_text finds its places.",
             )
+        if as_file:
+            by_file = ModuleRenamer(self._symbols, self._files.read_raw, self._languages, self._grammars)
+            return by_file.plan_renaming(as_file, new_name, candidates, accept)
         files = RenameFiles(self._languages, self._grammars, self._symbols.paths(), self._files.read_raw)
         has_index = self._live.snapshot() is not None
         renamer = Renamer(files, self._symbols if has_index else None)
         return renamer.plan_renaming(name, new_name, candidates, under=under, accept=accept)
+
+    def _file_of(self, name: str) -> str:
+        """Return the path of a file that a name is; empty if it is none."""
+        is_path = "/" in name or self._languages.detect(name, b"") is not None
+        return name if is_path and name in self._symbols.paths() else ""
 
     # -- writing --
 

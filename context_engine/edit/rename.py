@@ -43,6 +43,8 @@ CANDIDATES_MAX = 2_000
 """Comparing a line with so many that look like it takes some ten milliseconds."""
 PACKAGED = frozenset({"go", "java", "kotlin", "php"})
 """Here the files of a folder see one another without an import."""
+RESOLVED = frozenset({"go", "rust"})
+"""Here some places of every definition are judged by types: keys of literals in Go, arguments of macros in Rust."""
 PLAIN = BINDING | {"read", "shorthand"}
 """What a name by itself can be."""
 
@@ -117,6 +119,7 @@ class Renamer:
                 *classifier.find_uncertain(),
                 *classifier.find_doubts(),
                 *self._find_accessors(target, holding),
+                *self._find_examples(target),
             ),
             others=classifier.count_others(),
             notes=tuple(_notes(target, new_path, are_resolved=uses is not None)),
@@ -142,13 +145,26 @@ class Renamer:
                     why = f"may use {symbol.name} under this name, and is to be changed by hand"
                     yield from (replace(other.place(at, why), is_open=True) for at in found)
 
+    def _find_examples(self, target: Target) -> Iterator[NameOccurrence]:
+        """Yield the examples of Go whose name has that of the target: go vet refuses one of an unknown name."""
+        name, owner = target.symbol.name, target.symbol.owner
+        if target.source.family != "go" or not name[:1].isupper() or self._symbols is None:
+            return
+        shown = f"{owner}_{name}" if owner else name
+        folder = dirname(target.source.path)
+        for found in self._symbols.find(f"Example{shown}*", path=folder or None, limit=CANDIDATES_MAX).definitions:
+            is_example = re.fullmatch(rf"Example{re.escape(shown)}(?:_\w+)?", found.name) is not None
+            if is_example and found.path.endswith("_test.go") and dirname(found.path) == folder:
+                why = f"go vet looks for {name} by this name, which is to be changed by hand"
+                yield NameOccurrence(str(found.path), found.span.first, 1, found.signature, why, is_open=True)
+
     def _uses_of(self, target: Target, sources: Sequence[RenameSource]) -> UseCertainties | None:
         """Return the uses of a member by what the text shows of types; None for targets that scopes and imports judge.
 
         Raises: InvalidArgument where nothing else could judge them.
         """
         source, symbol, uses = target.source, target.symbol, None
-        if self._symbols is not None and (target.is_member or source.is_by_types or source.family == "go"):
+        if self._symbols is not None and (target.is_member or source.is_by_types or source.family in RESOLVED):
             paths = [one.path for one in sources]
             uses = self._symbols.find_definition_uses(source.path, symbol.name, symbol.line, paths)
         if uses is None and source.is_by_types:

@@ -156,6 +156,8 @@ class Target:
         is_magic = self.symbol.name.startswith("__") and self.symbol.name.endswith("__")
         if is_magic or (self.symbol.kind in CALLED and (family, self.symbol.name) in RESERVED):
             return "the language calls it by this name"
+        if family == "go" and self.symbol.name.startswith("Example") and self.source.path.endswith("_test.go"):
+            return "go vet reads in it which definition it shows"
         is_in_object = self.symbol.kind in MEMBERS and (self.owner is None or self.owner.kind not in HOLDERS)
         if family == "javascript" and is_in_object and self.symbol.kind != PARAMETER:
             return "it is in an object, and what reads that is not known"

@@ -44,6 +44,7 @@ BY_TYPES = {
     "other": ELSE,
     "outside": "",
     "likely": "nothing else has the name, but the type of its owner is not known",
+    "shared": "its owner may be of another class that has the name as well",
     "possible": "the type of its owner is not known",
     "": "what it means is not known",
 }
@@ -97,7 +98,7 @@ class UseClassifier:
         if own.is_by_types:
             is_code = at.role not in ("string", "comment") or (source.has_errors and at.role == "string")
             return is_code or self._is_callable_text(source, at)
-        return at.role not in PROSE
+        return at.role not in PROSE or (at.role == "macro" and own.family == "rust")
 
     def _is_callable_text(self, source: RenameSource, at: Occurrence) -> bool:
         """Return whether a string of PHP names a function that is handed over, or a comment one that a test uses."""
@@ -152,6 +153,8 @@ class UseClassifier:
             return ELSE
         if target.source.is_by_types and source.family == target.source.family:
             return self._by_types(source, at)
+        if at.role == "macro" and source.family == "rust":
+            return BY_TYPES[(self._uses or {}).get((source.path, at.line, at.column), "")]
         if at.role in PROSE:
             return PROSE[at.role]
         if source.unparsed or source.family != target.source.family:

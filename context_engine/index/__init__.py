@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from context_engine.index.index_service import IndexOptions, IndexService
     from context_engine.index.index_store import Vectors
     from context_engine.index.live_index import WITHOUT_STORE, LiveIndex
+    from context_engine.index.module_uses import ModuleUse
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.path_explanation import PathExplanation
     from context_engine.index.postings import FieldBuilder, Lexicon
@@ -56,6 +57,7 @@ __getattr__ = lazy_exports(
     index_service: IndexOptions IndexService
     index_store: Vectors
     live_index: WITHOUT_STORE LiveIndex
+    module_uses: ModuleUse
     parsed_files: ParsedFileCache qualified_names
     path_explanation: PathExplanation
     postings: FieldBuilder Lexicon

@@ -395,8 +395,11 @@ class SymbolGraph:
             found.update(self._as_row(place, name, "other"))
         for place in self.finder.find_strays(name, family):
             found.update(self._as_row(place, name, "possible"))
+        is_member = self.finder.is_member(start)
         for use in self.finder.find(name, family, holding):
-            found.update(self._as_row(NamePlace(use.path, use.start), name, use.certainty))
+            place = NamePlace(use.path, use.start)
+            is_shared = is_member and use.certainty == "exact" and self.finder.means_others(place, family)
+            found.update(self._as_row(place, name, "shared" if is_shared else use.certainty))
         for place, certainty in self.finder.find_namesakes(name, family, holding):
             found.update(self._as_row(place, name, certainty))
         is_outer = self.finder.overrides_outside(name, family)

@@ -12,6 +12,7 @@ from context_engine.external_edges import EditedText, ExternalEdges, ExternalToo
 from context_engine.index.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
 from context_engine.index.indirect_symbols import find_inherited_symbols, find_symbols
 from context_engine.index.live_index import LiveIndex
+from context_engine.index.module_uses import ModuleUse, find_module_uses
 from context_engine.index.parsed_files import ParsedFileCache
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.symbol_graph import SymbolDefinition, SymbolGraph
@@ -128,9 +129,10 @@ class SymbolService:
     ) -> dict[tuple[str, int, int], str] | None:
         """Return what the uses of a definition in some files are, by path, line and column from 1.
 
-        A use is `exact`, `likely` or `possible`; the definition itself, the methods that override it and those that it
-        overrides are `definition`, or `outside` if they may override one that is not in the project. A place that
-        means something else is `other`, and the rest is left out. None if the names of the language are not resolved.
+        A use is `exact`, `likely`, `possible`, or `shared` where it may mean another member as well; the definition
+        itself, the methods that override it and those that it overrides are `definition`, or `outside` if they may
+        override one that is not in the project. A place that means something else is `other`, and the rest is left
+        out. None if the names of the language are not resolved.
         """
         graph = self._fresh_graph()
         with self._question(graph):
@@ -149,7 +151,7 @@ class SymbolService:
         found = self.find_definition_uses(path, name, line, paths)
         if found is None:
             return None
-        uses = [place for place, what in found.items() if what in ("exact", "likely")]
+        uses = [place for place, what in found.items() if what in ("exact", "likely", "shared")]
         return sorted({(path, at) for path, at, column in uses if not graph.is_import(path, at, column)})
 
     def find_members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
@@ -170,6 +172,12 @@ class SymbolService:
         graph = self._fresh_graph()
         with self._question(graph):
             return graph.parameter_uses(path, function, line, name, paths)
+
+    def find_module_uses(self, path: str, style: str) -> list[ModuleUse]:
+        """Return the places that mean a file in code of Python or JavaScript. Raises: NotIndexed."""
+        graph = self._fresh_graph()
+        with self._question(graph):
+            return find_module_uses(graph, path, style)
 
     def find_new_problems(self, changes: Sequence[EditedText]) -> tuple[list[ServerProblem], list[str]]:
         """Return the errors that an edit added, as language servers that run say, and notes on what they did not say.

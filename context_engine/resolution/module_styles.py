@@ -79,6 +79,10 @@ class ModuleStyle:
         """Whether what a library gives under a name is never something of the project."""
         return False
 
+    def is_required_outside(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> bool | None:
+        """Return whether something outside of the project requires a member by its name; None if its bases show it."""
+        return None
+
     def says_override(self, binding: NameBinding) -> bool | None:
         """Whether a member overrides another one, by how it is written; None where nothing has to be written."""
         return None

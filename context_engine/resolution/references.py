@@ -119,6 +119,15 @@ class ReferenceFinder:
                 if use.meaning.places or (use.meaning.is_known and not use.meaning.is_member):
                     yield NamePlace(file.path, use.start)
 
+    def means_others(self, place: NamePlace, targets: Iterable[NamePlace]) -> bool:
+        """Return whether a name may mean other members as well: its receiver may be of one of several classes."""
+        file = self._project.read(place.path)
+        node = file.node_at(place.start, place.start + 1) if file is not None else None
+        if file is None or node is None or not file.is_identifier(node):
+            return False
+        others = set(self.meaning(file, node).places).difference(targets)
+        return any(map(self.is_member, others - self._find_joined(targets)))
+
     def find_namesakes(
         self, name: str, targets: Iterable[NamePlace], paths: Iterable[str]
     ) -> Iterator[tuple[NamePlace, Certainty]]:
@@ -136,6 +145,8 @@ class ReferenceFinder:
 
     def _is_doubtful(self, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> bool:
         """Whether a name that means nothing in the project may do so: `_is_given`, or a name that the file binds."""
+        if node.parent is not None and node.parent.type == "token_tree":
+            return True  # the code of a macro of Rust is seen as words
         if meaning.is_member:
             return self._is_given(file, node)
         return file.rules.renames and file.bindings(file.text(node)) != ()
@@ -252,6 +263,9 @@ class ReferenceFinder:
         if any(map(self.implements_by_methods, family)):
             return any(self.interfaces.may_be_required_outside(name, place) for place in family)
         found = [(place, bound) for place in family if (bound := self._project.binding_at(place)) is not None]
+        required = [self.resolver.style(file).is_required_outside(self.resolver, file, one) for _, (file, one) in found]
+        if None not in required:
+            return any(required)
         said = [self.resolver.style(file).says_override(binding) for _, (file, binding) in found]
         if None in said:
             return any(self.is_member(place) and self.has_unknown_base(place) for place, _ in found)

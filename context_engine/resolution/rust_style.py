@@ -234,6 +234,14 @@ class RustStyle(ModuleStyle):
         fields = tuple(place for place in places if not self._is_function(resolver, place))
         return Meaning(fields, is_known=bool(fields), is_member=True)
 
+    def is_required_outside(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> bool | None:
+        """Return whether a method is in an `impl` of a trait that is not in the project."""
+        block = parent_of(of_type(binding.statement.parent, "declaration_list"))
+        required = block.child_by_field_name("trait") if block is not None and block.type == "impl_item" else None
+        if required is None:
+            return False
+        return not any(value.place.path for value in resolver.type_values(file, required))
+
     def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
         """Return the field that a shorthand means next to its variable: `Cat { name }`, in a value or in a pattern."""
         outer = node.parent
@@ -250,6 +258,9 @@ class RustStyle(ModuleStyle):
     def _meaning_in_macro(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         before = node.prev_sibling
         mark = file.text(before) if before is not None else ""
+        after = file.text(node.next_sibling) if node.next_sibling is not None else ""
+        if after == ":" and mark in ("{", ",", "", "("):  # perhaps the field of a struct
+            return Meaning(is_member=True)
         if mark not in (".", "::"):
             return None
         holder = None

@@ -469,7 +469,7 @@ RENAME_LINE_CHARS = 120
 def rename_symbol(
     engine: "Engine",
     call: Call,
-    name: Annotated[str, TextArg("Definition, such as main or Class.method.", 1)],
+    name: Annotated[str, TextArg("Definition, such as main or Class.method, or a file.", 1)],
     new_name: Annotated[str, TextArg("New name, without its owner.", 1)],
     path: Annotated[str, TextArg("File or folder of the definition.")] = "",
     dry_run: Annotated[bool, BooleanArg("Only list the places.")] = True,

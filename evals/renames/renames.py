@@ -122,10 +122,26 @@ def check_go(root: Path, tools: Path, row: dict[str, Any]) -> list[str]:
 
 
 def check_rust(root: Path, tools: Path, row: dict[str, Any]) -> list[str]:
-    """Run cargo check of all targets that need no network."""
-    said = run(["cargo", "check", "--workspace", "--all-targets", "--message-format", "short"], root,
-               CARGO_TARGET_DIR=str(root.parent / "target"))  # fmt: skip
-    return [line for line in said.splitlines() if re.search(r"error(\[|:)", line)]
+    """Run rustc on each crate, and on its unit tests, in the order of the row: no registry of crates is needed."""
+    made = root.parent / "target"
+    made.mkdir(exist_ok=True)
+    found: list[str] = []
+    known: list[str] = []
+    for spec in row["module"].split(";"):
+        name, path, features = re.fullmatch(r"(\w+)=([^:]+):?(.*)", spec).groups()
+        folder = (root / path).parent.parent
+        edition = re.search(r'edition\s*=\s*"(\d+)"', (folder / "Cargo.toml").read_text())
+        words = [f'--cfg=feature="{one}"' for one in features.split(",") if one]
+        words += [word for one in known for word in ("--extern", f"{one}={made}/lib{one}.rmeta")]
+        for more in (
+            ["--crate-type=lib", "--emit=metadata", "-o", f"{made}/lib{name}.rmeta"],
+            ["--test", "--emit=metadata", "-o", f"{made}/test"],
+        ):
+            said = run(["rustc", "--crate-name", name, f"--edition={edition[1] if edition else 2015}", "--cap-lints=allow",
+                        "--error-format=short", *words, *more, path], root)  # fmt: skip
+            found += [line for line in said.splitlines() if re.search(r": error", line)]
+        known.append(name)
+    return found
 
 
 def check_java(root: Path, tools: Path, row: dict[str, Any]) -> list[str]:
@@ -213,7 +229,7 @@ class Trial:
               f"{len(applied)} of {len(drawn)} applied", flush=True)  # fmt: skip
         for one in new:
             print("  new:", one.replace(f"{self._root}/", "")[:250], flush=True)
-        blamed = {one.number for one in applied if any(self._is_about(one, message) for message in new)}
+        blamed = {one.number for message in new for one in self._find_blamed(applied, message)}
         for one in reversed(applied):
             outcome = "wrong" if one.number in blamed else self._rename_back(one)
             if outcome != "same bytes":
@@ -228,9 +244,54 @@ class Trial:
             )
             print("  the repository is not as it was:", *list(rows)[:12], sep="\n    ", flush=True)
 
-    def _is_about(self, one: Applied, message: str) -> bool:
+    def run_files(self, count: int, seed: int) -> None:
+        """Draw files, give the sure ones another name with their imports, check, and rename back."""
+        row, language = self._row, self._row["language"]
+        every = sorted({path for path, *_ in definitions(self._engine, self._root, language, row.get("under", ""))})
+        drawn = random.Random(f"{seed} {row['name']}").sample(every, min(count, len(every)))
+        before = contents(self._root)
+        messages = normalize(CHECKS[language](self._root, self._tools, row), self._root)
+        applied: list[tuple[str, str, str]] = []
+        for number, path in enumerate(drawn, 1):
+            folder, _, name = path.rpartition("/")
+            stem, _, suffix = name.rpartition(".")
+            changed = f"{stem}Qz{number}Qz"
+            start = Outcome(row["name"], language, path, 1, path, "file", "")
+            try:
+                found = self._engine.edits.rename_symbol(path, changed)
+                if places := [place for place in found.uncertain if place.is_open]:
+                    self.outcomes.append(start._replace(outcome="waits", detail=f"{places[0].path}:{places[0].line}"))
+                    continue
+                self._engine.edits.apply(found.changes)
+            except CallError as error:
+                self.outcomes.append(start._replace(outcome="refused", detail=error.message))
+                continue
+            applied.append((path, f"{folder}/{changed}.{suffix}".lstrip("/"), stem))
+        after = CHECKS[language](self._root, self._tools, row)
+        new = [one for one in after if normalize([one], self._root) - messages]
+        print(f"# {row['name']}: {sum(messages.values())} messages before, {len(new)} new, "
+              f"{len(applied)} of {len(drawn)} files applied", flush=True)  # fmt: skip
+        for one in new:
+            print("  new:", one.replace(f"{self._root}/", "")[:250], flush=True)
+        for path, now, stem in reversed(applied):
+            is_blamed = any(
+                re.search(rf"\b{re.escape(stem)}\b|{re.escape(now.rpartition('/')[2])}", one) for one in new
+            )
+            outcome = "wrong" if is_blamed else "same bytes"
+            try:
+                self._engine.edits.apply(self._engine.edits.rename_symbol(now, stem).changes)
+            except CallError as error:
+                outcome = "back refused"
+                print("  ", now, error.message, flush=True)
+            self.outcomes.append(Outcome(row["name"], language, path, 1, path, "file", outcome))
+        if contents(self._root) != before:
+            print("  the repository is not as it was", flush=True)
+
+    def _find_blamed(self, applied: list[Applied], message: str) -> list[Applied]:
+        """Return the renames that a message is about: by their new names, else by their old ones."""
         words = set(re.findall(r"\w+", message.partition(" ")[2]))
-        return bool(words & {one.changed, one.full.rpartition(".")[2]})
+        by_new = [one for one in applied if one.changed in words]
+        return by_new or [one for one in applied if one.full.rpartition(".")[2] in words]
 
     def _rename(self, number: int, path: str, line: int, qualified: str, kind: str) -> Applied | None:
         row, last = self._row, qualified.rpartition(".")[2]
@@ -286,13 +347,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=25)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--files", action="store_true", help="rename files of Python and TypeScript")
     parser.add_argument("--held-out", action="store_true", help="the repositories that no rule was written for")
     given = parser.parse_args()
     rows = tomllib.loads((HELD_OUT if given.held_out else REPOSITORIES).read_text())["repositories"]
     outcomes: list[Outcome] = []
     for row in rows:
         if (
-            row["language"] not in CHECKS
+            row["language"] not in (("python", "typescript") if given.files else CHECKS)
             or given.language not in ("", row["language"])
             or given.only not in ("", row["name"])
         ):
@@ -302,7 +364,11 @@ def main() -> None:
         folder = Path(tempfile.mkdtemp(prefix="renames-"))
         root = folder / "w"
         root.mkdir()
-        check_out(given.mirrors, row["name"], row["commit"], root)
+        try:
+            check_out(given.mirrors, row["name"], row["commit"], root)
+        except subprocess.CalledProcessError:
+            print(row["name"], "is not whole in the mirror", flush=True)
+            continue
         settings = Settings.load(
             root,
             {"CTX_EMBEDDER": "static", "CTX_WORKERS": "0"}
@@ -312,7 +378,7 @@ def main() -> None:
         with Engine.open(root, settings=settings) as engine:
             engine.index.update()
             trial = Trial(row, root, engine, given.tools)
-            trial.run(given.count, given.seed)
+            (trial.run_files if given.files else trial.run)(given.count, given.seed)
         outcomes += trial.outcomes
         counted = Counter(one.outcome for one in trial.outcomes)
         print(row["name"], dict(counted), flush=True)

@@ -296,3 +296,70 @@ def test_a_property_is_renamed_with_the_one_of_an_interface_whatever_implements_
     text = f"interface Door {{ readonly open: number }}\nclass Gate implements Door {{\n  {implementing}\n}}\n"
     with indexed(tree(tmp_path / "w", {"a.ts": text})) as engine:
         assert changed(engine.edits.rename_symbol("Gate.open", "wide")) == ["a.ts:1", "a.ts:3"]
+
+
+def test_a_use_whose_receiver_may_be_of_another_class_waits(tmp_path: Path) -> None:
+    text = (
+        "class Cat:\n    def feed(self): ...\n\n\nclass Dog:\n    def feed(self): ...\n\n\n"
+        "def both(one: Cat | Dog, cat: Cat):\n    one.feed()\n    cat.feed()\n"
+    )
+    with indexed(tree(tmp_path / "w", {"zoo.py": text})) as engine:
+        found = engine.edits.rename_symbol("Cat.feed", "serve")
+    assert [place.line for place in found.certain] == [2, 11]
+    assert [(place.line, place.is_open) for place in found.uncertain] == [(10, True)]
+
+
+def test_a_definition_of_go_waits_while_an_example_has_its_name(tmp_path: Path) -> None:
+    files = {
+        "go.mod": "module a\n",
+        "a.go": "package a\n\ntype Cat struct{}\n\nfunc (Cat) Feed() {}\n\nfunc (Cat) Walk() {}\n",
+        "a_test.go": "package a\n\nfunc ExampleCat_Feed() {}\n\nfunc ExampleCat_Feed_fish() {}\n",
+    }
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        found = engine.edits.rename_symbol("Cat.Feed", "Serve")
+        assert [(place.path, place.line) for place in found.uncertain if place.is_open] == [
+            ("a_test.go", 3),
+            ("a_test.go", 5),
+        ]
+        assert not [place for place in engine.edits.rename_symbol("Cat.Walk", "Run").uncertain if place.is_open]
+        example = engine.edits.rename_symbol("ExampleCat_Feed", "ExampleCat_Eat")
+        assert any("go vet" in place.why for place in example.uncertain if place.is_open)
+
+
+RUST = {
+    "Cargo.toml": '[package]\nname = "a"\n',
+    "src/lib.rs": (
+        "mod show;\nuse std::fmt;\n\n"
+        "pub struct Version { pub patch: u64, pub major: u64 }\n\n"
+        "pub trait Grow { fn grow(&mut self); fn shrink(&mut self); }\n\n"
+        "impl Grow for Version { fn grow(&mut self) {} fn shrink(&mut self) {} }\n\n"
+        "macro_rules! forward {\n    () => { fn shrink(&mut self) { (**self).shrink() } };\n}\n"
+        "macro_rules! make {\n    ($one:expr) => { Version { patch: $one, major: 1 } };\n}\n"
+        "pub fn limit() -> u64 { 1 }\n"
+        'fn call() { println!("{}", limit()); }\n'
+    ),
+    "src/show.rs": (
+        "use crate::Version;\nuse std::fmt::{self, Display};\n\nimpl Display for Version {\n"
+        '    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {\n        write!(f, "{}", self.patch)\n    }\n}\n'
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "certain", "waits"),
+    [
+        ("Version.patch", ["src/lib.rs:4", "src/show.rs:6"], ["src/lib.rs:14"]),
+        ("limit", ["src/lib.rs:16", "src/lib.rs:17"], []),
+        ("Grow.grow", ["src/lib.rs:6", "src/lib.rs:8"], []),
+        ("Grow.shrink", ["src/lib.rs:6", "src/lib.rs:8"], ["src/lib.rs:11", "src/lib.rs:11"]),
+        ("Version.fmt", ["src/show.rs:5"], ["src/show.rs:5"]),
+    ],
+)
+def test_macros_of_rust_are_read_and_methods_of_traits_of_libraries_wait(
+    tmp_path: Path, name: str, certain: list[str], waits: list[str]
+) -> None:
+    with indexed(tree(tmp_path / "w", RUST)) as engine:
+        path = "src/show.rs" if name == "Version.fmt" else "src/lib.rs"
+        found = engine.edits.rename_symbol(name, "other", path=path)
+    assert changed(found) == certain
+    assert [f"{place.path}:{place.line}" for place in found.uncertain if place.is_open] == waits
