@@ -98,6 +98,8 @@ class UseClassifier:
         if own.is_by_types:
             is_code = at.role not in ("string", "comment") or (source.has_errors and at.role == "string")
             return is_code or self._is_callable_text(source, at)
+        if at.role == "string" and own.family == "javascript":
+            return self.target.is_member and _is_key(source, at)
         return at.role not in PROSE or (at.role == "macro" and own.family == "rust")
 
     def _is_callable_text(self, source: RenameSource, at: Occurrence) -> bool:
@@ -415,3 +417,19 @@ class UseClassifier:
             return bool(same) and dirname(source.path) == dirname(self.target.source.path)
         types = [number for number in around if symbols[number].kind in HOLDERS]
         return source is self.target.source and bool(types) and types[-1] == self.target.symbol.parent
+
+
+_BEFORE_KEY = re.compile(r"(?:[\[<|]|<[^<>()]{0,200},)\s*['\"`]$")
+_AFTER_KEY = re.compile(r"['\"`]\s*(?:\]|>|\||in\b)")
+
+
+def _is_key(source: RenameSource, at: Occurrence) -> bool:
+    """Return whether a string of JavaScript names a property: `a["name"]`, `Pick<A, "name">`, `"name" in a`."""
+    line = source.content.lines[at.line - 1]
+    before, after = (
+        line[: at.column - 1],
+        line[at.column - 1 + len(source.data[at.start : at.stop].decode("utf-8", "replace")) :],
+    )
+    if before[-1:] not in ("'", '"', "`") or after[:1] != before[-1:]:
+        return False
+    return bool(_BEFORE_KEY.search(before) or _AFTER_KEY.match(after))

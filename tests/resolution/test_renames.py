@@ -363,3 +363,19 @@ def test_macros_of_rust_are_read_and_methods_of_traits_of_libraries_wait(
         found = engine.edits.rename_symbol(name, "other", path=path)
     assert changed(found) == certain
     assert [f"{place.path}:{place.line}" for place in found.uncertain if place.is_open] == waits
+
+
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ("type A = Options['same']", True), ("type B = Pick<Options, 'same'>", True), ("type C = Omit<Options, 'x' | 'same'>", True),
+        ("const d = (o: Options) => o['same']", True), ("const e = (o: Options) => 'same' in o", True),
+        ("const f = 'same'", False), ("console.log('the same')", False),
+    ],
+)  # fmt: skip
+def test_a_string_that_names_a_property_of_typescript_waits(tmp_path: Path, text: str, is_open: bool) -> None:
+    files = {"a.ts": f"export interface Options {{ same: boolean }}\n{text}\n"}
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        found = engine.edits.rename_symbol("Options.same", "equal")
+        assert [place.line for place in found.uncertain if place.is_open] == ([2] if is_open else [])
+        assert [place.line for place in found.certain] == [1]
