@@ -156,7 +156,8 @@ class UseClassifier:
         if target.source.is_by_types and source.family == target.source.family:
             return self._by_types(source, at)
         if at.role == "macro" and source.family == "rust":
-            return BY_TYPES[(self._uses or {}).get((source.path, at.line, at.column), "")]
+            certainty = (self._uses or {}).get((source.path, at.line, at.column), "")
+            return BY_TYPES[certainty] if certainty else PROSE["macro"]
         if at.role in PROSE:
             return PROSE[at.role]
         if source.unparsed or source.family != target.source.family:
