@@ -33,7 +33,7 @@ def find_module_uses(graph: SymbolGraph, path: str, style: str) -> list[ModuleUs
 
 def _find_names(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]:
     for other in graph.paths_with_word(stem):
-        file = graph.syntax(other)
+        file = graph.parses.syntax(other)
         if file is None or file.rules.style != "python":
             continue
         imports = graph.imports(other)
@@ -57,7 +57,7 @@ def _find_names(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]
 def _find_strings(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]:
     """Yield the strings of imports that mean a file; one that does not end with its name is not sure."""
     for other, target, line in graph.importers(path):
-        data = graph.load(other)
+        data = graph.parses.load(other)
         starts = [0, *(found.end() for found in re.finditer(rb"\n", data))]
         first, last = starts[min(line, len(starts)) - 1], starts[min(line + IMPORT_LINES_MAX, len(starts)) - 1]
         written = re.compile(rb"(['\"`])" + re.escape(target.encode()) + rb"\1")

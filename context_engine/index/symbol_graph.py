@@ -540,8 +540,10 @@ class SymbolGraph:
             return self.uses([base])[0]
         word = base.name.encode("utf-8", "replace")
         paths = [self.snapshot.paths[file] for file in self._files_using(base.name)[:FILES_PARSED_MAX]]
-        family = self._family(base.path)
-        holding = [path for path in paths if self._family(path) == family and word in self.parses.load(path)]
+        family = self.parses.resolution_style(base.path)
+        holding = [
+            path for path in paths if self.parses.resolution_style(path) == family and word in self.parses.load(path)
+        ]
         found = self.finder.find(base.name, places, holding, only_bases=True) if places else []
         return [self._as_use(one, base.name) for one in found]
 
