@@ -106,7 +106,8 @@ class Resolver:
             function = child_of(outer, fields[0])
         for value in self.values(file, function) if function is not None else ():
             if value.kind == "class":
-                found, _ = self.members.find(value, name)
+                made, _ = self.members.find(value, "__init__")
+                found, _ = ([], True) if made else self.members.find(value, name)  # it names a parameter of that
                 return Meaning(tuple(found), is_known=True, is_member=True)
         return Meaning(is_known=True, is_member=True)
 

@@ -379,3 +379,27 @@ def test_a_string_that_names_a_property_of_typescript_waits(tmp_path: Path, text
         found = engine.edits.rename_symbol("Options.same", "equal")
         assert [place.line for place in found.uncertain if place.is_open] == ([2] if is_open else [])
         assert [place.line for place in found.certain] == [1]
+
+
+def test_a_keyword_of_a_call_names_the_parameter_of_a_constructor_and_not_the_field(tmp_path: Path) -> None:
+    text = (
+        "from dataclasses import dataclass\n\n\nclass Cat:\n    def __init__(self, name):\n        self.name: str = name\n\n\n"
+        "@dataclass\nclass Dog:\n    name: str\n\n\nCat(name='Tom').name\nDog(name='Rex').name\n"
+    )
+    with indexed(tree(tmp_path / "w", {"zoo.py": text})) as engine:
+        assert [place.line for place in engine.edits.rename_symbol("Dog.name", "title").certain] == [11, 15, 15]
+        uses = engine.symbols.find_definition_uses("zoo.py", "name", 6, ["zoo.py"])
+    assert uses is not None
+    assert sorted(place for place, kind in uses.items() if kind in ("definition", "exact")) == [
+        ("zoo.py", 6, 14), ("zoo.py", 14, 17)]  # fmt: skip
+
+
+def test_a_field_of_an_element_of_a_struct_without_a_name_is_not_taken_for_one_of_a_library(tmp_path: Path) -> None:
+    text = (
+        "package a\n\ntype conf struct{ open int }\ntype other struct{ open int }\n\nfunc f() int {\n"
+        "\ttests := []struct{ want conf }{{conf{open: 1}}}\n\tfor _, test := range tests {\n"
+        "\t\treturn test.want.open\n\t}\n\treturn 0\n}\n"
+    )
+    with indexed(tree(tmp_path / "w", {"go.mod": "module a\n", "a.go": text})) as engine:
+        found = engine.edits.rename_symbol("conf.open", "wide")
+        assert 9 in {place.line for place in found.uncertain if place.is_open} | {place.line for place in found.certain}
