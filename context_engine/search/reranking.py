@@ -36,7 +36,7 @@ class PlaceFacts(NamedTuple):
       the places; `rare`: the same of the title, where rare words count more; `in_path`: the share of them in its path.
     - `names`, `quoted`: logarithm of 1 + the number of compound names and quoted texts of the question that it contains
       as they are written; `is_named`: its symbol has one of these names.
-    - `comments`, `control`: lines that are comments, and words such as `if` and `return`, for each line.
+    - `comments`, `control`: lines that are comments, and words such as `if` and `return`, for each line; at most 1.
     - `lines`: logarithm of 1 + their number; `depth`: how deep its symbol is nested; `has_symbol`: it has one.
     """
 
@@ -56,24 +56,24 @@ class PlaceFacts(NamedTuple):
     has_symbol: float
 
 
-CONSTANT = -2.7
+CONSTANT = -2.63
 WEIGHTS = PlaceFacts(
-    odds=0.75,
-    best_odds=-0.18,
-    title=0.29,
-    body=0.62,
+    odds=0.82,
+    best_odds=-0.22,
+    title=0.28,
+    body=0.49,
     rare=0.05,
-    in_path=1.87,
-    names=0.4,
-    quoted=0.5,
-    is_named=0.89,
-    comments=-1.11,
-    control=0.7,
-    lines=0.18,
+    in_path=1.81,
+    names=0.43,
+    quoted=0.52,
+    is_named=0.74,
+    comments=-1.17,
+    control=0.77,
+    lines=0.2,
     depth=0.08,
-    has_symbol=0.37,
+    has_symbol=0.39,
 )
-"""Of the facts in the logarithm of the odds. Fitted on 2,629 messages of 81 repositories; see the module."""
+"""Of the facts in the logarithm of the odds; fitted on 2,629 messages of 81 repositories."""
 
 
 # -- the order of an answer --------------------------------------------------------------------------------------------
@@ -171,8 +171,8 @@ def _read_place(
         names=log1p(sum(name in text for name in asked.names)),
         quoted=log1p(sum(quoted in text for quoted in asked.quoted)),
         is_named=float(symbol.rpartition(".")[2] in asked.names),
-        comments=len(_COMMENT.findall(text)) / lines,
-        control=len(_CONTROL.findall(text)) / lines,
+        comments=min(1.0, len(_COMMENT.findall(text)) / lines),
+        control=min(1.0, len(_CONTROL.findall(text)) / lines),
         lines=log1p(lines),
         depth=float(symbol.count(".")),
         has_symbol=float(bool(symbol)),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.engine import Engine
-from context_engine.model import Chunk, Hit, Query
+from context_engine.model import Chunk, Hit, Query, RelPath
 from context_engine.search.reranking import PLACES_MAX, read_facts, rerank
 from context_engine.text import LineSpan
 from tests.support.engines import indexed
@@ -29,12 +29,13 @@ def place(
     first: int = 1,
     title: str = "drain",
     score: float = 4.0,
-    **facts: object,
+    chance: float = 0.2,
+    is_named: bool = False,
 ) -> Hit:
     """A hit with a text."""
     span = LineSpan(first, first + text.count("\n"))
-    chunk = Chunk(f"{path}:{first}", path, span, "definitions", "python", title, text)
-    return Hit(chunk, score, {"chunk": score}, **{"chance": 0.2, **facts})
+    chunk = Chunk(f"{path}:{first}", RelPath(path), span, "definitions", "python", title, text)
+    return Hit(chunk, score, {"chunk": score}, chance=chance, is_named=is_named)
 
 
 words = st.sampled_from(
@@ -48,7 +49,7 @@ hits_of_any_answer = st.lists(
         texts,
         first=st.integers(1, 500),
         title=st.sampled_from(["", "drain", "Pool.drain_all"]),
-        score=st.floats(0, 9),
+        score=st.just(0.0) | st.floats(1e-6, 9),
         chance=st.floats(0, 1),
         is_named=st.booleans(),
     ),
@@ -64,7 +65,8 @@ def test_every_place_stays_once_and_scores_fall(question: str, hits: list[Hit]) 
     scores = [hit.score for hit in ranked]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= hit.chance <= 1 for hit in ranked)
-    assert all(sum(hit.why.values()) == pytest.approx(hit.score) for hit in ranked)
+    with_parts = {hit.chunk.id for hit in hits if hit.score}
+    assert all(sum(hit.why.values()) == pytest.approx(hit.score) for hit in ranked if hit.chunk.id in with_parts)
 
 
 @given(texts, hits_of_any_answer)
@@ -96,11 +98,16 @@ def test_names_and_quoted_texts_count_as_they_are_written() -> None:
     assert (as_written.names, as_written.quoted) > (otherwise.names, otherwise.quoted) == (0.0, 0.0)
 
 
+def test_a_long_line_counts_as_one() -> None:
+    (minified,) = read_facts(TASK, [place(text="if(p.open){return p}else{return q};" * 40)])
+    assert minified.control == 1.0
+
+
 def test_only_the_likely_places_are_read() -> None:
     hits = [place(f"{number}.py", chance=0.9 - number / 100, score=9 - number / 10) for number in range(PLACES_MAX + 5)]
-    kept = {hit.chunk.path: hit.chance for hit in rerank(TASK, hits)}
+    kept = {str(hit.chunk.path): hit.chance for hit in rerank(TASK, hits)}
     unread = hits[PLACES_MAX:]
-    assert [kept[hit.chunk.path] for hit in unread] == [hit.chance for hit in unread]
+    assert [kept[str(hit.chunk.path)] for hit in unread] == [hit.chance for hit in unread]
     assert kept["0.py"] != hits[0].chance
 
 
