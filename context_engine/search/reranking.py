@@ -82,21 +82,40 @@ WEIGHTS = PlaceFacts(
 def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits of one answer with the chances that their texts give them, best first.
 
-    Files come by their most likely place, and the places of a file by their chance, those that the question names
-    before. The scores are those of the answer: a file has that of its new rank, a place that of its rank in the file.
+    Files come by their most likely place, but none overtakes a file with a place that the question names. The places of
+    a file come by their chance, named ones before. The scores are those of the answer: a file has that of its new rank,
+    a place that of its rank in the file.
     """
     likely = _by_chance(hits)
     read, unread = likely[:PLACES_MAX], likely[PLACES_MAX:]
-    judged = [
-        replace(hit, chance=estimate_chance_of(facts))
-        for hit, facts in zip(read, read_facts(question, read), strict=True)
-    ]
+    judged = [_judge(hit, facts) for hit, facts in zip(read, read_facts(question, read), strict=True)]
     of_file: dict[str, list[Hit]] = defaultdict(list)
     for hit in _by_chance([*judged, *unread]):
         of_file[hit.chunk.path].append(hit)
-    best = sorted((max(hit.score for hit in own) for own in of_file.values()), reverse=True)
-    ranked = [hit for own, score in zip(of_file.values(), best, strict=True) for hit in _rank_file(own, score)]
+    best = {path: max(hit.score for hit in own) for path, own in of_file.items()}
+    ranked = (
+        hit
+        for path, score in zip(_order_files(of_file, best), sorted(best.values(), reverse=True), strict=True)
+        for hit in _rank_file(of_file[path], score)
+    )
     return sorted(ranked, key=lambda hit: -hit.score)
+
+
+def _judge(hit: Hit, facts: PlaceFacts) -> Hit:
+    """Return a hit with its new chance. The frame of a stack trace may have few words of the question."""
+    chance = estimate_chance_of(facts)
+    return replace(hit, chance=max(chance, hit.chance) if hit.is_named else chance)
+
+
+def _order_files(of_file: Mapping[str, Sequence[Hit]], best: Mapping[str, float]) -> list[str]:
+    """Return the files by the chance of their first hit; one with a named place keeps those behind it that were."""
+    groups: list[list[str]] = [[]]
+    for path in sorted(of_file, key=lambda path: -best[path]):
+        if any(hit.is_named for hit in of_file[path]):
+            groups += [[path], []]
+        else:
+            groups[-1].append(path)
+    return [path for group in groups for path in sorted(group, key=lambda path: -of_file[path][0].chance)]
 
 
 def estimate_chance_of(facts: PlaceFacts) -> float:
