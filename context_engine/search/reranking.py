@@ -132,8 +132,15 @@ def _rank_file(hits: Sequence[Hit], best: float) -> Iterator[Hit]:
     scores = sorted((hit.score for hit in hits), reverse=True)
     for hit, score in zip(sorted(hits, key=lambda hit: not hit.is_named), scores, strict=True):
         new_score = best * score / (scores[0] or 1.0)
-        factor = new_score / (hit.score or 1.0)  # a score of nearly nothing is rounded to 0
-        yield replace(hit, score=new_score, why={name: share * factor for name, share in hit.why.items()})
+        yield replace(hit, score=new_score, why=_divide(new_score, hit.why))
+
+
+def _divide(score: float, shares: Mapping[str, float]) -> dict[str, float]:
+    """Return the parts of a score in the proportion of some shares; equal ones if these are nothing."""
+    whole = sum(shares.values())
+    if not whole:
+        return dict.fromkeys(shares, score / max(len(shares), 1))
+    return {name: score * (share / whole) for name, share in shares.items()}
 
 
 # -- facts of places ---------------------------------------------------------------------------------------------------

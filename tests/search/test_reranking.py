@@ -69,6 +69,11 @@ def test_every_place_stays_once_and_scores_fall(question: str, hits: list[Hit]) 
     assert all(sum(hit.why.values()) == pytest.approx(hit.score) for hit in ranked if hit.chunk.id in with_parts)
 
 
+def test_a_place_without_a_score_that_comes_first_has_the_parts_of_its_new_score() -> None:
+    hits = [place(first=1, score=0.0), place(first=50, score=4.0)]
+    assert [(hit.score, hit.why) for hit in rerank("drain", hits)] == [(4.0, {"chunk": 4.0}), (0.0, {"chunk": 0.0})]
+
+
 @given(texts, hits_of_any_answer)
 def test_a_place_that_the_question_names_comes_before_the_others_of_its_file(question: str, hits: list[Hit]) -> None:
     ranked = [hit for hit in rerank(question, hits) if hit.score]
