@@ -44,17 +44,22 @@ def path_endings() -> frozenset[str]:
 
 
 class NamedPlace(NamedTuple):
-    """A path that a text names, its line (0: none), and how near that is to what the text is about, 0 to 1."""
+    """A path that a text names, its line (0: none), and how near that is to what the text is about, 0 to 1.
+
+    `function`: the name of the function that the line was in, if a frame says so.
+    """
 
     path: str
     line: int
     weight: float
+    function: str = ""
 
 
 class PathMention(NamedTuple):
     """A path as a text spells it, from `start` to `stop`, with its line (0: none).
 
-    `is_frame`: it is of a stack trace; `is_inner_last`: of one whose last frame is the innermost.
+    `is_frame`: it is of a stack trace; `is_inner_last`: of one whose last frame is the innermost; `function`: the
+    name of its function, where it is known.
     """
 
     start: int
@@ -63,6 +68,7 @@ class PathMention(NamedTuple):
     line: int
     is_frame: bool
     is_inner_last: bool
+    function: str = ""
 
 
 def find_places(text: str) -> list[NamedPlace]:
@@ -100,6 +106,13 @@ _FRAME_BEFORE = re.compile(
 )
 _FRAME_BEHIND = re.compile(r"[\"']?,? in |:in |: in |: \w+(?:Error|Exception|Failure)\b| \+0x")
 _BEFORE_CHARS = 120
+_FUNCTION_BEFORE = re.compile(r"([\w$]+)(?: \[as [\w$]+\])? ?\((?:[^()]*\) (?:in|at) )?(?:[A-Za-z-]+:)?$")
+"""The function in front of the file: `at com.zoo.Cat.purr(`, `at Cat.purr (file:`, `at Zoo.Purr(Cat cat) in `."""
+_FUNCTION_BEHIND = re.compile(r"(?:[`'](?:[a-z ]+ in )?)?(?:[\w:]+[#.])?([A-Za-z_]\w*)")
+"""The function after the `in` behind the file: `purr`, `'Cat#purr'`, `'block in Cat#purr'`."""
+_FUNCTION_ABOVE = re.compile(r"(?:^|[.:])(\w+)(?:\([^()\n]*\)|(?:::h[0-9a-f]{16})?)$")
+"""The function on the line above the file: `main.(*Cat).purr(0x1)`, ` 3: zoo::cat::purr`."""
+_ONLY_FILE_BEFORE = re.compile(r"\s+(?:at )?$")
 
 
 def find_paths(text: str) -> list[PathMention]:
@@ -130,7 +143,20 @@ def _read_paths(text: str, endings: Sequence[re.Match[str]]) -> Iterator[PathMen
         behind = _FRAME_BEHIND.match(text, match.end())
         is_frame = bool(line and (behind or _FRAME_BEFORE.search(before)))
         is_inner_last = before.endswith('File "') or bool(behind and match["suffix"] in ("py", "pyx"))
-        yield PathMention(start, match.end(), path, line, is_frame, is_inner_last)
+        function = _read_function(text, start, before, behind) if is_frame else ""
+        yield PathMention(start, match.end(), path, line, is_frame, is_inner_last, function)
+
+
+def _read_function(text: str, start: int, before: str, behind: re.Match[str] | None) -> str:
+    """Return the name of the function of a frame, "" if it has none: it is before, behind or above the file."""
+    if behind and behind[0].endswith("in "):
+        found = _FUNCTION_BEHIND.match(text, behind.end())
+    elif _ONLY_FILE_BEFORE.fullmatch(before):
+        above = text[max(0, start - PATH_CHARS_MAX) : start - len(before) - 1].rpartition("\n")[2]
+        found = _FUNCTION_ABOVE.search(above.rstrip())
+    else:
+        found = _FUNCTION_BEFORE.search(before)
+    return found[1] if found else ""
 
 
 def _normalize(path: str) -> str:
@@ -214,7 +240,7 @@ def _rank_frames(frames: Sequence[PathMention]) -> Iterator[NamedPlace]:
         ranked += [(depth + number * NEXT_TRACE, number, frame) for depth, frame in enumerate(inner_first)]
     ranked.sort(key=lambda row: row[:2])
     for distance, _, frame in ranked:
-        yield NamedPlace(frame.path, frame.line, FRAME_FACTOR**distance)
+        yield NamedPlace(frame.path, frame.line, FRAME_FACTOR**distance, frame.function)
 
 
 def _split_traces(frames: Sequence[PathMention]) -> list[list[PathMention]]:

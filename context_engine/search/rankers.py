@@ -79,11 +79,12 @@ class Signals:
 
 
 class ResolvedPlace(NamedTuple):
-    """A file that the query names, by its number, the line (0: none), and the weight, 0 to 1."""
+    """A file that the query names, by its number, its line (0: none), its weight, 0 to 1, and the line's function."""
 
     file: int
     line: int
     weight: float
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,7 +513,7 @@ def _find_named(view: RankingView, named: Iterable[NamedPlace]) -> Iterator[Reso
             if files:
                 if len(files) <= SAME_NAME_MAX:
                     weight = place.weight * tail.trust / len(files)
-                    yield from (ResolvedPlace(file, place.line, weight) for file in files)
+                    yield from (ResolvedPlace(file, place.line, weight, place.function) for file in files)
                 break
 
 
@@ -524,11 +525,11 @@ def _rank_named(
 ) -> Floats:
     """Return the files that a query names, and add the chunks with the lines that it names to `defines`."""
     named = np.zeros(view.snapshot.files, np.float32)
-    for file, line, weight in places:
+    for file, line, weight, function in places:
         named[file] = max(named[file], weight)
-        chunk = _chunk_at(view, file, line) if line else None
-        if chunk is not None and (allowed is None or allowed[chunk]):
-            defines[chunk] = max(defines.get(chunk, 0.0), weight)
+        for chunk in _chunks_at(view, file, line, function):
+            if allowed is None or allowed[chunk]:
+                defines[chunk] = max(defines.get(chunk, 0.0), weight)
     return named
 
 
@@ -550,13 +551,27 @@ def _fold_name(name: str) -> str:
 _JOINTS = str.maketrans("", "", "-_.")
 
 
-def _chunk_at(view: RankingView, file: int, line: int) -> int | None:
+def _chunks_at(view: RankingView, file: int, line: int, function: str) -> list[int]:
+    """Return the chunk with a line; if the line is outside its function, the chunks of the function.
+
+    A trace is often of another version of the file, in which the lines had other numbers.
+    """
+    if not line:
+        return []
     start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
-    first, last = (view.snapshot.chunk_column(column)[start:stop] for column in ("first", "last"))
-    holding = np.flatnonzero((first <= line) & (line <= last))
-    if len(holding):
-        return start + int(holding[-1])
-    return None
+    firsts, lasts = (view.snapshot.chunk_column(column)[start:stop] for column in ("first", "last"))
+    functions = _find_functions(view, file, function)
+    if functions and not any(symbol.line <= line <= symbol.last for symbol in functions):
+        nearest = min(functions, key=lambda symbol: abs(symbol.line - line))
+        return (np.flatnonzero((firsts <= nearest.last) & (lasts >= nearest.line)) + start).tolist()
+    return (np.flatnonzero((firsts <= line) & (line <= lasts))[-1:] + start).tolist()
+
+
+def _find_functions(view: RankingView, file: int, name: str) -> list[StoredSymbol]:
+    """Return the functions of a file that have a name."""
+    if not name:
+        return []
+    return [symbol for symbol in view.outline(file).symbols if symbol.name == name and symbol.kind in FUNCTION_KINDS]
 
 
 def _spells(view: RankingView, file: int, chunk: int, name: str) -> bool:

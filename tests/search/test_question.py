@@ -151,6 +151,31 @@ def test_the_innermost_frame_of_a_trace_comes_first(trace: str, innermost: str) 
     assert f"{first.path}:{first.line}".endswith(innermost) and first.weight > second.weight and second.line == 3
 
 
+@pytest.mark.parametrize(
+    ("frame", "function"),
+    [
+        ('  File "/srv/zoo/cats.py", line 7, in purr\n    run()', "purr"),
+        ('  File "/srv/zoo/cats.py", line 7, in <module>', ""),
+        ("tests/test_a.py:3: in test_b\n    purr()", "test_b"),
+        ("zoo/cats.py:7: KeyError", ""),
+        ("    at purr (/srv/zoo/cats.js:7:19)", "purr"),
+        ("    at async Cat.purr [as meow] (file:///srv/zoo/cats.mjs:7:19)", "purr"),
+        ("    at file:///srv/zoo/cats.mjs:7:19", ""),
+        ("    at Object.<anonymous> (/srv/zoo/cats.js:7:19)", ""),
+        ("\tat app//com.zoo.Cat$Paw.purr(Cat.java:7)", "purr"),
+        ("   at Zoo.Cat.Purr(String a) in C:\\Zoo\\Cat.cs:line 7", "Purr"),
+        ("#1  0x4f in cat_purr (x=1) at cat.c:7", "cat_purr"),
+        ("main.(*Cat).purr(0x1, {0x2, 0x3})\n\t/srv/zoo/cat.go:7 +0x1d", "purr"),
+        ("   1: zoo::Cat::purr\n      at ./src/cat.rs:3:4", "purr"),
+        ("   1: zoo::Cat::purr::{{closure}}\n      at ./src/cat.rs:3:4", ""),
+        ("/srv/zoo/cat.rb:7:in `purr'", "purr"),
+        ("/srv/zoo/cat.rb:7:in 'block in Zoo::Cat#purr'", "purr"),
+    ],
+)
+def test_a_frame_names_its_function(frame: str, function: str) -> None:
+    assert [place.function for place in find_places(f"It fails:\n{frame}\n")] == [function]
+
+
 def test_the_first_trace_of_two_is_nearer_than_the_second() -> None:
     trace = "    at {0}2 (/srv/{0}/two.js:2:1)\n    at {0}1 (/srv/{0}/one.js:1:1)\n"
     places = find_places(trace.format("a") + "and then\n" * 100 + trace.format("b"))

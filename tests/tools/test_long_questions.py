@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,16 @@ def test_a_search_takes_an_issue_with_its_log_and_finds_the_frame(shop: Engine, 
 def test_the_innermost_frame_is_the_first_row(shop: Engine) -> None:
     rows = json.loads(search_code.call(shop, {"query": ISSUE, "format": "json"}, Call()).text)["results"]
     assert rows[0]["path"] == "parcels/scales.py" and "def weigh" in rows[0]["content"]
+
+
+def test_a_frame_of_another_version_leads_to_its_function_and_not_to_its_line(tmp_path: Path) -> None:
+    padding = "".join(f"    lamp_{n} = {n}  # one of the lamps of the hall\n" for n in range(60))
+    files = {"hall.py": f"def light(hall):\n{padding}\n\ndef weigh(grams):\n    return grams / 0\n{padding}"}
+    issue = HEAD.replace("parcels/scales.py", "hall.py")
+    assert 'hall.py", line 3, in weigh' in issue
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        rows = json.loads(search_code.call(engine, {"query": issue, "format": "json"}, Call()).text)["results"]
+    assert "def weigh" in rows[0]["content"]
 
 
 def test_an_enhanced_prompt_has_the_facts_and_only_the_beginning_of_a_long_prompt(shop: Engine) -> None:
