@@ -8,6 +8,7 @@ from posixpath import basename, splitext
 from typing import NamedTuple
 
 from context_engine.index.symbol_graph import SymbolGraph
+from context_engine.languages import SyntaxNode
 
 IMPORT_LINES_MAX = 60
 """Lines from the start of an import to the string that names its file."""
@@ -39,6 +40,15 @@ def _find_names(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]
         imports = graph.imports(other)
         for node in file.find(stem):
             statement, binding = file.import_around(node), file.binding_of(node)
+            alias = _find_alias(node)
+            if statement is not None and alias is not None:
+                values = graph.finder.resolver.values(file, alias)
+                is_meant = [value.kind == "module" and value.place.path == path for value in values]
+                line = node.start_point[0] + 1
+                is_possible = any(path in files for _, at, files in imports if at == line) and not values
+                if any(is_meant) or is_possible:
+                    yield ModuleUse(other, node.start_byte, bool(values) and all(is_meant))
+                continue
             if statement is not None and (binding is None or binding.role != "import"):
                 lines = range(statement.start_point[0] + 1, statement.end_point[0] + 2)
                 rows = [files for target, line, files in imports if line in lines and target.split(".")[-1] == stem]
@@ -52,6 +62,15 @@ def _find_names(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]
             is_unknown = is_looked_up and not values and not meaning.is_known
             if not meaning.places and (any(is_meant) or is_unknown):
                 yield ModuleUse(other, node.start_byte, bool(values) and all(is_meant), binding is not None)
+
+
+def _find_alias(node: SyntaxNode) -> SyntaxNode | None:
+    """Return the name that `from module import name as alias` binds, if the node is the `name`."""
+    aliased = node.parent.parent if node.parent is not None else None
+    statement = aliased.parent if aliased is not None else None
+    if aliased is None or statement is None or statement.type != "import_from_statement":
+        return None
+    return aliased.child_by_field_name("alias")
 
 
 def _find_strings(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]:

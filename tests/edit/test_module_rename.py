@@ -22,6 +22,15 @@ PYTHON = {
     ),
     "other.py": "import cats\n\ncats.other()\n",
 }
+OTHER_NAMES = {
+    "zoo/cats.py": "def cats(): ...\ndef feed(): ...\n",
+    "zoo/__init__.py": "",
+    "zoo/near.py": "from . import cats as c\nfrom .cats import cats as made, feed as f\n\nc.cats()\n",
+    "zoo/deep/__init__.py": "",
+    "zoo/deep/far.py": "from .. import (\n    near,\n    cats as c,\n)\nfrom ..cats import cats as made\n\nc.feed(made)\n",
+    "use.py": "from zoo import cats as c\nfrom zoo import near, cats\n\nc.feed(cats.feed)\n",
+    "other.py": "from cats import cats as c\n",
+}
 SCRIPTS = {
     "src/cats.ts": "export const feed = () => 1\n",
     "src/use.ts": (
@@ -44,6 +53,13 @@ def waiting(found: Renaming) -> list[str]:
             "zoo/lions.py": PYTHON["zoo/cats.py"],
             "zoo/__init__.py": "from . import lions\nfrom .lions import feed\n\nlions.feed()\n",
             "use.py": PYTHON["use.py"].replace("zoo.cats", "zoo.lions"), "other.py": PYTHON["other.py"], "cats.py": PYTHON["cats.py"],
+        }),
+        (OTHER_NAMES, "zoo/cats.py", {
+            "zoo/lions.py": OTHER_NAMES["zoo/cats.py"],
+            "zoo/near.py": "from . import lions as c\nfrom .lions import cats as made, feed as f\n\nc.cats()\n",
+            "zoo/deep/far.py": "from .. import (\n    near,\n    lions as c,\n)\nfrom ..lions import cats as made\n\nc.feed(made)\n",
+            "use.py": "from zoo import lions as c\nfrom zoo import near, lions\n\nc.feed(lions.feed)\n",
+            "other.py": OTHER_NAMES["other.py"],
         }),
         (SCRIPTS, "src/cats.ts", {
             "src/lions.ts": SCRIPTS["src/cats.ts"],
