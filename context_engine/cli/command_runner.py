@@ -46,7 +46,7 @@ OTHER_OPTIONS = {
     **dict.fromkeys(("--max-results", "--max-count", "--top-k", "--count", "-m", "-k"), "--limit"),
     **dict.fromkeys(("--type", "--language", "-t"), "--lang"),
     **dict.fromkeys(("--glob", "--path", "-g"), "--include"),
-    **dict.fromkeys(("--files-with-matches", "--name-only"), "-l"),
+    **dict.fromkeys(("--files-with-matches", "--name-only", "--files"), "-l"),
     **dict.fromkeys(("--output", "--format=json"), "--json"),
     "--since": "--days",
 }

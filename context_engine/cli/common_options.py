@@ -57,6 +57,15 @@ OLD_OPTIONS = {
 class HelpCommand(TyperCommand):
     """A command whose help page is plain text."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the command line; an error knows the command, which the parser does not give to all of them."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # the class is in typer's own copy of click
+            if hasattr(error, "ctx"):
+                error.ctx = error.ctx or ctx
+            raise
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page."""
         write_help(self, ctx, formatter)
@@ -96,14 +105,19 @@ class AliasGroup(TyperGroup):
 def replace_old_options(words: list[str], options: set[str]) -> list[str]:
     """Replace the old options that a command with these `options` does not have.
 
+    One for a number is only replaced with its number: `--files` alone is of another program.
+
     >>> replace_old_options(["a", "--number=3"], {"--limit"}), replace_old_options(["--files", "3"], {"--files"})
     (['a', '--limit=3'], ['--files', '3'])
+    >>> replace_old_options(["--files", "3", "--files"], {"--limit"})
+    ['--limit', '3', '--files']
     """
     replaced: list[str] = []
-    for word in words:
+    for word, behind in zip(words, [*words, ""][1:], strict=True):
         option, equals, value = word.partition("=")
         present, *more = OLD_OPTIONS.get(option, [option])
-        if option not in options and present in options:
+        is_complete = present != "--limit" or (value if equals else behind).isdecimal()
+        if option not in options and present in options and is_complete:
             replaced += [f"{present}{equals}{value}", *more]
         else:
             replaced.append(word)

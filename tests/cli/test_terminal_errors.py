@@ -21,6 +21,8 @@ PROVOKED = [
     ("serch", "there is no command 'serch'", "`ctx search`"),
     ("plan shw", "there is no command 'shw'", "`ctx plan show`"),
     ("search x --lmit 3", "ctx search has no option --lmit", "`ctx search --limit`"),
+    ("search x --files", "ctx search has no option --files", "`ctx search -l`"),
+    ("search x --limit", "--limit needs a value", "`ctx search --help`"),
     ("search x -n 500", "--limit must be a number from 1 to 50", "`ctx search --help`"),
     ("search x --format lnes", "--format is 'lnes'; it must be one of text, lines, vimgrep, json", "--help"),
     ("search x --kind banana", "--kind is 'banana'", "It must be one of documentation, symbols"),
