@@ -192,5 +192,5 @@ def _describe_vectors(state: EmbeddingStatus) -> str:
     share = ""
     if all_files:
         share = f", {files:,} of {all_files:,} files and {chunks:,} of {all_chunks:,} chunks embedded"
-    step = f"; {state.suggestion}" if state.suggestion else ""
+    step = f". {state.suggestion}" if state.suggestion else ""
     return f"static vectors {state.static}; {state.model} {state.state}{share}{step}"

@@ -142,10 +142,14 @@ def _call_with(options: Options, run: Callable[[dict[str, Any]], int], screen: S
         return FAILED
 
 
+MORE = "… there are more: raise limit"
+"""The last line of a long history, which names the option of the tool."""
+
+
 def show_reply(root: Path | None, name: str, arguments: dict[str, Any], *, as_json: bool = False) -> int:
     """Call a tool and print its text or JSON; return the exit code. Raises: the error of the tool."""
     with open_engine(root) as engine:
-        print(call_for_text(engine, name, arguments, structured=as_json))
+        print(call_for_text(engine, name, arguments, structured=as_json).replace(MORE, "there are more: raise -n"))
     return 0
 
 

@@ -88,10 +88,11 @@ def _show(result: ReviewResult) -> None:
         if number:
             out.print()
         _show_finding(finding)
-    color, headline = "green", ""
+    headline = ""
     if result.findings:
-        color, headline = COLORS[min(finding.priority for finding in result.findings)], f"{result.headline}."
-    err.print(f"[{color}]{headline}[/{color}] {escape_text(result.overall_explanation)}".strip())
+        color = COLORS[min(finding.priority for finding in result.findings)]
+        headline = f"[{color}]{result.headline}.[/{color}] "
+    err.print(f"{headline}{escape_text(result.overall_explanation)}")
     factors = ""
     if result.summary.factors:
         factors = f" ({'; '.join(result.summary.factors)})"

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from context_engine.search import find_paths
+from context_engine.text import shorten_prose
 
 MentionKind = Literal["path", "symbol", "error", "url", "command"]
 
@@ -210,7 +211,7 @@ def extract_clauses(prompt: str) -> list[str]:
         clause = _POLITE.sub("", part.strip(), count=1).strip().rstrip(".!?;,:")
         first = re.match(r"[A-Za-z]+", clause)
         if first and first.group().lower() in VERBS and " " in clause:
-            clauses.append(clause[:CLAUSE_CHARS_MAX])
+            clauses.append(shorten_prose(clause, CLAUSE_CHARS_MAX))
     return list(dict.fromkeys(clauses))[:CLAUSES_MAX]
 
 
@@ -218,4 +219,4 @@ def extract_objective(prompt: str) -> str:
     """Return the first sentence."""
     text = _FENCE.sub("\n", prompt).strip()
     first = re.split(r"(?<=[.!?])\s|\n", text, maxsplit=1)[0].strip()
-    return first[:OBJECTIVE_CHARS_MAX]
+    return shorten_prose(first, OBJECTIVE_CHARS_MAX)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+from context_engine.text import shorten_prose
 
 ERROR = 1
 """The severity of an error; warnings and hints are not reported."""
 PROBLEMS_MAX = 1_000
 """Errors of one file that are compared."""
 MESSAGE_CHARS_MAX = 300
+_REASON = re.compile(r"[:.]?\s*\n(?=\s)\s*")
+"""The start of an indented line, which says why the line above it is so."""
 
 
 class EditedText(NamedTuple):
@@ -39,11 +44,14 @@ class PublishedProblems(NamedTuple):
 
 
 def read_published(parameters: Any) -> PublishedProblems | None:
-    """Return the errors of a `publishDiagnostics`; None for anything else.
+    r"""Return the errors of a `publishDiagnostics`; None for anything else.
 
     >>> read_published({"uri": "file:///a.py", "diagnostics": [
     ...     {"severity": 1, "message": "b is not defined", "range": {"start": {"line": 3}}}, {"severity": 2}, None]})
     PublishedProblems(uri='file:///a.py', version=None, rows=((4, 'b is not defined'),))
+    >>> read_published({"uri": "file:///a.py", "diagnostics": [
+    ...     {"message": "b is wrong\n  \"str\" is not \"int\"", "range": {"start": {"line": 3}}}]}).rows
+    ((4, 'b is wrong: "str" is not "int"'),)
     """
     if not isinstance(parameters, dict) or not isinstance(parameters.get("uri"), str):
         return None
@@ -62,7 +70,8 @@ def _read_row(row: Any) -> tuple[int, str] | None:
         return None
     if not isinstance(line, int) or line < 0:
         return None
-    return line + 1, " ".join(row["message"].split())[:MESSAGE_CHARS_MAX]
+    message = _REASON.sub(": ", row["message"].strip())
+    return line + 1, shorten_prose(" ".join(message.split()), MESSAGE_CHARS_MAX)
 
 
 def find_new(

@@ -122,7 +122,8 @@ class GraphTraversal:
             if member.kind in CLASS_LIKE or self._graph.is_common(member.name):
                 continue
             for above, below in self._graph.supertypes(member):
-                if (above.path, above.qualified) not in found:
+                is_overload = (above.path, above.qualified) == (member.path, member.qualified)
+                if not is_overload and (above.path, above.qualified) not in found:
                     found[above.path, above.qualified] = above
                     path = path_of_listing(above.path)
                     self._edges.append(Edge(above.qualified, below, path, above.line, "", 1, "base"))

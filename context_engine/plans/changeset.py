@@ -71,7 +71,7 @@ TaskKind = Literal[
 
 _VERBS: Mapping[TaskKind, str] = {
     "rename": "rename",
-    "remove": "remove delete drop deprecate strip revert",
+    "remove": "remove delete drop strip revert",
     "upgrade": "upgrade bump migrate modernise modernize",
     "fix": "fix repair correct resolve prevent handle avoid stop guard bugfix hotfix",
     "refactor": "refactor simplify extract move split restructure clean cleanup reuse merge unify inline tidy replace",

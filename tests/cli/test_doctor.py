@@ -333,6 +333,20 @@ def test_a_server_that_is_ill_is_found_out(
     assert problem.step
 
 
+def test_the_server_that_is_tried_starts_no_process_that_stays(
+    case: Callable[..., DoctorContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variables: dict[str, str] = {}
+
+    def refuse(_: list[str], env: dict[str, str]) -> None:
+        variables.update(env)
+        raise FileNotFoundError(2, "no such file")
+
+    monkeypatch.setattr(server_checks, "ServerProcess", refuse)
+    assert only(server_checks.round_trip(case(launch=LaunchCommand("/no/such/ctx")))).verdict == "problem"
+    assert variables["CTX_DAEMON"] == "0"
+
+
 def test_a_server_that_is_not_there_is_a_problem(case: Callable[..., DoctorContext]) -> None:
     assert "does not start" in only(server_checks.round_trip(case(launch=LaunchCommand("/no/such/ctx")))).found
 

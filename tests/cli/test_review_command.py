@@ -67,6 +67,14 @@ def test_the_exit_code_says_whether_the_named_priority_was_found(
     assert ctx(monkeypatch, "--fail-on", fail_on) == code
 
 
+def test_a_review_without_findings_says_so_at_the_start_of_a_line(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree(root, {"src/a.py": GOOD + "\n\nLIMIT = 3\n"})
+    assert ctx(monkeypatch) == 0
+    assert capsys.readouterr().err.startswith("The checks found nothing; 1 of 1 files")
+
+
 def test_a_review_that_is_not_possible_is_an_error_and_no_empty_success(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,5 +130,11 @@ def test_imperative_clauses_are_what_has_to_be_done(prompt: str, asked: list[str
 
 @given(st.text(max_size=200))
 def test_a_clause_and_the_objective_are_words_of_the_prompt(prompt: str) -> None:
-    assert all(clause in prompt for clause in extract_clauses(prompt))
-    assert extract_objective(prompt) in prompt
+    assert all(clause.removesuffix("…") in prompt for clause in extract_clauses(prompt))
+    assert extract_objective(prompt).removesuffix("…") in prompt
+
+
+def test_a_long_clause_and_objective_are_cut_after_a_word() -> None:
+    prompt = "Fix the socket " + "that is closed twice " * 20
+    for cut in (extract_clauses(prompt)[0], extract_objective(prompt)):
+        assert cut.endswith(("that…", "is…", "closed…", "twice…")) and len(cut) <= 200

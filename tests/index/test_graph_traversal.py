@@ -125,6 +125,23 @@ def test_an_impact_of_an_overriding_method_has_what_it_overrides_and_the_users_o
     ]  # fmt: skip
 
 
+OVERLOADED = {
+    "Timer.java": (
+        "class Timer {\n  Timer(int ticks) { this(ticks, 8); }\n  Timer(int ticks, int buckets) { wait(ticks); }\n"
+        "  void run() { run(1); }\n  void run(int times) { wait(times); }\n}\n"
+    ),
+    "Use.java": "class Use {\n  void use() { Timer timer = new Timer(3); timer.run(); }\n}\n",
+}
+
+
+@pytest.mark.parametrize("name", ["Timer", "Timer.run"])
+def test_an_overload_overrides_no_other(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    with indexed(tree(tmp_path_factory.mktemp("overloaded") / "project", OVERLOADED)) as engine:
+        trace = engine.symbols.trace(name, "impact")
+    assert "Use.use" in [edge.source for edge in trace.edges]
+    assert "base" not in [edge.kind for edge in trace.edges]
+
+
 HANDED_ON = {
     "zoo/cat.py": "def feed(): ...\n",
     "zoo/__init__.py": "from zoo.cat import feed as feed\n",

@@ -21,6 +21,7 @@ from context_engine.plans.changeset import find_mentions, parse_intent, strip_co
         ("Renaming Loader to Reader", "rename"),
         ("rename class Loader to Reader", "rename"),
         ("Remove the deprecated flag", "remove"),
+        ("Deprecate the flag", "change"),
         ("Bump attrs to 23.2", "upgrade"),
         ("Adding tests for the loader", "test"),
         ("fix flaky test of the loader", "fix"),

@@ -37,7 +37,7 @@ def round_trip(case: DoctorContext) -> Iterator[CheckResult]:
         project.mkdir()
         (project / "notes.txt").write_text("a file to find\n", encoding="utf-8")
         words = [*case.launch.command_line, "serve", "--root", str(project)]
-        env = {**case.env, "CTX_CACHE_FOLDER": str(Path(folder, "cache")), "CTX_WORKERS": "0"}
+        env = {**case.env, "CTX_CACHE_FOLDER": str(Path(folder, "cache")), "CTX_WORKERS": "0", "CTX_DAEMON": "0"}
         try:
             with ServerProcess(words, env) as child:
                 yield from _conversation(child)
