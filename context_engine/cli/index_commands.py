@@ -173,7 +173,7 @@ def _status_rows(state: Status) -> list[tuple[str, str]]:
         ("root", str(state.root)),
         ("index", f"{state.state}{share}, {state.engine}, from {state.indexed_at or 'unknown'}"),
         ("contains", ", ".join(counts)),
-        ("meaning", _describe_vectors(state.embeddings)),
+        ("meaning", describe_vectors(state.embeddings)),
         ("languages", ", ".join(languages[:LANGUAGES_MAX])),
         ("branch", " at ".join(filter(None, (state.branch, (state.commit or "")[:12])))),
         ("stale", f"{format_count(len(state.stale), 'file')}: {stale}" if state.stale else "no"),
@@ -184,8 +184,13 @@ def _status_rows(state: Status) -> list[tuple[str, str]]:
     ]
 
 
-def _describe_vectors(state: EmbeddingStatus) -> str:
-    """Describe the static vectors and the progress of a model."""
+def describe_vectors(state: EmbeddingStatus) -> str:
+    """Describe the static vectors and the progress of a model.
+
+    >>> from context_engine.model import EmbeddingStatus
+    >>> describe_vectors(EmbeddingStatus("ready", "minilm", "absent: no onnxruntime", "Install it.", (0, 0), (0, 0)))
+    'static vectors ready; minilm absent: no onnxruntime. Install it.'
+    """
     if not state.model:
         return f"static vectors {state.static}"
     (files, all_files), (chunks, all_chunks) = state.cards, state.chunks

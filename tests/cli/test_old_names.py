@@ -55,10 +55,5 @@ def test_the_variable_names_the_workspace_for_every_command(root: Path, monkeypa
     assert str(root) in ctx("status").stdout
 
 
-def test_the_step_to_a_model_is_a_sentence_of_its_own(root: Path) -> None:
-    shown = " ".join(ctx("status", "--root", root).stdout.split())
-    assert "absent: " in shown and "; `ctx model pull" not in shown and "; Install" not in shown
-
-
 def test_an_unknown_option_stays_wrong_usage(root: Path) -> None:
     assert ctx("status", "--number", "3", "--root", root).exit_code == 2
