@@ -62,8 +62,8 @@ class HelpCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:  # the class is in typer's own copy of click
-            if hasattr(error, "ctx"):
-                error.ctx = error.ctx or ctx
+            if getattr(error, "ctx", ctx) is None:
+                vars(error)["ctx"] = ctx
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -34,13 +34,17 @@ OBJECTIVE_CHARS_MAX = 200
 
 
 class Mention(NamedTuple):
-    """Something that a prompt names: its text, the `name` it means, and the line it gives (0 for none)."""
+    """Something that a prompt names: its text, the `name` it means, and the line it gives (0 for none).
+
+    `function`: the name of the function that a stack frame gives with the line.
+    """
 
     text: str
     kind: MentionKind
     name: str
     line: int = 0
     certain: bool = True
+    function: str = ""
 
 
 class _FoundMention(NamedTuple):
@@ -124,7 +128,9 @@ def _find_paths(prompt: str) -> Iterator[_FoundMention]:
         text = prompt[found.start : found.stop]
         is_quoted = _is_inline_code(prompt, found.start, found.stop)
         certain = bool("/" in found.path or found.line or "_" in found.path or is_quoted)
-        yield _FoundMention(found.start, found.stop, Mention(text, "path", found.path, found.line, certain))
+        yield _FoundMention(
+            found.start, found.stop, Mention(text, "path", found.path, found.line, certain, found.function)
+        )
 
 
 # -- errors and symbols -----------------------------------------------------------------------------------------------
@@ -207,12 +213,28 @@ def is_task(prompt: str) -> bool:
 def extract_clauses(prompt: str) -> list[str]:
     """Return the clauses that begin with one of `VERBS`, without phrases of politeness and outside code fences."""
     clauses = []
-    for part in _CLAUSE_END.split(_FENCE.sub("\n", prompt)):
+    for part in _CLAUSE_END.split(_FENCE.sub("\n", _drop_traces(prompt))):
         clause = _POLITE.sub("", part.strip(), count=1).strip().rstrip(".!?;,:")
         first = re.match(r"[A-Za-z]+", clause)
         if first and first.group().lower() in VERBS and " " in clause:
             clauses.append(shorten_prose(clause, CLAUSE_CHARS_MAX))
     return list(dict.fromkeys(clauses))[:CLAUSES_MAX]
+
+
+def _drop_traces(text: str) -> str:
+    """Return a text without the frames of stack traces, and the line of source that Python shows below each."""
+    kept, done = [], 0
+    for found in find_paths(text):
+        if not found.is_frame or found.start < done:
+            continue
+        kept.append(text[done : text.rfind("\n", 0, found.start) + 1])
+        rest = _FRAME_REST.match(text, found.stop) if found.is_inner_last else None
+        stop = rest.end() if rest else text.find("\n", found.stop)
+        done = stop if stop >= 0 else len(text)
+    return "".join([*kept, text[done:]])
+
+
+_FRAME_REST = re.compile(r"[^\n]*(?:\n[ \t]+(?!File \")[^\n]*)?")
 
 
 def extract_objective(prompt: str) -> str:

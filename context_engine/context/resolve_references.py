@@ -106,7 +106,7 @@ def _resolve_path(mention: Mention, workspace: Workspace) -> PromptReference:
     if len(found) > 1:
         places = tuple(ReferencePlace(path, mention.line) for path in found[:CANDIDATES_MAX])
         return PromptReference(mention.text, "path", places, len(found) - len(places))
-    place, note = _locate_line(found[0], mention.line, workspace)
+    place, note = _locate_line(found[0], mention.line, workspace, mention.function)
     return PromptReference(mention.text, "path", (place,), note=note)
 
 
@@ -129,8 +129,11 @@ def _find_near_paths(path: str, workspace: Workspace) -> tuple[str, ...]:
     return ()
 
 
-def _locate_line(path: str, line: int, workspace: Workspace) -> tuple[ReferencePlace, str]:
-    """Return the place of a line, and a note if the file has no such line."""
+def _locate_line(path: str, line: int, workspace: Workspace, function: str = "") -> tuple[ReferencePlace, str]:
+    """Return the place of a line, and a note if the file has no such line.
+
+    If the line is outside the function that a frame names, the frame is of another version: its place is the function.
+    """
     try:
         outline = None
         if line:
@@ -139,6 +142,10 @@ def _locate_line(path: str, line: int, workspace: Workspace) -> tuple[ReferenceP
         outline = None
     if outline is None:
         return ReferencePlace(path), ""
+    named = [symbol for _, symbol in outline.symbols if function and symbol.name == function]
+    if named and not any(symbol.span.first <= line <= symbol.span.last for symbol in named):
+        nearest = min(named, key=lambda symbol: abs(symbol.span.first - line))
+        return ReferencePlace(path, nearest.span.first, nearest.qualified), ""
     if line > outline.lines:
         return ReferencePlace(path), f"it has {outline.lines} lines, no line {line}"
     symbols = [symbol for _, symbol in outline.symbols]

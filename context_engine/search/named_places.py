@@ -106,8 +106,10 @@ _FRAME_BEFORE = re.compile(
 )
 _FRAME_BEHIND = re.compile(r"[\"']?,? in |:in |: in |: \w+(?:Error|Exception|Failure)\b| \+0x")
 _BEFORE_CHARS = 120
-_FUNCTION_BEFORE = re.compile(r"([\w$]+)(?: \[as [\w$]+\])? ?\((?:[^()]*\) (?:in|at) )?(?:[A-Za-z-]+:)?$")
-"""The function in front of the file: `at com.zoo.Cat.purr(`, `at Cat.purr (file:`, `at Zoo.Purr(Cat cat) in `."""
+_FUNCTION_BEFORE = re.compile(r"([\w$]+)(?: \[as [\w$]+\])? ?\((?:[A-Za-z-]+:)?$")
+"""The function in front of the file: `at com.zoo.Cat.purr(`, `at Cat.purr [as meow] (file:`."""
+_CALL_BEFORE = re.compile(r"^\s*(?:at|#\d+)\s[^()]*?([\w$]+) ?\([^()]*\) (?:in|at) (?:[A-Za-z]:)?$")
+"""The function with its arguments in front of the file: `   at Zoo.Cat.Purr(Cat cat) in `, `#1  0x4f in purr (x=1) at `."""
 _FUNCTION_BEHIND = re.compile(r"(?:[`'](?:[a-z ]+ in )?)?(?:[\w:]+[#.])?([A-Za-z_]\w*)")
 """The function after the `in` behind the file: `purr`, `'Cat#purr'`, `'block in Cat#purr'`."""
 _FUNCTION_ABOVE = re.compile(r"(?:^|[.:])(\w+)(?:\([^()\n]*\)|(?:::h[0-9a-f]{16})?)$")
@@ -155,7 +157,7 @@ def _read_function(text: str, start: int, before: str, behind: re.Match[str] | N
         above = text[max(0, start - PATH_CHARS_MAX) : start - len(before) - 1].rpartition("\n")[2]
         found = _FUNCTION_ABOVE.search(above.rstrip())
     else:
-        found = _FUNCTION_BEFORE.search(before)
+        found = _FUNCTION_BEFORE.search(before) or _CALL_BEFORE.search(before)
     return found[1] if found else ""
 
 

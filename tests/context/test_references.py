@@ -128,6 +128,17 @@ def test_imperative_clauses_are_what_has_to_be_done(prompt: str, asked: list[str
     assert extract_clauses(prompt) == asked
 
 
+def test_the_lines_of_a_stack_trace_ask_for_nothing() -> None:
+    trace = (
+        'Traceback (most recent call last):\n  File "/srv/zoo/a.py", line 3, in main\n    return cats.purr(all)\n'
+        '  File "/srv/zoo/cats.py", line 7, in purr\n    raise TypeError(cat)\nTypeError: cat\n'
+    )
+    assert extract_clauses(f"Cats are silent\n\n{trace}\nFix the first cat.") == ["Fix the first cat"]
+    assert extract_clauses("test_a.py:3: in test_b\n    return purr(1)\nzoo/cats.py:7: KeyError\nadd a cat") == [
+        "add a cat"
+    ]
+
+
 @given(st.text(max_size=200))
 def test_a_clause_and_the_objective_are_words_of_the_prompt(prompt: str) -> None:
     assert all(clause.removesuffix("…") in prompt for clause in extract_clauses(prompt))

@@ -67,7 +67,9 @@ def test_a_frame_of_another_version_leads_to_its_function_and_not_to_its_line(tm
     assert 'hall.py", line 3, in weigh' in issue
     with indexed(tree(tmp_path / "w", files)) as engine:
         rows = json.loads(search_code.call(engine, {"query": issue, "format": "json"}, Call()).text)["results"]
+        reply = json.loads(enhance_prompt.call(engine, {"prompt": issue, "assist": "off"}, Call()).text)
     assert "def weigh" in rows[0]["content"]
+    assert "hall.py:64 (weigh)" in reply["enhanced_prompt"] and "hall.py:3 " not in reply["enhanced_prompt"]
 
 
 def test_an_enhanced_prompt_has_the_facts_and_only_the_beginning_of_a_long_prompt(shop: Engine) -> None:
