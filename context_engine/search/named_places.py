@@ -109,7 +109,7 @@ _BEFORE_CHARS = 120
 _FUNCTION_BEFORE = re.compile(r"([\w$]+)(?: \[as [\w$]+\])? ?\((?:[A-Za-z-]+:)?$")
 """The function in front of the file: `at com.zoo.Cat.purr(`, `at Cat.purr [as meow] (file:`."""
 _CALL_BEFORE = re.compile(r"^\s*(?:at|#\d+)\s[^()]*?([\w$]+) ?\([^()]*\) (?:in|at) (?:[A-Za-z]:)?$")
-"""The function with its arguments in front of the file: `   at Zoo.Cat.Purr(Cat cat) in `, `#1  0x4f in purr (x=1) at `."""
+"""The function with its arguments in front of the file: `at Zoo.Cat.Purr(Cat cat) in `, `#1  0x4f in purr (x=1) at `"""
 _FUNCTION_BEHIND = re.compile(r"(?:[`'](?:[a-z ]+ in )?)?(?:[\w:]+[#.])?([A-Za-z_]\w*)")
 """The function after the `in` behind the file: `purr`, `'Cat#purr'`, `'block in Cat#purr'`."""
 _FUNCTION_ABOVE = re.compile(r"(?:^|[.:])(\w+)(?:\([^()\n]*\)|(?:::h[0-9a-f]{16})?)$")
