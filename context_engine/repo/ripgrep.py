@@ -41,6 +41,14 @@ CHILDREN_MAX = 4
 CHILD_FILES_MIN = 250
 """A process of our own starts in some 30 ms, in which it could have searched this many files."""
 REASON_CHARS_MAX = 300
+READ_BYTES = 1 << 16
+"""What a pipe holds."""
+READ_PAUSE_S = 0.001
+"""ripgrep writes after each file, and a reader that wakes for each of 9,000 writes takes 25 ms for that alone."""
+SEPARATORS = "\x01\x02\x03"
+"""One of them replaces the slash in printed paths. ripgrep 14 and 15 resolve each path that they print, link by link,
+which takes as long as to search a small file; such a path is not there, so that ends at once.
+"""
 
 OPTIONS = (
     "--no-config",  # what the user set for the terminal must not change an answer
@@ -141,24 +149,29 @@ class Ripgrep:
 
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
         """Return what `TextEngine.counts` does."""
-        said = self._run(["--count"], files, asked, patience)
-        return _counts(run.out for run in said), all(run.code != 2 for run in said)
+        separator = _find_separator(files)
+        said = self._run(["--count", *_print_with(separator)], files, asked, patience)
+        return _counts((run.out for run in said), separator), all(run.code != 2 for run in said)
 
     def places(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
     ) -> list[MatchedLine]:
         """Return what `TextEngine.places` does. Text is left out of ripgrep's output: only its place is needed."""
+        separator = _find_separator(files)
         options = ["-n", "-b", "--column", "--max-columns=1", f"--context={context}", f"--max-count={most}"]
-        return _places(run.out for run in self._run(options, files, asked, patience))
+        said = self._run([*options, *_print_with(separator)], files, asked, patience)
+        return _places((run.out for run in said), separator)
 
     def occurrences(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int
     ) -> FoundOccurrences:
         """Return what `TextEngine.occurrences` does; of several patterns that match in one place the first counts."""
-        said = self._run(["-o", "-n", "-b", "--column"], files, asked, patience, bytes_max)
+        separator = _find_separator(files)
+        options = ["-o", "-n", "-b", "--column", *_print_with(separator)]
+        said = self._run(options, files, asked, patience, bytes_max)
         if any(run.is_cut for run in said):
             return None
-        return list(_rows(run.out for run in said)), all(run.code != 2 for run in said)
+        return list(_rows((run.out for run in said), separator)), all(run.code != 2 for run in said)
 
     def _run(
         self,
@@ -310,18 +323,36 @@ _COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
 _PLACE = re.compile(rb"([^\0]+)\0(\d+)[:-](?:(\d+):)?(\d+)[:-]([^\r\n]*)\r?\n")
 
 
-def _counts(outputs: Iterable[bytes]) -> dict[str, int]:
+def _find_separator(files: Iterable[str]) -> str:
+    """Return a character that ripgrep can print for the slash, because no path contains it; else the slash."""
+    if os.sep != "/":
+        return "/"
+    text = "/".join(files)
+    return next((char for char in SEPARATORS if char not in text), "/")
+
+
+def _print_with(separator: str) -> list[str]:
+    if separator == "/":
+        return []
+    return [f"--path-separator={separator}"]
+
+
+def _counts(outputs: Iterable[bytes], separator: str = "/") -> dict[str, int]:
     """Return path -> lines; a path may contain anything but a NUL."""
-    return {os.fsdecode(path): int(count) for out in outputs for path, count in _COUNT.findall(out)}
+    rows = [row for out in outputs for row in _COUNT.findall(out)]
+    return {os.fsdecode(path).replace(separator, "/"): int(count) for path, count in rows}
 
 
-def _places(outputs: Iterable[bytes]) -> list[MatchedLine]:
-    return list(map(MatchedLine._make, _rows(outputs)))
+def _places(outputs: Iterable[bytes], separator: str = "/") -> list[MatchedLine]:
+    return list(map(MatchedLine._make, _rows(outputs, separator)))
 
 
-def _rows(outputs: Iterable[bytes]) -> Iterator[tuple[str, int, int, int, str]]:
+def _rows(outputs: Iterable[bytes], separator: str = "/") -> Iterator[tuple[str, int, int, int, str]]:
     """Yield the fields of each `MatchedLine`; the same names and texts come again and again."""
-    names, texts = _TextCache(os.fsdecode), _TextCache(lambda raw: raw.decode("utf-8", "replace"))
+    names, texts = (
+        _TextCache(lambda raw: os.fsdecode(raw).replace(separator, "/")),
+        _TextCache(lambda raw: raw.decode("utf-8", "replace")),
+    )
     for out in outputs:
         for path, line, column, offset, text in _PLACE.findall(out):
             yield names[path], int(line), int(column or 0), int(offset), texts[text]
@@ -426,7 +457,7 @@ def _start(command: Sequence[str], folder: str, *, fed: bool) -> subprocess.Pope
     pipe = subprocess.PIPE
     try:
         return subprocess.Popen(
-            command, cwd=folder, stdin=pipe if fed else subprocess.DEVNULL, stdout=pipe, stderr=pipe
+            command, cwd=folder, stdin=pipe if fed else subprocess.DEVNULL, stdout=pipe, stderr=pipe, bufsize=0
         )
     except OSError as error:
         raise AccessFailed(
@@ -446,10 +477,15 @@ def _converse(process: subprocess.Popen[bytes], feed: bytes, bytes_max: int) -> 
                     pipe.write(feed)
             except BrokenPipeError:  # it was killed, or failed at once: see its exit code
                 pass
-        said = out.read(bytes_max + 1)
-        if len(said) > bytes_max:
+        parts, size = [], 0
+        while size <= bytes_max and (part := out.read(READ_BYTES)):
+            parts.append(part)
+            size += len(part)
+            if len(part) < READ_BYTES // 2:
+                time.sleep(READ_PAUSE_S)
+        if size > bytes_max:
             process.kill()
-        return said, complaints.read()
+        return b"".join(parts)[: bytes_max + 1], complaints.read()
 
 
 def _guard(kill: Callable[[], None], ended: threading.Event, late: threading.Event, patience: SearchDeadline) -> None:

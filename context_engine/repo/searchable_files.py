@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Protocol
 
 from context_engine.errors import ContextEngineError
@@ -29,6 +31,9 @@ ANEW_PATHS = 200
 """When more than this changed (a branch switch), walking is quicker than looking at each."""
 SETTLED_NS = 1_000_000_000
 """A file changed again within one tick of the file system's clock looks the same: after a second that cannot be."""
+
+_path = attrgetter("path")
+_time = attrgetter("mtime_ns")
 
 
 class WorkspaceWatcher(Protocol):
@@ -136,12 +141,10 @@ class FileLister:
             assert self._listing  # the first call walks
             return self._listing
 
-    def is_unchanged(self, listing: FileListing, paths: Iterable[WalkedFile], under: str) -> bool:
-        """Return whether these files of a listing, and the names in the folders below `under`, are unchanged."""
-        inside = f"{under}/" if under else ""
-        folders = {path: at for path, at in listing.folders.items() if f"{path}/".startswith(inside)}
-        sizes = {str(path): (size, mtime_ns) for path, size, mtime_ns in paths}
-        return listing.is_settled and scan(self._root, sizes, folders).is_clean
+    def is_unchanged(self, listing: FileListing, files: Iterable[WalkedFile]) -> bool:
+        """Return whether the content of these files is that of the listing. New names are not looked for."""
+        sizes = {str(path): (size, mtime_ns) for path, size, mtime_ns in files}
+        return listing.is_settled and scan(self._root, sizes).is_clean
 
     def why_not(self, path: str) -> Skipped | None:
         """Return why a file or folder that exists is not in the listing; None when nothing excludes it."""
@@ -168,7 +171,9 @@ class FileLister:
     def _begin(self, now: float, check: Callable[[], None]) -> None:
         self._walk = walk_paths(self._root, [""], bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
         self._looked_at = now
-        self._publish(check)
+        self._judge(self._walk.entries, check)
+        self._verdicts = {entry: self._verdicts[entry] for entry in self._walk.entries}
+        self._publish()
 
     def _sweep(self, now: float, check: Callable[[], None]) -> None:
         """Check whether the files are as they were; walk only when names came or went."""
@@ -191,45 +196,76 @@ class FileLister:
         def stays(path: str) -> bool:
             return path not in gone and not path.startswith(below)
 
-        gone_files = tuple(entry for entry in known.entries if not stays(entry.path))
+        spans = list(_spans_below(known.entries, gone))
+        gone_files = tuple(sorted({entry for start, stop in spans for entry in known.entries[start:stop]}))
         gone_rows = tuple(row for row in known.skipped if not stays(row.path))
         if (gone_files, gone_rows) == (seen.entries, seen.skipped):
             return  # heard twice, or touched without a trace
+        entries = list(known.entries)
+        for start, stop in reversed(_join_spans(spans)):
+            del entries[start:stop]
         self._walk = replace(
             known,
-            entries=tuple(sorted({*known.entries}.difference(gone_files).union(seen.entries))),
+            entries=tuple(sorted([*entries, *seen.entries])),
             skipped=tuple(sorted([*(row for row in known.skipped if stays(row.path)), *seen.skipped], key=_path)),
             counts=Counter(known.counts) - Counter(row.reason for row in gone_rows) + Counter(seen.counts),
             folders={path: at for path, at in known.folders.items() if stays(path)} | dict(seen.folders),
         )
-        self._publish(check)
+        for entry in set(gone_files).difference(seen.entries):
+            del self._verdicts[entry]
+        self._judge(seen.entries, check)
+        self._publish()
 
-    def _publish(self, check: Callable[[], None]) -> None:
-        """Judge new files by their content, and make the listing."""
-        assert self._walk
-        known, verdicts = self._verdicts, {}
+    def _judge(self, entries: Iterable[WalkedFile], check: Callable[[], None]) -> None:
+        """Judge new files by their content. When it is stopped, the next call goes on from there."""
+        verdicts = self._verdicts
         with file_reader.open_root(self._confined) as top:
-            for number, entry in enumerate(self._walk.entries):
+            for number, entry in enumerate(entries):
                 if number % 1_000 == 0:
-                    self._verdicts = known | verdicts  # when it is stopped here, the next call goes on from there
                     check()
-                verdicts[entry] = known[entry] if entry in known else file_reader.why_not_text(top, entry.path)
-        self._verdicts = verdicts
-        no_text = [Skipped(entry.path, *why) for entry, why in verdicts.items() if why]
-        newest = max((entry.mtime_ns for entry in verdicts), default=0)
+                if entry not in verdicts:
+                    verdicts[entry] = file_reader.why_not_text(top, entry.path)
+
+    def _publish(self) -> None:
+        """Make the listing of the files that were judged."""
+        assert self._walk
+        entries = self._walk.entries
+        no_text = {entry: why for entry, why in self._verdicts.items() if why}
+        newest = max(map(_time, entries), default=0)
         self._listing = FileListing(
-            files=tuple([entry for entry, why in verdicts.items() if why is None]),
+            files=tuple([entry for entry in entries if entry not in no_text]),
             folders=self._walk.folders,
-            skipped=(*self._walk.skipped, *no_text),
-            counts=Counter(self._walk.counts) + Counter(row.reason for row in no_text),
+            skipped=(*self._walk.skipped, *(Skipped(entry.path, *why) for entry, why in sorted(no_text.items()))),
+            counts=Counter(self._walk.counts) + Counter(reason for reason, _ in no_text.values()),
             is_settled=newest < time.time_ns() - SETTLED_NS,
         )
 
 
+def _spans_below(entries: Sequence[WalkedFile], paths: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the files with these paths, and those below them, are among sorted entries."""
+    for path in paths:
+        for first, after in ((path, f"{path}\0"), (f"{path}/", f"{path}0")):  # 0 is the character after the slash
+            start = bisect_left(entries, first, key=_path)
+            stop = bisect_left(entries, after, lo=start, key=_path)
+            if start < stop:
+                yield start, stop
+
+
+def _join_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the same places in order, each once.
+
+    >>> _join_spans([(5, 6), (1, 4), (2, 3)])
+    [(1, 4), (5, 6)]
+    """
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    return joined
+
+
 def _changes_all(heard: set[str]) -> bool:
-    """Return whether a walk is due: other rules, another branch, or very many changes."""
-    return len(heard) > ANEW_PATHS or changes_rules(heard)
-
-
-def _path(row: Skipped) -> str:
-    return row.path
+    """Return whether a walk is due: the root itself, other rules, another branch, or very many changes."""
+    return "" in heard or len(heard) > ANEW_PATHS or changes_rules(heard)

@@ -140,9 +140,11 @@ class GramIndex:
 
     def _map(self, listing: FileListing) -> GramMapping:
         with self._lock:
-            if self._mapping is None or self._mapping.listing is not listing:
-                self._mapping = map_listing(listing, tuple(self._load().values()))
-            return self._mapping
+            known = self._mapping
+            if known is None or known.listing is not listing:
+                again = known and map_edits(known, listing)
+                known = self._mapping = again or map_listing(listing, tuple(self._load().values()))
+            return known
 
     def _load(self) -> dict[str, GramPart]:
         """Return the parts by name. A damaged part is as one that is not there."""
@@ -196,6 +198,21 @@ def map_listing(listing: FileListing, parts: tuple[GramPart, ...]) -> GramMappin
         if row.is_open:
             unread.append(place)
     return GramMapping(listing, parts, places, np.array(unread, dtype=np.int32), tuple(unknown))
+
+
+def map_edits(known: GramMapping, listing: FileListing) -> GramMapping | None:
+    """Return the mapping of a listing in which only the content of some files differs; None for any other listing."""
+    before, now = known.listing.files, listing.files
+    if len(before) != len(now):
+        return None
+    edited = [place for place, (old, new) in enumerate(zip(before, now, strict=True)) if old is not new]
+    if len(edited) > UNKNOWN_MAX or any(before[place].path != now[place].path for place in edited):
+        return None
+    places = tuple(np.where(np.isin(some, edited), np.int32(-1), some) for some in known.places)
+    unread = np.union1d(known.unread, np.array(edited, dtype=np.int32)).astype(np.int32)
+    paths = {now[place].path for place in edited}
+    unknown = [file for file in known.unknown if file.path not in paths]
+    return GramMapping(listing, known.parts, places, unread, (*unknown, *(now[place] for place in edited)))
 
 
 def _worn_parts(mapping: GramMapping) -> list[int]:

@@ -69,10 +69,11 @@ _Finds = tuple[dict[str, Marks], bool]
 
 @dataclass(frozen=True, slots=True)
 class _CachedScan:
-    """An answer, and the files that it was computed from."""
+    """An answer, the files that it is about, and those of them that were read for it."""
 
     listing: FileListing
     files: tuple[WalkedFile, ...]
+    candidates: tuple[WalkedFile, ...]
     scan: Scan
 
 
@@ -123,7 +124,7 @@ class TextScanner:
         patience = SearchDeadline.of(cancel)  # the first list of a large workspace is not the fault of the pattern
         files = self._choose_files(listing, query, under)
         known = self._answers.get((query, definitions))
-        if known and known.files == files and self._lister.is_unchanged(known.listing, files, under):
+        if known and known.files == files and self._lister.is_unchanged(known.listing, known.candidates):
             return known.scan
         on_progress(Progress("searching", 0, len(files)))
         candidates = self._narrow(query, listing, files)
@@ -133,7 +134,7 @@ class TextScanner:
             why, next_step = self._explain_no_match(query, listing, files, under)
             scan = replace(scan, reason=why, next_step=next_step)
         with self._lock:
-            _keep(self._answers, (query, definitions), _CachedScan(listing, files, scan))
+            _keep(self._answers, (query, definitions), _CachedScan(listing, files, candidates, scan))
         return scan
 
     def lines(

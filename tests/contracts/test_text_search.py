@@ -180,6 +180,19 @@ def test_names_may_hold_spaces_newlines_dashes_and_what_a_shell_would_run(
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("used", ["", "\x01", "\x01\x02\x03"])
+def test_a_name_may_contain_what_ripgrep_prints_for_a_slash(
+    make: Callable[[Path], TextEngine], tmp_path: Path, used: str
+) -> None:
+    names = ["top", "d/e/f", *(f"d/{char}/a{char}b" for char in used)]
+    engine = make(tree(tmp_path, dict.fromkeys(names, "foo\n")))
+    assert counts(engine, names, "foo") == dict.fromkeys(names, 1)
+    asked = GrepRequest(("foo",), False)
+    assert sorted(place.path for place in engine.places(names, asked, SearchDeadline.of(None), most=1)) == sorted(names)
+    found = engine.occurrences(names, asked, SearchDeadline.of(None), 1_000_000)
+    assert found is None or sorted(row[0] for row in found[0]) == sorted(names)
+
+
 @pytest.mark.parametrize(
     "pattern", ["-e", "--version", "--pre=touch x", "$(touch x)", "`touch x`", "; touch x #", "-f/etc/passwd"]
 )

@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 from context_engine.model import Scan, TextQuery
 from context_engine.repo import FileLister, Root, TextEngine
 from context_engine.repo.ripgrep import PythonGrep, Ripgrep, find_ripgrep
-from context_engine.search.gram_index import GramIndex, map_listing
+from context_engine.search.gram_index import GramIndex, map_edits, map_listing
 from context_engine.search.gram_parts import GramPart, GramRow, file_grams, pack_part
 from context_engine.search.pattern_factors import And, Factor, Or, factors_of, factors_of_text
 from context_engine.search.text_scanner import TextScanner
@@ -179,6 +179,23 @@ def test_a_file_that_changed_or_is_new_is_read_until_it_is_indexed_again(indexed
     assert indexed.candidates("retry") == ["a.txt", "b.txt"]
 
 
+def test_after_an_edit_the_mapping_is_that_of_the_new_listing(indexed: IndexedTree) -> None:
+    indexed.write(a="abc", b="def", c="abc")
+    indexed.index()
+    before = indexed.lister.listing()
+    known = map_listing(before, tuple(indexed.grams._load().values()))
+    indexed.write(b="abc and more")
+    after = indexed.lister.listing()
+    edited = map_edits(known, after)
+    assert edited
+    made = map_listing(after, known.parts)
+    assert [some.tolist() for some in edited.places] == [some.tolist() for some in made.places]
+    assert (edited.unread.tolist(), edited.unknown) == (made.unread.tolist(), made.unknown)
+    assert indexed.candidates("abc") == ["a.txt", "b.txt", "c.txt"]
+    indexed.write(d="abc")
+    assert map_edits(edited, indexed.lister.listing()) is None
+
+
 def test_a_file_that_could_change_and_look_the_same_is_not_indexed(indexed: IndexedTree) -> None:
     (indexed.root / "new.txt").write_text("nothing")
     indexed.write(old="nothing", other="retry")
@@ -240,8 +257,9 @@ def test_answers_with_the_index_are_those_without_it(
     indexed = IndexedTree(root, engine)
     indexed.write(**{f"f{number}": content for number, content in enumerate(contents)})
     indexed.index()
-    indexed.write(**{f"f{number}": content for number, content in changed.items()})
     query = TextQuery(tuple(patterns), regex=regex, case_sensitive=case_sensitive)
+    indexed.answers(query)  # from here on there is an answer and a mapping that the changes make untrue
+    indexed.write(**{f"f{number}": content for number, content in changed.items()})
     narrowed, whole = indexed.answers(query)
     assert narrowed == whole
 
