@@ -14,6 +14,8 @@ ERROR = 1
 PROBLEMS_MAX = 1_000
 """Errors of one file that are compared."""
 MESSAGE_CHARS_MAX = 300
+MESSAGE_READ_MAX = 2_000
+"""Characters of a message that are read; what follows them would not be shown."""
 _REASON = re.compile(r"[:.]?\s*\n(?=\s)\s*")
 """The start of an indented line, which says why the line above it is so."""
 
@@ -70,7 +72,7 @@ def _read_row(row: Any) -> tuple[int, str] | None:
         return None
     if not isinstance(line, int) or line < 0:
         return None
-    message = _REASON.sub(": ", row["message"].strip())
+    message = _REASON.sub(": ", row["message"].strip()[:MESSAGE_READ_MAX])
     return line + 1, shorten_prose(" ".join(message.split()), MESSAGE_CHARS_MAX)
 
 
