@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from context_engine.search import find_paths
+from context_engine.search import drop_lead_in, find_paths
 from context_engine.text import shorten_prose
 
 MentionKind = Literal["path", "symbol", "error", "url", "command"]
@@ -239,6 +239,6 @@ _FRAME_REST = re.compile(r"[^\n]*(?:\n[ \t]+(?!File \")[^\n]*)?")
 
 def extract_objective(prompt: str) -> str:
     """Return the first sentence."""
-    text = _FENCE.sub("\n", prompt).strip()
+    text = _FENCE.sub("\n", drop_lead_in(prompt)).strip()
     first = re.split(r"(?<=[.!?])\s|\n", text, maxsplit=1)[0].strip()
     return shorten_prose(first, OBJECTIVE_CHARS_MAX)

@@ -246,8 +246,8 @@ _TEMPLATE = re.compile(
 
 def _split_passages(text: str) -> list[_Passage]:
     """Return the passages of a question, first its title."""
-    cleaned = _BACKPORT.sub("", text)
-    if len(text) <= SHORT_CHARS_MAX and "\n" not in text:
+    cleaned = _BACKPORT.sub("", drop_lead_in(text))
+    if len(cleaned) <= SHORT_CHARS_MAX and "\n" not in cleaned:
         return [_Passage(TITLE, cleaned or text)]
     cleaned = _ADDRESS.sub(" ", _ESCAPES.sub(" ", cleaned))
     lines = [line for line in map(str.strip, cleaned.split("\n")) if line]
@@ -296,6 +296,30 @@ def _find_title_end(line: str) -> int:
     if end:
         return end.end()
     return TITLE_CHARS_MAX
+
+
+_LEAD_IN_END = re.compile(r":[\s*_]*\Z|\b(?:this|these|following|below|here)\b", re.IGNORECASE)
+_LEAD_IN_WORDS = frozenset(
+    "above address apply below change changes code codebase comment commit consider described description details do error feature fix "
+    "following gitlab github go handle implement input instructions log message my open output patch perform project pr "
+    "prompt pull repo repository report reported request requirement requirements resolve says solve spec stack "
+    "statement story summary task text ticket todo trace traceback update user write".split()
+)
+"""Words that announce a text, besides stop words and `_CHATTER`."""
+
+
+def drop_lead_in(text: str) -> str:
+    r"""Return a text without a first line that only announces the rest.
+
+    >>> drop_lead_in("Please fix the following issue:\n\nPool leaks"), drop_lead_in("Fix this leak:\nPool leaks")
+    ('Pool leaks', 'Fix this leak:\nPool leaks')
+    """
+    line, _, rest = text.lstrip().partition("\n")
+    is_announcing = len(line) <= TITLE_CHARS_MAX and _LEAD_IN_END.search(line)
+    if not is_announcing or not rest.strip():
+        return text
+    words = {word.lower() for word in re.findall(r"[^\W_]+|_", line)}
+    return text if words - STOP_WORDS - _CHATTER - _LEAD_IN_WORDS else rest.lstrip()
 
 
 def find_telling_words(text: str) -> list[str]:
