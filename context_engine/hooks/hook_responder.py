@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 from context_engine.context import ShownLines, ShownLinesBySession
 from context_engine.hooks import hook_events
 from context_engine.hooks.hook_events import HookEvent
-from context_engine.hooks.prompt_context import FILES_MAX, PLACES_PER_FILE, build_prompt_context
+from context_engine.hooks.prompt_context import build_prompt_context
 from context_engine.hooks.repository_brief import describe_repository
 from context_engine.hooks.tool_notes import describe_edit, describe_matches, describe_read
-from context_engine.model import Query
 from context_engine.secrets import collect_redactions, redact_reply
 from context_engine.text import escape_controls
 
@@ -51,12 +50,7 @@ class HookResponder:
         if not event.prompt.strip():
             return ""
         self._keep_prompt(event)
-        shown = self._get_shown(engine, event)
-        query = Query(event.prompt, FILES_MAX * PLACES_PER_FILE, chunks_per_file=PLACES_PER_FILE, files_max=FILES_MAX)
-        given = build_prompt_context(event.prompt, engine.search.find(query), shown)
-        for place in given.places:
-            shown.add(place.path, place.first, place.text)
-        return given.text
+        return build_prompt_context(event.prompt, engine, self._get_shown(engine, event))
 
     def _answer_session(self, engine: Engine, event: HookEvent) -> str:
         if event.source in FRESH_SOURCES:

@@ -1,4 +1,4 @@
-"""PURE. Context for a prompt before the agent begins: the places that it most likely needs, or nothing.
+"""Context for a prompt before the agent begins: the code that a bundle would show first, or nothing.
 
 Nothing is given unless the answer of the search is likely and the prompt asks for code. Chat, commands for git or a
 shell and questions of general knowledge ask for none, whatever words they share with a repository.
@@ -12,14 +12,26 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from context_engine.context import PRICE_POWER, QUOTED_FROM_REPOSITORY, ShownLines, estimate_max_tokens, is_task
-from context_engine.model import Answer, Hit
+from context_engine.context import (
+    QUOTED_FROM_REPOSITORY,
+    Bundle,
+    BundledFile,
+    BundleRequest,
+    ProjectKnowledge,
+    ShownLines,
+    Snippet,
+    Workspace,
+    build_bundle,
+    estimate_max_tokens,
+    is_task,
+)
+from context_engine.model import Answer, Query
 from context_engine.search import find_telling_words
-from context_engine.text import LineSpan, escape_line
-from context_engine.tools import excerpt_hit, fence_for
+from context_engine.text import escape_line
+from context_engine.tools import fence_for
 
 TOKENS_MAX = 1_500
 PROBABILITY_MIN = 0.6
@@ -30,10 +42,6 @@ TASK_PROBABILITY_MIN = 0.3
 commit subjects 0.81 are answered instead of 0.57 (evals/injection)."""
 TELLING_WORDS_MIN = 2
 """One word matches some file of every repository."""
-FILES_MAX = 4
-PLACES_PER_FILE = 3
-CHANCE_MIN = 0.15
-"""Further places below this chance cost more than they bring (evals/injection)."""
 HEAD = f"ctx found code for this request ({QUOTED_FROM_REPOSITORY}). Ask ctx for more before you search by hand."
 
 _POLITE = re.compile(
@@ -56,24 +64,6 @@ _SLASH_COMMAND = re.compile(r"/[\w:-]{1,60}(?=\s|\Z)|[!#]")
 _NAMING_SIGNALS = frozenset(("symbol", "mention", "named"))
 
 
-class GivenPlace(NamedTuple):
-    """A place as it is shown."""
-
-    path: str
-    first: int
-    text: str
-
-
-class GivenContext(NamedTuple):
-    """The text for an agent, and the places in it; both are empty when nothing is given."""
-
-    text: str
-    places: tuple[GivenPlace, ...]
-
-
-NOTHING = GivenContext("", ())
-
-
 def asks_for_code(prompt: str, *, names_code: bool = False) -> bool:
     """Return whether a prompt may need code. `names_code`: it names a symbol or file of the repository."""
     text = prompt.strip()
@@ -87,42 +77,58 @@ def asks_for_code(prompt: str, *, names_code: bool = False) -> bool:
     return len(find_telling_words(text)) >= TELLING_WORDS_MIN
 
 
-def build_prompt_context(
-    prompt: str, answer: Answer, shown: ShownLines, *, tokens_max: int = TOKENS_MAX
-) -> GivenContext:
-    """Return the code for a prompt within a budget, without what the session was shown."""
+def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -> str:
+    """Return the code for a prompt within `TOKENS_MAX`, and record it in `shown`; lines in there are not repeated.
+
+    Raises: as `Engine.search`, such as NotIndexed.
+    """
+    if not needs_code(prompt, workspace.search.find(Query(prompt, 1))):
+        return ""
+    request = BundleRequest(
+        prompt, tokens_max=TOKENS_MAX, with_related=False, with_memories=False, with_summaries=False, shown=shown
+    )
+    bundle = build_bundle(request, workspace, ProjectKnowledge(), _count_excess)
+    places = [place for place in _list_places(bundle) if not shown.includes(*place.location)]
+    for place in places:
+        shown.add(*place.location)
+    return _format(places) if places else ""
+
+
+def needs_code(prompt: str, answer: Answer) -> bool:
+    """Return whether a prompt asks for code, and the search probably found it."""
     least = TASK_PROBABILITY_MIN if is_task(prompt) else PROBABILITY_MIN
     if answer.probability < least or not answer.hits:
-        return NOTHING
-    if not asks_for_code(prompt, names_code=not _NAMING_SIGNALS.isdisjoint(answer.hits[0].why)):
-        return NOTHING
-    places = _select_places(answer.hits, prompt, shown, tokens_max - estimate_max_tokens(HEAD))
-    if not places:
-        return NOTHING
-    return GivenContext("\n\n".join([HEAD, *(text for _, text in places)]), tuple(place for place, _ in places))
+        return False
+    return asks_for_code(prompt, names_code=not _NAMING_SIGNALS.isdisjoint(answer.hits[0].why))
 
 
-def _select_places(hits: Sequence[Hit], prompt: str, shown: ShownLines, room: int) -> list[tuple[GivenPlace, str]]:
-    """Return the best place of each file, then those with the most chance for their price, by rank, with texts."""
-    rows = []
-    firsts = {hit.chunk.path: rank for rank, hit in reversed(list(enumerate(hits)))}.values()
-    for rank, hit in enumerate(hits):
-        span, excerpt = excerpt_hit(hit, prompt, rank)
-        place = GivenPlace(hit.chunk.path, span.first, excerpt)
-        if shown.includes(place.path, place.first, place.text) or (rank not in firsts and hit.chance < CHANCE_MIN):
-            continue
-        text = _format_place(hit, place)
-        rows.append((rank, hit.chance, estimate_max_tokens(text) + 2, place, text))
-    kept = []
-    for row in sorted(rows, key=lambda row: (row[0] not in firsts, -row[1] / row[2] ** PRICE_POWER, row[0])):
-        if row[2] <= room:
-            kept.append(row)
-            room -= row[2]
-    return [(place, text) for _, _, _, place, text in sorted(kept, key=lambda row: row[0])]
+class _Place(NamedTuple):
+    """A snippet with its file."""
+
+    file: BundledFile
+    snippet: Snippet
+
+    @property
+    def location(self) -> tuple[str, int, str]:
+        """The path, the first line and the text."""
+        return self.file.path, self.snippet.span.first, self.snippet.text
 
 
-def _format_place(hit: Hit, place: GivenPlace) -> str:
-    span = LineSpan(place.first, place.first + place.text.count("\n"))
-    fence, name = fence_for(place.text), hit.chunk.name_at(span)
-    head = f"{escape_line(place.path)}:{span} {escape_line(name if name != hit.chunk.path else '')}".rstrip()
-    return f"{head}\n{fence}{hit.chunk.language}\n{place.text}\n{fence}"
+def _list_places(bundle: Bundle) -> list[_Place]:
+    return [_Place(file, snippet) for file in bundle.files for snippet in file.snippets]
+
+
+def _count_excess(bundle: Bundle) -> int:
+    """Return by how many tokens a bundle is too long."""
+    return estimate_max_tokens(_format(_list_places(bundle))) - TOKENS_MAX
+
+
+def _format(places: Iterable[_Place]) -> str:
+    return "\n\n".join([HEAD, *map(_format_place, places)])
+
+
+def _format_place(place: _Place) -> str:
+    path, span, text = place.file.path, place.snippet.span, place.snippet.text
+    fence = fence_for(text)
+    head = f"{escape_line(path)}:{span} {escape_line(place.snippet.symbol)}".rstrip()
+    return f"{head}\n{fence}{place.file.language}\n{text}\n{fence}"

@@ -18,7 +18,7 @@ from context_engine.context import (
 )
 from context_engine.errors import ContextEngineError
 from context_engine.hooks.hook_events import HookEvent
-from context_engine.hooks.prompt_context import CHANCE_MIN, PROBABILITY_MIN
+from context_engine.hooks.prompt_context import PROBABILITY_MIN
 from context_engine.model import Hit, Query
 from context_engine.text import LineSpan, escape_line, format_count
 
@@ -36,6 +36,8 @@ LONG_FILE_LINES = 300
 READ_SHARE_MIN = 0.5
 """A smaller share of a file was probably chosen on purpose."""
 PLACES_MAX = 3
+CHANCE_MIN = 0.15
+"""Places that are less likely to be needed are not named (evals/injection)."""
 
 _MATCH = re.compile(r"^(?:(?P<path>[^\n:]{1,400}):)?(?P<line>\d{1,7}):", re.MULTILINE)
 _IDENTIFIER = re.compile(r"(?:\\b|\^|class |def |func |fn |function )*(?P<name>[A-Za-z_]\w{2,80})(?:\\b|\\?\(|\$)*")

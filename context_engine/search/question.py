@@ -300,10 +300,11 @@ def _find_title_end(line: str) -> int:
 
 _LEAD_IN_END = re.compile(r":[\s*_]*\Z|\b(?:this|these|following|below|here)\b", re.IGNORECASE)
 _LEAD_IN_WORDS = frozenset(
-    "above address apply below change changes code codebase comment commit consider described description details do error feature fix "
-    "following gitlab github go handle implement input instructions log message my open output patch perform project pr "
-    "prompt pull repo repository report reported request requirement requirements resolve says solve spec stack "
-    "statement story summary task text ticket todo trace traceback update user write".split()
+    "above address apply below change changes code codebase comment commit consider described description details "
+    "do error feature fix following github gitlab go handle implement input instructions log message my open "
+    "output patch perform pr project prompt pull repo report reported repository request requirement requirements "
+    "resolve says solve spec stack statement story summary task text ticket todo trace traceback update user "
+    "write".split()
 )
 """Words that announce a text, besides stop words and `_CHATTER`."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.context import QUOTED_FROM_REPOSITORY, ShownLines, estimate_max_tokens
+from context_engine.context import QUOTED_FROM_REPOSITORY, estimate_max_tokens
 from context_engine.engine import Engine
 from context_engine.errors import InvalidPath, NotIndexed
 from context_engine.hooks import HookEvent, HookResponder, prompt_context, repository_brief, tool_notes
@@ -74,7 +74,7 @@ def test_a_task_gets_code_at_a_probability_at_which_other_prompts_get_none(shop:
     found = shop.search.find(Query("the timeout of the connection pool", 3))
     answer = replace(found, probability=(prompt_context.TASK_PROBABILITY_MIN + prompt_context.PROBABILITY_MIN) / 2)
     given = {
-        text: bool(prompt_context.build_prompt_context(text, answer, ShownLines()).places)
+        text: prompt_context.needs_code(text, answer)
         for text in ("the timeout of the connection pool", "Fix the timeout of the connection pool")
     }
     assert given == {"the timeout of the connection pool": False, "Fix the timeout of the connection pool": True}

@@ -81,6 +81,21 @@ def test_the_prefix_of_a_backport_weighs_nothing_and_a_scope_does() -> None:
     assert Question.of("[core] drop headers").words == ("core", "drop", "headers")
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["Please fix the following issue:", "Change this repository as this commit message says:", "I get this error:"],
+)
+def test_a_line_that_announces_the_rest_is_no_title(line: str) -> None:
+    assert weights_of(f"{line}\n\n{ISSUE}") == weights_of(ISSUE)
+    assert Question.of(f"{line}\n\nPool leaks").words == ("pool", "leaks")
+
+
+@pytest.mark.parametrize("line", ["Fix the leak of this pool:", "Pool:", "Fix bug"])
+def test_a_line_that_says_something_is_a_title(line: str) -> None:
+    title, _, last = line.rpartition(" ")
+    assert weights_of(f"{line}\n\nIt forgets one")[last.strip(":").lower()] == 1.0, title
+
+
 def test_an_issue_in_one_line_has_a_title_too() -> None:
     weights = weights_of("The pool leaks. " + "It is not clear to anybody why that happens at night. " * 6)
     assert weights["leaks"] > weights["night"]
