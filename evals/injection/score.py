@@ -35,7 +35,7 @@ from evals.wide.questions import draw
 SILENT = Path(__file__).resolve().with_name("silent_prompts.toml")
 PER_KIND = 50
 KINDS = {"question": "queries", "commit subject": "commit_queries"}
-_HEAD = re.compile(r"^(\S[^:\n]*):\d+-\d+(?: [^\n]*)?\n```", re.MULTILINE)
+_HEAD = re.compile(r"^(\S[^:\n]*):\d+(?:-\d+)?(?: [^\n]*)?\n```", re.MULTILINE)
 REPEATS = 3
 """Times that a prompt is asked for its time; the middle one counts."""
 
