@@ -102,7 +102,7 @@ def needs_code(prompt: str, answer: Answer) -> bool:
     return asks_for_code(prompt, names_code=not _NAMING_SIGNALS.isdisjoint(answer.hits[0].why))
 
 
-class _Place(NamedTuple):
+class _GivenPlace(NamedTuple):
     """A snippet with its file."""
 
     file: BundledFile
@@ -114,8 +114,8 @@ class _Place(NamedTuple):
         return self.file.path, self.snippet.span.first, self.snippet.text
 
 
-def _list_places(bundle: Bundle) -> list[_Place]:
-    return [_Place(file, snippet) for file in bundle.files for snippet in file.snippets]
+def _list_places(bundle: Bundle) -> list[_GivenPlace]:
+    return [_GivenPlace(file, snippet) for file in bundle.files for snippet in file.snippets]
 
 
 def _count_excess(bundle: Bundle) -> int:
@@ -123,11 +123,11 @@ def _count_excess(bundle: Bundle) -> int:
     return estimate_max_tokens(_format(_list_places(bundle))) - TOKENS_MAX
 
 
-def _format(places: Iterable[_Place]) -> str:
+def _format(places: Iterable[_GivenPlace]) -> str:
     return "\n\n".join([HEAD, *map(_format_place, places)])
 
 
-def _format_place(place: _Place) -> str:
+def _format_place(place: _GivenPlace) -> str:
     path, span, text = place.file.path, place.snippet.span, place.snippet.text
     fence = fence_for(text)
     head = f"{escape_line(path)}:{span} {escape_line(place.snippet.symbol)}".rstrip()
