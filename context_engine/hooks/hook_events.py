@@ -115,10 +115,20 @@ def parse_event(client: str, name: str, text: str) -> HookEvent:
         client, name, kind, _text(given, "session_id", "conversation_id"), folder, source=_text(given, "source")
     )
     if kind == PROMPT:
-        return event._replace(prompt=_text(given, "prompt")[:PROMPT_CHARS_MAX])
+        return event._replace(prompt=_drop_hook_context(_text(given, "prompt"))[:PROMPT_CHARS_MAX])
     if kind == _TOOL:
         return _add_tool(event, given)
     return event
+
+
+def _drop_hook_context(prompt: str) -> str:
+    """Return a prompt without what hooks added before it: Gemini CLI hands the context of the session start on.
+
+    >>> _drop_hook_context("<hook_context>Code is in src/.</hook_context>\\n\\nwhere is drain?")
+    'where is drain?'
+    """
+    context, end, rest = prompt.partition("</hook_context>")
+    return rest.lstrip() if end and context.lstrip().startswith("<hook_context>") else prompt
 
 
 def _add_tool(event: HookEvent, given: Mapping[str, Any]) -> HookEvent:

@@ -38,6 +38,7 @@ def parse(client: str, name: str, given: dict[str, Any]) -> HookEvent:
         ("claude", "UserPromptSubmit", {**BASE, "hook_event_name": "UserPromptSubmit", "prompt": "why?"}),
         ("codex", "UserPromptSubmit", {**BASE, "turn_id": "1", "model": "m", "prompt": "why?"}),
         ("gemini", "BeforeAgent", {**BASE, "timestamp": "2026-11-23T00:00:00Z", "prompt": "why?"}),
+        ("gemini", "BeforeAgent", {**BASE, "prompt": "<hook_context>Code is in src/.</hook_context>\n\nwhy?"}),
         ("cursor", "beforeSubmitPrompt", {**CURSOR, "prompt": "why?", "attachments": []}),
         ("opencode", "chat.message", {"session_id": "s1", "cwd": "/work/shop", "prompt": "why?"}),
     ],
