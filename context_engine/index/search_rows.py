@@ -71,7 +71,7 @@ class TermRow:
     others: dict[str, list[int]] = field(default_factory=dict)
 
 
-class _FieldPart(msgspec.Struct, array_like=True, frozen=True):
+class _FieldPart(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The postings of one file in one field: `ids` count its chunks from 0, `sizes` are the documents of each term."""
 
     hashes: bytes
@@ -81,7 +81,7 @@ class _FieldPart(msgspec.Struct, array_like=True, frozen=True):
     names: list[bytes] = []
 
 
-class _FilePart(msgspec.Struct, array_like=True, frozen=True):
+class _FilePart(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One file: the bytes of its entries in each column, heap and field, in the order of the segment's constants."""
 
     path: bytes
@@ -291,25 +291,39 @@ def _join_field(
 ) -> Postings:
     """Return the postings of one field; those of `hashes` alone unless the field is read by name."""
     of_terms = _column([part.hashes for part in parts], _HASH)
-    sizes = _column([part.sizes for part in parts], _SIZE).astype(np.intp)
-    ids = _column([part.ids for part in parts], _ID).astype(np.int64)
+    sizes = _column([part.sizes for part in parts], _SIZE)
+    ids = _column([part.ids for part in parts], _ID)
     counts = _column([part.counts for part in parts], _COUNT)
-    of_files = np.repeat(bases.astype(np.int64), [len(part.hashes) // 8 for part in parts])
+    terms_until = np.cumsum([len(part.hashes) // of_terms.itemsize for part in parts])
     if name in NAMED_FIELDS:
         spelled = [word.decode() for part in parts for word in part.names]
-        unique = sorted(set(spelled))
-        place = {word: number for number, word in enumerate(unique)}
-        terms = np.array([place[word] for word in spelled], np.int64).repeat(sizes)
-        docs = ids + of_files.repeat(sizes)
-        return Postings.of_pairs(term_hashes(unique), terms, docs, documents, weights=counts, names=unique)
-    found = np.searchsorted(hashes, of_terms)
-    found[found == len(hashes)] = 0
-    kept = np.flatnonzero(hashes[found] == of_terms) if len(hashes) else np.zeros(0, np.intp)
-    lengths = sizes[kept]
-    first = np.cumsum(sizes)[kept] - lengths
+        names = sorted(set(spelled))
+        place = {word: number for number, word in enumerate(names)}
+        hashes, kept = term_hashes(names), np.arange(len(of_terms))
+        terms = np.array([place[word] for word in spelled], np.int64)
+    else:
+        names = None
+        kept, terms = _find_terms(of_terms, hashes)
+    lengths = sizes[kept].astype(np.intp)
+    first = np.cumsum(sizes, dtype=np.intp)[kept] - lengths
     at = np.arange(int(lengths.sum())) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
-    docs = ids[at] + of_files[kept].repeat(lengths)
-    return Postings.of_pairs(hashes, found[kept].repeat(lengths), docs, documents, weights=counts[at])
+    files = np.searchsorted(terms_until, kept, "right")
+    docs = ids[at] + bases[files].astype(np.int64).repeat(lengths)
+    return Postings.of_pairs(hashes, terms.repeat(lengths), docs, documents, weights=counts[at], names=names)
+
+
+def _find_terms(of_terms: Hashes, hashes: Hashes) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the places of the terms that are among the sorted `hashes`, and the number of each there."""
+    if not len(hashes):
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    is_likely = np.zeros(
+        1 << 16, bool
+    )  # by the lowest 16 bits: a search for each of 75,000 terms takes 10 times as long
+    is_likely[hashes & 0xFFFF] = True
+    likely = np.flatnonzero(is_likely[of_terms & 0xFFFF])
+    found = np.minimum(np.searchsorted(hashes, of_terms[likely]), len(hashes) - 1)
+    is_same = hashes[found] == of_terms[likely]
+    return likely[is_same], found[is_same]
 
 
 def _join_static(parts: Sequence[_FilePart]) -> StaticVectors | None:

@@ -14,7 +14,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +53,6 @@ from context_engine.text import format_count
 
 FIELD_WORTHS: Mapping[str, float] = {"body": 1.0, "path": 1.5, "def": 1.0, "doc": 0.7, "symbol": 8.0}
 """Of a term in each field for the choice of candidates; the impact of a body is at most 4 (BM25 with k1 = 3)."""
-TEXTS_AT_ONCE = 40
-"""Texts of 40 files are some 100 kB; a message for each hit takes longer, even on a socket."""
 POSTINGS_MAX = 100_000
 """Postings of bodies that one question reads, those of the rarest terms first: some 50 ms of the database."""
 
@@ -145,7 +142,8 @@ class RemoteSearch(SearchService):
         snapshot = self.candidates(query)
         searcher = Searcher(snapshot, ROLES, self._meaning)
         reader = _TextReader(self._store, self.repositories, snapshot)
-        answer = answer_query(SearchState(searcher, reader.read, self._freshness(snapshot.corpus.outdated)), query)
+        freshness = self._freshness(snapshot.corpus.outdated)
+        answer = answer_query(SearchState(searcher, reader.read, freshness, prepare=reader.fetch), query)
         hits = tuple(
             replace(hit, project=str(hit.chunk.path).partition(REPOSITORY_SEPARATOR)[0]) for hit in answer.hits
         )
@@ -199,14 +197,13 @@ class _TextReader:
         self._repositories = repositories
         self._snapshot = snapshot
         self._packed: dict[int, bytes | None] = {}
-        self._likely = iter(np.argsort([-row.worth for row in snapshot.candidates], kind="stable").tolist())
-        """The candidates, those that are probably shown first."""
 
     def read(self, key: str) -> WorkspaceFile | None:
         """Return the chunks of a file; their text is empty where none was stored. Raises: StorageCorrupt."""
         snapshot = self._snapshot
         file = snapshot.by_path[key]
-        packed = self._fetch(file)
+        self.fetch([key])
+        packed = self._packed[file]
         start, stop = snapshot.chunk_starts[file : file + 2].tolist()
         starts, stops = (snapshot.chunk_column(name)[start:stop].tolist() for name in ("start", "stop"))
         texts = unpack_texts(packed) if packed else [""] * len(starts)
@@ -214,14 +211,12 @@ class _TextReader:
         chunks = dict(zip(zip(starts, stops, strict=True), texts, strict=True))
         return _StoredFileText(b"", size, mtime_ns, chunks=_StoredChunks(chunks))
 
-    def _fetch(self, file: int) -> bytes | None:
-        """Return the stored texts of a file; those of likely hits come in the same message."""
-        if file not in self._packed:
-            wanted = dict.fromkeys([file, *islice(self._likely, TEXTS_AT_ONCE)])
-            places = {number: self._snapshot.candidates[number][1:3] for number in wanted}
-            found = self._store.read_texts(self._repositories, [*places.values()])
-            self._packed |= {number: found.get(place) for number, place in places.items()}
-        return self._packed[file]
+    def fetch(self, keys: Sequence[str]) -> None:
+        """Fetch the stored texts of these files in one message, those that are here already left out."""
+        wanted = [file for key in keys if (file := self._snapshot.by_path[key]) not in self._packed]
+        places = [self._snapshot.candidates[file][1:3] for file in wanted]
+        found = self._store.read_texts(self._repositories, places) if places else {}
+        self._packed |= {file: found.get(place) for file, place in zip(wanted, places, strict=True)}
 
 
 class _StoredChunks(RedactedDocument):

@@ -53,6 +53,7 @@ class SearchState(NamedTuple):
     read: ReadFile
     freshness: str
     trouble: str = ""  # why the index could not be brought up to date
+    prepare: Callable[[Sequence[str]], None] | None = None  # gets the files of the hits before they are read
 
 
 class SearchService:
@@ -302,6 +303,7 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
         probability = 0.0
         if ranking.evidence:
             probability = ranking.evidence.probability
+        _prepare_files(standing, places)
         return _HitList(_read_hits(reader, places, query.text), ranking.matching, ranking.engine, weakness, probability)
     if tagged:
         others = ()
@@ -309,14 +311,22 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
         others = tuple(kind for kind in kinds if kind != "symbols")
     any_kind = replace(query, filter=replace(query.filter, kinds=(), tags=_without(query.filter.tags, "symbols")))
     by_file = searcher.rank(replace(any_kind, chunks_per_file=1))
+    _prepare_files(standing, by_file.places)
     hits = reader.outlines(by_file.places, OUTLINE_FACTOR if others else 1.0)
     total = len(hits)
     if others:
         rest = searcher.rank(replace(query, filter=replace(query.filter, kinds=others)))
+        _prepare_files(standing, rest.places)
         hits += reader.hits(rest.places)
         total += rest.matching
     hits.sort(key=lambda hit: (-hit.score, hit.chunk.path, hit.chunk.span))
     return _HitList(hits[: query.limit], total, by_file.engine)
+
+
+def _prepare_files(standing: SearchState, places: Sequence[Place]) -> None:
+    if standing.prepare:
+        snapshot = standing.searcher.snapshot
+        standing.prepare([snapshot.key(file) for file in dict.fromkeys(place.file for place in places)])
 
 
 def _read_hits(reader: HitReader, places: Sequence[Place], question: str) -> list[Hit]:
