@@ -272,8 +272,15 @@ def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.
 
 
 def compute_idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
-    """Return the rarity of terms that are in so many of `count` documents."""
-    return (np.log1p((count - frequency + 0.5) / (frequency + 0.5)) ** IDF_POWER).astype(np.float32)
+    """Return the rarity of terms that are in so many of `count` documents.
+
+    A database also counts replaced documents, so a frequency may be greater than `count`.
+
+    >>> [f"{rarity:.2f}" for rarity in compute_idf(np.array([1, 10, 11]), 10)]
+    ['1.51', '0.16', '0.16']
+    """
+    living = np.minimum(frequency, count)
+    return (np.log1p((count - living + 0.5) / (living + 0.5)) ** IDF_POWER).astype(np.float32)
 
 
 def _rank_fields(view: RankingView, asked: Question) -> dict[str, Floats]:
