@@ -39,7 +39,9 @@ class SearchPublisher:
             return
         segments = {part.name: load_segment(part.name) for part in manifest.segments}
         snapshot = manifest.snapshot(segments)
-        states = [SegmentState(part.name, part.number, part.dead, part.importance) for part in manifest.segments]
+        # A merge of dead files alone is empty, and all empty segments have the same name.
+        parts = [part for part in manifest.segments if part.files]
+        states = [SegmentState(part.name, part.number, part.dead, part.importance) for part in parts]
         lengths = count_terms(snapshot)
         totals = [lengths[name] for name in LENGTH_TOTALS]
         state = SearchableRevision(revision, snapshot.living_files, snapshot.living_chunks, totals, states)

@@ -430,6 +430,30 @@ def test_a_run_that_is_interrupted_before_it_publishes_is_completed_by_the_next_
     assert "being published" not in answer.freshness
 
 
+def test_edits_of_one_file_are_published_together_after_runs_that_were_interrupted(
+    publish: Callable[..., Engine],
+    search: Callable[..., RemoteSearch],
+    monkeypatch: pytest.MonkeyPatch,
+    database: Database,
+) -> None:
+    """Each edit leaves a segment of dead files behind, and each merge of these is an empty segment of the same name."""
+    engine = publish()
+
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("away")
+
+    for number in range(6):
+        (engine.root / "src/pool.py").write_text(f"def walrus_{number}(): ...\n")
+        with monkeypatch.context() as patched:
+            patched.setattr(search_publisher.SearchPublisher, "publish", fail)
+            with pytest.raises(StoreUnavailable):
+                engine.index.update()
+    engine.index.update()
+    (hit, *_) = search("app").find(Query("walrus_5", 5)).hits
+    assert hit.chunk.text == "def walrus_5(): ..."
+    assert database.count_leftovers() == 0
+
+
 def test_a_revision_changes_whole_or_not_at_all(
     publish: Callable[..., Engine],
     search: Callable[..., RemoteSearch],
