@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load bench-soak postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -119,6 +119,9 @@ bench-daemon: ## commands and ten stdio servers with the daemon and without: mak
 
 bench-load: ## fifty clients over HTTP for a minute, two servers on one store; with --kills 20 under fire: make bench-load ARGS=REPOSITORY
 	@$(PYTHON) bench/load.py $(ARGS)
+
+bench-soak: ## half an hour of mixed calls and edits on two shared servers; what grows: make bench-soak ARGS="REPOSITORY [--minutes 5]"
+	@$(PYTHON) bench/soak.py $(ARGS)
 
 bench-shared-vectors: ## a model's vectors fetched by a second machine beside making them: make bench-shared-vectors ARGS="REPOSITORY --models build/models"
 	@$(PYTHON) bench/shared_vectors.py $(ARGS)

