@@ -333,7 +333,7 @@ def test_a_backup_by_pg_dump_brings_back_indexes_and_queue(
         [postgres_program("pg_dump"), "-n", "context_engine", address], capture_output=True, check=True
     ).stdout
     restored = new_database()
-    restore = [postgres_program("psql"), "-q", "-v", "ON_ERROR_STOP=1", restored]
+    restore = [postgres_program("psql"), "-q", "--single-transaction", "-v", "ON_ERROR_STOP=1", restored]
     subprocess.run(restore, input=dump, capture_output=True, check=True)
     assert states(restored) == {str(app): "done"}
     monkeypatch.setenv("CTX_STORE_URL", restored)
