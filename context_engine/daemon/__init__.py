@@ -7,7 +7,7 @@ nothing needs it. `CTX_DAEMON=0` turns it off.
 | --- | --- |
 | the place | runtime_folder, daemon_log |
 | clients | daemon_client (imports a small part of the standard library) |
-| the process | daemon_server, engine_pool |
+| the process | daemon_server, engine_pool, memory_arenas |
 
 The kinds of requests are a table of handlers, which `cli.daemon_commands` fills.
 """
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from context_engine.daemon.daemon_log import DaemonLog
     from context_engine.daemon.daemon_server import DaemonConnection, DaemonServer, DaemonServices
     from context_engine.daemon.engine_pool import EngineLease, EnginePool
+    from context_engine.daemon.memory_arenas import keep_one_arena
     from context_engine.daemon.runtime_folder import RuntimeFolder, RuntimeFolderError, process_key
 
 __getattr__ = lazy_exports(
@@ -37,6 +38,7 @@ __getattr__ = lazy_exports(
     daemon_log: DaemonLog
     daemon_server: DaemonConnection DaemonServer DaemonServices
     engine_pool: EngineLease EnginePool
+    memory_arenas: keep_one_arena
     runtime_folder: RuntimeFolder RuntimeFolderError process_key
     """,
 )

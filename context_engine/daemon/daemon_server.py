@@ -26,6 +26,7 @@ from typing import Any
 
 from context_engine import __version__
 from context_engine.daemon.daemon_client import LOADING, MESSAGE_BYTES_MAX, READ_BYTES, check_peer
+from context_engine.daemon.memory_arenas import keep_one_arena
 from context_engine.daemon.runtime_folder import RuntimeFolder
 
 REQUEST_S = 5.0
@@ -123,6 +124,7 @@ class DaemonServer:
         lock = take_lock(self._folder, f"{self._key}.lock")
         if lock is None:
             return False
+        keep_one_arena()
         try:
             remove_leftovers(self._folder)
             with self._listen() as listener:

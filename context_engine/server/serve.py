@@ -260,8 +260,10 @@ def open_projects(
 
 def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> int:
     """Serve any number of clients over HTTP; return the exit code if the server cannot start."""
+    from context_engine.daemon import keep_one_arena
     from context_engine.errors import ContextEngineError
 
+    keep_one_arena()
     try:
         _listen(options, env)
     except ContextEngineError as error:
