@@ -122,9 +122,9 @@ def parse_event(client: str, name: str, text: str) -> HookEvent:
 
 
 def _drop_hook_context(prompt: str) -> str:
-    """Return a prompt without what hooks added before it: Gemini CLI hands the context of the session start on.
+    r"""Return a prompt without what hooks added before it: Gemini CLI hands the context of the session start on.
 
-    >>> _drop_hook_context("<hook_context>Code is in src/.</hook_context>\\n\\nwhere is drain?")
+    >>> _drop_hook_context("<hook_context>Code is in src/.</hook_context>\n\nwhere is drain?")
     'where is drain?'
     """
     context, end, rest = prompt.partition("</hook_context>")
