@@ -13,13 +13,14 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, compute_fingerprint, raise_if_cancelled
+from context_engine.embedding.ragged_array import RaggedArray
 from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
 from context_engine.errors import StorageCorrupt
 from context_engine.text import split_words
@@ -146,6 +147,8 @@ TOKENS_MAX = 8_192
 """A bag of words has no window; what is longer than some twenty chunks is about nothing in particular."""
 BLOCK_PIECES = 65_536
 """Pieces summed at once: their rows would be 100 MB; each distinct row is unpacked once for a block."""
+BLOCK_TEXTS = 256
+"""Texts of chunks summed at once: about as many pieces."""
 WORDS_KEPT_MAX = 65_536
 """Words whose pieces are cached, some 200 bytes each; then the cache is cleared."""
 
@@ -190,44 +193,64 @@ class StaticEmbedder:
         """Return one row of length 1 for each text, all zero if no piece of it is known; `mode` has no effect."""
         if self._table is None:
             raise ValueError("the embedder was closed")
-        found = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        start = 0
+        found = [np.zeros((0, self.dimensions), dtype=np.float32)]
         block: list[np.ndarray] = []
         waiting = 0
-        for stop, text in enumerate(texts, 1):
+        for number, text in enumerate(texts, 1):
             pieces = self._pieces.of(text)
             block.append(pieces)
             waiting += len(pieces)
-            if waiting >= BLOCK_PIECES or stop == len(texts):
+            if waiting >= BLOCK_PIECES or number == len(texts):
                 raise_if_cancelled(cancel)
-                found[start:stop] = sum_rows(self._table, block)
-                start, block, waiting = stop, [], 0
-        return found
+                lengths = np.array([len(pieces) for pieces in block])
+                found.append(sum_rows(self._table, RaggedArray(np.concatenate(block), lengths)))
+                block, waiting = [], 0
+        return np.concatenate(found)
+
+    def embed_words(self, parts: Sequence[str], words: RaggedArray, texts: RaggedArray) -> np.ndarray:
+        """Return what `embed` returns, for texts that are split already: each part of a word is looked up once.
+
+        `parts` are parts of identifiers or words; `words` has the numbers of the parts of each word, `texts` the
+        numbers of the words of each text. No text is expected to have more than `TOKENS_MAX` pieces.
+        """
+        if self._table is None:
+            raise ValueError("the embedder was closed")
+        known = list(map(self._pieces.__getitem__, parts))
+        lengths = np.fromiter(map(len, known), np.int64, len(known))
+        of_parts = RaggedArray(np.fromiter(chain.from_iterable(known), np.int32), lengths)
+        of_words = words.expand(of_parts)
+        blocks = (texts.rows(first, first + BLOCK_TEXTS) for first in range(0, len(texts), BLOCK_TEXTS))
+        found = [sum_rows(self._table, block.expand(of_words)) for block in blocks]
+        return np.concatenate([np.zeros((0, self.dimensions), dtype=np.float32), *found])
 
     def close(self) -> None:
         """Release the table."""
         self._table = None
 
 
-def sum_rows(table: StaticTable, texts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the normalized sum of rows for each bag of piece numbers, shape `(len(texts), dimensions)`."""
-    found = np.zeros((len(texts), table.dimensions), dtype=np.float32)
-    lengths = np.array([len(pieces) for pieces in texts])
-    filled = np.flatnonzero(lengths)
-    if not len(filled):
-        return found
-    rows, places = _unpacked_rows(table, np.concatenate(texts))
-    stops = np.cumsum(lengths)
-    for number in filled:
-        found[number] = rows[places[stops[number] - lengths[number] : stops[number]]].sum(axis=0)
+def sum_rows(table: StaticTable, bags: RaggedArray) -> np.ndarray:
+    """Return the normalized sum of rows for each bag of piece numbers, shape `(len(bags), dimensions)`.
+
+    A piece that a bag repeats is counted and read once.
+    """
+    rows, places = _unpacked_rows(table, bags.values)
+    place_bits = len(rows).bit_length()
+    keys, counts = np.unique(
+        np.repeat(np.arange(len(bags)), bags.lengths) << place_bits | places,
+        return_counts=True,
+    )
+    places = keys & ((1 << place_bits) - 1)
+    bounds = np.searchsorted(keys >> place_bits, np.arange(len(bags) + 1)).tolist()
+    weights = counts.astype(np.float32)
+    found = np.zeros((len(bags), table.dimensions), dtype=np.float32)
+    for bag, (start, stop) in enumerate(pairwise(bounds)):
+        found[bag] = weights[start:stop] @ rows[places[start:stop]]
     norms = np.linalg.norm(found, axis=1, keepdims=True)
     return found / np.where(norms > 0, norms, 1)
 
 
 def _unpacked_rows(table: StaticTable, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of these pieces, each once, and the place of the row of each.
-
-    The table is small: no need to sort.
 
     The table is small: no need to sort.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from context_engine.index.module_uses import ModuleUse
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.path_explanation import PathExplanation
-    from context_engine.index.postings import FieldBuilder, Lexicon
+    from context_engine.index.postings import FieldBuilder, Lexicon, WordNumbers, WordParts
     from context_engine.index.search_publisher import unpack_texts
     from context_engine.index.search_rows import COUNTED_FIELDS, IMPACT_UNIT, LENGTH_TOTALS, join_files
     from context_engine.index.segment import Postings, term_hashes
@@ -60,7 +60,7 @@ __getattr__ = lazy_exports(
     module_uses: ModuleUse
     parsed_files: ParsedFileCache qualified_names
     path_explanation: PathExplanation
-    postings: FieldBuilder Lexicon
+    postings: WordParts FieldBuilder Lexicon WordNumbers
     search_publisher: unpack_texts
     search_rows: COUNTED_FIELDS IMPACT_UNIT LENGTH_TOTALS join_files
     segment: Postings term_hashes

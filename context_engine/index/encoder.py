@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from context_engine.embedding import (
     SHIPPED,
+    RaggedArray,
     StaticEmbedder,
     VectorRows,
     compute_fingerprint,
@@ -70,10 +71,14 @@ class StaticEncoder:
 
         Raises: StorageCorrupt when the table cannot be used.
         """
-        static = self._load()
-        if static is None:
-            raise StorageCorrupt(self.problem, suggestion="ask `open` first")
-        return quantize(self._truncate(static.embed(texts, "passage")))
+        return quantize(self._truncate(self._require_table().embed(texts, "passage")))
+
+    def word_rows(self, parts: Sequence[str], words: RaggedArray, texts: RaggedArray) -> VectorRows:
+        """Return the rows of texts that are split already; see `StaticEmbedder.embed_words`.
+
+        Raises: StorageCorrupt when the table cannot be used.
+        """
+        return quantize(self._truncate(self._require_table().embed_words(parts, words, texts)))
 
     def query(self, text: str) -> npt.NDArray[np.float32] | None:
         """Return the vector of a question, of length 1 (or zeros); None when the table cannot be used."""
@@ -81,6 +86,12 @@ class StaticEncoder:
         if static is None:
             return None
         return self._truncate(static.embed([text], "query"))[0]
+
+    def _require_table(self) -> StaticEmbedder:
+        static = self._load()
+        if static is None:
+            raise StorageCorrupt(self.problem, suggestion="ask `open` first")
+        return static
 
     def _load(self) -> StaticEmbedder | None:
         with self._lock:

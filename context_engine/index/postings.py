@@ -16,7 +16,7 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding import VectorRows, hash_texts
+from context_engine.embedding import RaggedArray, hash_texts
 from context_engine.index.chunking import ChunkSpan, kind_code
 from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.index.encoder import CHUNK_HEADS, StaticEncoder
@@ -29,12 +29,10 @@ from context_engine.index.segment import (
     StaticVectors,
     term_hashes,
 )
-from context_engine.text import compound_term, expand_words, split_identifier, split_words
+from context_engine.text import WORD_CHARS_MAX, compound_term, cut_words, split_identifier, split_words, stem_all
 
 LESSER_WEIGHT = 3
 """Names of at most this weight (variables, fields, keys) can be searched, but do not show what a file is about."""
-ENCODED_AT_ONCE = 1_024
-"""Texts that wait for their vectors: some 2 MB; those of a whole round would take as much memory as its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,65 +66,76 @@ class IndexedFile:
 class FieldBuilder:
     """(word, document) pairs of one field, in the order they came."""
 
-    __slots__ = ("counts", "words")
+    __slots__ = ("_counts", "_words")
 
     def __init__(self) -> None:
-        self.words = array("q")
-        self.counts = array("q")
+        self._words = array("i")
+        self._counts = array("q")
 
-    def add(self, word_ids: Iterable[int]) -> None:
+    def add(self, word_ids: array[int]) -> None:
         """Add the words of the next document."""
-        before = len(self.words)
-        self.words.extend(word_ids)
-        self.counts.append(len(self.words) - before)
+        self._words.extend(word_ids)
+        self._counts.append(len(word_ids))
+
+    def documents(self) -> RaggedArray:
+        """Return the words of each document."""
+        return RaggedArray(np.frombuffer(self._words, np.int32), np.frombuffer(self._counts, np.int64))
 
 
-class _RowsBuilder:
-    """The rows of texts in the order they came, made some at a time."""
+class WordNumbers(defaultdict[str, int]):
+    """The number of each distinct word of a batch, given when it first occurs."""
 
-    __slots__ = ("_done", "_encoder", "_waiting")
+    def __init__(self) -> None:
+        super().__init__(count().__next__)
 
-    def __init__(self, encoder: StaticEncoder) -> None:
-        self._encoder = encoder
-        self._waiting: list[str] = []
-        self._done: list[VectorRows] = []
-
-    def add(self, texts: Iterable[str]) -> None:
-        """Add further texts."""
-        self._waiting += texts
-        if len(self._waiting) >= ENCODED_AT_ONCE:
-            self._encode()
-
-    def rows(self) -> VectorRows:
-        """Return a row for each text so far."""
-        self._encode()
-        done = self._done
-        return VectorRows(
-            np.concatenate([part.values for part in done]), np.concatenate([part.scales for part in done])
-        )
-
-    def _encode(self) -> None:
-        self._done.append(self._encoder.rows(self._waiting))
-        self._waiting = []
+    def of(self, words: Iterable[str]) -> array[int]:
+        """Return the numbers of words in order."""
+        return array("i", map(self.__getitem__, words))
 
 
 class _StaticBuilder:
-    """The static vectors of files as they come."""
+    """The words of what is embedded of files as they come."""
 
-    __slots__ = ("_cards", "_chunks", "_encoder")
+    __slots__ = ("_chunks", "_encoder", "_summaries")
 
     def __init__(self, encoder: StaticEncoder) -> None:
         self._encoder = encoder
-        self._chunks, self._cards = _RowsBuilder(encoder), _RowsBuilder(encoder)
+        self._chunks, self._summaries = FieldBuilder(), FieldBuilder()
 
-    def add(self, file: IndexedFile) -> None:
+    def add_chunk(self, head: array[int], body: array[int]) -> None:
+        """Add the next chunk."""
+        self._chunks.add(head * CHUNK_HEADS + body)
+
+    def add_summary(self, words: array[int]) -> None:
         """Add the next file."""
-        self._chunks.add(capsule.text(CHUNK_HEADS) for capsule in file.chunk_texts)
-        self._cards.add([file.summary])
+        self._summaries.add(words)
 
-    def vectors(self) -> StaticVectors:
-        """Return the vectors of all files so far."""
-        return StaticVectors(self._encoder.identity, self._chunks.rows(), self._cards.rows())
+    def vectors(self, words: WordParts) -> StaticVectors:
+        """Return the vectors of all files so far. `words`: the words that were added."""
+        whole = [
+            number for number, word in enumerate(words.spelled) if len(word) > WORD_CHARS_MAX or not word.isascii()
+        ]
+        parts = [*words.parts, *(words.spelled[number] for number in whole)]
+        numbers = words.numbers.replace(np.array(whole, np.intp), np.arange(len(words.parts), len(parts)))
+        chunks, summaries = (
+            self._encoder.word_rows(parts, numbers, texts.documents()) for texts in (self._chunks, self._summaries)
+        )
+        return StaticVectors(self._encoder.identity, chunks, summaries)
+
+
+class WordParts:
+    """The parts of each distinct word of a batch, with each distinct part once."""
+
+    def __init__(self, spelled: Sequence[str]) -> None:
+        """`compounds`: each word as one term; `numbers`: those of its `parts`."""
+        parts, self.compounds = cut_words(spelled)
+        self.parts = [part for part in dict.fromkeys(parts) if part != "\n"]
+        part_number = dict(zip(self.parts, count(), strict=False)) | {"\n": -1}
+        found = np.fromiter(map(part_number.__getitem__, parts), np.int64, len(parts))
+        is_break = found < 0
+        lengths = np.bincount(np.cumsum(is_break)[~is_break], minlength=len(spelled))
+        self.spelled = spelled
+        self.numbers = RaggedArray(found[~is_break], lengths)
 
 
 class SegmentBuilder:
@@ -135,7 +144,7 @@ class SegmentBuilder:
     def __init__(self, encoder: StaticEncoder | None = None) -> None:
         self._static = _StaticBuilder(encoder) if encoder else None
         self._chunk_keys, self._card_keys = [hash_texts([])], [hash_texts([])]
-        self._vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
+        self._vocabulary = WordNumbers()
         self._languages: defaultdict[str, int] = defaultdict(count().__next__)
         self._body, self._path, self._def, self._doc, self._stem = (FieldBuilder() for _ in range(5))
         self._symbols: tuple[list[str], list[int], list[int]] = ([], [], [])  # name, chunk, weight
@@ -157,23 +166,26 @@ class SegmentBuilder:
 
     def add(self, file: IndexedFile) -> None:
         """Add one file."""
-        word_id = self._vocabulary.__getitem__
+        numbers = self._vocabulary.of
         base = self._chunk_starts[-1]
         name = file.path.rpartition("/")[2]
         stem = name.split(".", 1)[0] or name
-        self._path.add(map(word_id, split_words(file.path)))
-        self._stem.add(map(word_id, split_words(stem)))
-        self._def.add(
-            [word_id(name) for name, weight, _ in file.names if weight > LESSER_WEIGHT]
-            + [word_id(word) for word in file.headings]
-        )
-        self._doc.add(map(word_id, split_words(file.doc)))
+        self._path.add(numbers(split_words(file.path)))
+        self._stem.add(numbers(split_words(stem)))
+        names = [name for name, weight, _ in file.names if weight > LESSER_WEIGHT]
+        self._def.add(numbers([*names, *file.headings]))
+        self._doc.add(numbers(split_words(file.doc)))
         text = file.text
-        for piece in file.chunks:
-            self._body.add(map(word_id, split_words(text[piece.start : piece.stop])))
+        for piece, embedded in zip(file.chunks, file.chunk_texts, strict=True):
+            body = numbers(split_words(text[piece.start : piece.stop]))
+            self._body.add(body)
+            if self._static is not None:
+                self._static.add_chunk(numbers(split_words(embedded.head)), body)
+        if self._static is not None:
+            self._static.add_summary(numbers(split_words(file.summary)))
         self._add_columns(file)
         self._add_symbols(file, base)
-        self._add_texts(file)
+        self._add_keys(file)
         for tag in file.tags:
             self._tags[0].extend([tag] * len(file.chunks))
             self._tags[1].extend(range(base, base + len(file.chunks)))
@@ -217,16 +229,15 @@ class SegmentBuilder:
             chunks.append(base + at)
             weights.append(weight)
 
-    def _add_texts(self, file: IndexedFile) -> None:
-        """Add the keys of the texts for a slow model, and the vectors of the fast one."""
+    def _add_keys(self, file: IndexedFile) -> None:
+        """Add the keys of the texts for a slow model."""
         self._chunk_keys.append(hash_texts([capsule.text() for capsule in file.chunk_texts]))
         self._card_keys.append(hash_texts([file.summary]))
-        if self._static is not None:
-            self._static.add(file)
 
     def build(self) -> Segment:
         """Return the segment of all added files."""
-        lexicon = Lexicon(list(self._vocabulary))
+        words = WordParts(list(self._vocabulary))
+        lexicon = Lexicon(words)
         body, lengths = lexicon.postings(self._body)
         fields = {"body": body}
         field_lengths = {}
@@ -248,7 +259,7 @@ class SegmentBuilder:
             {name: Heap.of(strings) for name, strings in self._heaps.items()},
             fields,
             {name: np.minimum(values, 65_535).astype(np.uint16) for name, values in field_lengths.items()},
-            self._static.vectors() if self._static else None,
+            self._static.vectors(words) if self._static else None,
         )
 
     def _stems(self) -> tuple[Postings, npt.NDArray[np.int64]]:
@@ -259,8 +270,10 @@ class SegmentBuilder:
         files: list[int] = []
         lengths: list[int] = []
         at = 0
-        for file, number in enumerate(self._stem.counts):
-            own = {part for word in self._stem.words[at : at + number] for part in split_identifier(known[word])}
+        stems = self._stem.documents()
+        words = stems.values.tolist()
+        for file, number in enumerate(stems.lengths.tolist()):
+            own = {part for word in words[at : at + number] for part in split_identifier(known[word])}
             at += number
             pairs += [parts[part] for part in sorted(own)]
             files += [file] * len(own)
@@ -289,24 +302,19 @@ class SegmentBuilder:
 class Lexicon:
     """The terms of each distinct word of a batch, as arrays."""
 
-    def __init__(self, vocabulary: list[str]) -> None:
+    def __init__(self, words: WordParts) -> None:
         term_id: defaultdict[str, int] = defaultdict(count().__next__)
-        groups = expand_words(vocabulary)
-        self._sizes = np.fromiter(map(len, groups), np.int64, len(groups))
-        self._starts = np.concatenate([[0], np.cumsum(self._sizes)])
-        self._terms = np.fromiter((term_id[term] for group in groups for term in group), np.int64)
+        stems = stem_all([part.lower() for part in words.parts])
+        of_parts = np.fromiter(map(term_id.__getitem__, stems), np.int64, len(stems))
+        parts = words.numbers
+        several = np.flatnonzero(parts.lengths > 1)
+        wholes = [term_id[words.compounds[number]] for number in several.tolist()]
+        terms = np.insert(of_parts[parts.values], np.cumsum(parts.lengths)[several], wholes)
+        self._terms = RaggedArray(terms, parts.lengths + (parts.lengths > 1))
         self._hashes = term_hashes(term_id)
 
     def postings(self, field: FieldBuilder) -> tuple[Postings, npt.NDArray[np.int64]]:
         """Return the field's postings and the number of terms in each document."""
-        word_ids = np.frombuffer(field.words, np.int64)
-        counts = np.frombuffer(field.counts, np.int64)
-        docs = np.repeat(np.arange(len(counts)), counts)
-        sizes = self._sizes[word_ids]
-        at = np.cumsum(sizes) - sizes
-        places = np.arange(int(sizes.sum())) - np.repeat(at - self._starts[word_ids], sizes)
-        terms = self._terms[places]
-        term_docs = np.repeat(docs, sizes)
-        lengths = np.bincount(term_docs, minlength=len(counts))
-        used, numbers = np.unique(terms, return_inverse=True)
-        return Postings.of_pairs(self._hashes[used], numbers, term_docs, len(counts)), lengths
+        terms = field.documents().expand(self._terms)
+        documents = np.repeat(np.arange(len(terms)), terms.lengths)
+        return Postings.of_pairs(self._hashes, terms.values, documents, len(terms)), terms.lengths

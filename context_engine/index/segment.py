@@ -129,12 +129,14 @@ class Postings:
     ) -> Postings:
         """Build postings from one (term number, document) pair for each occurrence; `hashes[n]`: of term number n.
 
-        Counts are occurrences, capped at 255; with `weights` the greatest weight of the pair instead.
+        Counts are occurrences, capped at 255; with `weights` the greatest weight of the pair instead. Terms without a
+        document are dropped.
         """
         order = np.argsort(hashes, kind="stable")
         rank = np.empty(len(hashes), np.int64)
         rank[order] = np.arange(len(hashes))
-        keys = rank[terms] * max(documents, 1) + docs
+        document_bits = documents.bit_length()
+        keys = rank[terms] << document_bits | docs
         if weights is None:
             keys.sort()
             starts = _run_starts(keys)
@@ -148,13 +150,15 @@ class Postings:
             else:
                 counts = np.zeros(0, np.uint8)
         keys = keys[starts]
-        used, ids = np.divmod(keys, max(documents, 1))
+        ranks = keys >> document_bits
+        first = _run_starts(ranks)
+        used = order[ranks[first]]
         return cls(
-            hashes[order],
-            np.searchsorted(used, np.arange(len(hashes) + 1)).astype(np.uint32),
-            ids.astype(np.uint32),
+            hashes[used],
+            np.append(first, len(keys)).astype(np.uint32),
+            (keys & ((1 << document_bits) - 1)).astype(np.uint32),
             np.minimum(counts, 255).astype(np.uint8),
-            Heap.of([names[index].encode() for index in order.tolist()]) if names is not None else Heap.of([]),
+            Heap.of([names[index].encode() for index in used.tolist()]) if names is not None else Heap.of([]),
         )
 
     def find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:

@@ -12,12 +12,11 @@ import difflib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index import FieldBuilder, Lexicon, Postings
+from context_engine.index import FieldBuilder, Lexicon, Postings, WordNumbers, WordParts
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.chunk_files import ChunkRow, ChunkSet
@@ -176,11 +175,11 @@ def _idf(frequency: int, size: int) -> np.float32:
 
 def _count_words(texts: Iterable[str]) -> tuple[Postings, Ints]:
     """Return where each term occurs, and how many terms each text has, counted as in the index."""
-    vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
+    vocabulary = WordNumbers()
     field = FieldBuilder()
     for text in texts:
-        field.add(map(vocabulary.__getitem__, split_words(text)))
-    return Lexicon(list(vocabulary)).postings(field)
+        field.add(vocabulary.of(split_words(text)))
+    return Lexicon(WordParts(list(vocabulary))).postings(field)
 
 
 def _group_by_tag(rows: Sequence[ChunkRow]) -> dict[str, list[int]]:

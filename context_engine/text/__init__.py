@@ -61,7 +61,9 @@ if TYPE_CHECKING:
     from context_engine.text.words import (
         CHARS_PER_TOKEN,
         STOP_WORDS,
+        WORD_CHARS_MAX,
         compound_term,
+        cut_words,
         dotted_name,
         estimate_tokens,
         expand_words,
@@ -86,7 +88,7 @@ __getattr__ = lazy_exports(
         split_lines
     patterns: closes_too_early compile_linear escape_literal fold_case load_re2 to_python_pattern
     untrusted_data: OUTPUT_BYTES_MAX ParseError read_json read_toml read_yaml
-    words: CHARS_PER_TOKEN STOP_WORDS compound_term dotted_name estimate_tokens expand_words query_terms score_lines
-        split_identifier split_words stem_all unique weigh_tokens
+    words: CHARS_PER_TOKEN STOP_WORDS WORD_CHARS_MAX compound_term cut_words dotted_name estimate_tokens expand_words
+        query_terms score_lines split_identifier split_words stem_all unique weigh_tokens
     """,
 )

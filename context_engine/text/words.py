@@ -88,26 +88,33 @@ def word_terms(word: str) -> list[str]:
     return expand_words([word])[0]
 
 
-def expand_words(unique_words: Sequence[str]) -> list[list[str]]:
-    """Return the index terms of many words: one regex pass and one stemming pass for all of them."""
-    short = [word if len(word) <= WORD_CHARS_MAX else "" for word in unique_words]
+def cut_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    r"""Return the parts of many words, unstemmed, with a line break between two words; and each word as one term.
+
+    >>> cut_words(["getFile", "pool"])
+    (['get', 'File', '\n', 'pool'], ['getfile', 'pool'])
+    """
+    short = [word if len(word) <= WORD_CHARS_MAX else "" for word in words]
     joined = "\n".join(short)
     if joined.count("\n") >= len(short):  # a name may contain a line break (a selector, a quoted identifier)
         joined = "\n".join(word.replace("\n", " ") for word in short)
-    pieces = _parts_or_break(joined)
-    stems = stem_all([piece.lower() for piece in pieces])
-    grouped: list[list[str]] = []
-    group: list[str] = []
-    for piece, stem in zip(pieces, stems, strict=True):
-        if piece == "\n":
-            grouped.append(group)
-            group = []
+        return _parts_or_break(joined), [compound_term(word) for word in short]
+    return _parts_or_break(joined), compound_term(joined).split("\n")
+
+
+def expand_words(unique_words: Sequence[str]) -> list[list[str]]:
+    """Return the index terms of many words: one regex pass and one stemming pass for all of them."""
+    parts, compounds = cut_words(unique_words)
+    stems = stem_all([part.lower() for part in parts])
+    grouped: list[list[str]] = [[]]
+    for part, stem in zip(parts, stems, strict=True):
+        if part == "\n":
+            grouped.append([])
         else:
-            group.append(stem)
-    grouped.append(group)
-    for word, group in zip(unique_words, grouped, strict=False):
+            grouped[-1].append(stem)
+    for compound, group in zip(compounds, grouped, strict=False):
         if len(group) > 1:
-            group.append(compound_term(word))
+            group.append(compound)
     return grouped[: len(unique_words)]
 
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.embedding import static_embedder
 from context_engine.embedding.embedder import normalize_rows
 from context_engine.embedding.static_embedder import StaticEmbedder, pack_table
 from context_engine.embedding.vector_rows import VectorRows
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageCorrupt
-from context_engine.index import postings
 from context_engine.index import segment as segments
 from context_engine.index.build import IndexBuilder
 from context_engine.index.describe import describe_file
@@ -176,7 +176,7 @@ def test_vectors_do_not_depend_on_what_was_embedded_beside_them(
 ) -> None:
     together = built(files, toy)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postings, "ENCODED_AT_ONCE", 1)
+        patch.setattr(static_embedder, "BLOCK_TEXTS", 1)
         assert held(built(files, toy).static) == held(together.static)
 
 
