@@ -217,6 +217,7 @@ class IndexBuilder:
             run.check()
             numbers, outcomes = self._index_round(writer, paths, facts, known, run)
             self._commit(writer, numbers, outcomes, removed)
+            writer.compact(segments_max=PATIENT_SEGMENTS_MAX)
             run.count(outcomes, {path for path in paths if path in known})
             removed = ()
             if not writer.is_published and not self._store.generation():

@@ -47,6 +47,9 @@ PATIENT_SEGMENTS_MAX = 24
 MERGE_FACTOR = 4
 """A segment is merged with its smaller neighbors once they together have a quarter of its size: each file moves log4(n)
 times."""
+MERGED_CHUNKS_MAX, MERGED_PARTS = 200_000, 6
+"""A merge needs memory for its whole result, 1.4 KB a chunk: 280 MB. It makes a larger one only where that is less than
+a sixth of the index, since many segments slow queries down."""
 DEAD_SHARE_MAX = 0.25
 LOG_BYTES_MAX = 1_000_000
 """Folding the log into the database costs two flushes to the disk, as much as ten small commits."""
@@ -629,20 +632,29 @@ def _read_touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
 
 
 def choose_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], segments_max: int) -> list[int]:
-    """Return the segments to merge.
+    """Return the segments to merge, of (number, files, chunks) in their order.
 
     Mostly dead ones; and, when there are too many, the newest as long as they are large enough compared with their
-    elder.
+    elder. What is merged has at most `MERGED_CHUNKS_MAX` chunks or a share of all: a segment of more than half of that
+    is merged again only when it is mostly dead, and does not count as one of many.
     """
-    chosen = {number for number, files, _ in rows if dead.get(number, 0) > files * DEAD_SHARE_MAX}
-    if len(rows) > segments_max:
+    chunks_max = max(MERGED_CHUNKS_MAX, sum(chunks for _, _, chunks in rows) // MERGED_PARTS)
+    growing = [row for row in rows if row[2] * 2 <= chunks_max]
+    wanted = [row for row in rows if dead.get(row[0], 0) > row[1] * DEAD_SHARE_MAX]
+    if len(growing) > segments_max:
         weight, tail = 0, []
-        for number, _, chunks in reversed(rows):
-            if len(tail) > 1 and weight * MERGE_FACTOR < chunks:
+        for row in reversed(growing):
+            if len(tail) > 1 and weight * MERGE_FACTOR < row[2]:
                 break
-            tail.append(number)
-            weight += chunks
-        chosen |= set(tail)
+            tail.append(row)
+            weight += row[2]
+        wanted += [row for row in tail if row not in wanted]
+    chosen, weight = [], 0
+    for number, _, chunks in wanted:
+        if chosen and weight + chunks > chunks_max:
+            break
+        chosen.append(number)
+        weight += chunks
     return sorted(chosen)
 
 

@@ -240,19 +240,8 @@ class Snapshot:
     def matches(self, field: str, hashes: npt.NDArray[np.uint64]) -> Matches:
         """Return the occurrences of the terms, in living documents only."""
         is_chunks = field in CHUNK_FIELDS
-        parts = [
-            _gather_postings(segment.fields[field], hashes, int(base))
-            for segment, base in zip(self.segments, self.chunk_base if is_chunks else self.file_base, strict=False)
-        ]
-        if not parts:
-            empty = np.zeros(0, np.intp)
-            return Matches(empty, np.zeros(0, np.float32), empty, np.zeros(len(hashes), np.intp))
-        docs, counts, terms, sizes = parts[0]
-        if len(parts) > 1:
-            docs, counts, terms = (np.concatenate([part[number] for part in parts]) for number in range(3))
-            order = np.argsort(terms, kind="stable")
-            docs, counts, terms = docs[order], counts[order], terms[order]
-            sizes = np.sum([part[3] for part in parts], axis=0)
+        docs, counts, sizes = _gather_postings(self.postings(field), hashes)
+        terms = np.arange(len(hashes)).repeat(sizes)
         if not self.all_alive:
             alive = (self.chunk_alive if is_chunks else self.file_alive)[docs]
             docs, counts, terms = docs[alive], counts[alive], terms[alive]
@@ -272,20 +261,27 @@ class Snapshot:
         return [(s.fields[field], int(b)) for s, b in zip(self.segments, base.tolist(), strict=False)]
 
 
-def _gather_postings(postings: Postings, hashes: npt.NDArray[np.uint64], base: int) -> tuple[Ints, Floats, Ints, Ints]:
-    """Return (documents, counts, term numbers, size per term) of the terms in one segment, by term, then document."""
-    places = postings.find(hashes)
-    starts, stops = [], []
-    for place in places.tolist():
-        starts.append(int(postings.indptr[place]) if place >= 0 else 0)
-        stops.append(int(postings.indptr[place + 1]) if place >= 0 else 0)
-    spans = [(start, stop) for start, stop in zip(starts, stops, strict=True) if stop > start]
-    sizes = np.array(stops, np.intp) - starts
-    if not spans:
-        return np.zeros(0, np.intp), np.zeros(0, np.float32), np.zeros(0, np.intp), sizes.astype(np.intp)
-    docs = np.concatenate([postings.ids[start:stop] for start, stop in spans]).astype(np.intp)
-    counts = np.concatenate([postings.counts[start:stop] for start, stop in spans]).astype(np.float32)
-    return docs + base if base else docs, counts, np.arange(len(hashes)).repeat(sizes), sizes
+def _gather_postings(
+    parts: Sequence[tuple[Postings, int]], hashes: npt.NDArray[np.uint64]
+) -> tuple[Ints, Floats, Ints]:
+    """Return the documents and counts of the terms, by term, then document, and their number for each term."""
+    runs: list[tuple[Postings, int, int, int]] = []
+    sizes = np.zeros(len(hashes), np.intp)
+    places = [postings.find(hashes).tolist() for postings, _ in parts]
+    for term in range(len(hashes)):
+        for (postings, base), found in zip(parts, places, strict=True):
+            if (place := found[term]) >= 0:
+                start, stop = postings.indptr[place : place + 2].tolist()
+                runs.append((postings, start, stop, base))
+                sizes[term] += stop - start
+    docs, counts = np.empty(int(sizes.sum()), np.intp), np.empty(int(sizes.sum()), np.float32)
+    at = 0
+    for postings, start, stop, base in runs:
+        end = at + stop - start
+        np.add(postings.ids[start:stop], base, out=docs[at:end], casting="unsafe")
+        counts[at:end] = postings.counts[start:stop]
+        at = end
+    return docs, counts, sizes
 
 
 def _join(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -66,16 +66,22 @@ class Signals:
     """The values of all rankers.
 
     `files[name]` is a value for each file; `chunk` the BM25 of each chunk; `worth` how much each chunk is worth
-    showing, at first its BM25; `title` how much of the question's title it contains (0-1); `defines` the chunks that
-    define a symbol of the query or have a line that it names, with a weight; `places` the lines that it names.
+    showing, at first its BM25; `title` the weight of the words of the question's title in each chunk, of `title_weight`
+    for all of them; `defines` the chunks that define a symbol of the query or have a line that it names, with a weight;
+    `places` the lines that it names.
     """
 
     files: dict[str, Floats]
     chunk: Floats
     worth: Floats
-    title: Floats
+    title: npt.NDArray[np.float64]
+    title_weight: float
     defines: dict[int, float]
     places: tuple[ResolvedPlace, ...] = ()
+
+    def title_share(self, chunk: int) -> float:
+        """Return how much of the question's title is in a chunk, 0 to 1."""
+        return float(np.float32(self.title[chunk] / self.title_weight))
 
 
 class ResolvedPlace(NamedTuple):
@@ -267,8 +273,8 @@ def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.
     if places:
         signals["named"] = _rank_named(view, places, allowed, defines)
     of_title = idf * (asked.weights >= TITLE)
-    title = np.bincount(passing.docs, of_title[passing.terms], snapshot.chunks) / max(float(of_title.sum()), 1e-9)
-    return Signals(signals, chunk, chunk, title.astype(np.float32), defines, places)
+    title = np.bincount(passing.docs, of_title[passing.terms], snapshot.chunks)
+    return Signals(signals, chunk, chunk, title, max(float(of_title.sum()), 1e-9), defines, places)
 
 
 def compute_idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
@@ -327,7 +333,7 @@ def _top_of_files(view: RankingView, chunk: Floats) -> tuple[Floats, Floats]:
     """Return the best chunk score of each file, and the sum of its three best (equal ones count once)."""
     files = view.snapshot.files
     best, total = np.zeros(files, np.float32), np.zeros(files, np.float32)
-    matched = chunk.nonzero()[0]
+    matched = (chunk > 0).nonzero()[0]  # of booleans: ten times as fast
     if not len(matched):
         return best, total
     values, owners = chunk[matched], view.snapshot.chunk_file[matched]
@@ -369,10 +375,12 @@ def _rank_file_names(view: RankingView, asked: Question) -> Floats:
             value[at] = max(value[at], weight * _likeness(word, stem, vocabulary[at], stems[at]))
             at += 1
     snapshot = view.snapshot
-    mean = np.bincount(names.files, value[names.words], snapshot.files) / np.maximum(snapshot.lengths("stem"), 1)
-    telling = np.bincount(names.files, (value * names.rarity)[names.words], snapshot.files)
+    matching = np.flatnonzero((value > 0)[names.words])
+    words, files = names.words[matching], names.files[matching]
+    mean = np.bincount(files, value[words], snapshot.files) / np.maximum(snapshot.lengths("stem"), 1)
+    telling = np.bincount(files, (value * names.rarity)[words], snapshot.files)
     likeness = np.zeros(snapshot.files, np.float32)
-    named = mean.nonzero()[0]  # few files, and a power takes time
+    named = (mean > 0).nonzero()[0]  # few files, and a power takes time
     likeness[named] = mean[named] * telling[named] ** NAME_TELLING_POWER
     return likeness
 

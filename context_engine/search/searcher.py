@@ -21,7 +21,14 @@ from context_engine.search.named_places import PATH_WEIGHT
 from context_engine.search.question import Question
 from context_engine.search.rankers import RankingView, Signals, compute_signals
 from context_engine.search.relevance import EVIDENCE_FILES, Evidence, compare_with_best, estimate_chance
-from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
+from context_engine.search.semantic_scores import (
+    CandidateScores,
+    ChunkPromise,
+    SemanticRanker,
+    SemanticSignals,
+    compute_shares_of_best,
+    greatest_of,
+)
 from context_engine.search.vector_search import find_greatest
 from context_engine.text import stem_all
 
@@ -171,7 +178,7 @@ def search(
     snapshot = view.snapshot
     signals = compute_signals(view, asked, allowed)
     fusion = _Fusion(view, lift_asked(prior, signals, asked), weights, allowed, signals, is_symbol=bool(asked.symbol))
-    matching = int(np.count_nonzero(fusion.found.chunk))
+    matching = int(np.count_nonzero(fusion.found.chunk > 0))
     if meaning and fusion.add_semantic(meaning, asked.focus):
         engine = "hybrid"
     else:
@@ -241,10 +248,10 @@ class _Fusion:
     def add_semantic(self, meaning: SemanticRanker, text: str) -> bool:
         """Add the signals of vectors; return whether there were any."""
         near = meaning.by_static(self._view, text, self.score, self._allowed)
-        promise = _shares_of_best(self.found.chunk)
+        promise = ChunkPromise([(1.0, self.found.chunk)])
         if near is not None:
             self._add_signals(near)
-            promise = promise + COMPARED_BY_MEANING * _shares_of_best(near.chunk)
+            promise = ChunkPromise([*promise.signals, (COMPARED_BY_MEANING, near.chunk)])
         nearer = meaning.by_model(self._view, text, CandidateScores(self.score, promise), self._allowed)
         if nearer is not None:
             self._add_signals(nearer)
@@ -256,7 +263,8 @@ class _Fusion:
         if not self._is_symbol:
             self._counts |= near.brings
         self.score = self._sum_shares()
-        worth = _shares_of_best(self.found.worth) + SHOWN_BY_MEANING * _shares_of_best(near.chunk)
+        worth = compute_shares_of_best(self.found.worth)
+        worth[near.compared] += SHOWN_BY_MEANING * compute_shares_of_best(near.chunk[near.compared])
         self.found = replace(self.found, files={**self.found.files, **near.files}, worth=worth)
 
     def lower_declarations(self) -> None:
@@ -273,11 +281,6 @@ class _Fusion:
 
     def _sum_shares(self) -> npt.NDArray[np.float32]:
         return fuse.sum_shares(self.shares, self._view.snapshot.files) * (self._counts & self._may)
-
-
-def _shares_of_best(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return each value divided by the greatest."""
-    return (values / max(float(values.max(initial=0.0)), 1e-9)).astype(np.float32)
 
 
 def _may_be_found(view: RankingView, allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
@@ -309,7 +312,7 @@ def compute_priors(
 
 def _find_best_files(view: RankingView, score: npt.NDArray[np.float32], query: Query) -> npt.NDArray[np.intp]:
     """Return the numbers of the files that can be in the answer; with `files_max` exactly those that are."""
-    candidates = score.nonzero()[0]
+    candidates = (score > 0).nonzero()[0]
     most = query.files_max or query.limit
     if len(candidates) > most:
         values = score[candidates]
@@ -400,7 +403,7 @@ class _ChunkChooser:
         self._found = fusion.found
         self._allowed = allowed
         self._asks_for_tests = asks_for_tests
-        self._worth = _shares_of_best(self._found.worth)
+        self._greatest = greatest_of(self._found.worth)
 
     def choose(self, file: int, most: int) -> list[int]:
         """Return the chunks of a file to show, best first: defining ones, then by worth.
@@ -447,8 +450,8 @@ class _ChunkChooser:
         """Return the worth of a chunk relative to the best; 1 for one that the query names."""
         if chunk in self._found.defines:
             return 1.0
-        return self._worth.item(chunk)
+        return float(self._found.worth[chunk] / self._greatest)
 
     def title_share(self, chunk: int) -> float:
         """Return how much of the question's title is in a chunk, 0 to 1."""
-        return self._found.title.item(chunk)
+        return self._found.title_share(chunk)

@@ -139,7 +139,7 @@ def select_candidates(view: RankingView, ranked: CandidateScores, allowed: Mask 
         if ranked.files[file] > 0:
             start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
             passing = None if allowed is None else allowed[start:stop]
-            chosen.append(find_greatest(ranked.chunk[start:stop], CHUNKS_PER_FILE, passing) + start)
+            chosen.append(find_greatest(ranked.chunk.of(slice(start, stop)), CHUNKS_PER_FILE, passing) + start)
     return np.concatenate([np.zeros(0, np.intp), *chosen])
 
 
@@ -151,7 +151,7 @@ def _combine_all(
     counts = found & snapshot.chunk_alive
     chunk = _from_least(cosines, counts)
     files = fold_by_file(chunk, counts, snapshot.chunk_file, snapshot.files, allowed)
-    return _near(view, files, chunk, cards)
+    return _near(view, files, chunk, np.flatnonzero(counts), cards)
 
 
 def _combine_some(
@@ -171,7 +171,7 @@ def _combine_some(
     chunk, found = np.zeros(view.snapshot.chunks, np.float32), np.zeros(view.snapshot.chunks, bool)
     chunk[chosen[usable]], found[chosen[usable]] = np.maximum(values[usable] - least, 0), True
     files = fold_by_file(chunk, found, view.snapshot.chunk_file, view.snapshot.files)
-    return _near(view, files, chunk, cards)
+    return _near(view, files, chunk, chosen[usable], cards)
 
 
 def _from_least(cosines: Floats, found: Mask) -> Floats:
@@ -184,9 +184,11 @@ def _from_least(cosines: Floats, found: Mask) -> Floats:
     return np.where(found, np.maximum(cosines - cosines[found].min(), 0), np.float32(0)).astype(np.float32)
 
 
-def _near(view: RankingView, files: FileCosines, chunk: Floats, cards: Floats | None) -> SemanticSignals:
+def _near(
+    view: RankingView, files: FileCosines, chunk: Floats, compared: Ints, cards: Floats | None
+) -> SemanticSignals:
     signals = {"model": files.best, "model3": files.top3} | ({} if cards is None else {"model_card": cards})
-    return SemanticSignals(signals, chunk, np.zeros(view.snapshot.files, bool))
+    return SemanticSignals(signals, chunk, compared, np.zeros(view.snapshot.files, bool))
 
 
 class _SegmentVectors(NamedTuple):

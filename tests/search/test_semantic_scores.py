@@ -22,7 +22,7 @@ from context_engine.model import Filter, Query
 from context_engine.search import semantic_scores
 from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import Ranking, Searcher
-from context_engine.search.semantic_scores import CandidateScores, SemanticRanker
+from context_engine.search.semantic_scores import CandidateScores, ChunkPromise, SemanticRanker
 from context_engine.semantic import reranker
 from context_engine.semantic.embedding_backfill import EmbeddingTexts
 from context_engine.semantic.missing_vectors import CHUNKS, EmbeddingProgress
@@ -253,7 +253,8 @@ def test_cards_of_the_model_count_once_nearly_all_files_have_one(case: Case, sna
 def test_vectors_here_and_there_do_not_count_only_those_of_the_first_files(case: Case, snapshot: Snapshot) -> None:
     """The second file is known and the first is not: the model says nothing, for it would lift the second one."""
     ranked = CandidateScores(
-        np.array([3, 2, 1, 0, 0, 0], np.float32)[: snapshot.files], np.zeros(snapshot.chunks, np.float32)
+        np.array([3, 2, 1, 0, 0, 0], np.float32)[: snapshot.files],
+        ChunkPromise([(1.0, np.zeros(snapshot.chunks, np.float32))]),
     )
     view = RankingView(snapshot)
     chosen = select_candidates(view, ranked, None)
@@ -294,7 +295,10 @@ def test_the_best_places_come_file_after_file_and_none_that_a_filter_keeps_out(
     snapshot: Snapshot,
 ) -> None:
     view = RankingView(snapshot)
-    ranked = CandidateScores(np.arange(snapshot.files, dtype=np.float32), np.arange(snapshot.chunks, dtype=np.float32))
+    ranked = CandidateScores(
+        np.arange(snapshot.files, dtype=np.float32),
+        ChunkPromise([(1.0, np.arange(snapshot.chunks, dtype=np.float32))]),
+    )
     chosen = select_candidates(view, ranked, None)
     owners = snapshot.chunk_file[chosen].tolist()
     best = list(range(snapshot.files - 1, 0, -1))[: reranker.FILES]
