@@ -635,8 +635,8 @@ def choose_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], 
     """Return the segments to merge, of (number, files, chunks) in their order.
 
     Mostly dead ones; and, when there are too many, the newest as long as they are large enough compared with their
-    elder. What is merged has at most `MERGED_CHUNKS_MAX` chunks or a share of all: a segment of more than half of that
-    is merged again only when it is mostly dead, and does not count as one of many.
+    elder. The result has at most `MERGED_CHUNKS_MAX` chunks or a share of all: a segment of more than half of that is
+    merged again only when it is mostly dead, and does not count as one of many.
     """
     chunks_max = max(MERGED_CHUNKS_MAX, sum(chunks for _, _, chunks in rows) // MERGED_PARTS)
     growing = [row for row in rows if row[2] * 2 <= chunks_max]

@@ -215,6 +215,16 @@ class Segment:
         """The path of each file. Read once, however many snapshots use the segment: each edit makes one."""
         return self.heaps["path"].texts()
 
+    @cached_property
+    def stem_names(self) -> list[str]:
+        """The words of file names, in the order of their postings."""
+        return self.fields["stem"].names.texts()
+
+    @cached_property
+    def path_hashes(self) -> npt.NDArray[np.uint64]:
+        """The hash of each path, as of a term."""
+        return term_hashes(self.paths)
+
     def with_touched(self, touched: Sequence[tuple[int, int, int]]) -> Segment:
         """Return the segment with other sizes and times of some files: (file number, size, mtime_ns)."""
         if not touched:

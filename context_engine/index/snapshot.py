@@ -205,6 +205,11 @@ class Snapshot:
         return [path for segment in self.segments for path in segment.paths]
 
     @cached_property
+    def path_hashes(self) -> npt.NDArray[np.uint64]:
+        """The hash of the path of each file number."""
+        return _join([segment.path_hashes for segment in self.segments], np.uint64)
+
+    @cached_property
     def by_path(self) -> dict[str, int]:
         """Living file numbers by path."""
         alive = self.file_alive.tolist()

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 _C = (".c", ".cc", ".cpp", ".cxx", ".c++", ".m", ".mm")
@@ -17,37 +16,39 @@ IMPLEMENTATIONS = {
     ".hs-boot": (".hs",),
 }
 """The suffixes of the files that implement what a file of the suffix declares."""
-_IMPLEMENTING = frozenset(suffix for suffixes in IMPLEMENTATIONS.values() for suffix in suffixes)
+_GROUPS = {suffix: kinds[0] for kinds in IMPLEMENTATIONS.values() for suffix in kinds}
+"""The group of each implementing suffix: those of one group implement the same kinds of file."""
 
 
 def pair_declarations(paths: Sequence[str], alive: Iterable[bool] | None = None) -> list[tuple[int, int]]:
     """Return (declaring file, implementing file) by their numbers: files of one stem, in one folder or alike.
 
     A folder is alike when it has the same name (`include/zoo` and `src/zoo`); if there is only one candidate, it may
-    be anywhere. Files that are not `alive` do not count.
+    be anywhere. Of several the first counts. Files that are not `alive` do not count.
     """
-    declaring: list[tuple[int, str, str, str]] = []
-    in_folder: dict[tuple[str, str, str], int] = {}  # (suffix, stem, folder): the first such file
-    in_like: dict[tuple[str, str, str], int] = {}  # the same by the name of the folder alone
-    anywhere: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    declaring: list[tuple[int, str, tuple[str, str]]] = []
+    in_folder: dict[tuple[tuple[str, str], str], int] = {}
+    in_like: dict[tuple[tuple[str, str], str], int] = {}  # by the name of the folder alone
+    anywhere: dict[tuple[str, str], int] = {}  # -1: several
     for number, (path, lives) in enumerate(zip(paths, alive or [True] * len(paths), strict=True)):
         folder, _, name = path.rpartition("/")
         stem, dot, suffix = name.rpartition(".")
-        if lives and stem and dot + suffix in IMPLEMENTATIONS:
-            declaring.append((number, folder, stem, dot + suffix))
-        elif lives and stem and dot + suffix in _IMPLEMENTING:
-            in_folder.setdefault((dot + suffix, stem, folder), number)
-            in_like.setdefault((dot + suffix, stem, folder.rpartition("/")[2]), number)
-            anywhere[dot + suffix, stem].append(number)
+        if not lives or not stem:
+            continue
+        suffix = dot + suffix
+        if suffix in IMPLEMENTATIONS:
+            declaring.append((number, folder, (IMPLEMENTATIONS[suffix][0], stem)))
+        elif suffix in _GROUPS:
+            key = (_GROUPS[suffix], stem)
+            in_folder.setdefault((key, folder), number)
+            in_like.setdefault((key, folder.rpartition("/")[2]), number)
+            anywhere[key] = -1 if key in anywhere else number
     pairs = []
-    for number, folder, stem, suffix in declaring:
-        kinds = IMPLEMENTATIONS[suffix]
-        near = [in_folder[kind, stem, folder] for kind in kinds if (kind, stem, folder) in in_folder]
-        if not near:
-            alike = folder.rpartition("/")[2]
-            near = [in_like[kind, stem, alike] for kind in kinds if (kind, stem, alike) in in_like]
-        if not near and sum(len(anywhere[kind, stem]) for kind in kinds) == 1:
-            near = [other for kind in kinds for other in anywhere[kind, stem]]
-        if near:
-            pairs.append((number, min(near)))
+    for number, folder, key in declaring:
+        if key in anywhere:
+            near = in_folder.get((key, folder))
+            if near is None:
+                near = in_like.get((key, folder.rpartition("/")[2]), anywhere[key])
+            if near >= 0:
+                pairs.append((number, near))
     return pairs

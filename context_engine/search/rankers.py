@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log
 from typing import NamedTuple
 
@@ -97,22 +98,34 @@ class ResolvedPlace(NamedTuple):
 class NameWords:
     """The words of file names.
 
-    `vocabulary` is sorted; `stems` and `rarity` (1: the rarest) belong to it. The word `words[i]` is in the name of the
-    file `files[i]`.
+    `vocabulary` is sorted and may have words of files that are gone; `place` is where each of its words is, and `stems`
+    and `rarity` (1: the rarest) belong to it. The word `words[i]` is in the name of the file `files[i]`.
     """
 
     vocabulary: list[str]
+    place: dict[str, int]
     stems: list[str]
     rarity: Floats
     words: npt.NDArray[np.intp]
     files: npt.NDArray[np.intp]
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaringPaths:
+    """The hashes of all living paths, ascending, and those of each declaring and its implementing file."""
+
+    living: npt.NDArray[np.uint64]
+    pairs: npt.NDArray[np.uint64]
+
+
 class RankingView:
     """A snapshot prepared for ranking: means, length norms and the sorted words of file names, computed once."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, previous: RankingView | None = None) -> None:
+        """`previous`: the view of the snapshot before, of the same workspace; what still holds is taken from it."""
         self.snapshot = snapshot
+        self.declaring_paths = previous.declaring_paths if previous else None
+        self.known_names: NameWords | None = (previous._name_words or previous.known_names) if previous else None
         self._norms: dict[tuple[str, float], tuple[Floats, int]] = {}
         self.chunk_starts: list[int] = snapshot.chunk_starts.tolist()
         self.has_chunks = np.diff(snapshot.chunk_starts) > 0
@@ -220,22 +233,39 @@ class RankingView:
     def declarations(self) -> npt.NDArray[np.intp]:
         """Return a row (declaring file, implementing file) for each header that is not far longer than its source."""
         if self._declarations is None:
-            pairs = pair_declarations(self.snapshot.paths, self.snapshot.file_alive.tolist())
-            rows = np.array(pairs, np.intp).reshape(-1, 2)
+            rows = self._pair_declarations()
             sizes = self.snapshot.file_column("size")[rows]
             self._declarations = rows[sizes[:, 0] <= HEADER_SIZE_RATIO * sizes[:, 1]]
         return self._declarations
 
+    def _pair_declarations(self) -> npt.NDArray[np.intp]:
+        """Return all pairs: those of the snapshot before, under their new numbers, if no file came or went since."""
+        living = np.flatnonzero(self.snapshot.file_alive)
+        hashes = self.snapshot.path_hashes
+        order = living[np.argsort(hashes[living])]
+        known = self.declaring_paths
+        if known is None or not np.array_equal(known.living, hashes[order]):
+            pairs = pair_declarations(self.snapshot.paths, self.snapshot.file_alive.tolist())
+            rows = np.array(pairs, np.intp).reshape(-1, 2)
+            self.declaring_paths = DeclaringPaths(hashes[order], hashes[rows])
+            return rows
+        return order[np.searchsorted(known.living, known.pairs)]
+
     def name_words(self) -> NameWords:
         """Return the words of all file names; how rare each is among living files."""
         if self._name_words is None:
-            vocabulary = self.snapshot.names("stem")
-            place = {word: number for number, word in enumerate(vocabulary)}
+            spelled = [segment.stem_names for segment in self.snapshot.segments]
+            known = self.known_names
+            if known and all(map(known.place.__contains__, chain.from_iterable(spelled))):
+                vocabulary, place, stems = known.vocabulary, known.place, known.stems
+            else:
+                vocabulary = sorted(set(chain.from_iterable(spelled)))
+                place = {word: number for number, word in enumerate(vocabulary)}
+                stems = stem_all(vocabulary)
             words, files = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
-            for postings, base in self.snapshot.postings("stem"):
-                own = np.array([place[name] for name in postings.names.texts()], np.intp)
+            for own, (postings, base) in zip(spelled, self.snapshot.postings("stem"), strict=True):
                 terms, ids = postings.pairs()
-                words.append(own[terms])
+                words.append(np.fromiter(map(place.__getitem__, own), np.intp, len(own))[terms])
                 files.append(ids.astype(np.intp) + base)
             all_words, all_files = np.concatenate(words), np.concatenate(files)
             frequency = np.bincount(all_words[self.snapshot.file_alive[all_files]], minlength=len(vocabulary))
@@ -243,7 +273,7 @@ class RankingView:
             rarity = np.log1p((np.maximum(count - frequency, 0) + 0.5) / (frequency + 0.5)).astype(np.float32)
             rarity[frequency == 0] = 0  # names of files that are gone must not change the ranking
             rarity /= max(float(rarity.max(initial=0.0)), 1e-9)
-            self._name_words = NameWords(vocabulary, stem_all(vocabulary), rarity, all_words, all_files)
+            self._name_words = NameWords(vocabulary, place, stems, rarity, all_words, all_files)
         return self._name_words
 
 
@@ -273,7 +303,7 @@ def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.
     if places:
         signals["named"] = _rank_named(view, places, allowed, defines)
     of_title = idf * (asked.weights >= TITLE)
-    title = np.bincount(passing.docs, of_title[passing.terms], snapshot.chunks)
+    title = np.asarray(np.bincount(passing.docs, of_title[passing.terms], snapshot.chunks), np.float64)
     return Signals(signals, chunk, chunk, title, max(float(of_title.sum()), 1e-9), defines, places)
 
 

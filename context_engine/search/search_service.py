@@ -151,7 +151,9 @@ class SearchService:
                 self._searcher = None
                 return None
             if self._searcher is None or self._searcher.snapshot is not snapshot:
-                self._searcher = Searcher(snapshot, ROLES, self._meaning, self._access.ranking_scores)
+                self._searcher = Searcher(
+                    snapshot, ROLES, self._meaning, self._access.ranking_scores, previous=self._searcher
+                )
             return self._searcher
 
     def forget(self) -> None:

@@ -119,13 +119,17 @@ class Searcher:
         roles: tuple[str, ...],
         meaning: SemanticRanker | None = None,
         used: Callable[[], Mapping[str, float]] = dict,
+        previous: Searcher | None = None,
     ) -> None:
-        """Prepare a snapshot. `used` returns how much each path is used, 0 to 1."""
+        """Prepare a snapshot. `used` returns how much each path is used, 0 to 1.
+
+        `previous`: the searcher of the snapshot before, of the same workspace.
+        """
         self.snapshot = snapshot
         self.meaning = meaning
         self._used = used
         self._boosts: tuple[Mapping[str, float], npt.NDArray[np.float32] | None] = ({}, None)
-        self.view = RankingView(snapshot)
+        self.view = RankingView(snapshot, previous.view if previous else None)
         self.masks = FilterMasks(self.view)
         self._roles = roles
 
@@ -248,11 +252,12 @@ class _Fusion:
     def add_semantic(self, meaning: SemanticRanker, text: str) -> bool:
         """Add the signals of vectors; return whether there were any."""
         near = meaning.by_static(self._view, text, self.score, self._allowed)
-        promise = ChunkPromise([(1.0, self.found.chunk)])
+        promise = [(1.0, self.found.chunk)]
         if near is not None:
             self._add_signals(near)
-            promise = ChunkPromise([*promise.signals, (COMPARED_BY_MEANING, near.chunk)])
-        nearer = meaning.by_model(self._view, text, CandidateScores(self.score, promise), self._allowed)
+            promise.append((float(COMPARED_BY_MEANING), near.chunk))
+        ranked = CandidateScores(self.score, ChunkPromise(promise))
+        nearer = meaning.by_model(self._view, text, ranked, self._allowed)
         if nearer is not None:
             self._add_signals(nearer)
         return near is not None or nearer is not None

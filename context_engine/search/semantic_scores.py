@@ -40,9 +40,9 @@ QueryVector = Callable[[str], Floats | None]
 
 @dataclass(frozen=True)
 class ChunkPromise:
-    """How promising chunks are: the sum of (weight, values) by the greatest value of each; only what is read is added.
+    """How promising chunks are: the sum of the values of each signal by its greatest value, times its weight.
 
-    At a million chunks each sum over all of them takes a millisecond.
+    Sums are made for the chunks that are read: over a million chunks each would take a millisecond.
     """
 
     signals: Sequence[tuple[float, Floats]]
@@ -53,11 +53,10 @@ class ChunkPromise:
 
     def of(self, chunks: slice) -> Floats:
         """Return how promising these chunks are."""
-        shares = [
-            np.float32(weight) * (values[chunks] / greatest)
-            for (weight, values), greatest in zip(self.signals, self._greatest, strict=True)
-        ]
-        return np.sum(shares, axis=0, dtype=np.float32)
+        promise = np.zeros(chunks.stop - chunks.start, np.float32)
+        for (weight, values), greatest in zip(self.signals, self._greatest, strict=True):
+            promise += np.float32(weight) * (values[chunks] / greatest)
+        return promise
 
 
 def greatest_of(values: Floats) -> np.float32:
@@ -67,7 +66,7 @@ def greatest_of(values: Floats) -> np.float32:
 
 def compute_shares_of_best(values: Floats) -> Floats:
     """Return each value divided by the greatest."""
-    return values / greatest_of(values)
+    return (values / greatest_of(values)).astype(np.float32, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

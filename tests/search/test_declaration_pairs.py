@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.index import ROLES
 from context_engine.search.declaration_pairs import IMPLEMENTATIONS, pair_declarations
+from context_engine.search.searcher import Searcher
+from tests.support.engines import indexed
+from tests.support.trees import tree
 
 
 @pytest.mark.parametrize(
@@ -56,3 +61,35 @@ def test_many_files_of_one_name_are_paired_in_linear_time() -> None:
     ]
     assert len(pair_declarations(paths)) == 20_000
     assert time.perf_counter() - began < 2.0
+
+
+def test_pairs_are_kept_over_edits_and_follow_files_that_come_and_go(tmp_path: Path) -> None:
+    root = tree(
+        tmp_path / "w", {"zoo/cat.h": "int purr();\n", "zoo/cat.c": "int purr() { return 1; }\n", "a.c": "int a = 1;\n"}
+    )
+
+    def named_pairs(searcher: Searcher) -> list[tuple[str, str]]:
+        paths = searcher.snapshot.paths
+        return [(paths[first], paths[second]) for first, second in searcher.view.declarations().tolist()]
+
+    with indexed(root) as engine:
+        first = engine.search.searcher()
+        assert first is not None
+        assert named_pairs(first) == [("zoo/cat.h", "zoo/cat.c")]
+        for path, text, kept in (
+            ("zoo/cat.c", "int purr() { return 2; }\n", [("zoo/cat.h", "zoo/cat.c")]),
+            ("zoo/cat.h", "int purr();\nint hiss();\n", [("zoo/cat.h", "zoo/cat.c")]),
+            ("a.h", "int a;\n", [("a.h", "a.c"), ("zoo/cat.h", "zoo/cat.c")]),
+            ("zoo/cat.c", None, [("a.h", "a.c")]),
+        ):
+            before = engine.search.searcher()
+            file = root / path
+            if text is None:
+                file.unlink()
+            else:
+                file.write_text(text)
+            engine.index.builder.index_paths([path])
+            now = engine.search.searcher()
+            assert now is not None and now is not before
+            assert sorted(named_pairs(now)) == kept
+            assert sorted(named_pairs(Searcher(now.snapshot, ROLES))) == kept
