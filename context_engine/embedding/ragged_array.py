@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class RaggedArray:
-    """The `values` of all rows, end to end, and the length of each row."""
+    """The `values` of all rows, end to end, and the length of each row. Fewer than 2^31 values."""
 
     values: npt.NDArray[Any]
-    lengths: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.signedinteger]
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def starts(self) -> npt.NDArray[np.int64]:
+    def starts(self) -> npt.NDArray[np.signedinteger]:
         """Return the place of the first value of each row."""
         return np.cumsum(self.lengths) - self.lengths
 
@@ -33,7 +33,8 @@ class RaggedArray:
         """Return the rows with these numbers, in this order."""
         lengths = self.lengths[numbers]
         shifts = self.starts()[numbers] - np.cumsum(lengths) + lengths
-        places = np.arange(int(lengths.sum())) + np.repeat(shifts, lengths)
+        places = np.repeat(shifts.astype(np.int32), lengths)  # half the memory of the widest arrays of a batch
+        places += np.arange(len(places), dtype=np.int32)
         return RaggedArray(self.values[places], lengths)
 
     def expand(self, inner: RaggedArray) -> RaggedArray:

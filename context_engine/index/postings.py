@@ -305,16 +305,16 @@ class Lexicon:
     def __init__(self, words: WordParts) -> None:
         term_id: defaultdict[str, int] = defaultdict(count().__next__)
         stems = stem_all([part.lower() for part in words.parts])
-        of_parts = np.fromiter(map(term_id.__getitem__, stems), np.int64, len(stems))
+        of_parts = np.fromiter(map(term_id.__getitem__, stems), np.int32, len(stems))
         parts = words.numbers
         several = np.flatnonzero(parts.lengths > 1)
         wholes = [term_id[words.compounds[number]] for number in several.tolist()]
         terms = np.insert(of_parts[parts.values], np.cumsum(parts.lengths)[several], wholes)
-        self._terms = RaggedArray(terms, parts.lengths + (parts.lengths > 1))
+        self._terms = RaggedArray(terms, (parts.lengths + (parts.lengths > 1)).astype(np.int32))
         self._hashes = term_hashes(term_id)
 
     def postings(self, field: FieldBuilder) -> tuple[Postings, npt.NDArray[np.int64]]:
         """Return the field's postings and the number of terms in each document."""
         terms = field.documents().expand(self._terms)
-        documents = np.repeat(np.arange(len(terms)), terms.lengths)
+        documents = np.repeat(np.arange(len(terms), dtype=np.int32), terms.lengths)
         return Postings.of_pairs(self._hashes, terms.values, documents, len(terms)), terms.lengths

@@ -120,8 +120,8 @@ class Postings:
     def of_pairs(
         cls,
         hashes: npt.NDArray[np.uint64],
-        terms: npt.NDArray[np.int64],
-        docs: npt.NDArray[np.int64],
+        terms: npt.NDArray[np.signedinteger],
+        docs: npt.NDArray[np.signedinteger],
         documents: int,
         *,
         weights: npt.NDArray[np.uint8] | None = None,
@@ -136,7 +136,9 @@ class Postings:
         rank = np.empty(len(hashes), np.int64)
         rank[order] = np.arange(len(hashes))
         document_bits = documents.bit_length()
-        keys = rank[terms] << document_bits | docs
+        keys = rank[terms]  # in place: the widest array of a batch
+        keys <<= document_bits
+        keys |= docs
         if weights is None:
             keys.sort()
             starts = _run_starts(keys)

@@ -37,12 +37,12 @@ def test_a_first_index_of_any_size_merges_within_bounds(rounds: list[int]) -> No
 
 
 def test_the_small_segments_of_edits_are_merged_and_the_large_ones_are_left() -> None:
-    rows = [(1, 20_000, 190_000), (2, 20_000, 180_000), *((number, 1, 8) for number in range(3, 12))]
+    rows = [(1, 20_000, 90_000), (2, 20_000, 80_000), *((number, 1, 8) for number in range(3, 12))]
     assert choose_merge(rows, {}, SEGMENTS_MAX) == list(range(3, 12))
     assert choose_merge(rows[:-1], {}, SEGMENTS_MAX) == []
 
 
 def test_segments_that_are_mostly_dead_are_merged_one_after_the_other_if_they_are_large() -> None:
-    rows = [(1, 20_000, 190_000), (2, 20_000, 180_000), (3, 10, 80)]
+    rows = [(1, 20_000, 90_000), (2, 20_000, 80_000), (3, 10, 80)]
     assert choose_merge(rows, {1: 9_000, 2: 9_000}, SEGMENTS_MAX) == [1]
     assert choose_merge(rows, {2: 9_000, 3: 5}, SEGMENTS_MAX) == [2, 3]
