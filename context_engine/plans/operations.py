@@ -363,7 +363,7 @@ def _merge_into_one(steps: Sequence[PlanStep], title: str) -> PlanStep:
     return msgspec.structs.replace(
         steps[0],
         title=title.strip() or "; ".join(step.title for step in steps)[:TITLE_CHARS_MAX],
-        description="\n\n".join(step.description for step in steps if step.description),
+        description="\n\n".join(dict.fromkeys(step.description for step in steps if step.description)),
         depends_on=tuple(uid for uid in together("depends_on") if uid not in uids),
         priority=min((step.priority for step in steps), key=("high", "medium", "low").index),
         estimate=Estimate(*(sum(getattr(part, end) for part in estimates) for end in "omp")) if estimates else None,
@@ -428,6 +428,8 @@ def _target_index(work: _PlanEditor, arguments: Mapping[str, Any], otherwise: in
     if "to" not in arguments:
         return otherwise
     to = arguments["to"]
+    if to == "end":
+        return len(work.steps)
     if isinstance(to, str) and to.strip().isdecimal() and len(to) < 7:
         to = int(to)
     if isinstance(to, bool) or not isinstance(to, int) or not 1 <= to <= len(work.steps) + 1:
@@ -454,11 +456,21 @@ def _set_dependencies(work: _PlanEditor, arguments: Mapping[str, Any]) -> Applie
 
 
 def _set_files(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    """Set the files of a step: a list replaces all, `add` and `remove` change some."""
     uid = work.uid(arguments["step"])
-    fields = {key: value for key, value in arguments.items() if key != "step"}
-    if not fields:
-        raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(_FILES)}.")
+    if not set(arguments) & {*_FILES, "add", "remove"}:
+        raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(_FILES)}, add and remove.")
     work.unlock(uid)
+    fields = {name: _as_list(arguments.get(name, getattr(work.step(uid), name))) for name in _FILES}
+    gone = _as_list(arguments.get("remove", ()))
+    unknown = [path for path in gone if path not in work.step(uid).files]
+    if unknown:
+        raise InvalidArgument(
+            f"step {work.label(uid)} does not touch {unknown[0]!r:.80}", suggestion="Check its files."
+        )
+    fields = {name: [path for path in paths if path not in gone] for name, paths in fields.items()}
+    known = {path for paths in fields.values() for path in paths}
+    fields["files_to_modify"] += [path for path in _as_list(arguments.get("add", ())) if path not in known]
     work.steps[work.place(uid)] = parse_part(PlanStep, fields, work.step(uid), where="step")
     return AppliedOperation("set_files", f"step {work.label(uid)} touches {len(work.step(uid).files)} files", (uid,))
 
@@ -585,7 +597,7 @@ OPERATIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_PlanEditor, Mapping[s
     "swap_steps": (("steps!",), _swap_steps),
     "add_check": (("step!", "command!"), _add_check),
     "set_dependencies": (("step!", "depends_on", "add", "remove"), _set_dependencies),
-    "set_files": (("step!", *_FILES), _set_files),
+    "set_files": (("step!", *_FILES, "add", "remove"), _set_files),
     "set_estimate": (("step!", "o", "m", "p", "hours", "effort"), _set_estimate),
     "answer_question": (("question", "question_id", "answer!"), _answer_question),
     "set_scope": (("included", "excluded", "assumptions", "constraints"), _set_scope),
@@ -627,6 +639,7 @@ _PROGRAM = (
 )
 """The beginning of a command that is not quoted: "step 2 should run faster" names none."""
 _COMMAND = rf"(?:(?:the )?(?:check|command) )?(?:{_QUOTED}|({_PROGRAM}[^\n]*?))"
+_PATH = r"`?[\w.+@-]{1,99}(?:/[\w.+@-]{1,99}){1,30}`?|`?[\w+@-]{1,99}\.\w{1,12}`?"
 _BULLET = re.compile(r"^[ \t]*+(?:[-*+]|\d+[.)])\s+", re.MULTILINE)
 _CLAUSE = re.compile(r"(?<=[^\s.])\.(?:\s+|\Z)|[;\n]+|(?:,|(?<!\s))\s++(?:and )?then\s+", re.IGNORECASE)
 _POLITE = re.compile(r"(?:please|also|and|now|can you|could you|i want you to|let's)[, ]+", re.IGNORECASE)
@@ -701,6 +714,7 @@ def _split_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     if not match[2]:
         return _step_operation("split_step", match)
     parts = [part.strip(" `\"'") for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", match[2])]
+    parts = [part[:1].upper() + part[1:] for part in parts]
     if len(parts) > 1 and all(parts):
         return _step_operation("split_step", match, into=parts)
     return []
@@ -758,12 +772,29 @@ _CLAUSES: tuple[tuple[str, Callable[[re.Match[str]], list[dict[str, Any]]]], ...
         lambda match: _check_operation(match[3], match[1], match[2]),
     ),
     (
+        rf"(?:add|also change) ({_PATH}) (?:to|in) {_STEP}",
+        lambda match: [{"op": "set_files", "step": int(match[2]), "add": [match[1].strip("`")]}],
+    ),
+    (
+        rf"(?:remove|drop|take) ({_PATH}) (?:from|out of) {_STEP}",
+        lambda match: [{"op": "set_files", "step": int(match[2]), "remove": [match[1].strip("`")]}],
+    ),
+    (
+        rf"{_STEP} (?:must not|should not|shouldn['’]?t|does not|doesn['’]?t) (?:change|touch|edit) ({_PATH})",
+        lambda match: _step_operation("set_files", match, remove=[match[2].strip("`")]),
+    ),
+    (
         rf"move {_STEP} (to|before|after) (?:place |position |step )?#?(\d{{1,6}})",
         lambda match: _step_operation("move_step", match, **{match[2].lower(): int(match[3])}),
     ),
+    (rf"move {_STEP} to the (?:very )?(?:end|bottom)", lambda match: _step_operation("move_step", match, to="end")),
     (
-        rf"(?:rename|retitle|call) {_STEP} (?:to |as )?{_QUOTED}",
-        lambda match: _step_operation("update_step", match, title=match[2].strip(" \"'“”`")),
+        rf"move {_STEP} to the (?:very )?(?:start|beginning|front|top)",
+        lambda match: _step_operation("move_step", match, to=1),
+    ),
+    (
+        rf"(?:rename|retitle|call) {_STEP} (?:(?:to |as )?{_QUOTED}|(?:to|as) (\S[^\n]*))",
+        lambda match: _step_operation("update_step", match, title=(match[2] or match[3]).strip(" \"'“”`")),
     ),
     (
         rf"(?:(?:make |set )?{_STEP}(?: is|'s priority to| to)?|set (?:the )?priority of {_STEP} to) {_LEVEL}",
@@ -777,7 +808,7 @@ _CLAUSES: tuple[tuple[str, Callable[[re.Match[str]], list[dict[str, Any]]]], ...
         r"add (?:a |another )?(?:new )?step(?::| to| that) ([^\"'“`].*?)(?: (before|after) step #?(\d{1,6}))?",
         _add_operation,
     ),
-    (rf"add (?:a )?(?:new )?step:? {_QUOTED}(?: (before|after) (?:step )?#?(\d{{1,6}}))?", _add_operation),
+    (rf"(?:add|insert) (?:a )?(?:new )?step:? {_QUOTED}(?: (before|after) (?:step )?#?(\d{{1,6}}))?", _add_operation),
     (
         r"add (?:a |the )?risk:? [\"'“`]?(.+?)[\"'”`]?",
         lambda match: [{"op": "add_risk", "issue": match[1].strip()}],

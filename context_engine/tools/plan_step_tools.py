@@ -235,7 +235,7 @@ def respond_approval(
 def start_step(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
-    step_number: Annotated[int, STEP] = 0,
+    step_number: Annotated[int, STEP, "step"] = 0,
     step_uid: Annotated[str, UID] = "",
     force: Annotated[bool, BooleanArg("Although it waits for others; recorded.")] = False,
     include_packet: Annotated[bool, BooleanArg("With the code it is about.")] = True,
@@ -261,7 +261,7 @@ def start_step(
 def complete_step(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
-    step_number: Annotated[int, STEP] = 0,
+    step_number: Annotated[int, STEP, "step"] = 0,
     step_uid: Annotated[str, UID] = "",
     notes: Annotated[str, LongText("What was done.")] = "",
     files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
@@ -297,7 +297,7 @@ def complete_step(
 def fail_step(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
-    step_number: Annotated[int, STEP] = 0,
+    step_number: Annotated[int, STEP, "step"] = 0,
     step_uid: Annotated[str, UID] = "",
     error: Annotated[str, LongText("What went wrong.")] = "",
     retry: Annotated[bool, BooleanArg("Open it again.")] = False,
@@ -572,7 +572,7 @@ def execute_plan(
     call: Call,
     plan_id: Annotated[str, TextArg("Id or name.")] = "",
     mode: Annotated[str, ChoiceArg("Which steps.", MODES)] = "single_step",
-    step_number: Annotated[int, IntegerArg("This one.", 0, 100_000)] = 0,
+    step_number: Annotated[int, IntegerArg("This one.", 0, 100_000), "step"] = 0,
     changes: Annotated[Any, FileChanges("{path, change_type, content|diff|edits, new_path}")] = (),
     apply_changes: Annotated[bool, BooleanArg("Write them.")] = False,
     plan: Annotated[Any, PlanArgument("Instead of plan_id.")] = None,

@@ -193,6 +193,25 @@ def test_merged_steps_do_the_work_of_all() -> None:
     assert plan.milestones[0].steps_included == ("s2",)
 
 
+def test_merged_steps_say_the_same_once() -> None:
+    start = plan_of((), (1,))
+    rows = [msgspec.structs.replace(step, description="Do it") for step in start.steps]
+    plan = done(msgspec.structs.replace(start, steps=tuple(rows)), {"op": "merge_steps", "steps": [1, 2]})
+    assert plan.steps[0].description == "Do it"
+
+
+def test_files_join_a_step_and_leave_it() -> None:
+    plan = done(plan_of(()), {"op": "set_files", "step": 1, "files_to_modify": ["a"], "files_to_create": ["b"]})
+    plan = done(plan, {"op": "set_files", "step": 1, "add": ["a", "c"], "remove": ["b"]})
+    assert (plan.steps[0].files_to_modify, plan.steps[0].files_to_create) == (("a", "c"), ())
+    with pytest.raises(InvalidArgument, match="does not touch 'd'"):
+        done(plan, {"op": "set_files", "step": 1, "remove": ["d"]})
+
+
+def test_a_step_moves_to_the_end() -> None:
+    assert uids(done(plan_of((), (), ()), {"op": "move_step", "step": 1, "to": "end"})) == ["s2", "s3", "s1"]
+
+
 def test_merging_around_a_step_makes_a_circle_that_is_seen() -> None:
     assert build_graph(done(plan_of((), (1,), (2,)), {"op": "merge_steps", "steps": [1, 3]})).cycle == (
         "s1",
