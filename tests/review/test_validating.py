@@ -35,7 +35,11 @@ from context_engine.secrets import find_secrets, redact
 from context_engine.text.lines import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
 
-FILES = {"src/app.py": "def login():\n    return 1\n", "src/util.ts": "export const a = 1\n"}
+FILES = {
+    "src/app.py": "def login():\n    return 1\n",
+    "src/util.ts": "export const a = 1\n",
+    "src/stream.py": "class LazyStream:\n    def __getattr__(self, name):\n        return 1\n",
+}
 PLAN = json.dumps(
     {
         "goal": "Login returns 2.",
@@ -310,6 +314,7 @@ def test_a_habit_is_told_and_fails_nothing(path: str, content: str, rule: str) -
         ("src/b.py", "from .nowhere import x\n", "unresolved-import"),
         ("src/b.py", "from .app import logout\n", "unknown-import-name"),
         ("src/b.ts", "import { b } from './util'\n", "unknown-import-name"),
+        ("src/b.py", "from .stream import LazyStreams\n", "unknown-import-name"),
         ("a.yaml", "a:\n  b: 1\n  c: [1, 2]\n  b: 2\n", "repeated-key"),
         ("a.py", "x = {'a': 1, 'b': {'a': 2}, 'a': 3}\n", "repeated-key"),
         ("src/b.ts", "import { x } from './nowhere'\n", "unresolved-import"),

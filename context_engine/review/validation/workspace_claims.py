@@ -32,7 +32,9 @@ _NAMED_IMPORT = re.compile(
     r"^import\s{1,4}(?:type\s{1,4})?\{([^{}]{1,2000})\}\s{0,4}from\s{0,4}['\"]([^'\"\n]{1,300})['\"]", re.MULTILINE
 )
 _OPEN_MODULE = re.compile(
-    r"__getattr__|import\s+\*|export\s+(?:type\s+)?\*|module\.exports|globals\(\)|\bvars\(\)|sys\.modules|lazy|setattr\("
+    r"^(?:def )?__getattr__|import\s+\*|export\s+(?:type\s+)?\*|module\.exports|globals\(\)|\bvars\(\)|sys\.modules"
+    r"|\blazy_?(?:load|import|module|object)|\blazy\.|setattr\(",
+    re.MULTILINE | re.IGNORECASE,
 )
 """A file with one of these may have any name."""
 DOTTED_LANGUAGES = frozenset({"python"})
