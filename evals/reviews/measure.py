@@ -1,6 +1,6 @@
 """Which bugs a review finds by the difference alone: reversed fixes, planted bugs, and clean commits as the guard.
 
-    python evals/reviews/measure.py MIRRORS [--part dev|held] [--fixes 40] [--planted 30] [--clean 25] [--learn]
+    python evals/reviews/measure.py MIRRORS [--part dev|held|used|fresh] [--fixes 40] [--planted 30] [--clean 25] [--learn]
 
 A reversed fix is a commit whose subject says that it fixes something, that changes at most two files of code and at most
 12 lines of them, reviewed from the commit to its parent. A planted bug is one change of one file by a rule of the kinds
@@ -19,6 +19,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches, unified_diff
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,13 @@ HELD = (
 """Repositories whose commits were not read while the rules were written; gson, just, puma and serilog were scored before."""
 USED = ("Textualize+textual", "nodejs+undici", "docker+compose", "jesseduffield+lazygit")
 """Repositories in which an agent worked with the reviews, and found false alarms."""
+FRESH = (
+    *("borgbackup+borg", "pypa+pipx", "restic+restic", "opencontainers+runc", "knex+knex", "trpc+trpc", "jhy+jsoup"),
+    *("quinn-rs+quinn", "quartznet+quartznet", "NLog+NLog", "jeremyevans+sequel", "twigphp+Twig"),
+    *("memcached+memcached", "detekt+detekt"),
+)
+"""Repositories that no rule saw before 2026-11-28; they were reviewed once."""
+PARTS = {"dev": DEV, "held": HELD, "used": USED, "fresh": FRESH}
 FIX = re.compile(r"(?i)\b(?:fix(?:e[sd])?|bug|regression|crash|leak|deadlock|race|off[- ]by[- ]one|panic)\b")
 NOISE = re.compile(
     r"(?i)\b(?:typo|doc|docs|lint|test|tests|ci|build|changelog|readme|format|warning|type hint|mypy|comment|dep)\b"
@@ -144,6 +152,7 @@ def clean_commits(repository: Path, count: int) -> Iterator[Case]:
 # -- planted bugs ------------------------------------------------------------------------------------------------------
 
 Plant = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]
+"""The kind of a bug, where it can be planted, and what the place becomes; an empty match is no place."""
 
 
 def _drop(_found: re.Match[str]) -> str:
@@ -201,7 +210,74 @@ PLANTS: tuple[Plant, ...] = (
         _drop,
     ),
 )
-"""Fifteen kinds; each is planted where its pattern fits code, not text."""
+"""Fifteen kinds that the rules were written for; each is planted where its pattern fits code, not text."""
+
+
+def _similar_name(found: re.Match[str]) -> str:
+    """Return a place with its name replaced by one of the twelve lines before that has most of its letters."""
+    before = "\n".join(found.string[: found.start()].split("\n")[-12:])
+    near = get_close_matches(found[0], sorted(set(re.findall(r"\b[a-z_]\w{3,}", before))), 4, 0.6)
+    return next((name for name in sorted(near) if name != found[0]), found[0])
+
+
+_FURTHER_INDENT = re.compile(r"\n([ \t]+)(?=return \w+$)")
+FURTHER_PLANTS: tuple[Plant, ...] = (
+    (
+        "error swallowed",
+        re.compile(r"(?m)(?<=return )err$|(?<=, )err$|(?<=^)[ \t]+throw (?:e|err|error|ex);\n|(?<=[ \t])raise$"),
+        lambda m: {"err": "nil", "raise": "pass"}.get(m[0], ""),
+    ),
+    ("unused result", re.compile(r"(?m)(?<=[ \t])(\w+) = (?=\1\.\w+\([^\n]*\);?$)"), _drop),
+    ("missing value not handled", re.compile(r" \?\? [\w.'\"]+| or (?:None|\[\]|\{\}|\"\"|'')|\?(?=\.\w)"), _drop),
+    ("similar name used", re.compile(r"\b[a-z_]\w{3,}(?=[),\]])(?<!\.)"), _similar_name),
+    (
+        "copied line not adapted",
+        re.compile(r"(?m)^([ \t]+)([\w.]{0,60}?)(\w{1,40}) = ([\w.]{0,60}?)\3(;?\n)\1\2(\w+) = \4\6(?=;?$)"),
+        lambda m: f"{m[1]}{m[2]}{m[3]} = {m[4]}{m[3]}{m[5]}{m[1]}{m[2]}{m[6]} = {m[4]}{m[3]}",
+    ),
+    (
+        "return moved into the loop",
+        re.compile(r"(?m)^([ \t]+)for [^\n]{1,120}:\n(?:\1[ \t][^\n]*\n){1,20}\1return \w+$"),
+        lambda m: _FURTHER_INDENT.sub(lambda line: f"\n{line[1]}    ", m[0]),
+    ),
+    ("name with a letter missing", re.compile(r"(?m)(?<=return )[a-z_]\w{4,}(?=;?$)"), lambda m: m[0][:-1]),
+    (
+        "renamed without its callers",
+        re.compile(r"(?m)(?<=^def )\w{4,}(?=\()|(?<=^func )\w{4,}(?=\()|(?<=^function )\w{4,}(?=\()"),
+        lambda m: m[0] + "_of" if len(re.findall(rf"\b{m[0]}\(", m.string)) > 1 else m[0],
+    ),
+    (
+        "boundary moved",
+        re.compile(r"(?<=range\()\w+(?=\))|(?<=\.length)(?=; )|(?<=\.size\(\))(?=; )|(?<=len\()\w+\)(?=; )"),
+        lambda m: f"{m[0]} - 1",
+    ),
+    (
+        "debug output left",
+        re.compile(r"(?m)^([ \t]+)(?:return (?=\w+;?$)|\w[\w.]* = (?=\w+\())"),
+        lambda m: m[1] + _print_of(m.string) + "\n" + m[0],
+    ),
+    ("number changed", re.compile(r"(?<== )[1-9]\d(?=;?\n)|(?<=, )[1-9]\d(?=\))"), lambda m: str(int(m[0]) * 10)),
+)
+"""Kinds of bugs that no rule was written from: they show what a review does not see."""
+
+
+def _print_of(text: str) -> str:
+    """Return the statement by which somebody looks at values, in the language that a text is in."""
+    signs = (
+        ("<?php", 'var_dump("debug");'),
+        ("package main\n", 'fmt.Println("debug")'),
+        ("\nfunc ", 'fmt.Println("debug")'),
+        ("fn ", 'println!("debug");'),
+        ("using System", 'Console.WriteLine("debug");'),
+        ("import java", 'System.out.println("debug");'),
+        ("#include", 'printf("debug\\n");'),
+        ("fun ", 'println("debug")'),
+        ("\nend", 'puts "debug"'),
+        ("const ", 'console.log("debug");'),
+    )
+    return next((statement for sign, statement in signs if sign in text), 'print("debug")')
+
+
 PLANT_SUFFIXES = (".py", ".go", ".ts", ".js", ".java", ".rs", ".cs", ".rb", ".php", ".kt", ".c")
 
 
@@ -209,13 +285,14 @@ def planted(repository: Path, count: int, parsers: Parsers) -> Iterator[Case]:
     """Yield planted bugs, the same number of each kind as far as the files allow."""
     names = git(repository, "ls-tree", "-r", "--name-only", "HEAD").decode("utf-8", "replace").splitlines()
     paths = sorted((name for name in names if name.endswith(PLANT_SUFFIXES) and not TESTS.search(name)), key=order)
-    left = Counter({kind: max(1, count // len(PLANTS)) for kind, _, _ in PLANTS})
+    plants = (*PLANTS, *FURTHER_PLANTS)
+    left = Counter({kind: max(1, count // len(PLANTS)) for kind, _, _ in plants})
     for path in paths[:150]:
         data = git(repository, "show", f"HEAD:{path}")
         if not 500 < len(data) < 150_000:
             continue
         version, text = FileVersion(path, data, parsers), data.decode("utf-8", "replace")
-        for kind, pattern, change in PLANTS:
+        for kind, pattern, change in plants:
             if left[kind] <= 0:
                 continue
             places = [found for found in pattern.finditer(text) if _is_code(version, text, found)]
@@ -223,6 +300,8 @@ def planted(repository: Path, count: int, parsers: Parsers) -> Iterator[Case]:
                 continue
             found = min(places, key=lambda place: order(f"{path}{place.start()}"))
             new = text[: found.start()] + change(found) + text[found.end() :]
+            if new == text:
+                continue
             made = _planted_case(repository, kind, path, text, new)
             if FileVersion(path, new.encode(), parsers).errors or made is None:
                 continue
@@ -235,7 +314,7 @@ def _is_code(version: FileVersion, text: str, found: re.Match[str]) -> bool:
     line = text.count("\n", 0, found.start() + len(found[0]) - len(found[0].lstrip())) + 1
     tokens = version.leaf_tokens({line}).get(line, [])
     needed = found[0].split()[0] if found[0].split() else ""
-    inner = any(needed.strip("();") in token.text and "string" not in token.kind for token in tokens)
+    inner = any(needed.strip("();,") in token.text and "string" not in token.kind for token in tokens)
     return inner and any(
         "function" in kind or "method" in kind or "def" in kind
         for kind in ["function" if version.enclosing(line) is not None else ""]
@@ -243,11 +322,7 @@ def _is_code(version: FileVersion, text: str, found: re.Match[str]) -> bool:
 
 
 def _planted_case(repository: Path, kind: str, path: str, old: str, new: str) -> Case | None:
-    import difflib
-
-    lines = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{path}", f"b/{path}", n=3
-    )
+    lines = unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{path}", f"b/{path}", n=3)
     diff = "".join(lines)
     if not diff:
         return None
@@ -275,7 +350,7 @@ def main() -> int:
     """Measure, print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mirrors", type=Path)
-    parser.add_argument("--part", choices=("dev", "held", "used"), default="dev")
+    parser.add_argument("--part", choices=tuple(PARTS), default="dev")
     parser.add_argument("--fixes", type=int, default=40)
     parser.add_argument("--planted", type=int, default=30)
     parser.add_argument("--clean", type=int, default=25)
@@ -288,7 +363,7 @@ def main() -> int:
     parsers = Parsers(Languages.builtin(), grammars)
     results: dict[str, list[tuple[Case, list[Finding]]]] = defaultdict(list)
     seconds: list[float] = []
-    for name in {"dev": DEV, "held": HELD, "used": USED}[asked.part]:
+    for name in PARTS[asked.part]:
         repository = asked.mirrors / name / "repo"
         if asked.only and name not in asked.only:
             continue

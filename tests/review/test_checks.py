@@ -141,6 +141,28 @@ def test_an_export_that_is_gone_and_still_imported_is_found() -> None:
     assert not across(symbol_checks.removed_symbol, gone, {"src/cart.ts": "import { total } from './others';\n"})
 
 
+@pytest.mark.parametrize(
+    ("path", "old", "new", "line"),
+    [
+        ("a.go", "package a\n\nfunc load() {}\n\nfunc f() {\n\tload()\n}\n", "package a\n\nfunc read() {}\n\nfunc f() {\n\tload()\n}\n", 6),
+        ("a.ts", "function load() {}\nexport const a = load();\n", "function read() {}\nexport const a = load();\n", 2),
+        ("a.rs", "fn load() {}\nfn f() {\n    load();\n}\n", "fn read() {}\nfn f() {\n    load();\n}\n", 3),
+    ],
+)  # fmt: skip
+def test_a_function_that_is_renamed_and_still_called_in_its_file_is_found(
+    path: str, old: str, new: str, line: int
+) -> None:
+    (note,) = across(symbol_checks.removed_symbol, {path: (old, new)}, {})
+    assert note.evidence[0].startswith(f"{path}:{line}:")
+    elsewhere = {path: (old, new), f"b{path}": ("", old)}
+    assert across(symbol_checks.removed_symbol, elsewhere, {}) == []
+
+
+def test_a_function_that_is_imported_now_is_not_gone() -> None:
+    moved = {"a.ts": ("function load() {}\nload();\n", "import { load } from './b';\nload();\n")}
+    assert across(symbol_checks.removed_symbol, moved, {}) == []
+
+
 def test_files_that_moved_together_still_find_each_other() -> None:
     moved = "diff --git a/old/a.ts b/new/a.ts\nsimilarity index 100%\nrename from old/a.ts\nrename to new/a.ts\n"
     text = "export function total() {}\n"

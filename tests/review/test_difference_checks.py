@@ -41,8 +41,17 @@ TURNED = [
     ("F.java", "class A { long f() {\n final Instant stop = g();\n return stop != null ? stop.toMilli() : 0;\n} }\n", "class A { long f() {\n return g().toMilli();\n} }\n", "null-case-lost"),
     ("f.go", "func f() string {\n\ta := g(\"a\")\n\tif a == \"\" {\n\t\ta = h()\n\t}\n\treturn a\n}\n", "func f() string {\n\ta := h()\n\treturn a\n}\n", "condition-removed"),
     ("F.kt", "fun f(a: Int): Int {\n    val b = if (a > 9) g(a) else h(a)\n    return b + 1\n}\n", "fun f(a: Int): Int {\n    return g(k(a)) + 1\n}\n", "case-lost"),
+    ("g.go", "func f() error {\n\tif err := g(); err != nil {\n\t\treturn err\n\t}\n\treturn h()\n}\n", "func f() error {\n\tif err := g(); err != nil {\n\t\treturn nil\n\t}\n\treturn h()\n}\n", "error-swallowed"),
+    ("g.py", "def f(a):\n    try:\n        g(a)\n    except E:\n        raise\n", "def f(a):\n    try:\n        g(a)\n    except E:\n        pass\n", "error-swallowed"),
+    ("g.ts", "function f() {\n  this.x = b.x;\n  this.y = b.y;\n}\n", "function f() {\n  this.x = b.x;\n  this.y = b.x;\n}\n", "copied-line"),
+    ("G.java", "class A { int f(int count) {\n int total = g(count);\n return total;\n} }\n", "class A { int f(int count) {\n int total = g(count);\n return totl;\n} }\n", "name-misspelled"),
+    ("g.rb", "def f(start, stop)\n  g(start)\n  h(stop)\n  k(start, stop)\nend\n", "def f(start, stop)\n  g(start)\n  h(start)\n  k(start, stop)\nend\n", "name-exchanged"),
+    ("g.kt", "fun f(a: Int): Int {\n    return a + 1\n}\n", "fun f(a: Int): Int {\n    println(\"debug $a\")\n    return a + 1\n}\n", "debug-output"),
 ]  # fmt: skip
 HARMLESS = [
+    ("r.rb", "def f(start, stop)\n  h(stop)\n  k(stop)\n  m(stop)\nend\n", "def f(start, stop)\n  h(start)\n  k(start)\n  m(stop)\nend\n"),
+    ("r.ts", "function f() {\n  this.x = b.x;\n  this.y = b.y;\n}\n", "function f() {\n  this.x = b.x;\n  this.z = b.z;\n}\n"),
+    ("r.go", "func f() error {\n\treturn value\n}\n", "func f() error {\n\treturn other\n}\n"),
     ("q.go", "func f() string {\n\treturn g(api.PREFIX + \"a\")\n}\n", "func f() string {\n\treturn g(PREFIX + \"a\")\n}\n"),
     ("a.py", "def f(a):\n    return a < 1\n", "def f(a):\n    # at most\n    return a < 1\n"),
     ("a.py", "def f(a):\n    if a is None:\n        return 1\n    return 2\n\n\ndef g(a):\n    return 3\n",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from context_engine.text import DiffHunk
 
 PAIR_RATIO = 0.6
-"""Lines that share fewer tokens are different statements."""
+"""Lines that share fewer tokens are different statements; of two tokens one is enough."""
+SIMILAR_RATIO = 0.8
+"""Names that share this many letters are taken for one name and its misspelling."""
 HUNK_LINES_MAX = 40
 """A longer hunk rewrites its code: what it takes away is elsewhere in it in another form."""
 SMALL_LINES = 12
@@ -60,6 +62,8 @@ DIFFERENCE_LANGUAGES = (
 
 Tokens = Sequence[LeafToken]
 
+NAME_CHARS_MIN = 3
+"""Shorter names are in many places by chance."""
 FOLLOWING_LINES = 40
 """Lines after a removed guard in which its name may still be used."""
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -78,6 +82,29 @@ class Suspicion(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class NameContext:
+    """Where the names of a hunk occur: how often in both files, and in the lines next to the changed ones."""
+
+    old: Counter[str] = field(default_factory=Counter)
+    new: Counter[str] = field(default_factory=Counter)
+    neighbors: tuple[Counter[str], ...] = ()
+
+    def is_misspelled(self, gone: str, come: str) -> bool:
+        """Return whether a name that is new in the file took the place of a similar one that is still there."""
+        is_new = not self.old[come] and self.new[come] == 1 and self.new[gone] > 0
+        return is_new and SequenceMatcher(None, gone, come, autojunk=False).ratio() >= SIMILAR_RATIO
+
+    def is_copied(self, gone: str, come: str, old: Sequence[str]) -> bool:
+        """Return whether a line with one name on both sides got the other name from the line next to it."""
+        return old.count(gone) == 2 and any(words[come] >= 2 and not words[gone] for words in self.neighbors)
+
+    def is_exchanged(self, gone: str, come: str) -> bool:
+        """Return whether one use of a name became one of another name, and both are in the file before and after."""
+        is_once = self.old[gone] - self.new[gone] == 1 == self.new[come] - self.old[come]
+        return is_once and self.old[come] > 0 and self.new[gone] > 0
+
+
+@dataclass(frozen=True, slots=True)
 class HunkDifference:
     """The removed, added and edited lines of a hunk, without those that only move.
 
@@ -88,6 +115,7 @@ class HunkDifference:
     added: tuple[tuple[int, Tokens], ...]
     edited: tuple[tuple[Tokens, Tokens], ...]
     place: int
+    context: NameContext
     following: str = ""
     """The text of the new version from the place on, as far as the next lines go."""
 
@@ -169,6 +197,7 @@ def _find_suspicions(file: ReviewedFile, moved: Counter[str]) -> Iterator[Suspic
     assert file.old
     assert file.new
     old, new = file.old.leaf_tokens(file.removed), file.new.leaf_tokens(file.added)
+    old_words, new_words = (Counter(_WORD.findall(version.text)) for version in (file.old, file.new))
     for hunk in file.diff.hunks:
         removed = [line.old for line in hunk.lines if line.old and not line.new]
         added = [line.new for line in hunk.lines if line.new and not line.old]
@@ -180,7 +209,9 @@ def _find_suspicions(file: ReviewedFile, moved: Counter[str]) -> Iterator[Suspic
         lines_new = [(n, new[n]) for n in added if n in new and not moved[_words(file.new.line(n))]]
         start = place - 1 if added else place  # without an added line the place is the line before
         following = "\n".join(file.new.text.split("\n")[start : start + FOLLOWING_LINES])
-        difference = replace(_pair(lines_old, lines_new, place), following=following)
+        neighbors = tuple(Counter(_WORD.findall(file.new.line(number))) for number in (place - 1, place + 1))
+        context = NameContext(old_words, new_words, neighbors)
+        difference = replace(_pair(lines_old, lines_new, place), context=context, following=following)
         found = [*_judge(difference)]
         yield from found
         if not found and (rule := judge_loss([t for _, t in lines_old], [t for _, t in lines_new])):
@@ -204,11 +235,11 @@ def _pair(old: Sequence[tuple[int, Tokens]], new: Sequence[tuple[int, Tokens]], 
         texts = [token.text for token in tokens]
         scored = [(_ratio(texts, [token.text for token in other[1]]), -at) for at, other in enumerate(open_new)]
         best, at = max(scored, default=(0.0, 0))
-        if best >= PAIR_RATIO:
+        if best >= PAIR_RATIO or (best >= 0.5 and len(texts) == len(open_new[-at][1]) == 2):
             edited.append((tokens, open_new.pop(-at)[1]))
         else:
             removed.append((number, tokens))
-    return HunkDifference(tuple(removed), tuple(open_new), tuple(edited), place)
+    return HunkDifference(tuple(removed), tuple(open_new), tuple(edited), place, NameContext())
 
 
 def _ratio(old: list[str], new: list[str]) -> float:
@@ -218,7 +249,7 @@ def _ratio(old: list[str], new: list[str]) -> float:
 def _judge(hunk: HunkDifference) -> Iterator[Suspicion]:
     elsewhere = Counter(token.text for _, tokens in hunk.added for token in tokens)
     for old, new in hunk.edited:
-        suspicion = judge_edit(old, new)
+        suspicion = judge_edit(old, new, hunk.context)
         if suspicion and not _is_split(old, new, elsewhere):
             yield suspicion
     if hunk.removed and len(hunk.added) + len(hunk.edited) <= 1:
@@ -249,7 +280,7 @@ def _is_split(old: Tokens, new: Tokens, elsewhere: Counter[str]) -> bool:
 # -- an edited line ----------------------------------------------------------------------------------------------------
 
 
-def judge_edit(old: Tokens, new: Tokens) -> Suspicion | None:
+def judge_edit(old: Tokens, new: Tokens, context: NameContext) -> Suspicion | None:
     """Return what the edit of a line turns round; None when it is more than a small edit, or harmless."""
     before, after = [token.text for token in old], [token.text for token in new]
     codes = [code for code in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if code[0] != "equal"]
@@ -264,6 +295,8 @@ def judge_edit(old: Tokens, new: Tokens) -> Suspicion | None:
             for judge in (_judge_insertion, _judge_deletion, _judge_replacement, _judge_condition_edit)
         )
         rule = next(filter(None, judged), "")
+        if not rule and len(gone) == len(come) == 1:
+            rule = _judge_exchange(gone[0], come[0], old, new, context)
     if not rule and all(code[0] == "delete" for code in codes):
         gone = [token for code in codes for token in old[code[1] : code[2]]]
         is_wrapped = len(codes) == 2 and _is_unwrapped(old, codes)
@@ -349,6 +382,25 @@ def _judge_names(gone: LeafToken, come: LeafToken, old: Tokens, new: Tokens) -> 
     if [token.text for token in new].count(come.text) > 1 and come.text in {token.text for token in old}:
         return "name-repeated"
     return ""
+
+
+def _judge_exchange(gone: LeafToken, come: LeafToken, old: Tokens, new: Tokens, context: NameContext) -> str:
+    """Return whether one name was put where another one belongs, by where both occur in the file."""
+    if gone.kind != come.kind or come.kind not in _PLAIN_NAMES or {token.text for token in old[:3]} & DEFINITIONS:
+        return ""
+    at = new.index(come)
+    follows_dot = at > 0 and new[at - 1].text in _MEMBER_SIGNS
+    if context.is_copied(gone.text, come.text, [token.text for token in old]):
+        return "copied-line"
+    if follows_dot or min(len(gone.text), len(come.text)) < NAME_CHARS_MIN:
+        return ""
+    if context.is_misspelled(gone.text, come.text):
+        return "name-misspelled"
+    return "name-exchanged" if context.is_exchanged(gone.text, come.text) else ""
+
+
+_PLAIN_NAMES = frozenset("identifier simple_identifier property_identifier field_identifier name constant".split())
+_MEMBER_SIGNS = frozenset(". ?. -> :: .".split())
 
 
 def _judge_deletion(gone: Tokens, come: Tokens, old: Tokens, _new: Tokens) -> str:
@@ -449,6 +501,8 @@ def _judge_single(words: Sequence[str]) -> str:
         return "break-removed"
     if words[0] in ("return", "continue"):
         return "return-removed"
+    if words[0] in ("raise", "throw"):
+        return "error-swallowed"
     if words[0] in ("super", "base", "parent") and "(" in words:
         return "super-removed"
     return "await-removed" if "await" in words else ""
@@ -525,7 +579,9 @@ _CONTRADICTION = re.compile(
 )
 _DEBUG = re.compile(
     r"(?:dbg !|var_dump \(|print_r \(|binding \. pry|byebug\b"
-    r"|console \. (?:log|debug) \( ['\"`]?(?:debug|DEBUG|here|xxx)|fmt \. Print(?:ln|f)? \( \"(?:debug|DEBUG|here))"
+    r"|(?:console \. (?:log|debug)|fmt \. Print(?:ln|f)?|e?print(?:ln|f)? ?!?|puts|System \. out \. print(?:ln)?"
+    r"|Console \. WriteLine)"
+    r" ?\(? ?['\"`] ?(?i:debug|here|xxx)\b)"
 )
 
 

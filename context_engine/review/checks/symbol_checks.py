@@ -6,7 +6,7 @@ import ast
 import re
 from ast import walk
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -191,7 +191,10 @@ class NameUse:
     category="correctness",
 ).change
 def removed_symbol(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
-    """Report a top-level name that a change removes or renames while other files still import it."""
+    """Report a top-level name that a change removes or renames while its file calls it or other files import it."""
+    defined = {symbol.name for file in files if file.new for symbol in file.new.outline.symbols}
+    for file in files:
+        yield from _report_own_calls(file, defined)
     removed = {file.path: names for file in files if (names := _removed_names(file))}
     if not removed:
         return
@@ -208,6 +211,41 @@ def removed_symbol(files: Sequence[ReviewedFile], surroundings: ReviewContext) -
             uses = [use for path in paths for use in _find_uses(name, file, path, surroundings)]
             if uses:
                 yield _report_uses(file, name, uses)
+
+
+def _report_own_calls(file: ReviewedFile, defined: Collection[str]) -> Iterator[Finding]:
+    """Report functions that their file still calls and no file of the change defines any more.
+
+    In Python the check of undefined names reports them.
+    """
+    if file.old is None or file.new is None or not file.is_whole or file.new.language_name not in _CALLING_LANGUAGES:
+        return
+    functions = [symbol for symbol in file.old.outline.symbols if symbol.parent < 0 and symbol.kind == "function"]
+    for name in dict.fromkeys(symbol.name for symbol in functions):
+        if len(name) >= NAME_CHARS_MIN and name not in defined and name in file.new.words:
+            uses = _find_plain_calls(name, file.new)
+            if uses:
+                yield _report_uses(file, name, uses)
+
+
+_CALLING_LANGUAGES = frozenset({"go", "rust", "c", "cpp", "php", *SCRIPT})
+_NO_PLAIN_CALL = frozenset({".", "?.", "->", "::", "function", "func", "fn", "new"})
+
+
+def _find_plain_calls(name: str, source: FileVersion) -> list[NameUse]:
+    """Return the lines that call a function by its bare name; none if it occurs otherwise, as in an import."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    numbers = {number for number, line in enumerate(source.lines, 1) if word.search(line)}
+    uses = []
+    for number, tokens in sorted(source.leaf_tokens(numbers).items()):
+        texts = ["", *(token.text for token in tokens), ""]
+        for at, token in enumerate(tokens, 1):
+            if token.text != name:
+                continue
+            if texts[at + 1] != "(" or texts[at - 1] in _NO_PLAIN_CALL:
+                return []
+            uses.append(NameUse(source.path, number, source.line(number)))
+    return uses
 
 
 def _has_successor(name: str, file: ReviewedFile, surroundings: ReviewContext) -> bool:
