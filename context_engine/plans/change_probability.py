@@ -1,22 +1,24 @@
 """PURE. How likely a task changes a file, by what search, history, names and paths say of it.
 
 A logistic model of eleven facts, fitted on 216 tasks of 17 repositories (evals/planning). A plan insists on the files
-that reach `CHANGE_MIN`, and offers the others to be looked through.
+that reach `find_bar`, and offers the others to be looked through.
 
 >>> first = FileFacts(search_place=0, predicted_place=0, predicted_share=1.0, best_chance=0.4)
 >>> fifth = FileFacts(search_place=4, predicted_place=4, predicted_share=0.7, best_chance=0.4)
->>> estimate_change(first) > CHANGE_MIN > estimate_change(fifth)
+>>> estimate_change(first) > find_bar([estimate_change(first)]) > estimate_change(fifth)
 True
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import exp
 from typing import NamedTuple
 
-CHANGE_MIN = 0.2
-"""In folds by repository a plan insists on 2.2 files with it: 0.54 of them were changed, and 0.60 of what was changed
-is among them. At 0.3 it is 0.59 and 0.51."""
+CHANGE_MIN = 0.15
+BEST_SHARE = 0.4
+"""A plan insists on files from this share of the best probability on: a task with a clear first file changes few
+others. docs/decisions/0128 has the figures of other shares."""
 BIAS = -6.04
 SEARCH_PLACE, PREDICTED_SHARE, PREDICTED_PLACE, NAMED = 1.57, 2.78, 1.02, 1.64
 TEST, DOCS, TEST_OF_MAIN, DATA = 0.77, 0.95, 2.21, 0.9
@@ -63,6 +65,15 @@ def estimate_change(facts: FileFacts) -> float:
         + BEST_CHANCE * facts.best_chance
     )
     return 1 / (1 + exp(-log_odds))
+
+
+def find_bar(chances: Iterable[float]) -> float:
+    """Return the probability from which on a plan insists on a file, by the probabilities of all its files.
+
+    >>> find_bar([0.9, 0.3]), find_bar([0.3, 0.2]), find_bar([])
+    (0.36000000000000004, 0.15, 0.15)
+    """
+    return max(CHANGE_MIN, BEST_SHARE * max(chances, default=0.0))
 
 
 def _discount(place: int) -> float:

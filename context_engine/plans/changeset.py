@@ -32,7 +32,7 @@ from context_engine.context import (
 from context_engine.errors import CallError
 from context_engine.index import Role, role_of
 from context_engine.model import Filter, TextPart, TextQuery
-from context_engine.plans.change_probability import CHANGE_MIN, FileFacts, estimate_change
+from context_engine.plans.change_probability import FileFacts, estimate_change, find_bar
 from context_engine.plans.model import PlanEvidence
 from context_engine.text import STOP_WORDS, split_words
 
@@ -388,6 +388,11 @@ class ChangeSet:
         """Return the files with these relations."""
         return [file for file in self.files if file.part in parts]
 
+    def insists_on(self, file: AffectedFile) -> bool:
+        """Return whether a file is probably changed, or more than its rank and its name suggests that it is."""
+        is_certain = not SURE_KINDS.isdisjoint(proof.kind for proof in file.evidence)
+        return is_certain or file.score >= find_bar(other.score for other in self.files)
+
     def main(self) -> list[AffectedFile]:
         """Return the files that the task is about: those it names, else those that it probably changes."""
         return self.of("definition") or _probable(self.of("source"))
@@ -411,7 +416,9 @@ def find_change_set(
     )
     related = [*_tests(main, sources), *_registries(request, wanted, main, sources), *_partners(main, sources)]
     merged = _merge_files([*certain, *likely, *related, *_docs(wanted, references, sources)])
-    judged = [_with_test_of_fix(judge.judge(file), main, wanted) for file in merged]
+    judged = [judge.judge(file) for file in merged]
+    bar = find_bar(file.score for file in judged)
+    judged = [_with_test_of_fix(file, main, wanted, bar) for file in judged]
     judged.sort(key=lambda file: (-file.score, file.path))
     files = _lead_with_first(judged, wanted)
     affected_paths = {file.path for file in files}
@@ -632,14 +639,15 @@ def _task_words(text: str) -> set[str]:
 def _probable(files: Sequence[AffectedFile]) -> list[AffectedFile]:
     """Return the files that are probably changed, at least the most probable one."""
     ranked = sorted(files, key=lambda file: (-file.score, file.path))
-    return [file for file in ranked if file.score >= CHANGE_MIN] or ranked[:1]
+    bar = find_bar(file.score for file in ranked)
+    return [file for file in ranked if file.score >= bar] or ranked[:1]
 
 
-def _with_test_of_fix(file: AffectedFile, main: Sequence[AffectedFile], wanted: TaskIntent) -> AffectedFile:
+def _with_test_of_fix(file: AffectedFile, main: Sequence[AffectedFile], wanted: TaskIntent, bar: float) -> AffectedFile:
     """Return the test that is named after the first main file as one that a fix changes: it fails before."""
     named_after = next((proof.symbol for proof in file.evidence if proof.kind == "test"), "")
     if wanted.kind == "fix" and main and named_after == main[0].path:
-        return replace(file, score=max(file.score, CHANGE_MIN))
+        return replace(file, score=max(file.score, bar))
     return file
 
 

@@ -24,10 +24,8 @@ from context_engine.context import (
 )
 from context_engine.errors import CallError
 from context_engine.index import role_of
-from context_engine.plans.change_probability import CHANGE_MIN
 from context_engine.plans.changeset import (
     RENAMING_KINDS,
-    SURE_KINDS,
     AffectedFile,
     ChangeSet,
     FileRelation,
@@ -161,11 +159,6 @@ def deferred_titles(task: PlanTask) -> tuple[str, ...]:
     if task.mvp_only:
         return tuple(draft.title for draft in drafts[later:])
     return ()
-
-
-def is_likely(file: AffectedFile) -> bool:
-    """Return whether a file is probably not changed, and nothing but its rank or its name suggests that it is."""
-    return file.score < CHANGE_MIN and SURE_KINDS.isdisjoint(proof.kind for proof in file.evidence)
 
 
 # -- the drafts -------------------------------------------------------------------------------------------------------
@@ -356,7 +349,7 @@ def _files_in_focus(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
 
 
 def _certain_files(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
-    return [file for file in task.change.files if file.part == part and not is_likely(file)]
+    return [file for file in task.change.files if file.part == part and task.change.insists_on(file)]
 
 
 # -- the words --------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from context_engine.context import BestHit
 from context_engine.errors import CallError
 from context_engine.history import predict_changes
 from context_engine.model import Query
-from context_engine.plans.change_probability import CHANGE_MIN
+from context_engine.plans.change_probability import find_bar
 from context_engine.plans.changeset import SURE_KINDS, AffectedFile, ChangeSet, PlanRequest, parse_intent
 from context_engine.plans.plan_draft import PlanDraft, draft_plan
 from context_engine.plans.readiness import (
@@ -269,10 +269,11 @@ def report(rows: Sequence[Row]) -> str:
 
 def must_files(row: Row) -> list[str]:
     """Return the files that a plan insists on: all but those that are probably not changed."""
+    bar = find_bar(file["score"] for file in row["change"])
     return [
         file["path"]
         for file in row["change"]
-        if file["score"] >= CHANGE_MIN or not SURE_KINDS.isdisjoint(kind for kind, *_ in file["kinds"])
+        if file["score"] >= bar or not SURE_KINDS.isdisjoint(kind for kind, *_ in file["kinds"])
     ]
 
 

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.context import ProjectKnowledge
 from context_engine.history import predict_changes
 from context_engine.plans.changeset import PlanRequest, PlanSources
-from context_engine.plans.plan_draft import PlanDraft, draft_plan, is_likely
+from context_engine.plans.plan_draft import PlanDraft, draft_plan
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import FILE, K, by_words, mirrors, ranked, recall
 
@@ -76,7 +76,7 @@ def row_of(name: str, question: Question) -> Row:
     wide = draft_plan(PlanRequest(question.commit.subject, files_max=K), sources(question))
     seconds = time.perf_counter() - began
     usual = draft_plan(PlanRequest(question.commit.subject), sources(question))
-    sure = [each.path for each in usual.change.files if not is_likely(each)]
+    sure = [each.path for each in usual.change.files if usual.change.insists_on(each)]
     return {
         "repository": name,
         "subject": question.commit.subject,

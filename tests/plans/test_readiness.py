@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +35,18 @@ def change_of(*files: AffectedFile, leader: str = "", best: str = "") -> ChangeS
 def test_a_more_probable_file_or_one_more_never_makes_a_plan_less_sure(chances: list[float], more: float) -> None:
     fewer, all_of_them = ReadinessFacts(combine_chances(chances)), ReadinessFacts(combine_chances([*chances, more]))
     assert 0 <= estimate_readiness(fewer) <= estimate_readiness(all_of_them) <= 1
+
+
+def test_a_plan_insists_on_files_that_are_not_far_less_probable_than_the_best_one() -> None:
+    alone = change_of(*(replace(place(f"{number}.py"), score=0.3 - number / 20) for number in range(4)))
+    assert [file.path for file in alone.files if alone.insists_on(file)] == ["0.py", "1.py", "2.py", "3.py"]
+    clear = change_of(*alone.files, replace(place("best.py"), score=0.9))
+    assert [file.path for file in clear.files if clear.insists_on(file)] == ["best.py"]
+
+
+def test_a_plan_insists_on_what_the_task_names_however_probable_it_is() -> None:
+    named = AffectedFile("named.py", "definition", 0.01, (PlanEvidence("named", "named.py", 1, "f", 1.0),))
+    assert change_of(named, place("best.py")).insists_on(named)
 
 
 def test_a_task_that_names_a_place_that_was_found_is_not_asked_about() -> None:

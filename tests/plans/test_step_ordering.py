@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from context_engine.context.commands import Command
 from context_engine.plans.changeset import AffectedFile, ChangeSet, FileRelation, TaskIntent, TaskKind
 from context_engine.plans.model import PlanEvidence
-from context_engine.plans.plan_draft import PlanTask, build_steps, deferred_titles, is_likely
+from context_engine.plans.plan_draft import PlanTask, build_steps, deferred_titles
 
 COMMANDS = (Command("test", "make test", "Makefile"), Command("lint", "make lint", "Makefile"))
 PROOFS = st.sampled_from(["definition", "reference", "search", "history", "test", "co_change"])
@@ -54,7 +54,7 @@ def test_every_file_is_in_one_step_and_no_step_waits_for_a_later_one(task: PlanT
 
 @given(tasks())
 def test_what_is_only_likely_is_in_the_last_step_unless_the_task_is_about_it(task: PlanTask) -> None:
-    likely = {each.path for each in task.change.files if is_likely(each)}
+    likely = {each.path for each in task.change.files if not task.change.insists_on(each)}
     for step in build_steps(task)[:-1]:
         assert not likely & set(step.files_to_modify) or step is build_steps(task)[0] or step.uid == "s1"
 
