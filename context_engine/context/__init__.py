@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     )
     from context_engine.context.related_files import RelatedFile, find_partners
     from context_engine.context.resolve_references import PromptReference, ReferencePlace, resolve_mentions
-    from context_engine.context.rule_scope import EVERYWHERE, RuleScope
+    from context_engine.context.rule_scope import ADDITION, EVERYWHERE, RuleScope
     from context_engine.context.shown_lines import ShownLines, ShownLinesBySession
     from context_engine.context.workspace import Workspace
 
@@ -96,7 +96,7 @@ __getattr__ = lazy_exports(
         open_runner
     related_files: RelatedFile find_partners
     resolve_references: PromptReference ReferencePlace resolve_mentions
-    rule_scope: EVERYWHERE RuleScope
+    rule_scope: ADDITION EVERYWHERE RuleScope
     shown_lines: ShownLines ShownLinesBySession
     workspace: Workspace
     """,

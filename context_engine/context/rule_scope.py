@@ -22,6 +22,10 @@ from context_engine.repo import compile_path_glob
 from context_engine.text import split_identifier, split_words, stem_all
 
 ON_REQUEST = "on request"
+ADDITION = "add"
+"""The topic of a rule for new parts."""
+_ADDITIONS = frozenset(stem_all("add create implement introduce new support".split()))
+"""Tasks with one of these words add something."""
 DOCUMENT_SUFFIXES = (".md", ".mdx", ".rst", ".adoc", ".txt")
 LANGUAGES = {
     "py": "python", "pyi": "python", "rs": "rust", "js": "javascript", "ts": "typescript", "tsx": "typescript react",
@@ -83,7 +87,9 @@ class RuleScope:
             return True
         files = list(paths)
         languages = (LANGUAGES.get(path.rpartition(".")[2], "") for path in files)
-        stems = _stems([text, *files, *languages])
+        stems = _stems([text, *files, *languages]) - {ADDITION}
+        if _ADDITIONS & _stems([text]):
+            stems.add(ADDITION)
         return all(2 * len(_stems(topic) & stems) >= len(_stems(topic)) for topic in self.topics)
 
 

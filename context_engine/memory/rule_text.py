@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from context_engine.context import VERBS
+from context_engine.context import ADDITION, VERBS
 from context_engine.text import STOP_WORDS, split_words
 
 WORDS_MIN = 3
@@ -126,6 +126,8 @@ _WORK_TITLE = re.compile(
     re.IGNORECASE,
 )
 """Titles of sections about one kind of work: `Adding a queue`, `Schema change`."""
+_ADDING = re.compile(r"(?:[\d.)]+\s*)?(?:how to\s+|you\s+|we\s+)?(?:add(?:ing)?|creat(?:e|ing)|new)\b", re.IGNORECASE)
+"""Titles and conditions about something new: `Adding new tests`, `When you add a queue`."""
 _ANY_WORK = frozenset(
     "add adding agents ai all any author authors bug bugs change changes changing checklist code coding commit "
     "commits committing complete considering content contributor contributors conventions create creating "
@@ -195,6 +197,8 @@ def _find_topics(item: _Item, *, is_document: bool) -> Iterator[tuple[str, ...]]
     named = [found["about"] for pattern in patterns for text in texts if (found := pattern.match(text))][:1]
     named += [title for title in item.titles[1:] if _WORK_TITLE.fullmatch(title)]
     named += [title for title in item.titles[-1:] if is_document and not _begins_with_verb(title)]
+    if any(map(_ADDING.match, named)):
+        yield (ADDITION,)
     for text in named:
         words = (word.lower() for word in split_words(text))
         topic = tuple(word for word in words if len(word) > 1 and word not in _ANY_WORK and word not in STOP_WORDS)

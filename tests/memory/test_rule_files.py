@@ -170,6 +170,7 @@ def test_a_rule_about_code_is_not_for_documents_and_one_about_commits_is_for_all
         ("In tests: use the clock of the fixture", "Retry once", "tests/client_test.py", True),
         ("When you add a queue, register its processor", "Add a mail queue", "src/mail.py", True),
         ("When you add a queue, register its processor", "Add a mail filter", "src/mail.py", False),
+        ("When you add a queue, register its processor", "Empty the mail queue faster", "src/mail.py", False),
         ("Public endpoints must be described", "Describe the public endpoints", "src/api.py", True),
         ("Public endpoints must be described", "Speed up the cache", "src/cache.py", False),
         ("After modifying any Go code, run the linter", "Speed up the cache", "cache.go", True),
@@ -179,3 +180,11 @@ def test_a_rule_about_code_is_not_for_documents_and_one_about_commits_is_for_all
 def test_a_rule_with_a_condition_is_for_tasks_that_meet_it(bullet: str, task: str, path: str, expected: bool) -> None:
     (found,) = import_file("AGENTS.md", f"# Work\n\n- {bullet}\n")
     assert found.scope.is_met(task, [path]) is expected
+
+
+def test_steps_for_new_tests_are_not_for_the_change_of_an_old_one() -> None:
+    guide = "# Guide\n\n## Adding new tests\n\n- Never give two tests one fixture.\n"
+    (found,) = import_file("AGENTS.md", guide)
+    tests = ["tests/test_mail.py"]
+    assert found.scope.is_met("Add a test of the mail queue", tests)
+    assert not found.scope.is_met("Wait for the mail queue in its test", tests)
