@@ -424,6 +424,11 @@ _FIX = re.compile(
 )
 """`Closes #1` is used for features just as often."""
 _NO_FIX = re.compile(r"^(?:docs?|feat(?:ure)?|add|remove|update|chore|refactor|more)\b", re.IGNORECASE)
+BODY_CHARS_MAX, REASON_CHARS_MAX = 4_000, 240
+"""Of the body of a commit, and of the reason in it: two or three sentences."""
+REASON_WORDS_MIN = 5
+_TRAILER = re.compile(r"(?:[A-Z][\w-]{1,40}: |co-authored-by|signed-off-by|\(cherry|https?://|[*#>`|-])", re.IGNORECASE)
+"""Paragraphs that say who and where, and lists."""
 _REVERT = re.compile(r'^revert\b[: ]+"?', re.IGNORECASE)
 _BREAKING = re.compile(r"^\w+(?:\([^)]*\))?!:\s|^BREAKING[ -]CHANGE\b", re.MULTILINE)
 COMMIT_PATTERN = r"^(hot|bug)?fix|fix(e[sd])?:? [^ ]*#[0-9]|^revert|^[a-z]+(\([^)]*\))?!:|^BREAKING[ -]CHANGE"
@@ -456,8 +461,21 @@ def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
                 content = commit.subject
             found.append(_of_commit("decision", commit, content, "breaking"))
         elif (_FIX.search(message) and not _NO_FIX.match(commit.subject)) or _REVERT.match(commit.subject):
-            found.append(_of_commit("issue", commit, commit.subject, "fix"))
+            found.append(_of_commit("issue", commit, _with_reason(commit), "fix"))
     return found
+
+
+def _with_reason(commit: LoggedCommit) -> str:
+    r"""Return the subject of a commit, and the first paragraph of its body that says why.
+
+    >>> _with_reason(LoggedCommit("a", "", "Fix the pager", "Refs #3\n\nThe pipe may be closed too early."))
+    'Fix the pager\nThe pipe may be closed too early.'
+    """
+    for paragraph in re.split(r"\n\s*\n", commit.body[:BODY_CHARS_MAX]):
+        text = " ".join(paragraph.split())
+        if len(text.split()) >= REASON_WORDS_MIN and not _TRAILER.match(text):
+            return f"{commit.subject}\n{shorten_prose(text, REASON_CHARS_MAX)}"
+    return commit.subject
 
 
 def _of_commit(type: DiscoveryType, commit: LoggedCommit, content: str, importer: str) -> Discovery:  # noqa: A002

@@ -33,7 +33,7 @@ from context_engine.secrets import redact_file
 from context_engine.text import query_terms
 from context_engine.timestamps import DAY_S, Now
 
-IMPORTERS_VERSION = b"5:"
+IMPORTERS_VERSION = b"6:"
 """Increase it when an importer finds something else: every file is then read again."""
 FILES_AT_ONCE = 500
 """Files of one commit of the index; cancellation is checked between two."""

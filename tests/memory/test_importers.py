@@ -255,3 +255,16 @@ def test_the_history_tells_what_was_fixed_and_what_broke_on_purpose(subject: str
         assert (each.provenance, each.date, each.source) == ("@abcabcabcabc", "2026-01-01T00:00:00Z", "git")
     if "BREAKING" in body:
         assert found[0].content == "v1 is gone, use v2."
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("The pipe may be closed\ntoo early.", "The pipe may be closed too early."),
+        ("Closes #3\n\n* one\n* two three four five\n\nThe pipe may be closed too early.", "The pipe may be closed too early."),
+        ("Signed-off-by: A Person of some length <a@b.c>", ""),
+    ],
+)  # fmt: skip
+def test_a_fix_says_why_it_was_made_where_its_message_does(body: str, reason: str) -> None:
+    (found,) = import_commits([LoggedCommit("abc" * 13, "2026-01-01T00:00:00Z", "fix: the pager", body)])
+    assert found.content == "\n".join(filter(None, ("fix: the pager", reason)))
