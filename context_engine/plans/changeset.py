@@ -82,9 +82,10 @@ _VERBS: Mapping[TaskKind, str] = {
     "security": "harden secure sanitise sanitize security",
 }
 """The word that a task begins with, in its plain form; a commit's prefix (`fix(core):`) is one as well."""
+_ABOUT_TESTS = re.compile(r"\b(?:unit |integration |regression )?(?:tests?|coverage)\b", re.IGNORECASE)
 _SUBJECTS: tuple[tuple[TaskKind, re.Pattern[str]], ...] = (
     ("docs", re.compile(r"\b(?:docs?|documentation|readme|docstrings?|changelog|typos?)\b", re.IGNORECASE)),
-    ("test", re.compile(r"\b(?:unit |integration |regression )?(?:tests?|coverage)\b", re.IGNORECASE)),
+    ("test", _ABOUT_TESTS),
     ("security", re.compile(r"\b(?:CVE-\d+|vulnerab\w+|injection|XSS|CSRF|traversal|exploit)\b", re.IGNORECASE)),
     ("perf", re.compile(r"\b(?:performance|faster|slow(?:er)?|speed|latency|memory usage)\b", re.IGNORECASE)),
 )
@@ -197,7 +198,9 @@ def _parse_kind(task: str) -> TaskKind:
     if kind in _FITS_ANYTHING:
         headline = task.strip().split("\n", 1)[0]
         subject_kind = next((subject for subject, pattern in _SUBJECTS if pattern.search(headline)), None)
-        if subject_kind and not (subject_kind == "test" and kind == "fix"):
+        # In `feat(test): ...` the part of the product is called test; `add: tests for ...` is about tests.
+        is_scope = bool(prefix) and kind == "add" and not _ABOUT_TESTS.search(strip_commit_prefix(headline))
+        if subject_kind and not (subject_kind == "test" and (kind == "fix" or is_scope)):
             return subject_kind
     if kind == "change" and _TROUBLE.search(task):
         return "fix"

@@ -14,6 +14,8 @@ from context_engine.plans.changeset import find_mentions, parse_intent, strip_co
     [
         ("Add retries to the client", "add"),
         ("feat(router): nested groups", "add"),
+        ("feat(test): add Stubs.clear", "add"),
+        ("feat(router): tests of nested groups", "test"),
         ("Fixes a crash in the parser", "fix"),
         ("reverseproxy: Fix health check when method is GET", "fix"),
         ("The parser crashes on empty input", "fix"),
