@@ -196,13 +196,18 @@ _SUBJECT = re.compile(r"^`?[\w./-]{1,40}(?:\([^)\n]{0,40}\))?`?!?:\s+")
 """The subject of a task in front of it, as commits have it: `fix(core): `, "`parser`: "."""
 
 
+_QUOTES = " \t\r\n\"'\u201c\u2018"
+
+
 def is_task(prompt: str) -> bool:
     """Return whether a prompt begins as a task of a developer does, with a verb that asks for a change of code.
 
-    >>> [is_task(text) for text in ("Please fix the loop", "fix(core): keep the order", "Adding a limit", "thanks")]
+    It may be in quotes, as `opencode run` puts it.
+
+    >>> [is_task(text) for text in ("Please fix the loop", "fix(core): keep the order", '"Adding a limit"', "thanks")]
     [True, True, True, False]
     """
-    words = _SUBJECT.sub("", _POLITE.sub("", prompt.strip(), count=1))
+    words = _SUBJECT.sub("", _POLITE.sub("", prompt.lstrip(_QUOTES), count=1))
     first = re.match(r"[A-Za-z]+", words)
     word = first.group().lower() if first else ""
     plain = {word, *(word.removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
