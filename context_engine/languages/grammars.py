@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import json
 import platform
+import sys
 import tarfile
 import threading
 from collections.abc import Iterable
@@ -173,14 +174,37 @@ def _parsed_in_time(parser: Parser, data: bytes) -> Tree | None:
     (tree-sitter 0.26). So the file is parsed twice; the second parse reuses the tree of the first.
     """
     until = thread_time() + PARSE_S + PARSE_S_PER_BYTE * len(data)
+    parts = [bytes(2)]
+
+    def read(at: int, _point: object) -> bytes:
+        part = bytes(memoryview(data)[at : at + READ_BYTES])  # an object of its own, also when it is the whole file
+        if part:
+            parts.append(part)
+        return part
+
     try:
-        first = parser.parse(
-            lambda at, _: data[at : at + READ_BYTES], progress_callback=lambda _at, _has_error: thread_time() > until
-        )
+        first = parser.parse(read, progress_callback=lambda _at, _has_error: thread_time() > until)
     except ValueError:  # it was stopped
         parser.reset()
         return None
+    finally:
+        _release(parts)
     return parser.parse(data, first)
+
+
+def _release(parts: list[bytes]) -> None:
+    """Give back the reference to each part that the parser took and never returns (tree-sitter 0.26).
+
+    Without it a process keeps a copy of all that it has ever parsed. The first part was never given to the parser: it
+    shows how many references are ours.
+    """
+    ours = 0
+    for number, part in enumerate(parts):
+        count = sys.getrefcount(part)
+        if number == 0:
+            ours = count
+        elif count > ours:
+            ctypes.pythonapi.Py_DecRef(ctypes.py_object(part))
 
 
 _BRACKETS = np.zeros(256, np.int8)

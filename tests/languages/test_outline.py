@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import tomllib
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
@@ -206,3 +208,17 @@ def test_a_line_of_200000_characters_takes_no_quadratic_time(name: str, piece: b
     assert_well_formed(outline_file(LANGUAGES[name], line, grammars), line)
     read_file_header(LANGUAGES[name], line)
     assert time.thread_time() - started < 5
+
+
+def test_outlining_keeps_no_copy_of_a_source(grammars: Grammars) -> None:
+    data = b"def drain(pool):\n    pool.close()\n" * 2_000
+    outline_file(LANGUAGES["python"], data, grammars)
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            outline_file(LANGUAGES["python"], data, grammars)
+        gc.collect()
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept < len(data)
