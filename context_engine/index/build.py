@@ -292,6 +292,8 @@ class IndexBuilder:
         `patient`: only one folder or file was indexed, so merging can wait.
         """
         run.report("finishing", run.total, run.total)
+        if run.total >= ORDERED_FILES_MIN:
+            self._pool.close()  # merging needs the memory
         self._merge(writer, run.written + removed, PATIENT_SEGMENTS_MAX if patient else SEGMENTS_MAX, anew=anew)
         writer.set_metadata(dict.fromkeys(UNFINISHED, 0))
         writer.publish()

@@ -41,27 +41,28 @@ def _references(snapshot: Snapshot) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
         sizes = postings.indptr[places[known] + 1].astype(np.int64) - starts
         at = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes - starts, sizes)
         users = snapshot.chunk_file[postings.ids[at].astype(np.intp) + base]
-        keys.append(users * files + np.repeat(definers[known], sizes))
-    sources, targets = np.divmod(np.unique(np.concatenate(keys)), max(files, 1))
+        keys.append(np.unique(users * files + np.repeat(definers[known], sizes)))  # a file is in one segment
+    sources, targets = np.divmod(np.concatenate(keys), max(files, 1))
     keep = (sources != targets) & snapshot.file_alive[sources]
     return sources[keep], targets[keep]
 
 
 def _unique_definitions(snapshot: Snapshot) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
     """Return names that exactly one living file defines, and that file."""
-    hashes, owners = [np.zeros(0, np.uint64)], [np.zeros(0, np.intp)]
+    found, owners = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
     for postings, base in snapshot.postings("symbol"):
         terms, ids = postings.pairs()
-        hashes.append(postings.hashes[terms])
-        owners.append(snapshot.chunk_file[ids.astype(np.intp) + base])
-    all_hashes, all_owners = np.concatenate(hashes), np.concatenate(owners)
-    alive = snapshot.file_alive[all_owners]
-    names, numbers = np.unique(all_hashes[alive], return_inverse=True)
-    pairs = np.unique(numbers * snapshot.files + all_owners[alive])
-    terms, files = np.divmod(pairs, max(snapshot.files, 1))
-    single = np.bincount(terms, minlength=len(names)) == 1
-    only = single[terms]
-    return names[terms[only]], files[only]
+        files = snapshot.chunk_file[ids.astype(np.intp) + base].astype(np.int32)
+        is_new = np.append(True, (terms[1:] != terms[:-1]) | (files[1:] != files[:-1]))[: len(terms)]
+        is_new &= snapshot.file_alive[files]
+        found.append(postings.hashes[terms[is_new]])
+        owners.append(files[is_new])
+    hashes, files = np.concatenate(found), np.concatenate(owners)
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
+    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
+    single = starts[np.diff(np.append(starts, len(hashes))) == 1]
+    return hashes[single], files[order[single]].astype(np.intp)
 
 
 def _pagerank(
