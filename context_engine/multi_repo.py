@@ -371,10 +371,10 @@ class MultiRepoSymbols(SymbolService):
         tests = tuple(_join_path(name, test) for name, one in traces.items() for test in one.tests)
         return Trace(target, direction, tuple(edges[:limit]), truncated, notes, freshness, possible, tests)
 
-    def outline(self, path: str) -> FileOutline:
+    def outline(self, path: str, *, details: bool = True) -> FileOutline:
         """Outline one file. Raises: as `SymbolService.outline`; InvalidPath for a path without a repository."""
         name, engine, rest = self._repositories.named_by(path)
-        found = engine.symbols.outline(rest)
+        found = engine.symbols.outline(rest, details=details)
         return replace(found, path=_qualify_path(name, found.path))
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:

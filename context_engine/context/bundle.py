@@ -264,7 +264,7 @@ def _open_files(
 
 
 def _open_file(file: FoundFile, workspace: Workspace, request: BundleRequest) -> _OpenedFile:
-    outline = workspace.symbols.outline(file.path)
+    outline = workspace.symbols.outline(file.path, details=False)
     lines = read_lines(file, workspace)
     symbols = tuple(symbol for _, symbol in outline.symbols)
     places = (_trim_to_current_lines(place, lines) for place in file.spots)

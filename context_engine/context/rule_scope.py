@@ -24,7 +24,7 @@ from context_engine.text import split_identifier, split_words, stem_all
 ON_REQUEST = "on request"
 ADDITION = "add"
 """The topic of a rule for new parts."""
-_ADDITIONS = frozenset(stem_all("add create implement introduce new support".split()))
+_ADDITIONS = ("add", "create", "implement", "introduce", "new", "support")
 """Tasks with one of these words add something."""
 DOCUMENT_SUFFIXES = (".md", ".mdx", ".rst", ".adoc", ".txt")
 LANGUAGES = {
@@ -88,7 +88,7 @@ class RuleScope:
         files = list(paths)
         languages = (LANGUAGES.get(path.rpartition(".")[2], "") for path in files)
         stems = _stems([text, *files, *languages]) - {ADDITION}
-        if _ADDITIONS & _stems([text]):
+        if _stems(_ADDITIONS) & _stems([text]):
             stems.add(ADDITION)
         return all(2 * len(_stems(topic) & stems) >= len(_stems(topic)) for topic in self.topics)
 

@@ -56,7 +56,7 @@ class ParsedFileCache:
         self._kept: dict[str, tuple[bytes, ParsedFile | None]] = {}
         self._question = threading.local()
         self.trees = trees or SyntaxCache(languages, grammars)
-        self._outlines: dict[str, tuple[bytes, tuple[Outline, list[str]]]] = {}
+        self._outlines: dict[str, tuple[int, tuple[Outline, list[str]]]] = {}  # by path, with the hash of the bytes
 
     def parse(self, path: str) -> ParsedFile | None:
         """Return a file's current detailed outline; None when it cannot be read, or its language is unknown."""
@@ -126,8 +126,8 @@ class ParsedFileCache:
     def outline(self, path: str) -> tuple[Outline, list[str]]:
         """Return a file's current outline without details, and the qualified names of its symbols."""
         content = self.load(path)
-        before = self._outlines.get(path)
-        if before is not None and before[0] == content:
+        key, before = hash(content), self._outlines.get(path)
+        if before is not None and before[0] == key:
             return before[1]
         language = self.languages.detect(path, content)
         if language is not None:
@@ -137,7 +137,7 @@ class ParsedFileCache:
         found = outline, qualified_names(outline.symbols)
         if len(self._outlines) >= 10 * PARSES_KEPT:
             self._outlines.clear()
-        self._outlines[path] = content, found
+        self._outlines[path] = key, found
         return found
 
     def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:

@@ -351,8 +351,8 @@ def test_a_file_that_vanished_since_the_search_is_left_out_by_name(
 ) -> None:
     real = pool.symbols.outline
 
-    def outline(path: str):
-        return real("gone.py") if path == "pool/drain.py" else real(path)
+    def outline(path: str, **options: bool):
+        return real("gone.py" if path == "pool/drain.py" else path, **options)
 
     monkeypatch.setattr(pool.symbols, "outline", outline)
     found = made(pool, "drain_pool", files_max=2)
