@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.fuse import WEIGHTS
     from context_engine.search.gram_index import GramIndex
+    from context_engine.search.lead_in import drop_lead_in
     from context_engine.search.named_places import find_paths, list_tails
-    from context_engine.search.question import Question, drop_lead_in, find_telling_words
+    from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B, RankingView
     from context_engine.search.remote_search import RemoteSearch, list_searchable
     from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState, answer_query
@@ -40,7 +41,8 @@ __getattr__ = lazy_exports(
     fuse: WEIGHTS
     gram_index: GramIndex
     named_places: find_paths list_tails
-    question: Question drop_lead_in find_telling_words
+    question: Question find_telling_words
+    lead_in: drop_lead_in
     rankers: B K1 RankingView
     remote_search: RemoteSearch list_searchable
     search_service: HURRY_WAIT_S SearchService SearchState answer_query
