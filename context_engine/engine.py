@@ -21,9 +21,9 @@ from context_engine.engine_parts import (
     open_second_pass,
     open_team_records,
     read_embedder_settings,
-    read_external_tools,
     read_status,
 )
+from context_engine.external_edges import ExternalEdges
 from context_engine.index import IndexOptions, StaticEncoder, load_languages, open_store, open_symbols
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
@@ -89,8 +89,8 @@ class Engine(Workspace, DeprecatedMethods):
         self._team = find_team_store(root, settings)
         self.index = self._create_index(encoder)
         reading = (self.files, self.languages, self.grammars, texts)
-        tools = read_external_tools(settings)
-        self.symbols = open_symbols(self._root, self.index.live, *reading, self.cache_folder / "trees", tools)
+        edges = ExternalEdges(self._root, settings.scip_index)
+        self.symbols = open_symbols(self._root, self.index.live, *reading, self.cache_folder / "trees", edges)
 
         self.usage = FileUsage(self.cache_folder / "access.db", clock=self.now, enabled=settings.access_scoring)
         self.embeddings = self._create_embeddings(encoder)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from context_engine import __version__
 from context_engine.context import SecondPassRunner, open_runner
-from context_engine.external_edges import ExternalTools
 from context_engine.index import SCHEMA_VERSION
 from context_engine.model import Status
 from context_engine.repo import Git
@@ -51,17 +50,6 @@ def read_embedder_settings(settings: Settings) -> EmbedderSettings:
         query_prefix=settings.embedding_query_prefix,
         passage_prefix=settings.embedding_passage_prefix,
         bytes_max=settings.vectors_bytes_max,
-    )
-
-
-def read_external_tools(settings: Settings) -> ExternalTools:
-    """Return which tools besides our own resolution a trace may use."""
-    return ExternalTools(
-        scip_index=settings.scip_index,
-        servers=settings.language_servers,
-        server_bytes_max=settings.language_server_mb * 1_000_000,
-        server_idle_s=settings.language_server_idle_minutes * 60,
-        server_wait_s=settings.language_server_wait_s,
     )
 
 

@@ -450,7 +450,7 @@ class Edge:
     certainty: str = "exact"  # or "likely": one candidate by name, "possible": one of several
     uses: int = 1  # an impact has one step for all uses in one definition
     via: str = ""  # the method of an interface that is called, where the target implements it
-    origin: str = ""  # "scip" or "lsp": the tool that said so, where it was not the text
+    origin: str = ""  # "scip": the tool that said so, where it was not the text
 
 
 @dataclass(frozen=True, slots=True)

@@ -337,7 +337,6 @@ class MultiRepoSymbols(SymbolService):
         depth: int | None = None,
         limit: int = 100,
         with_possible: bool = False,
-        asks_servers: bool = False,
     ) -> Trace:
         """Trace a symbol or a file inside each repository that has it. Raises: as `SymbolService.trace`."""
         project, rest = _split(target)
@@ -355,7 +354,6 @@ class MultiRepoSymbols(SymbolService):
                     depth=depth,
                     limit=limit,
                     with_possible=with_possible,
-                    asks_servers=asks_servers,
                 )
             except (SymbolNotFound, FileNotFound, NotIndexed) as error:  # another one may have it
                 refusals.append(error)

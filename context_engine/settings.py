@@ -195,20 +195,6 @@ class Settings:
         "auto",
         "The SCIP index for traces and renames: auto (`index.scip` in the workspace), off, or its path.",
     )
-    language_servers: str = setting(
-        "ask",
-        "When your language servers are asked: ask (only for `ctx trace --lsp`), always or never.",
-        choices=("ask", "always", "never"),
-    )
-    language_server_mb: int = setting(
-        2_000, "The memory that a language server may take; then it is ended.", least=100, most=1_000_000
-    )
-    language_server_idle_minutes: int = setting(
-        10, "A language server that is not asked for so long is ended.", least=1, most=10_080
-    )
-    language_server_wait_s: int = setting(
-        20, "Longest time an answer waits for language servers; then it does without them.", least=1, most=600
-    )
     daemon_idle_minutes: int = setting(
         15,
         "The local process behind `ctx search` ends when it was not used for so long.",

@@ -80,12 +80,6 @@ PROGRAMS = (
         "the one function that starts them: no shell, a PATH without relative folders, all that they start ends with them",
     ),
     Reach(
-        "repo/subprocess_runner.py:RunningProgram.__init__",
-        "`basedpyright-langserver`, `pyright-langserver`, `typescript-language-server`, `gopls`, `clangd`",
-        "`ctx trace --lsp`, or CTX_LANGUAGE_SERVERS=always",
-        "found on the PATH outside the workspace, with a Python and a TypeScript from outside of it, no variables named like secrets, bounded in memory and time, ends with us",
-    ),
-    Reach(
         "index/worker.py:WorkerProcess.__init__",
         "the Python that runs us",
         "indexing on several cores",

@@ -196,7 +196,6 @@ def trace(
     ] = 0,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most steps.")] = 100,
     possible: Annotated[bool, typer.Option("--possible", help="List uses that may mean something else, too.")] = False,
-    lsp: Annotated[bool, typer.Option("--lsp", help="Ask a language server of yours as well.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Follow callers, callees, imports, impact; list unused definitions.
@@ -209,12 +208,11 @@ def trace(
     - `ctx trace src/auth.py -d importers`
     - `ctx trace hash_password -d impact --depth 3`
     - `ctx trace src -d unused`
-    - `ctx trace Pool.close --lsp`
     """
     from context_engine.cli.query_commands import run_query
 
     options = {"target": target, "direction": direction, "depth": depth, "limit": limit, "as_json": as_json}
-    raise typer.Exit(run_query("trace", root, options | {"possible": possible, "lsp": lsp}))
+    raise typer.Exit(run_query("trace", root, options | {"possible": possible}))
 
 
 @app.command()

@@ -153,14 +153,11 @@ def show_reply(root: Path | None, name: str, arguments: dict[str, Any], *, as_js
     return 0
 
 
-def call_for_text(
-    engine: Engine, name: str, arguments: dict[str, Any], *, structured: bool = False, asks_servers: bool = False
-) -> str:
+def call_for_text(engine: Engine, name: str, arguments: dict[str, Any], *, structured: bool = False) -> str:
     """Return the text of a tool's reply, or its JSON. Raises: the error of the tool."""
     from context_engine.tools import Call
 
-    call = Call(asks_servers=asks_servers)
-    outcome = build_dispatcher(engine, structured=structured).call(name, arguments, call)
+    outcome = build_dispatcher(engine, structured=structured).call(name, arguments, Call())
     if outcome.error:
         raise outcome.error
     return outcome.reply.text
@@ -301,11 +298,10 @@ def trace(place: QueryPlace, options: Options) -> int:
     subject = "path" if is_path else "name"
     arguments = {subject: target, "relation": options["direction"], "depth": options["depth"]}
     arguments |= {"limit": options["limit"], "possible": options["possible"]}
-    how = {"structured": options["as_json"], "asks_servers": options["lsp"]}
     with place.open() as engine:
         if not _ensure_index(place, engine, "followed", ""):
             return INTERRUPTED
-        text = call_for_text(engine, "symbols", arguments, **how)
+        text = call_for_text(engine, "symbols", arguments, structured=options["as_json"])
     if options["as_json"]:
         is_empty = not json.loads(text)["steps"]
     else:

@@ -57,7 +57,6 @@ SIGNATURES: Mapping[str, Any] = {
         "--depth": ("depth", (0, 4), 0),
         "--limit": ("limit", (1, 200), 100),
         "--possible": ("possible", FLAG, False),
-        "--lsp": ("lsp", FLAG, False),
         "--json": ("as_json", FLAG, False),
     },
     "why": {

@@ -1,4 +1,4 @@
-"""Edges between names that other tools know: a SCIP index, language servers. Our own resolution is in `resolution`."""
+"""Edges between names that another tool knows: those of a SCIP index. Our own resolution is in `resolution`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.external_edges.edge_collection import ExternalEdges, ExternalTools
+    from context_engine.external_edges.edge_collection import ExternalEdges
     from context_engine.external_edges.edge_project import EdgeProject
-    from context_engine.external_edges.server_problems import EditedText, ServerProblem
 
 __getattr__ = lazy_exports(
     __name__,
     """
-    edge_collection: ExternalEdges ExternalTools
+    edge_collection: ExternalEdges
     edge_project: EdgeProject
-    server_problems: EditedText ServerProblem
     """,
 )

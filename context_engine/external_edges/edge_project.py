@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from context_engine.resolution import NamePlace
@@ -12,13 +12,10 @@ class EdgeProject(NamedTuple):
     """The files of the project at one question.
 
     `read` returns the bytes of a file; `mtime_ns` when it was modified; `defining` the files that define a name;
-    `locate` the places of a definition by its file and qualified name; `language_of` the language of a file; `stamps` a
-    value for each file that changes with it.
+    `locate` the places of a definition by its file and qualified name.
     """
 
     read: Callable[[str], bytes]
     mtime_ns: Callable[[str], int | None]
     defining: Callable[[str], Sequence[str]]
     locate: Callable[[str, str], Sequence[NamePlace]]
-    language_of: Callable[[str], str]
-    stamps: Callable[[], Mapping[str, object]]

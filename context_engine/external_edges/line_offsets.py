@@ -1,13 +1,11 @@
-r"""Lines and columns of other tools, both counted from 0, as offsets in bytes, and the other way round. PURE.
+r"""Lines and columns of other tools, both counted from 0, as offsets in bytes. PURE.
 
 >>> offsets = LineOffsets("ü = 1\nö.b()\n".encode(), UTF16)
->>> offsets.locate(1, 2, 3), offsets.position_of(10)
-((10, 11), (1, 2))
+>>> offsets.locate(1, 2, 3)
+(10, 11)
 """
 
 from __future__ import annotations
-
-from bisect import bisect_right
 
 UTF8, UTF16, UTF32 = 1, 2, 3
 """The units of columns: bytes, halves of UTF-16 as in JavaScript, or characters."""
@@ -37,13 +35,6 @@ class LineOffsets:
         else:
             found = self._bytes_before(line, start), self._bytes_before(line, stop)
         return found if found[1] <= end else None
-
-    def position_of(self, offset: int) -> tuple[int, int]:
-        """Return line and column of an offset."""
-        line = bisect_right(self._starts, offset) - 1
-        if self._is_plain:
-            return line, offset - self._starts[line]
-        return line, bisect_right(self._columns(line), offset) - 1
 
     def _end_of(self, line: int) -> int:
         return self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self._data)

@@ -58,13 +58,12 @@ class ScipEdges:
         self._kept = 0
         self._targets: dict[str, tuple[NamePlace, ...]] = {}
         self._packages: set[str] = set()
-        self.used: set[str] = set()
         self.changed: set[str] = set()
 
     def begin(self, project: EdgeProject) -> None:
         """Forget which files were asked about, and where definitions are: files may have changed."""
         self._project = project
-        self.used, self.changed = set(), set()
+        self.changed = set()
         self._targets.clear()
 
     def edge_at(self, path: str, data: bytes, start: int) -> ExternalEdge | None:
@@ -174,7 +173,8 @@ class ScipEdges:
                 return None
             known = self._open(path, data, document)
             self._keep(path, known)
-        (self.used if known.is_current else self.changed).add(path)
+        if not known.is_current:
+            self.changed.add(path)
         return known
 
     def _open(self, path: str, data: bytes, document: ScipDocument) -> _File:

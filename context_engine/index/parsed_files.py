@@ -107,11 +107,6 @@ class ParsedFileCache:
         """Return a file's current tree, for resolving names; None if its language has no rules for that."""
         return self.trees.read(path, self.load(path))
 
-    def language_of(self, path: str) -> str:
-        """Return the name of the language of a file; empty if it is not known."""
-        language = self.languages.detect(path, self.load(path))
-        return language.name if language is not None else ""
-
     def resolution_style(self, path: str) -> str:
         """Return the resolution style of a file without parsing it; empty if its language has none."""
         language = self.languages.detect(path, self.load(path))

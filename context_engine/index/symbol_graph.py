@@ -203,8 +203,6 @@ class SymbolGraph:
         name = defined[0].name
         word = name.encode("utf-8", "replace")
         places = self.places_of(defined)
-        if self._edges is not None:
-            self._edges.ask_uses(places or filter(None, map(self._place_in_text, defined)))
         holding = [path for path in paths if word in self.parses.load(path)]
         if not places:
             return [use for path in holding for use in self._uses_by_name(path, defined)]
@@ -262,9 +260,6 @@ class SymbolGraph:
         found: list[tuple[SymbolUse, SymbolDefinition]] = []
         file = self.parses.syntax(defined.path)
         inside = [use for use in self.uses_in(defined.path) if defined.span.first <= use.line <= defined.span.last]
-        if self._edges is not None and self._edges.asks_servers:
-            data = self.parses.load(defined.path)
-            self._edges.ask_definitions(defined.path, [offset_of(data, use.line, use.column) for use in inside])
         for use in inside:
             meant = self._resolve(file, use) if file is not None else None
             target, certainty, origin = meant or (self._by_name(use), "likely", "")
@@ -388,8 +383,6 @@ class SymbolGraph:
             return None
         family = self._override_family(name, start) if self.finder.is_member(start) else [start]
         holding = [one for one in paths if self.parses.resolution_style(one) == self.parses.resolution_style(path)]
-        if self._edges is not None:
-            self._edges.ask_uses(family)
         found: dict[tuple[str, int, int], str] = {}
         for place in self.finder.find_known(name, holding):
             found.update(self._as_row(place, name, "other"))
@@ -536,8 +529,6 @@ class SymbolGraph:
     def _uses_as_base(self, base: SymbolDefinition) -> list[SymbolUse]:
         """Return the uses of a class where others name their base; the other places of its name are not resolved."""
         places = self.places_of([base])
-        if self._edges is not None and self._edges.asks_servers:
-            return self.uses([base])[0]
         word = base.name.encode("utf-8", "replace")
         paths = [self.snapshot.paths[file] for file in self._files_using(base.name)[:FILES_PARSED_MAX]]
         family = self.parses.resolution_style(base.path)
@@ -564,12 +555,7 @@ class SymbolGraph:
 
     def as_edge_project(self, mtime_ns: Callable[[str], int | None]) -> EdgeProject:
         """Return what the edges of other tools ask about the files."""
-        language_of = self.parses.language_of
-        return EdgeProject(self.parses.load, mtime_ns, self._paths_defining, self.locate, language_of, self._stamps)
-
-    def _stamps(self) -> dict[str, object]:
-        columns = [self.snapshot.file_column(name).tolist() for name in ("size", "mtime_ns")]
-        return {path: tuple(column[file] for column in columns) for path, file in self.snapshot.by_path.items()}
+        return EdgeProject(self.parses.load, mtime_ns, self._paths_defining, self.locate)
 
     def locate(self, path: str, qualified: str) -> list[NamePlace]:
         """Return where a definition of a file has its name, by its qualified name."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
-from context_engine.external_edges import EditedText, ExternalEdges, ExternalTools, ServerProblem
+from context_engine.external_edges import ExternalEdges
 from context_engine.index.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
 from context_engine.index.indirect_symbols import find_inherited_symbols, find_symbols
 from context_engine.index.live_index import LiveIndex
@@ -99,13 +99,11 @@ class SymbolService:
         depth: int | None = None,
         limit: int = 100,
         with_possible: bool = False,
-        asks_servers: bool = False,
     ) -> Trace:
         """Trace who uses or is used by a symbol, or who imports or is imported by a file, with path:line evidence.
 
         The depth is 1 if none is given, and `IMPACT_DEPTH` for an impact. Uses that may mean something else are
-        counted, and listed `with_possible`. `asks_servers`: language servers are asked as well. Raises: SymbolNotFound
-        (with near names), FileNotFound, NotIndexed.
+        counted, and listed `with_possible`. Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
         """
         graph = self._fresh_graph()
         if direction == "unused":
@@ -113,7 +111,7 @@ class SymbolService:
         as_path = self._as_file(graph, target)
         steps = depth or (IMPACT_DEPTH if direction == "impact" and not as_path else 1)
         tracer = GraphTraversal(graph, steps, limit, with_possible=with_possible)
-        with self._question(graph, asks_servers=asks_servers):
+        with self._question(graph):
             if direction in ("imports", "importers"):
                 edges, notes = tracer.files(self._file_of(graph, target), direction)
             elif as_path and direction == "impact":
@@ -186,16 +184,6 @@ class SymbolService:
         with self._question(graph):
             return find_module_uses(graph, path, style)
 
-    def find_new_problems(self, changes: Sequence[EditedText]) -> tuple[list[ServerProblem], list[str]]:
-        """Return the errors that an edit added, as language servers that run say, and notes on what they did not say.
-
-        Nothing unless the user has them asked always. Raises: NotIndexed.
-        """
-        if not changes or not self._edges.checks_edits:
-            return [], []
-        with self._question(self._fresh_graph()):
-            return self._edges.find_new_problems(changes), self._edges.notes()
-
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """List the files of this workspace that a file imports, in the order of its imports; works without an index.
 
@@ -234,17 +222,17 @@ class SymbolService:
         self._parses.trees.clear()
 
     def close(self) -> None:
-        """Store the trees that were parsed, and let other tools go."""
+        """Store the trees that were parsed, and close the edges of other tools."""
         self._parses.trees.close()
         self._edges.close()
 
     # -- the graph --
 
     @contextmanager
-    def _question(self, graph: SymbolGraph, *, asks_servers: bool = False) -> Generator[None]:
+    def _question(self, graph: SymbolGraph) -> Generator[None]:
         """Answer one question at a time, on the files as they are at its start."""
         with self._asking, self._parses.question():
-            self._edges.begin(graph.as_edge_project(self._mtime_ns), asks_servers=asks_servers)
+            self._edges.begin(graph.as_edge_project(self._mtime_ns))
             yield
 
     def _mtime_ns(self, path: str) -> int | None:
@@ -311,13 +299,13 @@ def open_symbols(
     grammars: Grammars,
     texts: RedactedDocuments,
     trees_folder: Path,
-    tools: ExternalTools,
+    edges: ExternalEdges,
 ) -> SymbolService:
     """Return the symbols of a workspace, whose syntax trees are stored in a folder of the user's cache."""
     stored = TreeStore(trees_folder, live.count_tree_bytes)
     trees = SyntaxCache(languages, grammars, stored, files.read_once)
     parses = ParsedFileCache(languages, grammars, files.read_kept, texts, trees)
-    return SymbolService(root, live, parses, ExternalEdges(root, tools))
+    return SymbolService(root, live, parses, edges)
 
 
 def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:

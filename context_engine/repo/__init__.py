@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from context_engine.repo.ruff_program import Ruff, RuffFinding
     from context_engine.repo.searchable_files import FileLister, FileListing
     from context_engine.repo.subprocess_runner import (
-        RunningProgram,
         last_lines,
         minimal_environment,
         program_identity,
@@ -70,7 +69,7 @@ __getattr__ = lazy_exports(
     ripgrep: VERSION_MIN GrepRequest MatchedLine SearchDeadline TextEngine find_ripgrep find_text_engine
     ruff_program: Ruff RuffFinding
     searchable_files: FileLister FileListing
-    subprocess_runner: RunningProgram last_lines minimal_environment program_identity run_program temporary_files
+    subprocess_runner: last_lines minimal_environment program_identity run_program temporary_files
         without_secrets
     walker: Walk WalkedFile walk walk_paths
     watch: Watcher changes_rules

@@ -7,19 +7,18 @@ Analyzers run over copies of files in a folder of their own (`temporary_files`),
 from __future__ import annotations
 
 import os
-import queue
 import re
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
-from context_engine.repo.executables import GRACE_S, end_process, kill_children, kill_process, safe_path
+from context_engine.repo.executables import end_process, kill_children, kill_process, safe_path
 
 OUTPUT_BYTES_MAX = 16_000_000
 """The output of a linter for a few hundred files; of a longer one the end is kept."""
@@ -28,9 +27,6 @@ WRITTEN_BYTES_MAX = 256_000_000
 """No test run prints so much; a program that prints in a loop fills the disk otherwise."""
 LOOK_S = 0.25
 """How often the size of the output is checked."""
-WATCH_S = 1.0
-"""How often the memory of a program that goes on running is looked at."""
-WAITING_BYTES_MAX = 256_000_000
 KEPT = (
     *("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL"),
     *("SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
@@ -140,110 +136,6 @@ def run_program(
         problem = _wait(process, limit_s, (said, complained), cancel)
         err = _end_of(complained, COMPLAINT_BYTES_MAX).decode("utf-8", "replace")
         return ProgramResult(_end_of(said, OUTPUT_BYTES_MAX), err, None if problem else process.returncode, problem)
-
-
-class RunningProgram:
-    """A program that reads and answers until it is stopped: a language server. All that it starts ends with it.
-
-    Its complaints are dropped. It is ended when it and its children take more than `memory_bytes_max`, where the system
-    says how much that is (Linux), and when `is_idle` says so; both are looked at once a second.
-    """
-
-    def __init__(
-        self,
-        words: Sequence[str],
-        folder: Path,
-        *,
-        environment: Mapping[str, str],
-        memory_bytes_max: int,
-        is_idle: Callable[[], bool],
-    ) -> None:
-        """Start it. Raises: OSError."""
-        self._process = subprocess.Popen(
-            list(words),
-            cwd=folder,
-            env=_environment(environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            bufsize=0,
-        )
-        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._waiting_bytes = 0
-        self._ended = threading.Event()
-        self.problem = ""
-        """Why it was ended by us, if it was."""
-        self.memory_bytes_peak = 0
-        limits = (memory_bytes_max, is_idle)
-        for work, arguments in ((self._write, ()), (self._watch, limits)):
-            threading.Thread(target=work, args=arguments, name="ctx-program", daemon=True).start()
-
-    def send(self, data: bytes) -> None:
-        """Write to its input, later if it is not reading; one that does not read for long is ended."""
-        self._waiting_bytes += len(data)
-        if self._waiting_bytes > WAITING_BYTES_MAX:
-            self.stop("does not read its input")
-        self._waiting.put(data)
-
-    def read(self, size: int) -> bytes:
-        """Return some of its output, at most `size` bytes; none when it has ended."""
-        with suppress(OSError, ValueError):
-            if self._process.stdout is not None:
-                return os.read(self._process.stdout.fileno(), size)
-        return b""
-
-    def close_output(self) -> None:
-        """Read nothing more; the thread that reads calls this at its end."""
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-
-    def stop(self, problem: str = "") -> None:
-        """End it with all that it started."""
-        self.problem = self.problem or problem
-        self._ended.set()
-        self._waiting.put(None)
-        kill_process(self._process)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=GRACE_S)
-        kill_children(self._process)
-
-    def _write(self) -> None:
-        if self._process.stdin is None:
-            return
-        with suppress(OSError), self._process.stdin as target:  # it may have ended
-            while (data := self._waiting.get()) is not None:
-                while data:
-                    data = data[target.write(data) or 0 :]
-                self._waiting_bytes = 0 if self._waiting.empty() else self._waiting_bytes
-
-    def _watch(self, memory_bytes_max: int, is_idle: Callable[[], bool]) -> None:
-        while not self._ended.wait(WATCH_S):
-            used = count_group_bytes(self._process.pid)
-            self.memory_bytes_peak = max(self.memory_bytes_peak, used)
-            if used > memory_bytes_max:
-                self.stop(f"took more than {memory_bytes_max // 1_000_000:,} MB")
-            elif is_idle():
-                self.stop("was not used")
-            elif self._process.poll() is not None:
-                self.stop("has ended by itself")
-
-
-def count_group_bytes(group: int) -> int:
-    """Return the private and shared memory of all processes of a group; 0 where the system has no `/proc`."""
-    total = 0
-    with suppress(OSError):
-        for entry in os.scandir("/proc"):
-            if not entry.name.isdigit():
-                continue
-            with suppress(OSError, ValueError, IndexError):
-                # after the name in parentheses: state, parent, group; the 22nd field from there is the resident set
-                fields = (
-                    Path(entry.path, "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-                )
-                if int(fields[2]) == group:
-                    total += int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
-    return total
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:

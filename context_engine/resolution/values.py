@@ -65,7 +65,7 @@ class Meaning(NamedTuple):
 class ExternalEdge(NamedTuple):
     """The definitions that the name at `start` to `stop` in bytes means, as another tool says.
 
-    Without any it means something outside of the project. `origin` is `scip`, or `lsp` for a language server.
+    Without any it means something outside of the project. `origin` is `scip`.
     """
 
     path: str

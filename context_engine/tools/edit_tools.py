@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from context_engine.context import describe_affected_places
 from context_engine.edit import Fuzzy, Placement
 from context_engine.errors import CallError, InvalidArgument
-from context_engine.external_edges import EditedText
 from context_engine.secrets import redact_diff, redact_file
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, format_count, split_lines
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg, argument_error
@@ -43,8 +42,6 @@ PREVIEW_LINES_MAX = 200
 """The limit of a unified diff, too."""
 FILES_FOLLOWED_MAX = 3
 """Edited files whose uses and tests are named: each may take some parsing."""
-PROBLEMS_SHOWN_MAX = 5
-"""New errors that a reply has; one cause often has many."""
 STEPS_MAX = 100
 HISTORY_MAX = 20
 OLD = tuple(name for name, field in ALIASES.items() if field == "target")
@@ -92,12 +89,10 @@ def edit_file(
     if dry_run:
         preview = _previews_json if call.structured else _previews
         return Reply(preview(receipt, syntax, engine.settings.result_chars_max))
-    problems = list(_new_problems(engine, receipt))
     affected = list(_affected_places(engine, receipt))
     if call.structured:
-        more = drop_empty({"affected": affected, "problems": problems})
-        return Reply(compact_json(_edited_fields(receipt, syntax) | more))
-    return Reply("\n".join([_format_edits(receipt, syntax), *problems, *affected]))
+        return Reply(compact_json(_edited_fields(receipt, syntax) | drop_empty({"affected": affected})))
+    return Reply("\n".join([_format_edits(receipt, syntax), *affected]))
 
 
 @tool(touches="files", rare=("labels_are_text",))
@@ -123,13 +118,10 @@ def write_file(
         verb = "unchanged"
     else:
         verb = "replaced" if file.before else "created"
-    problems = list(_new_problems(engine, receipt))
     if call.structured:
-        return Reply(
-            compact_json(_edited_fields(receipt, syntax) | {"action": verb} | drop_empty({"problems": problems}))
-        )
+        return Reply(compact_json(_edited_fields(receipt, syntax) | {"action": verb}))
     head = _line(f"{verb} {file.path}", _sha(file), syntax[0], receipt)
-    return Reply("\n".join([head, *_notes(receipt), *problems]))
+    return Reply("\n".join([head, *_notes(receipt)]))
 
 
 @tool(touches="files", error_fields={"success": False}, rare=("expected_hash", "expected_matches"))
@@ -240,21 +232,6 @@ def _affected_places(engine: "Engine", receipt: "EditResult") -> Iterator[str]:
     for file in receipt.files[:FILES_FOLLOWED_MAX] if receipt.undo_id else ():
         changed = [place.now for place in _placements(file)]
         yield from describe_affected_places(file.path, changed, engine)
-
-
-def _new_problems(engine: "Engine", receipt: "EditResult") -> Iterator[str]:
-    """Yield the errors that an edit added: a line each, as language servers that run say."""
-    changes = [EditedText(file.path, file.old_data, file.new_data) for file in receipt.files if receipt.undo_id]
-    try:
-        found, notes = engine.symbols.find_new_problems(changes)
-    except CallError:  # the edit is written, with or without an index
-        return
-    for one in found[:PROBLEMS_SHOWN_MAX]:
-        place = f"{escape_line(one.path)}:{one.line}"
-        yield f"new error at {place} ({one.server}): {escape_line(one.message)}"
-    if len(found) > PROBLEMS_SHOWN_MAX:
-        yield f"… and {format_count(len(found) - PROBLEMS_SHOWN_MAX, 'more new error')}"
-    yield from (f"note: {escape_line(note)}" for note in notes)
 
 
 def _line(*parts: "str | EditResult") -> str:
@@ -486,8 +463,7 @@ def rename_symbol(
         receipt = None
     else:
         receipt = engine.edits.apply(found.changes, session=call.session)
-    text = _format_renaming(found, receipt, engine.settings.result_chars_max)
-    return Reply("\n".join([text, *(_new_problems(engine, receipt) if receipt is not None else ())]))
+    return Reply(_format_renaming(found, receipt, engine.settings.result_chars_max))
 
 
 def _refuse_open_uses(found: "Renaming") -> None:

@@ -66,7 +66,6 @@ def symbols(
         depth=depth,
         limit=limit,
         with_possible=possible,
-        asks_servers=call.asks_servers,
     )
     if call.structured:
         return Reply(_trace_json(traced, chars_max, possible=possible))

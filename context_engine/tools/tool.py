@@ -106,8 +106,7 @@ class Call:
     open. Some clients answer by repeating the call. The tool then runs again from the start, so the code before a
     question must be idempotent, and the question must have the same words.
 
-    `structured` asks for the reply as one JSON object, as `Tool.output_schema` describes it. `asks_servers`: the user
-    wants language servers to be asked; no client can say so.
+    `structured` asks for the reply as one JSON object, as `Tool.output_schema` describes it.
     """
 
     progress: Callable[[Any], None] | None = None
@@ -122,7 +121,6 @@ class Call:
     shown: ShownLines = field(default_factory=ShownLines)
     ask: Callable[[UserQuestion], UserAnswer | None] = no_answer
     structured: bool = False
-    asks_servers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Compare the references that the resolver finds with those of a language server, and with a search by name.
 
 python evals/references/score.py --mirrors /work/.mirror [--only pallets/flask] [--misses 20]
-    --scip DIR: with the SCIP index DIR/owner+name.scip of each repository    --lsp: with the language server on the PATH
+    --scip DIR: with the SCIP index DIR/owner+name.scip of each repository
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from context_engine.external_edges import EdgeProject, ExternalEdges, ExternalTools
+from context_engine.external_edges import EdgeProject, ExternalEdges
 from context_engine.languages import Grammars, Languages, PathIndex, SyntaxFile, outline_file, read_syntax
 from context_engine.repo import Root
-from context_engine.resolution import NamePlace, ProjectFiles, ReferenceFinder
+from context_engine.resolution import ProjectFiles, ReferenceFinder
 from evals.references.golden import check_out
 
 HERE = Path(__file__).parent
@@ -109,34 +109,25 @@ def has_name(checkout: Checkout, place: list[Any], name: str) -> bool:
 
 
 class OtherTools:
-    """The edges of a SCIP index or of a language server, asked for one definition at a time."""
+    """The edges of a SCIP index, asked for one definition at a time."""
 
-    def __init__(self, checkout: Checkout, root: Path, scip: Path | None, *, is_served: bool) -> None:
-        if scip is not None:
-            (root / "index.scip").write_bytes(scip.read_bytes())  # it is newer than the files
-        servers = "always" if is_served else "never"
-        self.edges = ExternalEdges(Root(root), ExternalTools("auto" if scip else "off", servers, server_wait_s=300))
+    def __init__(self, checkout: Checkout, root: Path, scip: Path) -> None:
+        (root / "index.scip").write_bytes(scip.read_bytes())  # it is newer than the files
+        self.edges = ExternalEdges(Root(root))
         self._checkout = checkout
         self._root = root
         checkout.project = replace(checkout.project, edges=self.edges)
 
-    def begin(self, places: list[NamePlace]) -> None:
-        """Begin a question about definitions."""
+    def begin(self) -> None:
+        """Begin a question."""
         self.edges.begin(
             EdgeProject(
                 self._checkout.load,
                 lambda path: (self._root / path).stat().st_mtime_ns,
                 lambda name: self._checkout.defined.get(name, ()),
                 lambda *_: (),
-                self._language_of,
-                dict,
             )
         )
-        self.edges.ask_uses(places)
-
-    def _language_of(self, path: str) -> str:
-        file = self._checkout.read(path)
-        return file.language.name if file is not None else ""
 
 
 def compare(
@@ -159,7 +150,7 @@ def compare(
         own = [finder.place_of(path, name, line) for path, line, _ in entry["own"]]
         places = [place for place in own if place is not None]
         if tools is not None:
-            tools.begin(places)
+            tools.begin()
         found = finder.find(name, places, holding)
         seconds.append(clock() - start)
         by_name = {
@@ -202,7 +193,6 @@ def main() -> None:
     parser.add_argument("--language", default="")
     parser.add_argument("--misses", type=int, default=0)
     parser.add_argument("--scip", type=Path)
-    parser.add_argument("--lsp", action="store_true")
     chosen = parser.parse_args()
     listed = tomllib.loads((HERE / "repositories.toml").read_text())["repositories"]
     totals: dict[str, dict[str, Counts]] = defaultdict(lambda: defaultdict(Counts))
@@ -224,14 +214,10 @@ def main() -> None:
                 check_out(chosen.mirrors, entry["name"], entry["commit"], root, entry.get("under", ""))
                 checkout = Checkout(root, set(entry["files"].split(",")), grammars)
                 scip = chosen.scip / f"{entry['name'].replace('/', '+')}.scip" if chosen.scip else None
-                tools = OtherTools(checkout, root, scip, is_served=chosen.lsp) if scip or chosen.lsp else None
+                tools = OtherTools(checkout, root, scip) if scip else None
                 sums, seconds = compare(checkout, rows, chosen.misses, tools)
                 if tools is not None:
-                    peak = tools.edges.memory_bytes_peak
-                    print(
-                        "\n".join(tools.edges.notes()),
-                        f"server {peak / 1e6:.0f} MB at most, all questions {sum(seconds):.1f} s",
-                    )
+                    print("\n".join(tools.edges.notes()), f"all questions {sum(seconds):.1f} s")
                     tools.edges.close()
             group = entry["language"] + (" (held out)" if entry.get("held_out") else "")
             for way, counts in sums.items():

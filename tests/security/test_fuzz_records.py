@@ -204,9 +204,7 @@ def test_scip_indexes(tmp_path: Path) -> None:
     made = (Path(__file__).parents[1] / "external_edges/shop.scip").read_bytes()
     shop = Path(__file__).parents[2] / "examples/shop"
     files = {file.relative_to(shop).as_posix(): file.read_bytes() for file in shop.rglob("*.py")}
-    project = EdgeProject(
-        lambda path: files.get(path, b""), lambda _: 0, lambda _: list(files), lambda *_: [], str, dict
-    )
+    project = EdgeProject(lambda path: files.get(path, b""), lambda _: 0, lambda _: list(files), lambda *_: [])
 
     def read(data: bytes) -> None:
         place = tmp_path / "index.scip"

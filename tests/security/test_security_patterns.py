@@ -46,7 +46,6 @@ PARTS = 6
 """So that several workers of a test run share them."""
 
 BOUNDED = {
-    "external_edges/server_problems.py:_REASON": "sees 2,000 characters",
     "memory/importers.py:_NOT_A_DECISION": "sees a path",
     "plans/model.py:_EFFORT": "sees 200 characters",
     "plans/plan_json.py:_AT": "sees a message of msgspec, which names fields",
