@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load bench-soak postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load bench-soak postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -123,9 +123,6 @@ bench-load: ## fifty clients over HTTP for a minute, two servers on one store; w
 bench-soak: ## half an hour of mixed calls and edits on two shared servers; what grows: make bench-soak ARGS="REPOSITORY [--minutes 5]"
 	@$(PYTHON) bench/soak.py $(ARGS)
 
-bench-shared-vectors: ## a model's vectors fetched by a second machine beside making them: make bench-shared-vectors ARGS="REPOSITORY --models build/models"
-	@$(PYTHON) bench/shared_vectors.py $(ARGS)
-
 bench-team: ## plans and memories written alone and on a PostgreSQL that a team shares, looked at, and had by a new machine
 	@$(PYTHON) bench/team.py $(ARGS)
 
@@ -140,7 +137,7 @@ bench-remote-search: ## search inside PostgreSQL next to a local index: quality,
 
 postgres: ## the stores that machines share, with all their trouble, on a real PostgreSQL that is started and stopped
 	@CTX_TEST_SHARED_KILLS=20 CTX_TEST_TEAM_KILLS=20 CTX_TEST_TEAM_WRITES=12 \
-		$(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py tests/contracts/test_shared_vectors.py \
+		$(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py \
 		tests/contracts/test_remote_search.py \
 		tests/contracts/test_team_records.py tests/contracts/test_team_reviews.py tests/e2e/test_team.py \
 		tests/index/test_tenants.py tests/index/test_index_repair.py tests/cli/test_store.py $(ARGS)

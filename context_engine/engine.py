@@ -337,6 +337,6 @@ class Engine(Workspace, DeprecatedMethods):
 
     def _create_embeddings(self, encoder: StaticEncoder | None) -> EmbeddingService:
         parts = EmbeddingDependencies(
-            self._cache, self.cache_folder, os.environ, self.index.live, self.files, self.languages, self._team
+            self._cache, self.cache_folder, os.environ, self.index.live, self.files, self.languages
         )
         return EmbeddingService(read_embedder_settings(self.settings), encoder, parts)

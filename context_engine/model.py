@@ -275,8 +275,6 @@ class EmbeddingStatus:
     suggestion: str  # the next step for an absent or failing model
     cards: tuple[int, int]  # files
     chunks: tuple[int, int]
-    taken: int = 0  # vectors that came from the team since the start
-    team: str = ""  # why none do at present
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,10 +85,7 @@ def _embed(engine: Engine, *, is_silent: bool = False) -> int:
         notes.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
         return INTERRUPTED
     state = engine.status().embeddings
-    taken = ""
-    if state.taken:
-        taken = f", {state.taken:,} of the vectors from the team"
-    counts = f"{format_count(files, 'file')}, {format_count(chunks, 'chunk')} by {state.model}{taken}"
+    counts = f"{format_count(files, 'file')}, {format_count(chunks, 'chunk')} by {state.model}"
     if not is_silent:
         print_rows([("embedded", counts)])
     return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -231,16 +231,13 @@ def store_remove(
     from context_engine.cli.console import confirm
     from context_engine.errors import NotConfirmed
     from context_engine.index import SCHEMA_VERSION, open_tenants, remove_tenant
-    from context_engine.sharing import open_vector_store, serves
     from context_engine.text import format_size
 
     address = choose_address(store, root)
-    with ExitStack() as opened:
-        remote = opened.enter_context(closing(open_tenants(address)))
-        vectors = opened.enter_context(closing(open_vector_store(address))) if serves(address, "Vectors") else None
+    with closing(open_tenants(address)) as remote:
         if not yes and not confirm(f"Remove the index of {repository} from {remote.name}, for everybody?"):
             raise NotConfirmed("nothing was removed", suggestion="Answer y, or repeat it with --yes.")
-        freed = remove_tenant(remote, vectors, repository, schema or SCHEMA_VERSION)
+        freed = remove_tenant(remote, repository, schema or SCHEMA_VERSION)
     if as_json:
         print_json({"removed": repository, "bytes": freed})
     else:

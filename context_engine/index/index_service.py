@@ -11,7 +11,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from context_engine.errors import ContextEngineError
@@ -213,11 +213,7 @@ class IndexService:
         A `thorough` check fetches and compares what is on the database of a team; else that is only measured.
         Raises: Cancelled.
         """
-        found = index_repair.find_problems(self.store, thorough=thorough, progress=progress, cancel=cancel)
-        vectors = []
-        if thorough and not self.store_problem:
-            vectors = self._team.find_vector_problems()
-        return [*found, *vectors]
+        return list(index_repair.find_problems(self.store, thorough=thorough, progress=progress, cancel=cancel))
 
     def repair(
         self,
@@ -225,15 +221,12 @@ class IndexService:
         progress: Callable[[Progress], None] = _no_progress,
         cancel: threading.Event | None = None,
     ) -> RepairReport:
-        """Delete damaged copies of what is fetched again, and damaged vectors of the team.
+        """Delete damaged copies of what is fetched again.
 
         Where the report says `needs_rebuild`, `update(force=True)` then builds the index again.
         Raises: as `index_repair.repair`.
         """
-        report = index_repair.repair(self.store, progress=progress, cancel=cancel)
-        vectors = tuple(self._team.find_vector_problems(repair=self._team.publishes))
-        left = () if self._team.publishes else vectors
-        return replace(report, problems=(*report.problems, *vectors), left=(*report.left, *left))
+        return index_repair.repair(self.store, progress=progress, cancel=cancel)
 
     # -- closing --
 

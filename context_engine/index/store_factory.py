@@ -17,7 +17,7 @@ from context_engine.repo import ReadFile
 from context_engine.sharing import CandidateStore, TeamStore, open_candidate_store, open_remote_store, serves
 
 if TYPE_CHECKING:
-    from context_engine.sharing import RemoteStore, RemoteVectorStore
+    from context_engine.sharing import RemoteStore
 
 AnyStore = EmbeddedStore | SharedStore
 AnyWriter = EmbeddedWriter | SharedWriter
@@ -62,8 +62,6 @@ def open_store(
 
 REMOVE_WAIT_S = 3.0
 """An indexing process holds the lock longer than that, and must be stopped first."""
-_FOR_EVER = 1 << 30
-"""A day that all vectors were last used before."""
 
 
 class Tenant(NamedTuple):
@@ -96,11 +94,10 @@ def open_tenants(address: str) -> RemoteStore | CandidateStore:
 
 def remove_tenant(
     remote: RemoteStore | CandidateStore,
-    vectors: RemoteVectorStore | None,
     repository: str,
     schema: int = SCHEMA_VERSION,
 ) -> int:
-    """Remove the index of a repository, for all its users; return the bytes freed. With the last index go its vectors.
+    """Remove the index of a repository, for all its users; return the bytes freed.
 
     Raises: NotIndexed when there is none, StorageBusy, StoreUnavailable, StoreUnusable.
     """
@@ -116,11 +113,7 @@ def remove_tenant(
         remote.remove(full)
         return 0
     with remote.acquire_lease(full, REMOVE_WAIT_S) as lease:
-        freed = lease.clear()
-    is_last = not any(_split_name(name)[1] == repository for name in known if name != full)
-    if is_last and vectors and vectors.count_by_space(repository):  # a repository without vectors has no place for them
-        vectors.delete_unused(repository, _FOR_EVER)
-    return freed
+        return lease.clear()
 
 
 def _tenant(remote: RemoteStore, full: str) -> Tenant:

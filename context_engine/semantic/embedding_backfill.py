@@ -1,7 +1,7 @@
 """Fills a vector space in the background: whatever a snapshot lacks, summaries of files first, then chunks.
 
-Vectors that the team has are fetched (`semantic.vector_sync`), only the rest is embedded: by one thread of low
-priority, which waits while answers are computed, and one process of the machine for each space. Texts are made from the
+The work is done by one thread of low priority, which waits while answers are computed, and one process of the machine
+for each space. Texts are made from the
 files as they are now and compared with the keys of the index: edited ones are skipped, so no vector is ever stored
 under the key of another text. A killed process loses one group of texts.
 """
@@ -41,7 +41,6 @@ from context_engine.semantic.missing_vectors import (
     order_files,
 )
 from context_engine.semantic.vector_store import VectorStore
-from context_engine.semantic.vector_sync import VectorSync
 
 Ints = npt.NDArray[np.intp]
 Read = Callable[[str], bytes | None]
@@ -82,7 +81,7 @@ class EmbeddingBackfill:
     """Fills the vectors of one workspace. Thread-safe; nothing happens before the first `wake`.
 
     `vectors` returns the store of the embedder's space, None while that is unknown; `snapshot` the newest one; nothing
-    is filled while `hold` returns True; `vector_sync` exchanges vectors with the team, if there is one.
+    is filled while `hold` returns True.
     """
 
     def __init__(
@@ -94,10 +93,8 @@ class EmbeddingBackfill:
         read: Read,
         languages: Languages,
         hold: Callable[[], bool] = lambda: False,
-        vector_sync: VectorSync | None = None,
     ) -> None:
         self.problem = ""
-        self._vector_sync = vector_sync or VectorSync()
         self._embedder, self._vectors, self._snapshot, self._hold = embedder, vectors, snapshot, hold
         self._texts = EmbeddingTexts(read, languages)
         self._gaps = MissingVectors()
@@ -134,8 +131,8 @@ class EmbeddingBackfill:
         return self._through is not None and self._through() is snapshot
 
     def is_finished(self, snapshot: Snapshot, filled: EmbeddingProgress) -> bool:
-        """Return whether all vectors are made, and published if this machine publishes for a team."""
-        return (filled.is_complete or self.is_covered(snapshot)) and self._vector_sync.has_published(snapshot)
+        """Return whether all vectors are made."""
+        return filled.is_complete or self.is_covered(snapshot)
 
     def close(self) -> None:
         """Stop; what is made is stored."""
@@ -170,34 +167,19 @@ class EmbeddingBackfill:
         rest_s = self._complete(snapshot, vectors)
         if rest_s is None:
             self._mark_complete(snapshot)
-        if self.is_covered(snapshot) and not self._vector_sync.publish(snapshot, vectors):
-            return RETRY_S
         if rest_s is None:
             self._tidy(vectors)
             return RELOOK_S
         return rest_s
 
     def _complete(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
-        """Fetch what others have made, and embed the rest; return None if nothing is left, else the seconds to wait."""
+        """Embed what is missing; return None if nothing is left, else the seconds to wait."""
         if self._gaps.count_progress(snapshot, vectors).is_complete:
             return None
-        came = self._take(snapshot, vectors)
-        if self._gaps.count_progress(snapshot, vectors).is_complete:
-            return None
-        if came and not self._vector_sync.publishes:
-            return OTHERS_LOOK_S  # somebody else may be about to give the rest
         with vectors.backfill_lock() as alone:
             if alone:
                 return self._fill(snapshot, vectors)
             return OTHERS_LOOK_S
-
-    def _take(self, snapshot: Snapshot, vectors: VectorStore) -> int:
-        """Fetch what is missing of a snapshot from the team; return how many vectors came."""
-        missing = [part.keys(snapshot)[self._gaps.find_missing(part, snapshot, vectors)] for part in KINDS]
-        came = self._vector_sync.fetch(vectors, np.concatenate(missing), self._cancel)
-        if came:
-            self._gaps.refresh(vectors, at_all=False)
-        return came
 
     def _fill(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
         """Embed group after group until nothing is left (None), or return the seconds to wait."""
@@ -215,7 +197,6 @@ class EmbeddingBackfill:
                 if not self._embed_group(vectors, texts, keys):
                     return OPEN_LOOK_S
                 self._gaps.update(part, snapshot, vectors, numbers)
-                self._vector_sync.publish_periodically(snapshot, vectors)
         if not passed:
             return None
         self._mark_complete(snapshot)
@@ -224,8 +205,6 @@ class EmbeddingBackfill:
     def _embed_group(self, vectors: VectorStore, texts: Sequence[str], keys: Keys) -> bool:
         """Embed and store what is still missing of some texts; return whether all was done."""
         missing = vectors.missing(keys)
-        if self._vector_sync.fetch(vectors, keys[missing], self._cancel):
-            missing = vectors.missing(keys)
         lacking = [text for text, is_missing in zip(texts, missing.tolist(), strict=True) if is_missing]
         if lacking:
             rows = self._embedder.embed_in_background(lacking, self._cancel)

@@ -32,8 +32,6 @@ from context_engine.semantic.embedding_backfill import (
 from context_engine.semantic.missing_vectors import CHUNKS, Mask
 from context_engine.semantic.reranker import Reranker
 from context_engine.semantic.vector_store import VectorStore
-from context_engine.semantic.vector_sync import VectorSync
-from context_engine.sharing import TeamStore, open_vector_store
 
 NO_MODEL = frozenset({"none", "static"})
 OPEN_WAIT_S = 30.0
@@ -73,7 +71,7 @@ class EmbedderSettings:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingDependencies:
-    """Dependencies of a model: folders, the environment, the index, the files as they are now, and the team's store.
+    """Dependencies of a model: folders, the environment, the index, and the files as they are now.
 
     `cache` is that of the user, `workspace_cache` that of this workspace.
     """
@@ -84,14 +82,6 @@ class EmbeddingDependencies:
     live: LiveIndex
     files: WorkspaceFiles
     languages: Languages
-    team: TeamStore
-
-    def vector_sync(self) -> VectorSync:
-        """Return the exchange of vectors with the team; it does nothing if there is no team."""
-        team = self.team
-        if not team.is_configured:
-            return VectorSync()
-        return VectorSync(lambda: open_vector_store(team.address), team.repository, publishes=team.publishes)
 
 
 class EmbeddingService(AnswerModel):
@@ -156,8 +146,7 @@ class EmbeddingService(AnswerModel):
     ) -> EmbeddingProgress | None:
         """Start, and wait until everything has a vector of the model; return None if there is no model.
 
-        Raises: EmbedderUnusable when it cannot be used, with the next step; StoreUnavailable, StoreUnusable and
-        DiskFull when what is to be shared cannot be; Cancelled.
+        Raises: EmbedderUnusable when it cannot be used, with the next step; Cancelled.
         """
         self.start()
         thinker, snapshot = self._new, self._parts.live.snapshot()
@@ -168,7 +157,6 @@ class EmbeddingService(AnswerModel):
                 f"the embedder {self._chosen.provider} is {thinker.embedder.state}",
                 suggestion=thinker.embedder.suggestion or "ctx doctor looks at every part",
             )
-        thinker.vector_sync.retry_now()
         thinker.backfill.wake()
         while True:
             snapshot = self._parts.live.snapshot() or snapshot
@@ -178,8 +166,6 @@ class EmbeddingService(AnswerModel):
                 progress(Progress("embedding", done, filled.cards_total + filled.chunks_total))
             if filled is not None and thinker.backfill.is_finished(snapshot, filled):
                 return filled
-            if thinker.vector_sync.publishes and thinker.vector_sync.error:
-                raise thinker.vector_sync.error
             if thinker.backfill.problem and thinker.embedder.state.startswith(("absent", "failing")):
                 raise EmbedderUnusable(thinker.backfill.problem, suggestion=thinker.embedder.suggestion)
             if (cancel or threading.Event()).wait(LOOK_S):
@@ -193,7 +179,7 @@ class EmbeddingService(AnswerModel):
         """Embed everything that the chosen model has not seen; return how many files and chunks have their vectors.
 
         Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Cancelled (what was made is
-        kept); StoreUnavailable, StoreUnusable and DiskFull when a team is to have them and cannot.
+        kept).
         """
         if self._parts.live.snapshot() is None:
             raise no_index()
@@ -227,11 +213,7 @@ class EmbeddingService(AnswerModel):
             name = identity.name
         else:
             name = "minilm" if self._chosen.provider == "auto" else self._chosen.provider
-        team = thinker.vector_sync
-        problem = team.error.message if team.error else ""
-        return EmbeddingStatus(
-            static, name, thinker.state, thinker.embedder.suggestion, *counts, team.fetched_count, problem
-        )
+        return EmbeddingStatus(static, name, thinker.state, thinker.embedder.suggestion, *counts)
 
     def _open_chosen(self) -> _ModelRuntime:
         """Return the chosen model, opened if that is quick."""
@@ -295,7 +277,6 @@ class _ModelRuntime:
         self._store: VectorStore | None = None
         self.is_noted = False
         self.embedder = DeadlineEmbedder(lambda: open_embedder(chosen.choice(parts.env, models_folder)))
-        self.vector_sync = parts.vector_sync()
         self.backfill = EmbeddingBackfill(
             self.embedder,
             vectors=self.vectors,
@@ -303,7 +284,6 @@ class _ModelRuntime:
             read=parts.files.read_once,
             languages=parts.languages,
             hold=lambda: parts.live.is_building,
-            vector_sync=self.vector_sync,
         )
         texts = EmbeddingTexts(parts.files.read_kept, parts.languages)
         self.refiner = Reranker(
@@ -330,7 +310,6 @@ class _ModelRuntime:
 
     def close(self) -> None:
         self.backfill.close()
-        self.vector_sync.close()
         self.embedder.close()
         with self._lock:
             if self._store is not None:

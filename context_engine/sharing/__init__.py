@@ -32,11 +32,9 @@ if TYPE_CHECKING:
         busy_error,
         hash_file,
         open_remote_store,
-        open_vector_store,
         serves,
         unavailable_error,
     )
-    from context_engine.sharing.remote_vectors import RemoteVectorStore
     from context_engine.sharing.shared_records import SharedRecords, open_shared_records
 
 __getattr__ = lazy_exports(
@@ -49,8 +47,7 @@ __getattr__ = lazy_exports(
     postgres_records: RecordLease
     records: RecordFolder VersionedRecords
     remote_store: RETRY_DELAY_S ManifestRevision RemoteStore RepositoryLease TeamStore busy_error hash_file
-        open_remote_store open_vector_store serves unavailable_error
-    remote_vectors: RemoteVectorStore
+        open_remote_store serves unavailable_error
     shared_records: SharedRecords open_shared_records
     """,
 )

@@ -5,7 +5,7 @@ interpret their bytes. A commit replaces both at once or not at all. A reader se
 belongs to it, or gets `FileNotFoundError` when a newer revision replaced it meanwhile. Every call names the repository,
 and no call reaches the data of another one.
 
-Vectors and records are kept next to the index, see `remote_vectors` and `shared_records`.
+Records are kept next to the index, see `shared_records`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,20 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, StorageBusy, StoreUnavailable, UnsupportedHost
 from context_engine.repo import pip_install
 
-if TYPE_CHECKING:
-    from context_engine.sharing.remote_vectors import RemoteVectorStore
-
-Part = Literal["Store", "Vectors", "Records", "Search", "Jobs"]
+Part = Literal["Store", "Records", "Search", "Jobs"]
 BACKENDS: Mapping[str, tuple[str, Collection[Part]]] = {
-    "postgresql": ("Postgres", ("Store", "Vectors", "Records", "Search", "Jobs")),
-    "postgres": ("Postgres", ("Store", "Vectors", "Records", "Search", "Jobs")),
+    "postgresql": ("Postgres", ("Store", "Records", "Search", "Jobs")),
+    "postgres": ("Postgres", ("Store", "Records", "Search", "Jobs")),
     "qdrant": ("Qdrant", ("Search",)),
     "https": ("Qdrant", ("Search",)),
     "http": ("Qdrant", ("Search",)),
@@ -163,30 +160,10 @@ class TeamStore:
     repository: str = ""
     publishes: bool = False
 
-    @property
-    def is_configured(self) -> bool:
-        """Whether there is a team to share vectors with."""
-        return serves(self.address, "Vectors") and bool(self.repository)
-
-    def find_vector_problems(self, *, repair: bool = False) -> list[str]:
-        """Return the problems of the stored vectors, as text.
-
-        `repair` deletes damaged vectors, and publishers send them again. Raises: StoreUnavailable, StoreUnusable.
-        """
-        if not self.is_configured:
-            return []
-        with closing(open_vector_store(self.address)) as vectors:
-            return vectors.check(self.repository, repair=repair)
-
 
 def open_remote_store(address: str) -> RemoteStore:
     """Return the store of indexes at an address, without connecting. Raises: InvalidArgument, UnsupportedHost."""
     return open_backend(address, "Store")
-
-
-def open_vector_store(address: str) -> RemoteVectorStore:
-    """Return the store of vectors at an address, without connecting. Raises: InvalidArgument, UnsupportedHost."""
-    return open_backend(address, "Vectors")
 
 
 def serves(address: str, part: Part) -> bool:

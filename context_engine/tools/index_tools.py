@@ -174,8 +174,6 @@ def embeddings_row(status: "EmbeddingStatus") -> dict[str, Any]:
             "state": status.state,
             "files_embedded": _share(status.cards),
             "chunks_embedded": _share(status.chunks),
-            "from_team": status.taken or "",
-            "team": status.team,
             "next": status.suggestion,
         }
     )

@@ -343,7 +343,6 @@ def test_a_database_that_only_searches_shares_no_index(tmp_path: Path) -> None:
         team = TeamStore("qdrant://127.0.0.1:1", "app", publishes)
         with closing(open_store(team, tmp_path, read=lambda _: None)) as store:
             assert type(store) is kind
-        assert not team.is_configured, "and no vectors are exchanged"
     with pytest.raises(InvalidArgument, match="does not serve store") as refused:
         open_remote_store("qdrant://127.0.0.1:1")
     assert "postgresql://" in refused.value.suggestion

@@ -17,9 +17,8 @@ from context_engine.index import segment
 from context_engine.index.index_repair import find_problems, repair
 from context_engine.index.shared_store import SharedStore
 from context_engine.model import Progress
-from context_engine.sharing.remote_store import RemoteStore, open_vector_store
+from context_engine.sharing.remote_store import RemoteStore
 from tests.contracts.test_shared_store import REMOTE_STORES, database, store_at
-from tests.contracts.test_shared_vectors import put
 from tests.contracts.test_store import fill, holding
 from tests.support.databases import forbid, new_database, sql
 from tests.support.engines import answers, indexed, open_engine
@@ -295,16 +294,3 @@ def test_after_a_repair_both_machines_answer_as_before(tmp_path: Path) -> None:
         assert (ci.index.update(force=True).added, ci.index.find_problems()) == (7, [])
         assert (laptop.index.update().added, laptop.index.find_problems()) == (0, [])
         assert [answers(each, asked) for each in (ci, laptop)] == before
-
-
-def test_damaged_vectors_of_a_team_are_dropped_by_who_shares(tmp_path: Path) -> None:
-    ci, laptop = engines(tmp_path)
-    with ci, laptop, closing(open_vector_store(database())) as vectors:
-        ci.index.update()
-        put(vectors, f"{tmp_path}/mended", 1)
-        sql(database(), "UPDATE context_engine.vector SET scale = -1")
-        (wrong,) = laptop.index.find_problems()
-        assert laptop.index.find_problems(thorough=False) == []
-        told = laptop.index.repair()
-        assert (told.problems, told.left) == ((wrong,), (wrong,))
-        assert (ci.index.repair().left, ci.index.find_problems(), laptop.index.find_problems()) == ((), [], [])

@@ -7,10 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from context_engine.embedding.vector_rows import KEY_BYTES, VectorRows, VectorSpace
 from context_engine.errors import NotIndexed, StoreUnavailable
 from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.index.shared_store import SharedStore
@@ -19,7 +17,6 @@ from context_engine.sharing import postgres_store, remote_store
 from context_engine.sharing.remote_store import RemoteStore
 from tests.contracts.test_shared_store import REMOTE_STORES
 from tests.contracts.test_store import fill, holding
-from tests.support.remote_vector_stores import DictionaryVectorStore
 
 PIECE_BYTES = 1_000
 """Each of the segments below takes three of them or more."""
@@ -112,47 +109,26 @@ def test_a_list_contains_complete_indexes_and_interrupted_ones(
 def test_what_is_removed_is_gone_for_all_and_can_be_indexed_again(
     there: SharedStore, place: RemoteStore, tmp_path: Path
 ) -> None:
-    half, kept = SharedStore(tmp_path / "half", place, f"{tmp_path}/half"), DictionaryVectorStore()
+    half = SharedStore(tmp_path / "half", place, f"{tmp_path}/half")
     fill(there, {"a.py": "lion"})
     fill_until_cut_off(half, {"a.py": "lion"}, 2)
     for name in ("app", "half"):
-        remove_tenant(place, kept, f"{tmp_path}/{name}")
+        remove_tenant(place, f"{tmp_path}/{name}")
         with pytest.raises(NotIndexed) as refused:
-            remove_tenant(place, kept, f"{tmp_path}/{name}")
+            remove_tenant(place, f"{tmp_path}/{name}")
         assert f"{tmp_path}/{name}" not in refused.value.suggestion
     assert (there.snapshot(), place.list_segment_sizes(half.repository)) == (None, {})
     fill(there, {"a.py": "lion"})
     assert set(there.files()) == {"a.py"}
 
 
-def vectors_of(repository: str) -> DictionaryVectorStore:
-    """Return a store with what a model made of one text of a repository."""
-    kept, space = DictionaryVectorStore(), VectorSpace("feed", 2)
-    rows = VectorRows(np.ones((1, 2), np.int8), np.ones(1, np.float32))
-    kept.put(repository, space, np.array([b"k" * KEY_BYTES], f"S{KEY_BYTES}"), rows, day=1)
-    return kept
-
-
-def test_the_last_index_of_a_repository_takes_its_vectors_with_it(
-    there: SharedStore, place: RemoteStore, tmp_path: Path
-) -> None:
-    fill(there, {"a.py": "lion"})
-    older, kept = f"{SCHEMA_VERSION - 1}/{tmp_path}/app", vectors_of(f"{tmp_path}/app")
-    with place.acquire_lease(older, 0) as lease:
-        lease.commit(0, b"what this release cannot read", {}, ())
-    remove_tenant(place, kept, f"{tmp_path}/app", SCHEMA_VERSION - 1)
-    assert sum(kept.count_by_space(f"{tmp_path}/app").values()) == 1
-    remove_tenant(place, kept, f"{tmp_path}/app")
-    assert sum(kept.count_by_space(f"{tmp_path}/app").values()) == 0
-
-
 def test_an_index_of_another_release_is_listed_and_removed_by_its_number(place: RemoteStore, tmp_path: Path) -> None:
-    older, kept = f"{SCHEMA_VERSION - 1}/{tmp_path}/app", vectors_of(f"{tmp_path}/app")
+    older = f"{SCHEMA_VERSION - 1}/{tmp_path}/app"
     with place.acquire_lease(older, 0) as lease:
         lease.commit(0, b"what this release cannot read", {}, ())
     (entry,) = [entry for entry in list_tenants(place) if entry.repository == f"{tmp_path}/app"]
     assert (entry.schema, entry.files) == (SCHEMA_VERSION - 1, None)
     with pytest.raises(NotIndexed):
-        remove_tenant(place, kept, f"{tmp_path}/app")
-    remove_tenant(place, kept, f"{tmp_path}/app", SCHEMA_VERSION - 1)
+        remove_tenant(place, f"{tmp_path}/app")
+    remove_tenant(place, f"{tmp_path}/app", SCHEMA_VERSION - 1)
     assert older not in place.list_repositories()

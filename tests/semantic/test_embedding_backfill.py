@@ -28,7 +28,6 @@ from context_engine.index.snapshot import Snapshot
 from context_engine.semantic.embedding_backfill import GROUP, NICENESS, EmbeddingBackfill, vector_space
 from context_engine.semantic.missing_vectors import EARLY, EmbeddingProgress, EmbeddingQueue, order_files
 from context_engine.semantic.vector_store import VectorStore
-from context_engine.semantic.vector_sync import VectorSync
 from tests.support import weights
 from tests.support.engines import LANGUAGES, indexed
 from tests.support.scripted import LONG_S, Scripted, vectors
@@ -55,9 +54,7 @@ class Stage:
     reads: list[str] = field(default_factory=list)
     held: bool = False
 
-    def backfill(
-        self, opened: Callable[[], Embedder | None] | None = None, vector_sync: VectorSync | None = None
-    ) -> EmbeddingBackfill:
+    def backfill(self, opened: Callable[[], Embedder | None] | None = None) -> EmbeddingBackfill:
         """A backfill as another process would have one; the last one is the one that is asked."""
         deadline_embedder = DeadlineEmbedder(opened or (lambda: self.embedder), quiet_s=0.0)
         self.deadline_embedder = deadline_embedder
@@ -70,7 +67,6 @@ class Stage:
                 read=self.read,
                 languages=LANGUAGES,
                 hold=lambda: self.held,
-                vector_sync=vector_sync,
             )
         )
         return self.fillers[-1]
