@@ -84,7 +84,8 @@ class Server:
             self.port: int = free.getsockname()[1]
         self.name = name
         self._command = [
-            sys.executable, "-m", "context_engine", "serve", "--http", str(self.port), "--stateless", "--root", str(root)
+            sys.executable, "-m", "context_engine", "serve", "--http", str(self.port), "--no-token", "--stateless",
+            "--root", str(root),
         ]  # fmt: skip
         self._env = dict(env)
         self._process: subprocess.Popen[bytes] | None = None

@@ -48,6 +48,7 @@ OTHER_VARIABLES = frozenset(
         *("CTX_WORKSPACE", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
         *(
             "CTX_HTTP_TOKENS",
+            "CTX_HTTP_NO_TOKEN",
             "CTX_AUDIT_LOG",
             "CTX_HTTP_STATELESS",
             "CTX_HTTP_SHUTDOWN_TIMEOUT_S",

@@ -130,7 +130,7 @@ ADDRESSES = (
         "server/connections.py:bind_socket",
         "listens on 127.0.0.1, or with `ctx serve --http` where the user says",
         "`ctx serve --http`, `ctx ui`",
-        "asks for a token unless `ctx serve` is told not to; every path of `ctx ui` begins with a random token",
+        "asks for a token, unless `ctx serve --no-token` leaves it out on this machine; every path of `ctx ui` begins with a random token",
     ),
     Reach(
         "embedding/http_endpoint.py:Endpoint.open_client",

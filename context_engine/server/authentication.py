@@ -41,6 +41,7 @@ from context_engine.errors import AccessFailed, ContextEngineError, HostError, I
 from context_engine.server.grants import Grant, RateLimiter
 from context_engine.server.server_log import Log, RepeatFilter
 from context_engine.server.token_file import TokenFile
+from context_engine.storage import ConfinedFolder
 
 OPEN_PATHS = ("/health", "/ready")
 """The paths without a token, for process supervisors; their replies contain no names."""
@@ -184,10 +185,11 @@ class BearerToken:
 
     value: str
     location: str
+    is_new: bool = False
 
 
-def choose_token(*, given: str | None, file: str | None, is_loopback: bool) -> BearerToken:
-    """Return the required token: the given one, that of the file, our own if other machines reach the server, or none.
+def choose_token(*, given: str | None, file: str | None, is_open: bool = False) -> BearerToken:
+    """Return the required token: the given one, that of the file, none if the server is open, else our own.
 
     Raises: InvalidArgument for an invalid token or a missing file, AccessFailed, HostError.
     """
@@ -195,17 +197,16 @@ def choose_token(*, given: str | None, file: str | None, is_loopback: bool) -> B
         return BearerToken(_check_token(given, "CTX_HTTP_TOKEN"), "in the variable CTX_HTTP_TOKEN")
     if file:
         return BearerToken(_check_token(_read_token(Path(file).expanduser()), file), f"in {file}")
-    if is_loopback:
-        return BearerToken("", "not asked for: only this machine can reach the server")
+    if is_open:
+        return BearerToken("", "not asked for: every user of this machine can read and write these files")
     own = default_bearer_file()
-    if not own.exists():
-        _create_bearer_file(own)
+    is_new = not own.exists() and _create_bearer_file(own)
     if os.name == "posix" and own.stat().st_mode & OTHERS_MAY:
         raise HostError(
             f"other users can read the token in {own}",
             suggestion="Delete the file: a new token is created at the next start.",
         )
-    return BearerToken(_check_token(_read_token(own), str(own)), f"in {own}")
+    return BearerToken(_check_token(_read_token(own), str(own)), f"in {own}", is_new)
 
 
 def default_bearer_file() -> Path:
@@ -213,15 +214,12 @@ def default_bearer_file() -> Path:
     return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "http-token"
 
 
-def _create_bearer_file(path: Path) -> None:
-    """Create a token that only this user can read; one that another server created meanwhile stays."""
+def _create_bearer_file(path: Path) -> bool:
+    """Create a token that only this user can read; return False where another server was first, whose token stays."""
+    token = secrets.token_urlsafe(RANDOM_BYTES) + "\n"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as out:
-            out.write(secrets.token_urlsafe(RANDOM_BYTES) + "\n")
-    except FileExistsError:
-        return
+        return ConfinedFolder(path.parent).write_bytes(path.name, token.encode(), replace=False, mode=0o600)
     except OSError as error:
         raise HostError(
             f"the token cannot be written to {path}: {error.strerror or error}",

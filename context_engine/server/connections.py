@@ -38,6 +38,10 @@ HEAD_S = 10.0
 """A client sends its head in one packet; this is enough for one that is sent again three times."""
 BODY_S = 60.0
 """The largest body at 70 KB a second."""
+REST_BYTES_MAX = 8 << 20
+"""How much of a body is read after its reply, for clients that send all of it before they read: twice the largest
+body. A connection that is closed with unread bytes may lose the reply."""
+REST_S = 2.0
 KEEP_ALIVE_S = 5
 """A connection without a further request stays open this long after a reply; the default of uvicorn."""
 HEAD_BYTES_MAX = 16_384
@@ -272,6 +276,7 @@ class Connection(H11Protocol):
         self.conn: HeadParser = HeadParser()
         self._among = among
         self._awaited: str = ""
+        self._rest_bytes: int | None = None  # what may still come of a body that was answered before its end
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -291,8 +296,14 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless the connection is being closed."""
-        if not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self._rest_bytes is None:
             super().data_received(data)
+            return
+        self._rest_bytes -= len(data)
+        if self._rest_bytes < 0:
+            self.transport.close()
 
     def handle_events(self) -> None:
         """Read what has come; then wait for the rest of it, or for the next request."""
@@ -305,9 +316,13 @@ class Connection(H11Protocol):
             self._among.answer(self)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Wait for the next request; after a reply to a request whose body has not ended, close soon."""
         self._among.wait(self)
         super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
+            self._rest_bytes = REST_BYTES_MAX
+            self.transport.write_eof()
+            self.loop.call_later(REST_S, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for whatever is wrong
         """Say why a request is not taken, and close."""

@@ -1,6 +1,6 @@
 """`ctx serve --http`: streamable HTTP for any number of clients, with /health, /ready and /metrics.
 
-The server listens on this machine only, unless it is configured otherwise; then it requires a token. The guard checks
+The server listens on this machine only, unless it is configured otherwise, and requires a token. The guard checks
 every request, and the authenticator of a shared server checks it next. /mcp serves all protocol versions: those from
 2026-07-28 without sessions, the older ones with sessions that end when idle. With --stateless no version has sessions.
 """
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 SESSIONS_MAX = 500
 """Concurrent sessions of older protocol versions; each takes about 50 KB and a task. Agents open one and keep it."""
 SESSIONS_A_TOKEN_MAX = 100
-"""The maximum for one token of a shared server; four more tokens can have as many."""
+"""The maximum for one token, or for all clients of a server without one; four more tokens can have as many."""
 SESSION_HEADER = "mcp-session-id"
 
 
@@ -81,7 +81,7 @@ class SessionLimiter:
             owner = ""
         owners = {name: self._owner(name) for name in self._manager._server_instances}  # no public name (mcp 2.3)
         own = [name for name, other in owners.items() if other == owner]
-        if owner and len(own) >= SESSIONS_A_TOKEN_MAX:
+        if len(own) >= SESSIONS_A_TOKEN_MAX:
             return await self._end_unused(own)
         if len(owners) < SESSIONS_MAX:
             return True
@@ -238,17 +238,23 @@ def serve_http(
     timeout_s = parse_seconds("--shutdown-timeout", options.shutdown_timeout, SHUTDOWN_TIMEOUT_S)
     delay_s = parse_seconds("--shutdown-delay", options.shutdown_delay, 0.0)
     hosts = AllowedHosts(host, tuple(options.http_hosts))
+    if options.no_token and not hosts.is_loopback:
+        raise InvalidArgument(
+            f"--no-token is for this machine alone, and other machines can reach {host}",
+            suggestion="Leave out --no-token, or listen on 127.0.0.1.",
+        )
+    listening = connections.bind_socket(host, port)
     if shared:
         token = authentication.BearerToken("", shared.token_location)
     else:
-        token = authentication.choose_token(
-            given=options.http_token, file=options.token_file, is_loopback=hosts.is_loopback
-        )
-    listening = connections.bind_socket(host, port)
+        token = authentication.choose_token(given=options.http_token, file=options.token_file, is_open=options.no_token)
     install_bridge(dispatcher.log)
     projects.settle()  # clients share these projects, so none of them is asked for its own folders
     projects.start()
-    print(f"ctx: serving {endpoint_url(listening)} (token {token.location})", file=sys.stderr, flush=True)  # noqa: T201
+    announcement = f"ctx: serving {endpoint_url(listening)} (token {token.location})"
+    if token.is_new:
+        announcement += f"\nctx: the new token is {token.value}; it is not printed again"
+    print(announcement, file=sys.stderr, flush=True)  # noqa: T201
     names = projects.names if len(projects.names) > 1 else ()
     server = mcp_server.build_server(
         dispatcher,

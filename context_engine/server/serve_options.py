@@ -57,7 +57,12 @@ OPTIONS = (
     ),
     ServeOption(
         *("token-file", "text", "CTX_HTTP_TOKEN_FILE", "PATH"),
-        "With --http: the file with the bearer token. CTX_HTTP_TOKEN is the token itself.",
+        "With --http: the file with the bearer token, else one that the first start makes in your config folder. "
+        "CTX_HTTP_TOKEN is the token itself.",
+    ),
+    ServeOption(
+        *("no-token", "flag", "CTX_HTTP_NO_TOKEN", ""),
+        "With --http on this machine: ask for no token. Every user of this machine can read and write these files.",
     ),
     ServeOption(
         *("http-host", "names", "CTX_HTTP_HOSTS", "NAMES"),
@@ -104,8 +109,8 @@ YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 ServeOptions = namedtuple(  # noqa: PYI024 - as above
     "ServeOptions",
     "roots selection http_token chunks_dir http token_file http_hosts tokens audit_log stateless otel workspace"
-    " shutdown_timeout shutdown_delay given_names",
-    defaults=(None, None, None, None, (), None, None, False, False, None, None, None, ()),
+    " shutdown_timeout shutdown_delay no_token given_names",
+    defaults=(None, None, None, None, (), None, None, False, False, None, None, None, False, ()),
 )
 """The parsed options: `roots` as they were typed; None for a text option that is not set.
 
@@ -145,6 +150,7 @@ def parse_options(argv: Sequence[str], env: Mapping[str, str]) -> ServeOptions:
         workspace=values["workspace"],
         shutdown_timeout=values["shutdown-timeout"],
         shutdown_delay=values["shutdown-delay"],
+        no_token=values["no-token"],
     )
 
 

@@ -43,6 +43,11 @@ def is_shared(options: ServeOptions) -> bool:
     single = "--token-file" if options.token_file else ""
     if options.http_token:
         single = "CTX_HTTP_TOKEN"
+    if options.no_token and (single or options.tokens):
+        raise InvalidArgument(
+            f"--no-token and {single or '--tokens'} exclude each other", suggestion="Leave one of them out."
+        )
+    single = single or ("--no-token" if options.no_token else "")
     if options.tokens and single:
         raise InvalidArgument(
             f"--tokens and {single} exclude each other",

@@ -21,16 +21,20 @@ ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
 WAYS = pytest.mark.parametrize("way", ["stdio", "http"])
 pytestmark = [pytest.mark.slow, ERAS, WAYS]
 
+TOKEN = "a-token-of-this-test"
 Inspect = Callable[..., Run]
 
 
 @pytest.fixture(scope="module")
 def http_address(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[str]:
-    """`ctx serve --http` on a free port."""
+    """`ctx serve --http` on a free port, which asks for `TOKEN`."""
     client("inspector")
     place = Place(tmp_path_factory.mktemp("http"), repository)
+    token = place.folder.parent / "token"
+    token.write_text(TOKEN)
     server = place.start(
-        str(ctx()), "serve", "--root", str(repository), "--http", "127.0.0.1:0", stdin=subprocess.DEVNULL
+        *(str(ctx()), "serve", "--root", str(repository), "--http", "127.0.0.1:0", "--token-file", str(token)),
+        stdin=subprocess.DEVNULL,
     )
     try:
         assert server.stderr
@@ -56,7 +60,9 @@ def inspect(way: str, era: str, place: Place, request: pytest.FixtureRequest) ->
 
 def around(way: str, target: Sequence[str], own: Sequence[str]) -> list[str]:
     """The words of the command line: a server's command has options of its own, so it stands after `--`."""
-    return [*own, "--transport", "http", "--server-url", *target] if way == "http" else [*own, "--", *target]
+    if way == "stdio":
+        return [*own, "--", *target]
+    return [*own, "--transport", "http", "--header", f"Authorization: Bearer {TOKEN}", "--server-url", *target]
 
 
 def result(run: Run) -> Any:

@@ -74,7 +74,7 @@ def test_a_server_over_http_has_no_arena_for_each_thread(
     root = tree(tmp_path / "app", {f"m{number}.py": f"def lion_{number}(): ...\n" for number in range(50)})
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("CTX_", "MALLOC_"))}
     environment |= {"CTX_CACHE_FOLDER": str(tmp_path / "cache"), "CTX_WORKERS": "0", **variables}
-    command = [sys.executable, "-m", "context_engine", "serve", "--root", str(root), "--http", "0"]
+    command = [sys.executable, "-m", "context_engine", "serve", "--root", str(root), "--http", "0", "--no-token"]
     with subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import jsonschema
 import mcp_types as types
 import pytest
@@ -28,6 +29,7 @@ from tests.support.stdio_clients import StdioServerParameters, stdio_client
 from tests.support.trees import tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests look at processes in /proc")
+TOKEN = "a-token-of-this-test"
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # gitleaks:allow - a made-up key, to be masked
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("search_code", {"query": "where are passwords hashed"}),
@@ -101,10 +103,10 @@ async def over_stdio(home: DaemonHome, root: Path, **env: str) -> AsyncGenerator
 
 @contextmanager
 def http_server(home: DaemonHome, root: Path) -> Generator[str]:
-    """A server over HTTP; its address."""
+    """A server over HTTP that asks for `TOKEN`; its address."""
     command = [sys.executable, "-m", "context_engine", "serve", "--root", str(root), "--http", "0"]
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    with preloaded.Popen(command, env=home.env | {"CTX_STRUCTURED": "1"}, **pipes) as process:
+    with preloaded.Popen(command, env=home.env | {"CTX_STRUCTURED": "1", "CTX_HTTP_TOKEN": TOKEN}, **pipes) as process:
         assert process.stderr
         try:
             yield next(word for word in process.stderr.readline().split() if word.endswith("/mcp"))
@@ -116,7 +118,10 @@ def http_server(home: DaemonHome, root: Path) -> Generator[str]:
 @asynccontextmanager
 async def over_http(home: DaemonHome, root: Path) -> AsyncGenerator[Client]:
     with http_server(home, root) as address:
-        async with Client(streamable_http_client(address)) as client:
+        async with (
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}, timeout=60) as sender,
+            Client(streamable_http_client(address, http_client=sender)) as client,
+        ):
             yield client
 
 

@@ -708,7 +708,7 @@ S4 = (
     section("S4", "Beyond its non-goals",
         P("S4-beyond-persistent", "The index survives a restart.", kept=("tests/engine/test_engine.py::test_an_index_is_found_again_by_the_next_process", "tests/requirements/test_search.py::test_what_is_known_of_each_file_survives_a_restart"), note="The document keeps vectors only in memory."),
         P("S4-beyond-projects", "One server can serve several projects.", kept=("tests/e2e/test_shared_server.py::test_each_token_meets_its_own_server",), note="The document runs one server a project."),
-        P("S4-beyond-authentication", "A server reached over the network asks for a token.", kept=("tests/server/test_http_server.py::test_without_the_token_nobody_is_served", "tests/server/test_http_server.py::test_with_a_token_a_client_is_served", "tests/server/test_http_server.py::test_whom_others_can_reach_asks_for_a_token_that_is_made_once_and_is_its_users_alone"), note="The document is local only."),
+        P("S4-beyond-authentication", "A server reached over the network asks for a token.", kept=("tests/server/test_http_server.py::test_without_the_token_nobody_is_served", "tests/server/test_http_server.py::test_with_a_token_a_client_is_served", "tests/server/test_http_server.py::test_a_token_is_made_once_and_is_its_users_alone"), note="The document is local only."),
     ),
 )
 

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -112,6 +112,16 @@ def all_of(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
+def sent_before_closed(connection: socket.socket, data: bytes, bytes_max: int) -> int:
+    """How many bytes could be sent until the server closed, at most `bytes_max`."""
+    count = 0
+    with suppress(ConnectionError):
+        while count < bytes_max:
+            connection.sendall(data)
+            count += len(data)
+    return count
+
+
 def post(base: str, message: Any, **headers: str) -> httpx2.Response:
     content = message if isinstance(message, bytes) else json.dumps(message).encode()
     return httpx2.post(f"{base}/mcp", content=content, headers=POSTED | headers, timeout=PATIENCE_S)
@@ -132,7 +142,7 @@ def child(tmp_path: Path) -> Generator[tuple[str, Path, int]]:
     root, log = tree(tmp_path / "work", {"src/a.py": "def alpha(): ...\n"}), tmp_path / "log"
     start = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); sys.argv[0] = 'ctx'; "
     start += f"from context_engine.server import connections; connections.HEAD_S = {CHILD_HEAD_S}; "
-    words = ["serve", "--root", str(root), "--http", "0"]
+    words = ["serve", "--root", str(root), "--http", "0", "--no-token"]
     env = os.environ | {"PYTHONPATH": str(HERE), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with log.open("wb") as out:
         process = preloaded.Popen(
@@ -221,6 +231,32 @@ def test_bytes_that_keep_dripping_do_not_lengthen_the_time(base: str, monkeypatc
                 break
         assert time.monotonic() < until
         assert got[:13] in (b"", b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/nothing"])
+def test_a_body_without_an_end_is_cut_off_after_the_reply(base: str, path: str) -> None:
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    chunk = b"10000\r\n" + b" " * 65_536 + b"\r\n"
+    with socket.create_connection(place(base), timeout=PATIENCE_S) as connection:
+        connection.sendall(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n")
+        count = sent_before_closed(connection, chunk, 100 << 20)
+    assert count < 40 << 20  # what the server reads, and what is in the buffers of the system
+
+
+def test_a_body_that_pauses_without_an_end_is_closed_after_the_reply(
+    base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REST_S", 0.2)
+    head = b"POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
+    with socket.create_connection(place(base), timeout=PATIENCE_S) as connection:
+        connection.sendall(head)
+        assert all_of(connection).startswith(b"HTTP/1.1 404 ")
+        assert sent_before_closed(connection, b" ", 8 << 20) < 8 << 20
+
+
+def test_a_whole_body_of_a_request_that_is_refused_early_does_not_cost_the_reply(base: str) -> None:
+    reply = httpx2.post(f"{base}/nothing", content=b" " * (4 << 20), timeout=PATIENCE_S)
+    assert reply.status_code == 404
 
 
 def test_where_no_more_may_be_open_the_longest_wait_makes_room() -> None:
@@ -493,6 +529,13 @@ def test_a_token_at_its_number_of_sessions_loses_its_own_oldest_and_nobody_elses
         assert is_open(base, other, **two)
         opened_session(base, **one)
         assert not is_open(base, second, **one)  # by now the one that was not used for longest
+
+
+def test_clients_without_a_token_share_the_bound_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "SESSIONS_A_TOKEN_MAX", 3)
+    with serving() as base:
+        opened = [opened_session(base) for _ in range(4)]
+        assert [is_open(base, session) for session in opened] == [False, True, True, True]
 
 
 def test_a_full_server_takes_a_session_from_the_token_that_has_most(monkeypatch: pytest.MonkeyPatch) -> None:

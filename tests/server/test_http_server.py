@@ -274,9 +274,10 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_whom_others_can_reach_asks_for_a_token_that_is_made_once_and_is_its_users_alone(config: Path) -> None:
-    first = authentication.choose_token(given=None, file=None, is_loopback=False)
-    assert first.value == authentication.choose_token(given=None, file=None, is_loopback=False).value
+def test_a_token_is_made_once_and_is_its_users_alone(config: Path) -> None:
+    first = authentication.choose_token(given=None, file=None)
+    again = authentication.choose_token(given=None, file=None)
+    assert (first.is_new, again.is_new, again.value) == (True, False, first.value)
     assert len(first.value) >= 43
     assert first.value not in first.location
     assert str(authentication.default_bearer_file()) in first.location
@@ -284,29 +285,29 @@ def test_whom_others_can_reach_asks_for_a_token_that_is_made_once_and_is_its_use
     assert authentication.default_bearer_file().is_relative_to(config)
 
 
-def test_only_this_machine_is_trusted_without_a_token(config: Path) -> None:
-    assert authentication.choose_token(given=None, file=None, is_loopback=True).value == ""
-    assert authentication.choose_token(given=TOKEN, file=None, is_loopback=True).value == TOKEN
+def test_only_who_says_so_gets_a_server_without_a_token(config: Path) -> None:
+    assert authentication.choose_token(given=None, file=None, is_open=True).value == ""
+    assert authentication.choose_token(given=TOKEN, file=None).value == TOKEN
     assert not authentication.default_bearer_file().exists()
 
 
 def test_a_file_that_was_named_is_read_and_what_is_no_token_is_refused(config: Path) -> None:
     file = config / "secret"
     file.write_text(TOKEN + "\n")
-    assert authentication.choose_token(given=None, file=str(file), is_loopback=False).value == TOKEN
+    assert authentication.choose_token(given=None, file=str(file)).value == TOKEN
     for text in ("", "short", "two words in the file", "é" * 20):
         file.write_text(text)
         with pytest.raises(InvalidArgument):
-            authentication.choose_token(given=None, file=str(file), is_loopback=False)
+            authentication.choose_token(given=None, file=str(file))
     with pytest.raises(InvalidArgument, match="no token file"):
-        authentication.choose_token(given=None, file=str(config / "nothing"), is_loopback=True)
+        authentication.choose_token(given=None, file=str(config / "nothing"))
 
 
 def test_our_own_token_that_others_can_read_is_not_used(config: Path) -> None:
-    authentication.choose_token(given=None, file=None, is_loopback=False)
+    authentication.choose_token(given=None, file=None)
     authentication.default_bearer_file().chmod(0o644)
     with pytest.raises(HostError, match="other users can read") as caught:
-        authentication.choose_token(given=None, file=None, is_loopback=False)
+        authentication.choose_token(given=None, file=None)
     assert "Delete the file" in caught.value.suggestion
 
 
@@ -368,7 +369,7 @@ def test_it_tells_where_it_listens_and_ends_well_with_streams_open(tmp_path: Pat
                 assert [event async for event in listening] == []  # ended by the server, not broken off
             assert await anyio.to_thread.run_sync(process.wait, 60) == 0
 
-    with started(tmp_path, "--http", ":0") as process:
+    with started(tmp_path, "--http", ":0", "--no-token") as process:
         assert process.stderr
         assert process.stdout
         line = process.stderr.readline()
@@ -378,6 +379,35 @@ def test_it_tells_where_it_listens_and_ends_well_with_streams_open(tmp_path: Pat
         anyio.run(body, base, process)
         assert process.stdout.read() == ""
         assert "Traceback" not in process.stderr.read()
+
+
+def test_on_this_machine_too_it_asks_for_the_token_that_its_first_start_printed(tmp_path: Path) -> None:
+    async def use_token(url: str, token: str) -> None:
+        async with connected(url.removesuffix("/mcp"), "legacy", token) as client:
+            assert not (await client.call_tool("list_directory", {"project": "till"})).is_error
+
+    token = ""
+    for _ in range(2):
+        with started(tmp_path, "--http", ":0") as process:
+            assert process.stderr
+            line = process.stderr.readline()
+            assert "http-token" in line
+            url = line.split()[2]
+            assert httpx2.post(url, json=PING, headers=POSTED).status_code == 401
+            token = token or process.stderr.readline().split("the new token is ")[1].split(";")[0]
+            anyio.run(use_token, url, token)
+            process.terminate()
+            assert token not in process.stderr.read()
+
+
+def test_without_a_token_it_says_who_else_can_write_and_serves_this_machine_only(tmp_path: Path) -> None:
+    with started(tmp_path, "--http", ":0", "--no-token") as process:
+        assert process.stderr
+        assert "every user of this machine can read and write" in process.stderr.readline()
+    with started(tmp_path, "--http", "0.0.0.0:0", "--no-token") as process:
+        assert process.stderr
+        assert "--no-token is for this machine alone" in process.stderr.read()
+        assert process.wait(60) == 1
 
 
 def test_a_port_that_is_taken_ends_it_with_one_line(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ SAID = {
     "chunks-dir": (["--chunks-dir", "/c"], "/c", lambda asked: asked.chunks_dir, "/c"),
     "http": (["--http", "127.0.0.1:8000"], "127.0.0.1:8000", lambda asked: asked.http, "127.0.0.1:8000"),
     "token-file": (["--token-file", "/t"], "/t", lambda asked: asked.token_file, "/t"),
+    "no-token": (["--no-token"], "1", lambda asked: asked.no_token, True),
     "tokens": (["--tokens", "/k"], "/k", lambda asked: asked.tokens, "/k"),
     "audit-log": (["--audit-log", "/l"], "/l", lambda asked: asked.audit_log, "/l"),
     "stateless": (["--stateless"], "on", lambda asked: asked.stateless, True),
