@@ -52,11 +52,9 @@ OTHER_VARIABLES = frozenset(
             "CTX_AUDIT_LOG",
             "CTX_HTTP_STATELESS",
             "CTX_HTTP_SHUTDOWN_TIMEOUT_S",
-            "CTX_HTTP_DRAIN_S",
             "CTX_HTTP_SHUTDOWN_DELAY_S",
-            "CTX_HTTP_NOTICE_S",
         ),
-        *("CTX_OTEL", "CTX_DAEMON", "CTX_FAKE_NOW", "CTX_DEBUG", "CTX_QUIET", "CTX_VERBOSE"),
+        *("CTX_DAEMON", "CTX_FAKE_NOW", "CTX_DEBUG", "CTX_QUIET", "CTX_VERBOSE"),
     }
 )
 """Environment variables of ours that are not settings: options of `ctx serve`, a fixed clock for tests, tracebacks."""

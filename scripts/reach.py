@@ -151,12 +151,6 @@ ADDRESSES = (
         "the key goes in a header",
     ),
     Reach(
-        "server/otel_spans.py:TraceExporter.__init__",
-        "the OpenTelemetry collector of OTEL_EXPORTER_OTLP_ENDPOINT",
-        "`ctx serve --otel`",
-        "names of tools, times and outcomes; no arguments",
-    ),
-    Reach(
         "server/connections.py:bind_socket",
         "the name service of this machine, for the address to listen on",
         "`ctx serve --http` with a name",

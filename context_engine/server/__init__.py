@@ -13,7 +13,7 @@ call`.
 | calls | dispatcher, profiles, grants, metrics, server_log, worker_threads |
 | record of calls | gain_store |
 | protocol | mcp_server, client_requests, resources, prompt_templates, tool_mounting |
-| HTTP | http_server, page_server, connections, authentication, otel_spans |
+| HTTP | http_server, page_server, connections, authentication |
 | shared servers | shared_server, grants, token_file |
 
 The modules of the fast start import only a small part of the standard library; a test checks that.

@@ -75,7 +75,7 @@ class DaemonLink:
 
 def open_link(options: ServeOptions, env: Mapping[str, str]) -> DaemonLink | None:
     """Return a link to the daemon, which is started where there is none; None where this process must serve alone."""
-    if is_switched_off(env) or options.chunks_dir or options.otel:
+    if is_switched_off(env) or options.chunks_dir:
         return None
     client = _connect(env)
     if client is None:

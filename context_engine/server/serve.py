@@ -116,7 +116,6 @@ class StdioServer:
             dispatcher,
             self._options.selection,
             running=self.shutdown,
-            with_library=self._options.otel,
         )
 
     def _refuse(self, error: ContextEngineError) -> None:
@@ -230,10 +229,6 @@ def open_projects(
     except ContextEngineError:
         settings = Settings()  # opening the workspace raises the same error, and each call reports it
     log = create_log(settings.log_level, write_log or write_to_stderr)
-    if options.otel:
-        from context_engine.server.otel_spans import add_span_attributes
-
-        log = add_span_attributes(log)
     names = dict(options.given_names)
     projects = Projects(named, here=here, log=log, given_names=names, isolated=isolated, lease=lease)
     chunks = None
@@ -275,15 +270,13 @@ def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> int:
 def _listen(options: ServeOptions, env: Mapping[str, str]) -> None:
     """Serve over HTTP until a signal ends the process. Raises: ContextEngineError when the server cannot start."""
     from context_engine.server import http_server
-    from context_engine.server.otel_spans import TraceExporter
     from context_engine.server.shared_server import create_shared_server, is_shared
 
     shared = is_shared(options)
-    spans = TraceExporter() if options.otel else None
     projects, dispatcher, chunks = open_projects(options, env, isolated=shared)
 
     def close() -> None:
-        for resource in (projects, chunks, spans):
+        for resource in (projects, chunks):
             if resource:
                 resource.close()
 

@@ -89,28 +89,17 @@ OPTIONS = (
         "With --http: how long /ready reports the end before the server stops accepting requests (default 0), so that "
         "a load balancer can send clients elsewhere.",
     ),
-    ServeOption(
-        *("otel", "flag", "CTX_OTEL", ""),
-        "With --http: send spans of the calls as OpenTelemetry's own variables configure. Needs the extra otel.",
-    ),
 )
 TOKEN_VARIABLE = "CTX_HTTP_TOKEN"  # noqa: S105 - the name of a variable; an option would show the token in every process list
-FORMER_OPTIONS = {"drain": "shutdown-timeout", "notice": "shutdown-delay"}
-"""Former name of an option -> its name today. The former names work for one more release."""
-FORMER_VARIABLES = {
-    "CTX_HTTP_SHUTDOWN_TIMEOUT_S": "CTX_HTTP_DRAIN_S",
-    "CTX_HTTP_SHUTDOWN_DELAY_S": "CTX_HTTP_NOTICE_S",
-}
-"""Variable -> its former name, which is read where the variable is not set."""
-VARIABLES = (*(option.variable for option in OPTIONS), *FORMER_VARIABLES.values(), TOKEN_VARIABLE)
+VARIABLES = (*(option.variable for option in OPTIONS), TOKEN_VARIABLE)
 """Every environment variable that this module reads."""
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 ServeOptions = namedtuple(  # noqa: PYI024 - as above
     "ServeOptions",
-    "roots selection http_token chunks_dir http token_file http_hosts tokens audit_log stateless otel workspace"
+    "roots selection http_token chunks_dir http token_file http_hosts tokens audit_log stateless workspace"
     " shutdown_timeout shutdown_delay no_token given_names",
-    defaults=(None, None, None, None, (), None, None, False, False, None, None, None, False, ()),
+    defaults=(None, None, None, None, (), None, None, False, None, None, None, False, ()),
 )
 """The parsed options: `roots` as they were typed; None for a text option that is not set.
 
@@ -146,7 +135,6 @@ def parse_options(argv: Sequence[str], env: Mapping[str, str]) -> ServeOptions:
         tokens=values["tokens"],
         audit_log=values["audit-log"],
         stateless=values["stateless"],
-        otel=values["otel"],
         workspace=values["workspace"],
         shutdown_timeout=values["shutdown-timeout"],
         shutdown_delay=values["shutdown-delay"],
@@ -183,15 +171,12 @@ def _create_parser() -> _Parser:
             "text": {"metavar": option.metavar},
         }.get(option.kind, {"metavar": option.metavar, "action": "append"})
         parser.add_argument(f"--{option.name}", dest=option.name, help=f"{option.meaning} [{option.variable}]", **how)
-    for former, name in FORMER_OPTIONS.items():
-        parser.add_argument(f"--{former}", dest=name, help=argparse.SUPPRESS)
     return parser
 
 
 def _option_value(parser: _Parser, option: ServeOption, given: Any, env: Mapping[str, str]) -> Any:
     """Return the value of an option: from the command line, else from its variable, else None (False for a flag)."""
-    former = FORMER_VARIABLES.get(option.variable, "")
-    text = (env.get(option.variable) or env.get(former, "")).strip()
+    text = env.get(option.variable, "").strip()
     if option.kind == "flag":
         return given or _parse_flag(parser, option, text)
     if option.kind == "text":

@@ -17,7 +17,6 @@ from context_engine.server.authentication import Authenticator
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.grants import ROLES, Grant
 from context_engine.server.metrics import Metrics
-from context_engine.server.otel_spans import add_span_attributes
 from context_engine.server.projects import Projects, ScopedProjects
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.server_log import AuditLog, Log
@@ -69,8 +68,6 @@ def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, proj
     tokens = TokenFile(Path(options.tokens).expanduser().absolute() if options.tokens else None, now=time.time)
     key = tokens.sealing_key()
     audit: Log | None = AuditLog(options.audit_log, now=time.time).write if options.audit_log else None
-    if audit is not None and options.otel:
-        audit = add_span_attributes(audit)
     sessions = ClientSessions(dispatcher, projects, audit=audit)
     count = len(tokens.page().tokens)
     if count:

@@ -407,7 +407,7 @@ def test_what_one_process_writes_the_other_finds(one: Worker, two: Worker) -> No
 
 
 def test_a_hangup_ends_a_process_as_gently_as_any_other_signal(here: Place) -> None:
-    with worker(here, "--notice", "2") as ending:
+    with worker(here, "--shutdown-delay", "2") as ending:
         ending.wait_until_indexed()
         ending.process.send_signal(signal.SIGHUP)
         until = time.monotonic() + PATIENCE_S
@@ -433,7 +433,7 @@ def test_a_process_may_end_under_load_and_nobody_goes_without_an_answer(here: Pl
             answered.append(reply.status_code)
             return
 
-    with worker(here, "--drain", "20") as ending:
+    with worker(here, "--shutdown-timeout", "20") as ending:
         ending.wait_until_indexed()
         asking = [threading.Thread(target=lambda: [ask([ending, one]) for _ in range(5)]) for _ in range(6)]
         for each in asking:

@@ -56,7 +56,16 @@ class Pair:
         self.workers[name] = self._started(name)
 
     def _started(self, name: str) -> Worker:
-        options = ("--http", f"127.0.0.1:{self.ports[name]}", "--http-host", NAME, "--notice", "5", "--drain", "20")
+        options = (
+            "--http",
+            f"127.0.0.1:{self.ports[name]}",
+            "--http-host",
+            NAME,
+            "--shutdown-delay",
+            "5",
+            "--shutdown-timeout",
+            "20",
+        )
         shares = {"CTX_STORE_SHARES": "1"} if name == SERVERS[0] else {}
         cache = str(self.place.folder / name)
         started = worker(self.place, *options, CTX_STORE_URL=self._database, CTX_CACHE_FOLDER=cache, **shares)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
 import pytest
@@ -39,7 +38,6 @@ SAID = {
     "stateless": (["--stateless"], "on", lambda asked: asked.stateless, True),
     "shutdown-timeout": (["--shutdown-timeout", "20"], "20", lambda asked: asked.shutdown_timeout, "20"),
     "shutdown-delay": (["--shutdown-delay", "6"], "6", lambda asked: asked.shutdown_delay, "6"),
-    "otel": (["--otel"], "1", lambda asked: asked.otel, True),
     "http-host": (["--http-host", "a.example,b"], "a.example, b", lambda asked: asked.http_hosts, ("a.example", "b")),
 }
 
@@ -74,19 +72,6 @@ def print_help(capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit):
         parse_options(["--help"], {})
     return " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize(
-    ("argv", "env"),
-    [(["--drain", "20", "--notice", "6"], {}), ([], {"CTX_HTTP_DRAIN_S": "20", "CTX_HTTP_NOTICE_S": "6"})],
-)
-def test_the_former_names_of_the_shutdown_options_still_work(argv: list[str], env: dict[str, str]) -> None:
-    options = parse_options(argv, env)
-    assert (options.shutdown_timeout, options.shutdown_delay) == ("20", "6")
-
-
-def test_the_help_does_not_list_the_former_names(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not re.search("--drain|--notice|DRAIN_S|NOTICE_S", print_help(capsys))
 
 
 def test_the_token_itself_is_never_an_option(capsys: pytest.CaptureFixture[str]) -> None:
