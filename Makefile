@@ -137,13 +137,13 @@ bench-remote-search: ## search inside PostgreSQL next to a local index: quality,
 
 postgres: ## the stores that machines share, with all their trouble, on a real PostgreSQL that is started and stopped
 	@CTX_TEST_SHARED_KILLS=20 CTX_TEST_TEAM_KILLS=20 CTX_TEST_TEAM_WRITES=12 \
-		$(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py \
-		tests/contracts/test_remote_search.py \
-		tests/contracts/test_team_records.py tests/contracts/test_team_reviews.py tests/e2e/test_team.py \
-		tests/index/test_tenants.py tests/index/test_index_repair.py tests/cli/test_store.py $(ARGS)
+		$(CHECK) tests -- tests/contracts/test_store.py tests/team/test_shared_store.py \
+		tests/team/test_remote_search.py \
+		tests/team/test_team_records.py tests/team/test_team_reviews.py tests/e2e/test_team.py \
+		tests/team/test_tenants.py tests/team/test_index_repair.py tests/team/test_store.py $(ARGS)
 
 qdrant: ## the same on Qdrant's own engine behind HTTP, with 20 kills of the server and of the writer
-	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/sharing/test_qdrant_search.py tests/contracts -k "qdrant" $(ARGS)
+	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/team/test_qdrant_search.py tests/contracts -k "qdrant" $(ARGS)
 
 proxies: ## real nginx and Caddy as in deploy/, before two servers that are replaced meanwhile; apt-get install nginx caddy
 	@$(CHECK) tests -- tests/project/test_deploy_proxies.py $(ARGS)

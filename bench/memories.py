@@ -21,7 +21,7 @@ from context_engine.memory.memory_file import LinkedFile, Memory, format_file
 from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.repo import Root
-from context_engine.sharing import RecordFolder
+from context_engine.storage import RecordFolder
 from context_engine.text import uuid7
 
 SEED = 1

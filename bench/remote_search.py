@@ -32,9 +32,9 @@ from bench.scale import rss_anon_mb
 from context_engine.engine import Engine
 from context_engine.index import StaticEncoder
 from context_engine.model import Query
-from context_engine.search import RemoteSearch
 from context_engine.settings import Settings
-from context_engine.sharing import open_candidate_store
+from context_engine.team.candidate_store import open_candidate_store
+from context_engine.team.remote_search import RemoteSearch
 from evals.retrieval.metrics import Target, ndcg, ranks
 from evals.retrieval.score import targets_of
 

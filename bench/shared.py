@@ -23,7 +23,7 @@ from context_engine.engine import Engine
 from context_engine.index import SCHEMA_VERSION
 from context_engine.model import Query
 from context_engine.settings import Settings
-from context_engine.sharing import open_remote_store
+from context_engine.team.remote_store import open_remote_store
 from tests.support.databases import new_database
 
 EDITS = 15

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.memory import MemoryDraft
 from context_engine.plans import PlanQuery
-from context_engine.sharing import SharedRecords, open_shared_records
+from context_engine.team.shared_records import SharedRecords, open_shared_records
 from tests.support.databases import new_database
 from tests.support.desks import Desks, plan
 from tests.support.remembering import Remembering

@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Self
 from context_engine.context import Workspace
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
 from context_engine.engine_parts import (
-    find_team_store,
     open_second_pass,
-    open_team_records,
     read_embedder_settings,
     read_status,
 )
 from context_engine.external_edges import ExternalEdges
-from context_engine.index import IndexOptions, StaticEncoder, load_languages, open_store, open_symbols
+from context_engine.index import EmbeddedStore, IndexOptions, StaticEncoder, load_languages, open_symbols
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
 from context_engine.repo import (
@@ -41,7 +39,8 @@ from context_engine.search import FileUsage, GramIndex, TextScanner
 from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.semantic import EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
-from context_engine.storage import STATE_FOLDER, StateFolder, user_cache_folder, user_data_folder
+from context_engine.storage import STATE_FOLDER, SharedRecords, StateFolder, user_cache_folder, user_data_folder
+from context_engine.team_parts import load_team_part
 from context_engine.timestamps import make_clock
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from context_engine.plans import PlanService
     from context_engine.review import ReviewService, ValidationService
 
+LOCAL_STORES = ("", "embedded")
 JOURNAL = "journal.db"  # where there is none, no edit can be half written
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
 
@@ -86,7 +86,6 @@ class Engine(Workspace, DeprecatedMethods):
         self.redactor = Redactor(root / STATE_FOLDER, self.files.read_once)
 
         encoder = None if settings.embedder == "none" else StaticEncoder()
-        self._team = find_team_store(root, settings)
         self.index = self._create_index(encoder)
         reading = (self.files, self.languages, self.grammars, texts)
         edges = ExternalEdges(self._root, settings.scip_index)
@@ -99,7 +98,9 @@ class Engine(Workspace, DeprecatedMethods):
         self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts, self._grams)
         ranks = (self.index, self.files, self.usage, encoder, self.embeddings, self.text_search)
         self.search = CallableSearchService(*ranks, models_folder=self._cache / "models")
-        self._shared_records = None if self.is_clone else open_team_records(settings, self._team, self.cache_folder)
+        self._shared_records: SharedRecords | None = None
+        if settings.store_records and not self.is_clone:
+            self._shared_records = load_team_part("records")(root, settings, self.cache_folder)
         self._encoder = encoder
 
         self.index.subscribe(self.embeddings.wake)
@@ -322,15 +323,18 @@ class Engine(Workspace, DeprecatedMethods):
 
     def _create_index(self, encoder: StaticEncoder | None) -> CallableIndexService:
         settings = self.settings
+        if settings.store_url in LOCAL_STORES:
+            store = EmbeddedStore(self.cache_folder)
+        else:
+            store = load_team_part("index_store")(self.root, settings, self.cache_folder, self.files.load)
         return CallableIndexService(
             self._root,
             self.cache_folder,
             self.languages,
             self.grammars,
             encoder,
-            store=open_store(self._team, self.cache_folder, read=self.files.load, searched=settings.store_search),
+            store=store,
             git=self.git,
-            team=self._team,
             now=self.now,
             options=IndexOptions(settings.workers, settings.index_bytes_max, settings.staleness_ms / 1_000),
         )

@@ -13,30 +13,11 @@ from context_engine.model import Status
 from context_engine.repo import Git
 from context_engine.semantic import EmbedderSettings
 from context_engine.settings import Settings
-from context_engine.sharing import TeamStore
 
 if TYPE_CHECKING:
     from context_engine.index import IndexService
     from context_engine.search import SearchService
     from context_engine.semantic import EmbeddingService
-    from context_engine.sharing import SharedRecords
-
-
-def find_team_store(root: Path, settings: Settings) -> TeamStore:
-    """Return where a team shares the index of a workspace."""
-    name = settings.store_repository
-    if not name and settings.store_url:
-        name = Git(root).shared_name()
-    return TeamStore(settings.store_url, name, settings.store_shares)
-
-
-def open_team_records(settings: Settings, team: TeamStore, cache_folder: Path) -> SharedRecords | None:
-    """Return the records of the team; None where records are those of this machine."""
-    if not settings.store_records:
-        return None
-    from context_engine.sharing import open_shared_records  # for those who have a team
-
-    return open_shared_records(team.address, team.repository, cache_folder)
 
 
 def read_embedder_settings(settings: Settings) -> EmbedderSettings:

@@ -33,7 +33,6 @@ from context_engine.index import (
     ROLES,
     IndexService,
     Neighbor,
-    StaticEncoder,
     SymbolService,
     UnionSnapshot,
 )
@@ -54,17 +53,7 @@ from context_engine.model import (
     TreeEntry,
 )
 from context_engine.repo import WorkspaceFile, WorkspaceFiles, path_of_listing
-from context_engine.search import (
-    HURRY_WAIT_S,
-    RemoteSearch,
-    Searcher,
-    SearchService,
-    SearchState,
-    TextScanner,
-    answer_query,
-)
-from context_engine.settings import Settings
-from context_engine.sharing import CandidateStore
+from context_engine.search import HURRY_WAIT_S, Searcher, SearchService, SearchState, TextScanner, answer_query
 from context_engine.text import LineSpan, dotted_name
 
 NONE_YET = "no index"
@@ -80,28 +69,13 @@ class MultiRepo(Workspace):
         self.engines = dict(engines)
         self.absent: dict[str, str] = dict(absent or {})
         repositories = EngineSet(self.engines, self.absent)
+        self.settings = next(iter(self.engines.values())).settings
         self.index = MultiRepoIndex(repositories)
         self.search = MultiRepoSearch(repositories)
         self.text_search = MultiRepoTextSearch(repositories)
         self.symbols = MultiRepoSymbols(repositories)
         self.files = MultiRepoFiles(repositories)
         self.memory = MultiRepoMemory(repositories, self.search)
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the first Engine: they limit the length of replies."""
-        return next(iter(self.engines.values())).settings
-
-
-class RemoteRepositories(Workspace):
-    """Repositories that a database searches, without a copy on this machine: `search` answers, nothing else does."""
-
-    def __init__(
-        self, store: CandidateStore, repositories: Collection[str], settings: Settings, encoder: StaticEncoder | None
-    ) -> None:
-        """`repositories`: those that the caller may see, by their names in the database. The store is the caller's."""
-        self.settings = settings
-        self.search = RemoteSearch(store, repositories, encoder.query if encoder else None)
 
 
 class EngineSet:

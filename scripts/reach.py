@@ -139,13 +139,13 @@ ADDRESSES = (
         "no redirects; what is sent passes the secret mask",
     ),
     Reach(
-        "sharing/postgres_session.py:_connect",
+        "team/postgres_session.py:_connect",
         "the PostgreSQL that the user named",
         "CTX_STORE_URL names one",
         "the driver's own TLS settings, from the address",
     ),
     Reach(
-        "sharing/qdrant_session.py:QdrantSession._connect",
+        "team/qdrant_session.py:QdrantSession._connect",
         "the Qdrant that the user named",
         "CTX_STORE_URL names one",
         "the key goes in a header",

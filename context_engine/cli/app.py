@@ -16,17 +16,15 @@ from context_engine import __version__
 from context_engine.cli import (
     chunk_commands,
     daemon_commands,
-    job_commands,
     memory_commands,
     model_commands,
     plan_commands,
     shell_completion,
-    store_commands,
-    token_commands,
     workspace_commands,
 )
 from context_engine.cli.command_runner import run_to_exit_code
 from context_engine.cli.common_options import AliasGroup, AsJson, CommandApp, HelpCommand, Root, WorkspaceName, Yes
+from context_engine.team_parts import load_team_part
 
 app = CommandApp(
     name="ctx",
@@ -305,9 +303,8 @@ def read(
 app.add_typer(memory_commands.app)
 app.add_typer(plan_commands.app)
 app.add_typer(workspace_commands.app)
-app.add_typer(store_commands.app)
-app.add_typer(job_commands.app)
-app.add_typer(token_commands.app)
+for team_commands in ("store", "job", "token"):
+    app.add_typer(load_team_part(team_commands))
 
 
 @app.command()

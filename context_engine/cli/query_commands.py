@@ -11,8 +11,8 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -404,31 +404,6 @@ def search_workspace(workspace: str, options: Options) -> int:
             return _print_search(build_workspace_dispatcher(engines), arguments, screen)
         answer = MultiRepo(engines).search.find(parse_search_arguments(arguments))
     return _show_answer(answer, screen, options)
-
-
-def search_store(address: str, repositories: Collection[str], options: Options) -> int:
-    """Search repositories of a database, or all of them, without an index here. Raises: as `RemoteSearch.find`."""
-    from context_engine.index import StaticEncoder
-    from context_engine.multi_repo import RemoteRepositories
-    from context_engine.search import list_searchable
-    from context_engine.secrets import redact_reply
-    from context_engine.settings import Settings
-    from context_engine.sharing import open_candidate_store
-    from context_engine.tools import Call, parse_search_arguments, search_code
-
-    arguments, screen = _search_arguments(options), process_screen(os.environ)
-    query = parse_search_arguments(arguments)
-    settings = Settings.load(Path.cwd())
-    encoder = None if settings.embedder == "none" else StaticEncoder()
-    with closing(open_candidate_store(address)) as store:
-        remote = RemoteRepositories(store, repositories or list_searchable(store), settings, encoder)
-        if _shape_of(options) != "json":
-            return _show_answer(remote.search.find(query), screen, options)
-        reply = search_code.call(remote, arguments | {"format": "json"}, Call())
-    screen.out.write(redact_reply(reply.text).text)
-    if json.loads(reply.text)["results"]:
-        return 0
-    return NOTHING_FOUND
 
 
 def _search_arguments(options: Options) -> dict[str, Any]:

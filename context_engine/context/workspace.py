@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from context_engine.index import SymbolService
@@ -17,3 +17,5 @@ class Workspace:
     text_search: TextScanner
     symbols: SymbolService
     files: WorkspaceFiles
+    settings: Any
+    """The Settings that limit its replies."""

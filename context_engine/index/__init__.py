@@ -7,7 +7,7 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.index.describe import PLAIN
-    from context_engine.index.embedded_store import SCHEMA_VERSION, translate_disk_errors
+    from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore, translate_disk_errors
     from context_engine.index.embedding_text import (
         ChunkEmbeddingText,
         ChunkLocation,
@@ -19,26 +19,15 @@ if TYPE_CHECKING:
     from context_engine.index.encoder import StaticEncoder
     from context_engine.index.file_roles import ROLES, Role, role_of
     from context_engine.index.graph_traversal import Neighbor
-    from context_engine.index.index_repair import RepairReport
     from context_engine.index.index_service import IndexOptions, IndexService
-    from context_engine.index.index_store import Vectors
+    from context_engine.index.index_store import IndexStore, ProgressCounter, RepairReport, Vectors
     from context_engine.index.live_index import WITHOUT_STORE, LiveIndex
     from context_engine.index.module_uses import ModuleUse
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.path_explanation import PathExplanation
     from context_engine.index.postings import FieldBuilder, Lexicon, WordNumbers, WordParts
-    from context_engine.index.search_publisher import unpack_texts
-    from context_engine.index.search_rows import COUNTED_FIELDS, IMPACT_UNIT, LENGTH_TOTALS, join_files
     from context_engine.index.segment import Postings, term_hashes
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
-    from context_engine.index.store_factory import (
-        AnyStore,
-        Tenant,
-        list_tenants,
-        open_store,
-        open_tenants,
-        remove_tenant,
-    )
     from context_engine.index.stored_outline import StoredOutline, StoredSymbol
     from context_engine.index.symbol_service import SymbolService, no_index, open_symbols
     from context_engine.index.syntax_cache import SyntaxCache, TreeStore
@@ -48,24 +37,20 @@ __getattr__ = lazy_exports(
     __name__,
     """
     describe: PLAIN
-    embedded_store: SCHEMA_VERSION translate_disk_errors
+    embedded_store: SCHEMA_VERSION EmbeddedStore translate_disk_errors
     embedding_text: ChunkEmbeddingText ChunkLocation build_chunk_texts build_file_summary summary_names symbol_chain
     encoder: StaticEncoder
     file_roles: ROLES Role role_of
     graph_traversal: Neighbor
-    index_repair: RepairReport
     index_service: IndexOptions IndexService
-    index_store: Vectors
+    index_store: IndexStore ProgressCounter RepairReport Vectors
     live_index: WITHOUT_STORE LiveIndex
     module_uses: ModuleUse
     parsed_files: ParsedFileCache qualified_names
     path_explanation: PathExplanation
     postings: WordParts FieldBuilder Lexicon WordNumbers
-    search_publisher: unpack_texts
-    search_rows: COUNTED_FIELDS IMPACT_UNIT LENGTH_TOTALS join_files
     segment: Postings term_hashes
     snapshot: REPOSITORY_SEPARATOR Matches Snapshot UnionSnapshot
-    store_factory: AnyStore Tenant list_tenants open_store open_tenants remove_tenant
     stored_outline: StoredOutline StoredSymbol
     symbol_service: SymbolService no_index open_symbols
     syntax_cache: SyntaxCache TreeStore

@@ -29,7 +29,15 @@ from filelock import FileLock, Timeout
 
 from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
 from context_engine.index import segment as segments
-from context_engine.index.index_store import FileState, IndexStats, count_stats
+from context_engine.index.index_store import (
+    FileState,
+    IndexStore,
+    IndexWriter,
+    ProgressCounter,
+    RepairReport,
+    SkippedFile,
+    disk_bytes,
+)
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.storage import database
@@ -81,11 +89,8 @@ INSERT INTO fact VALUES ('schema', {schema}), ('epoch', 0);
 """
 
 
-class EmbeddedStore:
+class EmbeddedStore(IndexStore):
     """The index of one work tree. Thread-safe; any number of processes may use the same folder."""
-
-    problem = ""
-    """Why answers come from an older state: never with a store on this machine."""
 
     def __init__(self, folder: Path) -> None:
         """Open and create nothing yet."""
@@ -110,14 +115,10 @@ class EmbeddedStore:
         with self._lock:
             return self._ask(lambda reader: reader.files()) or {}
 
-    def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
+    def skipped_files(self) -> list[SkippedFile]:
         """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         with self._lock:
             return self._ask(lambda reader: reader.rows("SELECT * FROM skipped ORDER BY path")) or []
-
-    def skipped_states(self) -> dict[str, tuple[int, int]]:
-        """Return (size, mtime_ns) of files that were skipped for their content, by path."""
-        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped_files()}
 
     def metadata(self, name: str) -> Any:
         """Return a value that was committed with the index; None when unknown."""
@@ -127,10 +128,6 @@ class EmbeddedStore:
                 return rows[0][0]
             return None
 
-    def stats(self) -> IndexStats:
-        """Return counts and sizes of what is published."""
-        return count_stats(self.snapshot(), disk_bytes(self.folder))
-
     def check(self) -> list[str]:
         """Return the problems of the stored index, in words; empty when it is intact."""
         with self._lock:
@@ -138,6 +135,20 @@ class EmbeddedStore:
                 return self._ask(lambda reader: reader.check()) or []
             except ContextEngineError as error:
                 return [error.message]
+
+    def find_damage(self, count: ProgressCounter, *, thorough: bool = True) -> tuple[str, ...]:  # noqa: ARG002 - all is here
+        """Read every byte of the index and return its problems. Raises: Cancelled."""
+        generation = self.generation()
+        if not generation:
+            return ()
+        path = self.folder / generation
+        count.start(sum(segment.stat().st_size for segment in path.glob("*.seg")))
+        return tuple(find_problems(path, count))
+
+    def repair(self, count: ProgressCounter) -> RepairReport:
+        """Report what is wrong: an index without another copy is repaired by a rebuild. Raises: Cancelled."""
+        problems = self.find_damage(count)
+        return RepairReport(problems, needs_rebuild=bool(problems))
 
     def _ask(self, ask) -> Any:
         """Query the current generation; look again when a merge or a swap removes files between look and open."""
@@ -267,7 +278,7 @@ class EmbeddedStore:
         return freed
 
 
-class EmbeddedWriter:
+class EmbeddedWriter(IndexWriter):
     """The right of one process to change the index. Every method that returns has committed."""
 
     def __init__(
@@ -311,7 +322,7 @@ class EmbeddedWriter:
         rows = (row for path in paths for row in self._db.execute(sql, (path,)))
         return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
 
-    def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
+    def skipped_files(self) -> list[SkippedFile]:
         """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         return _rows(self._db, "SELECT * FROM skipped ORDER BY path")
 
@@ -354,7 +365,7 @@ class EmbeddedWriter:
         written: Sequence[int],
         *,
         removed: Iterable[str] = (),
-        skipped: Iterable[tuple[str, str, str, int, int]] = (),
+        skipped: Iterable[SkippedFile] = (),
         touched: Iterable[tuple[str, int, int]] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
@@ -578,16 +589,6 @@ class _GenerationReader:
             if at < 0 or names.get(path) != int(snapshot.file_base[at]) + number:
                 problems.append(f"{path} is listed in segment {segment} but is not there")
         return problems
-
-
-def disk_bytes(folder: Path) -> int:
-    """Return the bytes of all files below a folder, while others create and delete some."""
-    total = 0
-    for at, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                total += os.stat(os.path.join(at, name)).st_size
-    return total
 
 
 def _file_identity(path: str) -> tuple[int, int] | None:

@@ -11,17 +11,16 @@ import numpy as np
 
 from context_engine.errors import ContextEngineError
 from context_engine.index import segment as segments
-from context_engine.index.embedded_store import UNFINISHED, EmbeddedStore, EmbeddedWriter
+from context_engine.index.embedded_store import UNFINISHED, EmbeddedStore
+from context_engine.index.index_store import FileState, IndexStore, IndexWriter
 from context_engine.index.segment import Segment
-from context_engine.index.shared_store import SharedStore
-from context_engine.index.shared_writer import SharedWriter, file_states
 from context_engine.index.snapshot import Snapshot
 
 UNKNOWN_NS = -1
 """A modification time that no file has: its content is compared again before the index counts as current."""
 
 
-def seed(target: EmbeddedStore | SharedStore, folders: Iterable[Path], identity: str) -> bool:
+def seed(target: IndexStore, folders: Iterable[Path], identity: str) -> bool:
     """Start a missing index with that of another work tree of the repository; return whether that was done.
 
     `folders` contain the other indexes. The largest one with static vectors of this `identity` (empty: none) is copied.
@@ -44,7 +43,7 @@ def seed(target: EmbeddedStore | SharedStore, folders: Iterable[Path], identity:
     return True
 
 
-def copy_index(snapshot: Snapshot, writer: EmbeddedWriter | SharedWriter) -> None:
+def copy_index(snapshot: Snapshot, writer: IndexWriter) -> None:
     """Copy the segments of a snapshot, dead files included, so that files keep their numbers.
 
     Every file counts as changed until its hash has been compared, because on another work tree equal sizes and times
@@ -84,3 +83,16 @@ def _find_largest(folders: Iterable[Path], identity: str) -> EmbeddedStore | Non
         if store is not best:
             store.close()
     return best
+
+
+def file_states(snapshot: Snapshot) -> dict[str, FileState]:
+    """Return the state of each living file of a snapshot, by path."""
+    rows = zip(
+        snapshot.paths,
+        snapshot.file_column("size").tolist(),
+        snapshot.file_column("mtime_ns").tolist(),
+        (sha256 for segment in snapshot.segments for sha256 in segment.heaps["sha256"]),
+        snapshot.file_alive.tolist(),
+        strict=True,
+    )
+    return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256, alive in rows if alive}

@@ -15,20 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from context_engine.errors import ContextEngineError
-from context_engine.index import index_repair
 from context_engine.index.build import IndexBuilder
-from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.encoder import StaticEncoder
-from context_engine.index.index_repair import RepairReport
 from context_engine.index.index_seeding import seed
+from context_engine.index.index_store import IndexStore, OnProgress, ProgressCounter, RepairReport
 from context_engine.index.live_index import LiveIndex
 from context_engine.index.path_explanation import PathExplainer
-from context_engine.index.store_factory import AnyStore
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import OWN_FOLDER, Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
 from context_engine.repo import Git, Root
-from context_engine.sharing import TeamStore
 from context_engine.storage import workspace_id
 from context_engine.timestamps import Now, format_utc
 
@@ -62,9 +58,8 @@ class IndexService:
         grammars: Grammars,
         encoder: StaticEncoder | None,
         *,
-        store: AnyStore,
+        store: IndexStore,
         git: Git,
-        team: TeamStore,
         now: Now,
         options: IndexOptions,
     ) -> None:
@@ -74,7 +69,6 @@ class IndexService:
         self._languages = languages
         self._grammars = grammars
         self._git = git
-        self._team = team
         self._now = now
         self._bytes_max = options.bytes_max
         self.store = store
@@ -213,20 +207,15 @@ class IndexService:
         A `thorough` check fetches and compares what is on the database of a team; else that is only measured.
         Raises: Cancelled.
         """
-        return list(index_repair.find_problems(self.store, thorough=thorough, progress=progress, cancel=cancel))
+        return list(self.store.find_damage(ProgressCounter(progress, cancel), thorough=thorough))
 
-    def repair(
-        self,
-        *,
-        progress: Callable[[Progress], None] = _no_progress,
-        cancel: threading.Event | None = None,
-    ) -> RepairReport:
+    def repair(self, *, progress: OnProgress = _no_progress, cancel: threading.Event | None = None) -> RepairReport:
         """Delete damaged copies of what is fetched again.
 
         Where the report says `needs_rebuild`, `update(force=True)` then builds the index again.
-        Raises: as `index_repair.repair`.
+        Raises: Cancelled, StoreUnavailable, StoreUnusable.
         """
-        return index_repair.repair(self.store, progress=progress, cancel=cancel)
+        return self.store.repair(ProgressCounter(progress, cancel))
 
     # -- closing --
 
@@ -245,7 +234,7 @@ class IndexService:
 
         A shared index begins with the one that this work tree had alone.
         """
-        if isinstance(self.store, EmbeddedStore):
+        if not self.store.is_shared:
             trees = Git(self._root.path).other_work_trees(unless=OWN_FOLDER)
             indexes = [self._cache_folder.parent / workspace_id(Path(tree)) for tree in trees]
             seed(self.store, [index for index in indexes if index != self._cache_folder], identity)

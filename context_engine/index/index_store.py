@@ -1,20 +1,31 @@
 """The interface of an index store: what every backend stores for the index.
 
 A writer commits whole files at a time; a reader gets a `Snapshot` and may use it as long as it likes. Reading and
-ranking are the same for every backend. `Vectors` is the interface for embeddings made by a model.
+ranking are the same for every store. `Vectors` is the interface for embeddings made by a model.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import VectorRows, VectorSpace
+from context_engine.errors import Cancelled
 from context_engine.index.snapshot import Snapshot
+from context_engine.model import Progress
+
+SkippedFile = tuple[str, str, str, int, int]
+"""(path, reason, detail, size, mtime_ns) of a file that was skipped for its content."""
+OnProgress = Callable[[Progress], None]
 
 
 class FileState(NamedTuple):
@@ -53,36 +64,181 @@ def count_stats(snapshot: Snapshot | None, taken: int) -> IndexStats:
     )
 
 
-class IndexStore(Protocol):
-    """The index of one work tree."""
+def disk_bytes(folder: Path) -> int:
+    """Return the bytes of all files below a folder, while others create and delete some."""
+    total = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.stat(os.path.join(at, name)).st_size
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What was wrong, how many segments will be fetched again, and whether the index must be rebuilt.
+
+    `left` are the problems that only a machine that publishes can repair.
+    """
+
+    problems: tuple[str, ...]
+    fetched: int = 0
+    needs_rebuild: bool = False
+    left: tuple[str, ...] = ()
+
+
+class ProgressCounter:
+    """Counts the bytes that were read, reports the progress, and ends the work on cancellation."""
+
+    def __init__(self, report: OnProgress, cancel: threading.Event | None) -> None:
+        self._report = report
+        self._cancel = cancel
+        self._done = 0
+        self._total = 0
+
+    def start(self, total: int) -> ProgressCounter:
+        """Set how much there is to do; return self. Raises: Cancelled."""
+        self._total = total
+        self(0)
+        return self
+
+    def __call__(self, size: int) -> None:
+        """Count so many bytes more. Raises: Cancelled."""
+        self._done += size
+        self._report(Progress("reading", self._done, self._total))
+        if self._cancel is not None and self._cancel.is_set():
+            raise Cancelled(
+                "cancelled; what serves is as it was", suggestion="run it again: it goes on with what has not arrived"
+            )
+
+
+class IndexWriter(ABC):
+    """The right of one process to change an index. Every method that returns has committed."""
+
+    is_published: bool
 
     @property
-    def problem(self) -> str:
-        """Why its newest state may be missing here; empty when it is not."""
+    @abstractmethod
+    def is_unfinished(self) -> bool:
+        """Whether files were committed that nothing has been computed over yet, or nothing is published."""
 
+    @abstractmethod
+    def files(self) -> dict[str, FileState]:
+        """Return what is indexed, by path."""
+
+    @abstractmethod
+    def count_files(self) -> int:
+        """Return how many files are indexed."""
+
+    @abstractmethod
+    def states(self, paths: Iterable[str]) -> dict[str, FileState]:
+        """Return what is indexed of these files and, where they are folders, of everything below them."""
+
+    @abstractmethod
+    def skipped_files(self) -> list[SkippedFile]:
+        """Return the files that were skipped for their content."""
+
+    @abstractmethod
+    def skipped_states(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
+        """Return (size, mtime_ns) of the skipped files below `paths`."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """Return what has been committed by now, published or not."""
+
+    @abstractmethod
+    def new_segment(self) -> tuple[int, Path]:
+        """Return an unused number and file, for a segment that is then given to `put`."""
+
+    @abstractmethod
+    def put(
+        self,
+        written: Sequence[int],
+        *,
+        removed: Iterable[str] = (),
+        skipped: Iterable[SkippedFile] = (),
+        touched: Iterable[tuple[str, int, int]] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Commit segments and what else changed; the text of `touched` files, (path, size, mtime_ns), did not."""
+
+    @abstractmethod
+    def set_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Set values next to the index."""
+
+    @abstractmethod
+    def set_importance(self, values: np.ndarray) -> None:
+        """Set the importance of every file of `snapshot()`, in its numbering."""
+
+    @abstractmethod
+    def compact(self, *, everything: bool = False, segments_max: int = 8) -> int:
+        """Merge segments that are too many or mostly dead; return how many files were merged."""
+
+    @abstractmethod
+    def publish(self) -> None:
+        """Put this generation in use."""
+
+
+class IndexStore(ABC):
+    """The index of one work tree. Thread-safe. A team's store is in `context_engine.team`."""
+
+    folder: Path
+    is_shared = False
+    """Whether other machines use it too."""
+    problem = ""
+    """Why its newest state may be missing here; empty when it is not."""
+
+    @abstractmethod
     def snapshot(self) -> Snapshot | None:
-        """Return the newest published state; None when there is none."""
+        """Return the newest published state, the same object as long as nothing was committed; None: there is none."""
 
+    @abstractmethod
     def files(self) -> dict[str, FileState]:
         """Return what is indexed, by path: the base of every incremental run."""
 
-    def metadata(self, name: str) -> Any:
-        """Return a value that was committed with the index."""
+    @abstractmethod
+    def skipped_files(self) -> list[SkippedFile]:
+        """Return the files that were skipped for their content, sorted."""
 
-    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> AbstractContextManager[Any]:
-        """Return the right to write. Raises: StorageBusy while another process has it."""
+    def skipped_states(self) -> dict[str, tuple[int, int]]:
+        """Return (size, mtime_ns) of files that were skipped for their content, by path."""
+        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped_files()}
+
+    @abstractmethod
+    def metadata(self, name: str) -> Any:
+        """Return a value that was committed with the index; None when unknown."""
+
+    @abstractmethod
+    def generation(self) -> str:
+        """Return the name of the generation in use; empty when there is none."""
 
     def stats(self) -> IndexStats:
-        """Return counts and sizes."""
+        """Return counts of what is published, and the bytes it takes on this machine."""
+        return count_stats(self.snapshot(), disk_bytes(self.folder))
 
+    @abstractmethod
+    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> AbstractContextManager[IndexWriter]:
+        """Return the right to write. Raises: StorageBusy while another process has it."""
+
+    @abstractmethod
     def check(self) -> list[str]:
-        """Return the problems of the index, in words; empty when it is intact."""
+        """Return the problems of the index, in words; empty when it is intact. Quick."""
 
+    @abstractmethod
+    def find_damage(self, count: ProgressCounter, *, thorough: bool) -> tuple[str, ...]:
+        """Read every byte and return the problems; not `thorough`: only measure what is on another machine."""
+
+    @abstractmethod
+    def repair(self, count: ProgressCounter) -> RepairReport:
+        """Delete damaged copies of what can be had again, and report what else is wrong."""
+
+    @abstractmethod
     def clear(self) -> int:
         """Delete the index; return the bytes freed."""
 
+    @abstractmethod
     def close(self) -> None:
-        """Close its files."""
+        """Close its files; it can be used again afterwards."""
 
 
 class Vectors(Protocol):

@@ -28,12 +28,11 @@ from context_engine.repo import Git, Root, WorkspaceFiles
 from context_engine.search import FileUsage, SearchService
 from context_engine.secrets import Redactor
 from context_engine.semantic import lower_thread_priority
-from context_engine.sharing import RecordFolder
-from context_engine.storage import STATE_FOLDER, workspace_id
+from context_engine.storage import STATE_FOLDER, RecordFolder, workspace_id
 from context_engine.timestamps import Now, format_timestamp
 
 if TYPE_CHECKING:
-    from context_engine.sharing import SharedRecords
+    from context_engine.storage import SharedRecords
 
 
 # -- background refresh ------------------------------------------------------------------------------------------------

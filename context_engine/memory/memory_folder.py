@@ -23,8 +23,7 @@ from context_engine.memory.memory_file import LinkedFile, Memory
 from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
 from context_engine.model import FileOutline, RelPath
 from context_engine.repo import Root, read_file, size_and_mtime
-from context_engine.sharing import RecordFolder
-from context_engine.storage import UNSETTLED_NS, FileStamp
+from context_engine.storage import UNSETTLED_NS, FileStamp, RecordFolder
 
 VERSION_CHARS = 12
 LONG_LOOK_S = 0.010

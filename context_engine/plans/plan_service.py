@@ -53,12 +53,11 @@ from context_engine.plans.plan_validation import WorkspacePaths
 from context_engine.plans.step_tracking import PlanWorkTree, StepTracker
 from context_engine.repo import Git, Root
 from context_engine.secrets import redact
-from context_engine.sharing import VersionedRecords
-from context_engine.storage import STATE_FOLDER
+from context_engine.storage import STATE_FOLDER, VersionedRecords
 from context_engine.timestamps import Now, format_timestamp
 
 if TYPE_CHECKING:
-    from context_engine.sharing import SharedRecords
+    from context_engine.storage import SharedRecords
 
 
 # -- approval service --------------------------------------------------------------------------------------------------

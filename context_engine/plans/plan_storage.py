@@ -35,8 +35,7 @@ from context_engine.plans.plan_events import (
 from context_engine.plans.plan_json import PlanVersion, decode_metadata, decode_version, encode_version
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.search import format_cursor, parse_cursor
-from context_engine.sharing import VersionedRecords
-from context_engine.storage import LogContent, corrupt_version_error
+from context_engine.storage import LogContent, VersionedRecords, corrupt_version_error
 from context_engine.storage import version_file_name as file_of
 from context_engine.text import CHANCE_BYTES, uuid7
 from context_engine.timestamps import Now, format_timestamp

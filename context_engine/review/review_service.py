@@ -27,15 +27,15 @@ from context_engine.review.review_workspace import ReviewWorkspace, read_tree
 from context_engine.review.reviewer import FileFindings, Reviewer, count_lines
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
 from context_engine.review.source_versions import DiffVersions, ReviewContext, ReviewedFile
-from context_engine.review.synced_reviews import SyncedReviews
 from context_engine.review.verdict import NO_TIME, Coverage, FileCoverage, ReviewResult, make_result
 from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
+from context_engine.team_parts import load_team_part
 from context_engine.text import parse_diff
 from context_engine.timestamps import Now
 
 if TYPE_CHECKING:
     from context_engine.model import Skipped
-    from context_engine.sharing import SharedRecords
+    from context_engine.storage import SharedRecords
 
 
 WHOLE_CHANGE_SHARE = 0.8
@@ -65,7 +65,7 @@ class ReviewService:
         """Create the service. `shared_records` is where a team shares its reviews."""
         self.workspace = workspace
         folder = workspace.root.path / STATE_FOLDER
-        self.store = ReviewStore(folder, SyncedReviews(shared_records) if shared_records else None)
+        self.store = ReviewStore(folder, load_team_part("reviews")(shared_records) if shared_records else None)
         name = uuid.uuid4().hex + (f"@{home_id(folder)}" if shared_records else "")
         self.second_passes = PendingReviews(self.store, now)
         self.sessions = ReviewSessions(

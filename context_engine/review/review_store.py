@@ -27,7 +27,7 @@ from context_engine.review.review_tables import ReviewSession, ReviewUnit, UnitC
 from context_engine.storage import PathLocks, StateFolder, database
 
 if TYPE_CHECKING:
-    from context_engine.review.synced_reviews import SyncedReviews
+    from context_engine.review.shared_reviews import SharedReviews
 
 NAME = "state.db"
 BUSY_MS = 5_000
@@ -60,7 +60,7 @@ class ReviewStore:
     change a session also raise StoreUnavailable and StoreUnusable.
     """
 
-    def __init__(self, folder: Path, common: SyncedReviews | None = None) -> None:
+    def __init__(self, folder: Path, common: SharedReviews | None = None) -> None:
         """Create the store; nothing is opened or created until the first write. `common` are the reviews of a team."""
         self.path = folder / NAME
         self._files = StateFolder(folder)

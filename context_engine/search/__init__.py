@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from context_engine.search.named_places import find_paths, list_tails
     from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B, RankingView
-    from context_engine.search.remote_search import RemoteSearch, list_searchable
     from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState, answer_query
     from context_engine.search.searcher import SCORE_DIGITS, Ranking, Searcher
     from context_engine.search.semantic_scores import AnswerModel, CandidateScores, SemanticSignals
@@ -44,7 +43,6 @@ __getattr__ = lazy_exports(
     question: Question find_telling_words
     lead_in: drop_lead_in
     rankers: B K1 RankingView
-    remote_search: RemoteSearch list_searchable
     search_service: HURRY_WAIT_S SearchService SearchState answer_query
     searcher: SCORE_DIGITS Ranking Searcher
     semantic_scores: AnswerModel CandidateScores SemanticSignals

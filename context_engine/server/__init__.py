@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         read_sessions,
     )
     from context_engine.server.page_server import PageRequest, PageResponse, PageServer
-    from context_engine.server.profiles import PROFILES, ToolSelection
+    from context_engine.server.profiles import PROFILES, STORE_TOOLS, ToolSelection
     from context_engine.server.projects import (
         CLIENT_VARIABLE,
         Projects,
@@ -59,7 +59,7 @@ __getattr__ = lazy_exports(
     gain_store: GAIN_RULE GainCounts GainSession GainStore add_counts delete_counts gain_file open_activity
         read_sessions
     page_server: PageRequest PageResponse PageServer
-    profiles: PROFILES ToolSelection
+    profiles: PROFILES ToolSelection STORE_TOOLS
     projects: CLIENT_VARIABLE Projects find_project_path name_folders workspace_folders
     serve: main read_catalogue
     serve_options: OPTIONS

@@ -15,10 +15,10 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from context_engine import tools
-from context_engine.context import ShownLinesBySession
+from context_engine.context import ShownLinesBySession, Workspace
 from context_engine.errors import (
     AccessDenied,
     BugError,
@@ -59,9 +59,8 @@ from context_engine.tools import (
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.multi_repo import MultiRepo, RemoteRepositories
+    from context_engine.multi_repo import MultiRepo
     from context_engine.search import ServedChunks
-    from context_engine.server.remote_projects import RemoteProjects
     from context_engine.settings import Settings
 
 REPLY_CHARS_MAX = 36_000
@@ -71,6 +70,18 @@ MESSAGE_CHARS_MAX = 500
 """The length of the message of an error that is too long to be sent as it is."""
 PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path", "items", "paths"})
 """Arguments that are one path of a project, or several."""
+
+
+class RemoteCatalog(Protocol):
+    """Repositories that are searched without a copy on this machine; a team has them in its database."""
+
+    settings: Settings
+
+    def is_named_by(self, project: str) -> bool:
+        """Return whether a project is one of them."""
+
+    def open(self, project: str, tool: str, sees: Callable[[str, str], bool]) -> Workspace:
+        """Return those that a project names, as far as the caller sees them. Raises: InvalidArgument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +142,7 @@ class ToolDispatcher:
         metrics: Metrics | None = None,
         project_names: Callable[[], Sequence[str]] = tuple,
         gain: GainStore | None = None,
-        remote: RemoteProjects | None = None,
+        remote: RemoteCatalog | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
         self.gain = gain or GainStore()
@@ -228,12 +239,12 @@ class ToolDispatcher:
             if self._limits is None:
                 self._limits = self._limits_from_settings(settings)
 
-    def _target_of(self, call: ResolvedCall) -> Engine | MultiRepo | RemoteRepositories:
+    def _target_of(self, call: ResolvedCall) -> Workspace:
         """Return the engine of the project that a call names, or of all projects if the tool can search several."""
         project = call.project
         if self._remote is not None and self._remote.is_named_by(project):
             remote = self._remote.open(project, call.tool.name, self.grant.sees)
-            self._use_settings(remote.settings)
+            self._use_settings(self._remote.settings)
             return remote
         if call.tool.name in MULTI_PROJECT_TOOLS and project in ("", EVERY_PROJECT):
             names = self._names()

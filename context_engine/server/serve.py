@@ -238,9 +238,9 @@ def open_projects(
         chunks = ChunkFolderLoader(choose_folder(options.chunks_dir), settings, env, log=log, failed=failed)
     remote = None
     if settings.store_visible:
-        from context_engine.server.remote_projects import RemoteProjects
+        from context_engine.team_parts import load_team_part
 
-        remote = RemoteProjects(settings)
+        remote = load_team_part("projects")(settings)
     served = chunks.wait if chunks else None
     dispatcher = ToolDispatcher(
         projects.engine,

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     )
     from context_engine.storage.locks import LivenessLock, PathLocks, home_id
     from context_engine.storage.numbered_versions import NumberedVersions, corrupt_version_error, version_file_name
+    from context_engine.storage.records import (
+        MergePolicy,
+        MergePolicyOf,
+        RecordFolder,
+        SharedRecords,
+        SyncedRecords,
+        VersionedRecords,
+    )
     from context_engine.storage.state_folder import (
         ABANDONED_AFTER_S,
         STATE_FOLDER,
@@ -43,6 +51,7 @@ __getattr__ = lazy_exports(
         workspace_id
     locks: LivenessLock PathLocks home_id
     numbered_versions: NumberedVersions corrupt_version_error version_file_name
+    records: MergePolicy MergePolicyOf RecordFolder SharedRecords SyncedRecords VersionedRecords
     state_folder: ABANDONED_AFTER_S STATE_FOLDER UNSETTLED_NS FileStamp PublishFiles StateFolder is_state_path
         translate_os_errors
     """,

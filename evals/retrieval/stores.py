@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.engine import Engine
 from context_engine.index import AnyStore
-from context_engine.index.shared_store import SharedStore
 from context_engine.model import Query
 from context_engine.settings import Settings
-from context_engine.sharing import RemoteStore, open_remote_store
+from context_engine.team.remote_store import RemoteStore, open_remote_store
+from context_engine.team.shared_store import SharedStore
 from evals.retrieval.metrics import ndcg, ranks
 from evals.retrieval.score import targets_of
 

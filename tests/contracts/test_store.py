@@ -18,18 +18,19 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
-from context_engine.index import embedded_store, shared_store
+from context_engine.index import embedded_store
 from context_engine.index import segment as segments
 from context_engine.index.describe import describe_file
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
 from context_engine.index.postings import SegmentBuilder
-from context_engine.index.published_store import PublishedStore
-from context_engine.index.search_publisher import SearchPublisher
 from context_engine.index.segment import term_hashes
-from context_engine.index.shared_store import SharedStore
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import Query
-from context_engine.sharing import open_candidate_store
+from context_engine.team import shared_store
+from context_engine.team.candidate_store import open_candidate_store
+from context_engine.team.published_store import PublishedStore
+from context_engine.team.search_publisher import SearchPublisher
+from context_engine.team.shared_store import SharedStore
 from tests.support.databases import new_database, qdrant_over_http
 from tests.support.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
 from tests.support.trees import tree
@@ -43,7 +44,7 @@ def database() -> str:
 
 def on_postgres(folder: Path, *, shares: bool) -> SharedStore:
     """A store of its own repository for each test, in one database for all of them."""
-    from context_engine.sharing.postgres_store import PostgresStore
+    from context_engine.team.postgres_store import PostgresStore
 
     return SharedStore(folder, PostgresStore(database()), str(folder), publishes=shares)
 

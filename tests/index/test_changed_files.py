@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.index.file_changes import compare_files
 from context_engine.index.index_store import FileState
-from context_engine.index.manifest import compare_files
 
 facts = st.tuples(st.integers(0, 1), st.integers(0, 1))
 listings = st.dictionaries(st.sampled_from("abcd"), facts, max_size=4)

@@ -28,9 +28,9 @@ from context_engine.edit.journal import Journal, Op
 from context_engine.errors import ContextEngineError, InvalidArgument, StorageCorrupt
 from context_engine.review.review_store import ReviewStore
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
-from context_engine.sharing.records import RecordFolder, VersionedRecords
 from context_engine.storage import database
 from context_engine.storage.locks import LivenessLock
+from context_engine.storage.records import RecordFolder, VersionedRecords
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, STATE_FOLDER, StateFolder
 from tests.security.every_tool import through
 from tests.support.engines import open_engine

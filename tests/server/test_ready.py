@@ -12,9 +12,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from context_engine.index import remote_view
 from context_engine.server.http_server import STORE_AWAY, STORE_KEPT
 from context_engine.server.projects import Projects
+from context_engine.team import remote_view
 from tests.server.test_draining import Server, States
 from tests.support.databases import forbid, new_database
 from tests.support.engines import cache_for

@@ -17,8 +17,8 @@ from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.repo import WorkspaceFiles
 from context_engine.repo.paths import Root
 from context_engine.secrets import RedactedDocuments
-from context_engine.sharing.records import RecordFolder
-from context_engine.sharing.shared_records import SharedRecords
+from context_engine.storage.records import RecordFolder
+from context_engine.team.shared_records import SharedRecords
 from context_engine.timestamps import make_clock
 from tests.support.engines import grammars_folder
 

@@ -16,9 +16,9 @@ from context_engine.review.review_options import ReviewRequest
 from context_engine.review.review_sessions import ReviewSessions, SessionTiming
 from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.review.review_units import FileTie, UnitFile
-from context_engine.review.synced_reviews import SyncedReviews
 from context_engine.storage.locks import LivenessLock
 from context_engine.storage.state_folder import STATE_FOLDER
+from context_engine.team.synced_reviews import SyncedReviews
 
 NOON = 1_795_262_400.0
 WAIT_S = 20.0

@@ -1,0 +1,305 @@
+"""Records in the folder `.context-engine/`: files of ours that people may read, and that git can carry.
+
+    <home>/<name>/<folder>/<file>.md        `RecordFolder`: one small text each, which people may edit
+    <home>/<name>/<record>/v0001.json       `VersionedRecords`: immutable versions, see `storage.numbered_versions`
+    <home>/<name>/<record>/events.jsonl     the log of a record, see `storage.event_log`
+    <home>/<name>/index.json                derived from the records, and made again when it disagrees with them
+    <home>/<name>/.trash/                   deleted records that can be restored
+    <home>/locks/                           one writer at a time among all processes of this machine
+
+Where a team shares them (`shared_records`), every read and every write synchronizes them first. A file appears as a
+whole or not at all. Links and hidden files are not records. This module does not interpret the contents.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Literal
+
+from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
+from context_engine.storage import (
+    ABANDONED_AFTER_S,
+    UNSETTLED_NS,
+    EventLog,
+    FileStamp,
+    NumberedVersions,
+    PathLocks,
+    PublishFiles,
+    StateFolder,
+    numbered_versions,
+)
+
+SUFFIX = ".md"
+BYTES_MAX = 262_144
+"""Fifty times what may be written through us; a larger file of a person is a document, not a record."""
+INDEX_BYTES_MAX = 64_000_000
+LOG = "events.jsonl"
+
+MergePolicy = Literal["edited", "grows", "fixed", "derived"]
+"""How a record changes: anyone may edit it, lines are appended, it never changes, or it is made from other records."""
+MergePolicyOf = Callable[[str], MergePolicy | None]
+"""Returns how the record at a path changes; None for a file that is not a record."""
+
+
+class SyncedRecords(ABC):
+    """A folder of records that several machines share; without a team there is none."""
+
+    problem: str
+    """Why the team's records may be newer, or which file is in conflict with them; empty without a problem."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Synchronize the folder, unless that was done a moment ago. Never fails: see `problem`."""
+
+    @abstractmethod
+    def publish(self, files: Mapping[Path, bytes | None]) -> None:
+        """Write changes for all machines, before they become files. Raises: StoreUnavailable, StoreUnusable."""
+
+    @abstractmethod
+    def acquire_lease(self) -> AbstractContextManager[None]:
+        """Return the right to write, of one process on all machines. Raises: StorageBusy."""
+
+
+class SharedRecords(ABC):
+    """Opens the folders that a team shares."""
+
+    @property
+    @abstractmethod
+    def problem(self) -> str:
+        """Why its records may be newer; empty without a problem."""
+
+    @abstractmethod
+    def open_folder(self, folder: Path, policy_of: MergePolicyOf, *, flush: bool = True) -> SyncedRecords:
+        """Return a folder whose records all machines share; its name is their kind."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close connections and files; all can be used again afterwards."""
+
+
+class _StoredRecords:
+    """What both kinds of records have in common. Thread-safe; several processes may use one folder."""
+
+    def __init__(
+        self, home: Path, name: str, policy: MergePolicyOf, *, flush: bool, shared_records: SharedRecords | None
+    ) -> None:
+        self.folder = home / name
+        self._files = StateFolder(home).folder(name)
+        self._flush = flush
+        self._locks = PathLocks(home / "locks")
+        self._synced: SyncedRecords | None = None
+        if shared_records:
+            self._synced = shared_records.open_folder(self.folder, policy, flush=flush)
+
+    @property
+    def problem(self) -> str:
+        """Why the team's records may be newer, or which file is in conflict with them; empty without a problem."""
+        if self._synced:
+            return self._synced.problem
+        return ""
+
+    def _sync(self) -> None:
+        if self._synced:
+            self._synced.sync()
+
+    @property
+    def _publish(self) -> PublishFiles | None:
+        if self._synced:
+            return self._synced.publish
+        return None
+
+    @contextmanager
+    def _lock(self, paths: Iterable[str]) -> Generator[None]:
+        """Lock these paths on this machine, and the kind of records on all machines of a team."""
+        if self._synced:
+            lease = self._synced.acquire_lease()
+        else:
+            lease = nullcontext()
+        with lease, self._locks.hold(list(paths)):
+            yield
+
+
+class RecordFolder(_StoredRecords):
+    """The text records of one kind, below `<home>/<name>`."""
+
+    def __init__(
+        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
+    ) -> None:
+        """Nothing is created until something is written.
+
+        `flush=False` gives up on surviving a power failure; `shared_records` are the team's, None without a team.
+        """
+        super().__init__(home, name, text_merge_policy, flush=flush, shared_records=shared_records)
+
+    def listing(self) -> dict[str, FileStamp]:
+        """Return every record by its path below the folder (`decisions/use-tabs--0c07398f.md`)."""
+        self._sync()
+        found: dict[str, FileStamp] = {}
+        for folder in self._files.folders():
+            for name, facts in self._files.files(folder).items():
+                if name.endswith(SUFFIX) and name[0] != ".":
+                    found[f"{folder}/{name}"] = facts.st_ino, facts.st_size, facts.st_mtime_ns
+        return found
+
+    def folders(self) -> tuple[int, ...]:
+        """Return mtimes in ns that change when a record is created, deleted or replaced, but not when it is edited."""
+        self._sync()
+        return tuple(facts.st_mtime_ns for facts in self._files.statuses("", self._files.folders()))
+
+    def read(self, name: str) -> bytes | str | None:
+        """Return the content of a record, the reason why it cannot be read, or None when it no longer exists."""
+        return self._files.read(name, bytes_max=BYTES_MAX)
+
+    @contextmanager
+    def writing(self) -> Generator[None]:
+        """Be the only writer until the block ends, after removing what killed writers left.
+
+        Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt; with a team StoreUnavailable, StoreUnusable.
+        """
+        with self._lock([self.folder.name]):
+            for folder in self._files.folders():
+                self._files.sweep(folder, min_age_s=ABANDONED_AFTER_S)  # a person may be editing a record
+            yield
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a new record; return False if it exists already. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        if self._synced and self._files.exists(name):
+            return False
+        self._publish_change(name, data)
+        return self._files.create(name, data, flush=self._flush)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Replace a record. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        self._publish_change(name, data)
+        self._files.replace(name, data, flush=self._flush)
+
+    def remove(self, name: str) -> None:
+        """Delete a record, and its folder after the last one. Raises: WriteFailed, StorageCorrupt."""
+        self._publish_change(name, None)
+        self._files.remove(name)
+        self._files.remove_empty(name.rpartition("/")[0])
+
+    def _publish_change(self, name: str, data: bytes | None) -> None:
+        """Write a change to the team's database before it becomes a file."""
+        if self._publish:
+            self._publish({self.folder / name: data})
+
+
+class VersionedRecords(_StoredRecords):
+    """The records of one kind that have versions and a log."""
+
+    def __init__(
+        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
+    ) -> None:
+        """Nothing is created until something is written.
+
+        `flush=False` gives up on surviving a power failure; `shared_records` are the team's, None without a team.
+        """
+        super().__init__(home, name, versioned_merge_policy, flush=flush, shared_records=shared_records)
+
+    def list_names(self) -> list[str]:
+        """Return the name of every record, sorted."""
+        self._sync()
+        return sorted(self._files.folders())
+
+    def versions(self, name: str) -> NumberedVersions:
+        """Return the versions of a record, whether it exists or not."""
+        self._sync()
+        return NumberedVersions(self._files.folder(name), flush=self._flush, share=self._publish)
+
+    def log(self, name: str) -> EventLog:
+        """Return the log of a record, whether it exists or not."""
+        self._sync()
+        return EventLog(self._files.folder(name), LOG, flush=self._flush, share=self._publish)
+
+    def stamp(self, name: str, newest: str) -> tuple[int, ...]:
+        """Return what changes with a record: times, sizes and inodes of its folder, its newest version and its log.
+
+        `newest` is the file of that version. Empty while a change might not show, or when one of the files is missing.
+        """
+        facts = self._files.statuses(name, (newest, LOG))
+        if not facts:
+            return ()
+        made, version, log = facts
+        if time.time_ns() - max(made.st_mtime_ns, version.st_mtime_ns, log.st_mtime_ns) < UNSETTLED_NS:
+            return ()
+        files = (version.st_ino, version.st_size, version.st_mtime_ns, log.st_ino, log.st_size, log.st_mtime_ns)
+        return made.st_mtime_ns, *files
+
+    def display_path(self, path: str) -> str:
+        """Return a path below the folder as replies name it: from the top of the workspace."""
+        return f"{self.folder.parent.name}/{self.folder.name}/{path}"
+
+    def read_index(self) -> bytes:
+        """Return the stored index; empty when there is none, or it cannot be read."""
+        data = self._files.read("index.json", bytes_max=INDEX_BYTES_MAX)
+        if isinstance(data, bytes):
+            return data
+        return b""
+
+    @contextmanager
+    def writing(self, *names: str) -> Generator[None]:
+        """Be the only writer of some records until the block ends, after removing what killed writers left.
+
+        Raises: StorageBusy, WriteFailed, DiskFull; with a team StoreUnavailable, StoreUnusable.
+        """
+        with self._lock(f"{self.folder.name}/{name}" for name in names):
+            for name in names:
+                self._files.sweep(name)
+            yield
+
+    def put_index(self, data: bytes) -> None:
+        """Store the derived index; a failure is ignored, since it can be derived again."""
+        with suppress(WriteFailed, DiskFull, StorageCorrupt):
+            self._files.replace("index.json", data, flush=False)
+            self._files.sweep(min_age_s=ABANDONED_AFTER_S)
+
+    def put_mirror(self, name: str, file: str, data: bytes) -> None:
+        """Store a rendering of a record for people. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        if self._publish:
+            self._publish({self.folder / name / file: data})
+        self._files.replace(f"{name}/{file}", data, flush=False)
+
+    def move_to_trash(self, name: str, stamp: str, *, purge: bool = False) -> str:
+        """Move a record into the trash and return its path there; with `purge` delete it permanently.
+
+        Raises: WriteFailed, DiskFull, StorageCorrupt.
+        """
+        trashed = numbered_versions.move_to_trash(self._files, name, stamp, self._publish)
+        if purge:
+            numbered_versions.purge(self._files, trashed, self._publish)
+        if purge:
+            return ""
+        return self.display_path(trashed)
+
+
+def text_merge_policy(path: str) -> MergePolicy | None:
+    """Return how a text record changes: anyone may edit it. None for other files.
+
+    >>> text_merge_policy("decisions/use-tabs.md"), text_merge_policy("decisions/sketch.png")
+    ('edited', None)
+    """
+    if path.endswith(SUFFIX):
+        return "edited"
+    return None
+
+
+def versioned_merge_policy(path: str) -> MergePolicy | None:
+    """Return how a file of a versioned record changes: a log grows, a version never changes, a rendering is derived.
+
+    >>> [versioned_merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
+    ['grows', 'fixed', 'derived', None]
+    """
+    if path.startswith(f"{numbered_versions.TRASH_FOLDER}/"):
+        return "fixed"
+    if path.endswith(f"/{LOG}"):
+        return "grows"
+    if path.endswith((".json", ".json.gz")):
+        return "fixed"
+    if path.endswith(".md"):
+        return "derived"
+    return None

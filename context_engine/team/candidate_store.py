@@ -1,0 +1,214 @@
+"""A store that searches: the best files for a question over many repositories, with filters and rights applied there.
+
+The writer of an index gives it the rows of each segment (`index/search_rows.py`). A reader names the repositories that
+may be seen with every call, and gets candidates, which our ranker orders. Contents of rows are not interpreted.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from context_engine.team.remote_store import open_backend
+
+CANDIDATES_MAX = 300
+"""Files that our ranker orders for a question (docs/benchmarks.md, "Search inside PostgreSQL")."""
+
+
+class Candidate(NamedTuple):
+    """A file that the database proposes. `payload` is what the writer of the index stored, `importance` a float16."""
+
+    repository: str
+    segment: int
+    number: int
+    worth: float
+    importance: bytes
+    payload: bytes
+
+
+class SearchableTotals(NamedTuple):
+    """The living files and chunks of some repositories, and the terms of bodies, paths, names and leading comments.
+
+    `outdated` counts repositories whose index has a newer revision than the rows that are searched.
+    """
+
+    files: int
+    chunks: int
+    outdated: int
+    lengths: tuple[int, ...]
+
+
+class FileFilter(NamedTuple):
+    """The conditions of a file. Empty parts restrict nothing.
+
+    Languages and tags are in lower case. `included` and `excluded` are regular expressions: a path must match one of
+    the included ones and none of the excluded ones. Every path that may be included has one of the `parts`, for
+    databases without regular expressions (`split_path`).
+    """
+
+    languages: Sequence[str] = ()
+    tags_any: Sequence[str] = ()
+    tags_all: Sequence[str] = ()
+    included: Sequence[str] = ()
+    excluded: Sequence[str] = ()
+    parts: Sequence[str] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every file passes."""
+        return not any(self)
+
+    def accepts(self, path: str) -> bool:
+        """Return whether a path passes."""
+        is_in = not self.included or any(re.search(regex, path) for regex in self.included)
+        return is_in and not any(re.search(regex, path) for regex in self.excluded)
+
+
+EVERY_FILE = FileFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateQuery:
+    """The terms of a question by hash, and their worth.
+
+    `worths[f]` has a number for each term, for bodies, paths, definitions, leading comments and symbols, in this order.
+    `names` are file names in the question, `vector` is its vector of length 1.
+    """
+
+    hashes: Sequence[int]
+    worths: Sequence[Sequence[float]]
+    names: Sequence[str] = ()
+    filter: FileFilter = EVERY_FILE
+    limit: int = CANDIDATES_MAX
+    vector: Sequence[float] = ()
+
+
+class StoredTerm(NamedTuple):
+    """The row of a term: file numbers by field, `impacts` those of `files` as 16 bits."""
+
+    hash: int
+    frequency: Sequence[int]
+    files: Sequence[int]
+    impacts: Sequence[int]
+    path: Sequence[int]
+    definition: Sequence[int]
+    doc: Sequence[int]
+    symbol: Sequence[int]
+
+
+class StoredFile(NamedTuple):
+    """The row of a file. `card` is the vector of its summary, empty where there is none.
+
+    `texts` is what a reply shows of it, None where it could not be read.
+    """
+
+    number: int
+    path: str
+    language: str
+    tags: Sequence[str]
+    payload: bytes
+    card: Sequence[float]
+    texts: bytes | None
+
+
+class SegmentState(NamedTuple):
+    """The changeable part of a segment: its place, its dead files, and the importance of each file (float16)."""
+
+    name: str
+    number: int
+    dead: Sequence[int]
+    importance: bytes
+
+
+class SearchableRevision(NamedTuple):
+    """One revision of a repository: its totals and its segments. `lengths`: terms of bodies, paths, names, comments."""
+
+    revision: int
+    files: int
+    chunks: int
+    lengths: Sequence[int]
+    segments: Sequence[SegmentState]
+
+
+class PublishedRepository(NamedTuple):
+    """A repository that is searched. `committed_at`: seconds since 1970, 0 where the database does not know."""
+
+    name: str
+    files: int
+    chunks: int
+    committed_at: float = 0.0
+
+
+SegmentRows = Callable[[str], tuple[Iterable[StoredTerm], Iterable[StoredFile]]]
+"""Returns the rows of a segment by its name."""
+
+
+class CandidateStore(ABC):
+    """The searchable rows of many repositories. Thread-safe.
+
+    All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
+    """
+
+    name: str
+    """Its address without a password."""
+
+    @abstractmethod
+    def list_repositories(self) -> list[PublishedRepository]:
+        """Return the searchable repositories, sorted."""
+
+    @abstractmethod
+    def revision(self, repository: str) -> int:
+        """Return the revision that is searched; 0 when the repository is not searchable."""
+
+    @abstractmethod
+    def read_statistics(
+        self, repositories: Collection[str], hashes: Sequence[int]
+    ) -> tuple[SearchableTotals, dict[int, tuple[int, ...]]]:
+        """Return the totals of these repositories, and the frequencies of each term that occurs, by hash."""
+
+    @abstractmethod
+    def find_candidates(self, repositories: Collection[str], query: CandidateQuery) -> list[Candidate]:
+        """Return the best files of these repositories, ordered by repository, segment and number."""
+
+    @abstractmethod
+    def read_texts(
+        self, repositories: Collection[str], files: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], bytes | None]:
+        """Return the texts of files by (segment, number); files of other repositories are left out."""
+
+    @abstractmethod
+    def publish(self, repository: str, state: SearchableRevision, rows_of: SegmentRows) -> None:
+        """Replace what is searched of a repository by another revision; only new segments are sent.
+
+        The caller has the lease of the repository. Raises: DiskFull.
+        """
+
+    @abstractmethod
+    def remove(self, repository: str) -> None:
+        """Delete the rows of a repository."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections; they are opened again when needed."""
+
+
+def split_path(path: str) -> list[str]:
+    """Return the names in a path, and each ending of a name as a glob: what a pattern of paths can ask for.
+
+    >>> split_path("src/api.d.ts")
+    ['*.d.ts', '*.ts', 'api.d.ts', 'src']
+    """
+    names = path.split("/")
+    endings = {f"*{name[at:]}" for name in names for at in range(len(name)) if name[at] == "."}
+    return sorted({*names, *endings})
+
+
+def open_candidate_store(address: str) -> CandidateStore:
+    """Return the store that searches at an address, without connecting.
+
+    Raises: InvalidArgument where there is none, UnsupportedHost when its library is not installed.
+    """
+    return open_backend(address, "Search")

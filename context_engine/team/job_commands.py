@@ -1,0 +1,267 @@
+"""`ctx job`: the queue of repositories that workers index into a team's PostgreSQL, and the worker itself.
+
+Everything that only one command needs is imported inside it, so that `ctx --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from context_engine.cli.common_options import INTERRUPTED, AsJson, Root, command_group, print_json
+from context_engine.cli.exit_codes import FAILED
+from context_engine.team.store_commands import Store, choose_address
+
+if TYPE_CHECKING:
+    from context_engine.team.index_worker import IndexWorker
+    from context_engine.team.job_queue import QueuedJob
+    from context_engine.team.postgres_jobs import JobLease, PostgresJobs
+
+ERROR_CHARS_MAX = 400
+POLL_S = 2.0
+"""How often an idle worker looks: a query of a millisecond."""
+UNAVAILABLE_POLL_S = 15.0
+
+app = command_group("job", "Index the repositories of an organization: a queue in PostgreSQL, and workers.")
+
+Branch = Annotated[str, typer.Option("--branch", help="This branch instead of the remote's default.")]
+
+
+@app.command("add")
+def job_add(
+    places: Annotated[list[str] | None, typer.Argument(metavar="PATH|GIT-URL...", help="Folders, or URLs.")] = None,
+    branch: Branch = "",
+    name: Annotated[str, typer.Option("--name", help="Its name in the database; default: where it comes from.")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="Ask again for every repository of the queue.")] = False,
+    store: Store = "",
+    root: Root = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask for repositories to be indexed. One that is in the queue already is indexed again, once.
+
+    A folder must be at the same place on every machine with a worker. Two branches of a repository need a name each.
+
+    **Examples**
+
+    - `ctx job add https://example.org/team/api.git https://example.org/team/web.git`
+    - `ctx job add git@example.org:team/api.git --branch release --name example.org/team/api@release`
+    - `ctx job add --all`
+    """
+    from context_engine.cli.console import print_note
+    from context_engine.cli.workspace_commands import load_repositories
+    from context_engine.errors import InvalidArgument
+    from context_engine.team.job_queue import IndexSource, open_job_queue
+
+    named = places or []
+    if bool(named) == everything:
+        raise InvalidArgument("no repository is named", suggestion="Name folders or URLs, or pass --all.")
+    if branch and not name:
+        raise InvalidArgument(
+            "a branch needs a name of its own in the database, different from the default branch's",
+            suggestion=f"Repeat it with --name, such as --name example.org/team/app@{branch}.",
+        )
+    if name and len(named) > 1:
+        raise InvalidArgument("one name cannot stand for several repositories", suggestion="Add them one by one.")
+    repositories = load_repositories()
+    members = [repositories.describe(place, branch=branch) for place in named]
+    sources = [IndexSource(member.address or member.root, branch, name) for member in members]
+    with closing(open_job_queue(choose_address(store, root))) as jobs:
+        for source in sources:
+            jobs.add(source)
+        count = jobs.add_all() if everything else len(sources)
+    if as_json:
+        print_json({"added": count})
+    else:
+        print(f"asked for {count:,} {'repository' if count == 1 else 'repositories'}")
+        print_note("ctx job list shows how far they are; ctx job work starts a worker on this machine")
+
+
+@app.command("list")
+def job_list(store: Store = "", root: Root = None, as_json: AsJson = False) -> None:
+    """List the repositories of the queue: what runs and where, what waits, what failed and why.
+
+    **Examples**
+
+    - `ctx job list`
+    - `ctx job list --json | jq '.[] | select(.state == "failed")'`
+    """
+    import json
+
+    from context_engine.cli.console import print_note, print_table
+    from context_engine.team.job_queue import open_job_queue
+
+    with closing(open_job_queue(choose_address(store, root))) as jobs:
+        listed = jobs.list_jobs()
+    if as_json:
+        print(json.dumps([_json_row(job) for job in listed]))
+    elif listed:
+        now_s = time.time()
+        cells = [(_name(job), job.state, _describe(job), _age(job.finished_at, now_s)) for job in listed]
+        print_table(("repository", "state", "details", "indexed"), cells)
+    else:
+        print_note(f"the queue on {jobs.name} is empty: ctx job add PATH|GIT-URL")
+
+
+@app.command("remove")
+def job_remove(
+    place: Annotated[str, typer.Argument(metavar="PATH|GIT-URL", help="As `ctx job list` names it.")],
+    branch: Branch = "",
+    store: Store = "",
+    root: Root = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a repository from the queue. Its index stays in the database: `ctx store remove` deletes that.
+
+    **Examples**
+
+    - `ctx job remove https://example.org/team/api.git`
+    """
+    from context_engine.errors import InvalidArgument
+    from context_engine.team.job_queue import open_job_queue
+
+    with closing(open_job_queue(choose_address(store, root))) as jobs:
+        if not any(jobs.remove(one, branch) for one in (place, str(Path(place).absolute()))):
+            raise InvalidArgument(
+                f"no job is for {place[:200]!r}{f' and branch {branch}' if branch else ''}",
+                suggestion="`ctx job list` names them all.",
+            )
+    if as_json:
+        print_json({"removed": place})
+    else:
+        print(f"removed {place}; its index stays, until ctx store remove")
+
+
+@app.command("work")
+def job_work(
+    until_empty: Annotated[bool, typer.Option("--until-empty", help="End when no job is due.")] = False,
+    store: Store = "",
+    root: Root = None,
+    as_json: AsJson = False,
+) -> None:
+    """Process the queue: fetch, index and publish one repository after the other, until Ctrl-C or SIGTERM.
+
+    Any number of workers may run, on any machines. A job that fails is tried up to five times; one whose worker dies is
+    taken over after a minute. Clones stay in this machine's cache, so that a later run only fetches what is new.
+
+    Exit code 2 with --until-empty when a job failed.
+
+    **Examples**
+
+    - `ctx job work`
+    - `ctx job work --until-empty --store postgresql://ci@db/context`
+    """
+    from context_engine.cli.console import print_note
+    from context_engine.cli.workspace_commands import load_repositories
+    from context_engine.errors import Cancelled
+    from context_engine.team.index_worker import IndexWorker
+    from context_engine.team.job_queue import open_job_queue
+
+    address = choose_address(store, root)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a container that stops gives its job back
+    worker = IndexWorker(load_repositories(), address)
+    own_name = f"{platform.node()}:{os.getpid()}"
+    failed = 0
+    with closing(open_job_queue(address)) as jobs:
+        try:
+            for lease in _claim_jobs(jobs, own_name, until_empty=until_empty):
+                failed += not _run_job(worker, lease, as_json=as_json)
+        except (Cancelled, KeyboardInterrupt):
+            jobs.release_all(own_name)  # the signal may have come while a job was claimed
+            print_note("stopped; an unfinished job was given back to the queue")
+            raise typer.Exit(INTERRUPTED) from None
+    raise typer.Exit(FAILED if failed else 0)
+
+
+def _claim_jobs(jobs: PostgresJobs, own_name: str, *, until_empty: bool) -> Iterator[JobLease]:
+    """Yield the jobs that are due, and wait for further ones; with `until_empty` end, or raise, instead of waiting."""
+    from context_engine.cli.console import print_note
+    from context_engine.errors import StoreUnavailable
+
+    while True:
+        try:
+            lease = jobs.claim(own_name)
+        except StoreUnavailable as error:
+            if until_empty:
+                raise
+            print_note(f"{error.message}; looking again in {UNAVAILABLE_POLL_S:.0f} s")
+            time.sleep(UNAVAILABLE_POLL_S)
+            continue
+        if lease is not None:
+            yield lease
+        elif until_empty:
+            return
+        else:
+            time.sleep(POLL_S)
+
+
+def _run_job(worker: IndexWorker, lease: JobLease, *, as_json: bool) -> bool:
+    """Do one job and print a line about it; return whether it succeeded. Raises: Cancelled on Ctrl-C."""
+    from context_engine.cli.console import err, escape_text, print_rows, run_with_progress
+    from context_engine.errors import Cancelled, ContextEngineError
+    from context_engine.text import shorten_line
+
+    place = lease.source.place
+    try:
+        result = run_with_progress(lambda *watch: worker.run(lease, *watch), place)
+    except Cancelled:
+        raise
+    except ContextEngineError as error:
+        if as_json:
+            print_json({"source": place, "error": error.message})
+        else:
+            message = f"{place}: {shorten_line(error.message, 0, ERROR_CHARS_MAX)}"
+            err.print(f"[red]error:[/red] {escape_text(message)}")
+        return False
+    if as_json:
+        print_json({"source": place, "result": result})
+    else:
+        print_rows([(place, result)])
+    return True
+
+
+def _name(job: QueuedJob) -> str:
+    branch = f" ({job.source.branch})" if job.source.branch else ""
+    return f"{job.source.place}{branch}"
+
+
+def _describe(job: QueuedJob) -> str:
+    """Return what matters in the state of a job."""
+    progress = job.progress
+    if job.state == "running":
+        share = f" {progress.done:,} of {progress.total:,}" if progress.total else ""
+        return f"{job.worker}: {progress.stage or 'starting'}{share}"
+    if job.error:
+        return f"attempt {job.attempts}: {job.error}"
+    return job.result
+
+
+def _age(moment: datetime | None, now_s: float) -> str:
+    from context_engine.cli.console import format_age
+
+    return format_age(moment.timestamp(), now_s) if moment else "never"
+
+
+def _json_row(job: QueuedJob) -> dict[str, object]:
+    progress = job.progress
+    row: dict[str, object] = {
+        **job.source._asdict(),
+        "state": job.state,
+        "worker": job.worker,
+        "attempts": job.attempts,
+        "error": job.error,
+        "result": job.result,
+        "asked_at": job.asked_at.isoformat(timespec="seconds"),
+        "indexed_at": job.finished_at.isoformat(timespec="seconds") if job.finished_at else "",
+    }
+    if job.state == "running":
+        row["progress"] = {"stage": progress.stage, "done": progress.done, "total": progress.total}
+    return {key: value for key, value in row.items() if value != ""}

@@ -1,0 +1,415 @@
+"""A folder of records that a team shares: the files that our code reads and people edit, synchronized with a database.
+
+    <home>/<kind>/...                      the files; a conflict is kept next to them, on this machine only
+    <cache>/commons-<kind>-<mark>.db       what both sides agreed on, see `sync_state`
+
+Before a read the folder is synchronized, at most once a second. While the database does not answer, the files serve as
+they are. A writer acquires the lease of the kind, synchronizes, and writes each change to the database before it
+becomes a file. So no one reads what the team might never get, and the next synchronization repairs what a kill left.
+A file that vanished is restored: only a deletion through us is a deletion for all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
+from context_engine.storage import (
+    UNSETTLED_NS,
+    FileStamp,
+    MergePolicyOf,
+    StateFolder,
+    SyncedRecords,
+    head_path,
+    numbered_versions,
+)
+from context_engine.team.merge_rules import MergeAction, MergeInput, decide
+from context_engine.team.remote_store import RETRY_DELAY_S
+from context_engine.team.sync_state import MergeBase, SyncState
+
+if TYPE_CHECKING:  # its library is optional
+    from context_engine.team.postgres_records import PostgresRecords, RecordLease, RecordMeta
+
+WAIT_S = 10.0
+"""A write takes some hundredths of a second, and a hundred people do not write at once."""
+REST_FACTOR = 20
+"""A synchronization of thousands of files takes some hundredths of a second, and may use at most 5 % of the time."""
+BYTES_MAX = 64_000_000
+"""A log of two hundred thousand events. A larger file stays on its machine, and is reported."""
+FOLDERS = 2
+"""A record is in a folder of its own, or in that of its category; in the trash there is one more level."""
+FETCHED_AT_ONCE = 100
+"""Plans have some thousand bytes each, logs seldom a million."""
+CONFLICT = "_conflict-"
+"""In the name of a local file that differed from the team's. It is never shared: its writer decides what to do."""
+NO_STAMP = (0, 0, 0)
+"""The stamp of no file: the file is read again."""
+
+Action = MergeAction | Literal["delete"]
+
+
+class SyncedFolder(SyncedRecords):
+    """One kind of records in one folder. Thread-safe; several processes may use one folder."""
+
+    def __init__(
+        self,
+        remote: PostgresRecords,
+        repository: str,
+        folder: Path,
+        state: SyncState,
+        policy_of: MergePolicyOf,
+        *,
+        rest_s: float,
+        flush: bool,
+    ) -> None:
+        """Nothing is connected or created until it is needed. The folder's name is the kind."""
+        self.folder = folder
+        self.problem = ""
+        """Why the team's records may be newer, or which file is in conflict with them; empty without a problem."""
+        self._files = StateFolder(folder.parent).folder(folder.name)
+        self._remote = remote
+        self._key = repository, folder.name
+        self._state = state
+        self._policy_of = policy_of
+        self._rest_s = rest_s
+        self._flush = flush
+        self._next_sync_s = 0.0
+        self._next_push_s = 0.0
+        self._refusal = ""
+        self._lease: RecordLease | None = None
+
+    def close(self) -> None:
+        """Close the file of the state; it can be used again afterwards."""
+        self._state.close()
+
+    # -- reading --
+
+    def sync(self) -> None:
+        """Synchronize the folder, unless that was done a moment ago. Never fails: see `problem`."""
+        start_s = time.monotonic()
+        if start_s < self._next_sync_s:
+            return
+        try:
+            with self._state.lock(0.0):
+                self._sync_as_reader()
+            self._schedule_next(start_s)
+        except StorageBusy:  # another process of this machine does it
+            self._next_sync_s = start_s + self._rest_s
+        except ContextEngineError as error:
+            self.problem = f"the {self._key[1]} of the team may be newer: {error.message}"
+            if isinstance(error, StoreUnavailable):
+                delay_s = RETRY_DELAY_S
+            else:
+                delay_s = self._rest_s
+            self._next_sync_s = time.monotonic() + delay_s
+
+    def _sync_as_reader(self) -> None:
+        """Pull what is new; push our changes if we may write."""
+        difference = self._compare()
+        if not difference.paths("push") or time.monotonic() < self._next_push_s:
+            self._apply(difference, None)
+            return
+        try:
+            with self._remote.acquire_lease(*self._key, 0.0) as lease:
+                self._apply(self._compare(), lease)
+        except (StorageBusy, StoreUnusable) as error:
+            self._refusal = error.message
+            if isinstance(error, StoreUnusable):  # without the right to write there is no point in a try each second
+                self._next_push_s = time.monotonic() + RETRY_DELAY_S
+            self._apply(self._compare(), None)
+
+    def _schedule_next(self, start_s: float) -> None:
+        now_s = time.monotonic()
+        rest_s = 0.0
+        if self._rest_s:
+            rest_s = max(self._rest_s, REST_FACTOR * (now_s - start_s))
+        self._next_sync_s = now_s + rest_s
+
+    # -- writing --
+
+    @contextmanager
+    def acquire_lease(self) -> Generator[None]:
+        """Be the only writer on all machines until the block ends, on the team's present state.
+
+        Raises: StorageBusy, StoreUnavailable, StoreUnusable, WriteFailed, DiskFull.
+        """
+        with self._state.lock(WAIT_S), self._remote.acquire_lease(*self._key, WAIT_S) as lease:
+            self._apply(self._compare(), lease)
+            self._lease = lease
+            try:
+                yield
+            finally:
+                self._lease = None
+
+    def publish(self, files: Mapping[Path, bytes | None]) -> None:
+        """Write to the database what the files of the folder are about to contain; None deletes. Needs the lease.
+
+        Raises: StoreUnavailable, StoreUnusable, DiskFull.
+        """
+        assert self._lease is not None, "only with the lease"
+        named = {target.relative_to(self.folder).as_posix(): content for target, content in files.items()}
+        shared = {path: content for path, content in named.items() if self._policy_of(path) and CONFLICT not in path}
+        if shared:
+            self._lease.put(shared)
+
+    # -- both sides --
+
+    def _compare(self) -> _Difference:
+        """Compare the folder with the team's records, and decide what to do about each difference."""
+        revision = self._remote.revision(*self._key)
+        if revision < self._state.revision:
+            self._state.reset()
+        agreed = self._state.files()
+        files, conflicts, unreadable = self._list_files(agreed)
+        theirs = self._list_changes(revision)
+        changed = [path for path in {**agreed, **files} if path not in theirs and files.get(path) != agreed.get(path)]
+        if changed:
+            theirs |= {record.path: record for record in self._remote.list_records(*self._key, changed)}
+        shas = {path: files[path].sha for path in (*theirs, *changed) if path in files}
+        known = set()
+        if shas:
+            known = self._remote.find_earlier_contents(*self._key, shas)
+        moves = _find_moves(agreed, shas, theirs)
+        actions: dict[str, Action] = {}
+        for path in (theirs.keys() | set(changed)) - unreadable:
+            record = theirs.get(path)
+            base = agreed.get(path)
+            actions[path] = self._decide(
+                path,
+                MergeInput(
+                    ours=shas.get(path, ""),
+                    theirs=record.sha if record else "",
+                    is_deleted=record is not None and record.is_deleted,
+                    agreed=base.sha if base else "",
+                    is_known=path in known,
+                    is_restored=path in moves,
+                ),
+            )
+        actions |= dict.fromkeys(moves.values(), "delete")
+        return _Difference(revision, theirs, files, actions, conflicts, unreadable)
+
+    def _list_changes(self, revision: int) -> dict[str, RecordMeta]:
+        """Return what the team has changed since it was seen here."""
+        if revision == self._state.revision:
+            return {}
+        changes = self._remote.list_changes(*self._key, self._state.revision)
+        return {record.path: record for record in changes if is_plain(record.path) and self._policy_of(record.path)}
+
+    def _decide(self, path: str, record: MergeInput) -> MergeAction:
+        """Decide about a record. A log in conflict is read, to find out whether it begins with all of the team's."""
+        policy = self._policy_of(path) or "fixed"
+        action = decide(policy, record)
+        if (action, policy) != ("conflict", "grows"):
+            return action
+        theirs = self._remote.read_contents(*self._key, [path]).get(path)
+        extends = theirs is not None and self._content(path).startswith(theirs)
+        return decide(policy, record._replace(extends=extends))
+
+    def _apply(self, difference: _Difference, lease: RecordLease | None) -> None:
+        """Carry out the actions; without a lease only those that change nothing for others."""
+        conflicts = [*difference.conflicts, *map(self._set_aside, difference.paths("conflict"))]
+        self._pull(difference, difference.paths("pull", "conflict"))
+        pushed = difference.paths("push")
+        if lease is not None and pushed:
+            changes: dict[str, bytes | None] = {path: self._content(path) for path in pushed}
+            lease.put(changes | dict.fromkeys(difference.paths("delete")))
+        for path in difference.paths("same"):
+            self._note_agreement(path, difference.files.get(path))
+        self._state.advance(difference.revision)
+        self.problem = _describe_conflicts(conflicts) or _describe_unreadable(difference.unreadable)
+        if pushed and lease is None:
+            self.problem = f"{self._key[1]} that were changed here are not the team's yet: {self._refusal}"
+
+    def _pull(self, difference: _Difference, paths: list[str]) -> None:
+        """Write the team's records to files: in the order of their revisions, and versions before the logs."""
+        theirs = difference.theirs
+
+        def order(path: str) -> tuple[int, bool, str]:
+            return theirs[path].revision, self._policy_of(path) == "grows", path
+
+        ordered = sorted(paths, key=order)
+        for start in range(0, len(ordered), FETCHED_AT_ONCE):
+            portion = ordered[start : start + FETCHED_AT_ONCE]
+            contents = self._remote.read_contents(*self._key, portion)
+            for path in portion:
+                if self._has_changed(path, difference):
+                    continue  # it is being edited at this moment; the next synchronization decides again
+                if path in contents:
+                    self._forget_head(path)
+                    self._files.replace(path, contents[path], flush=self._flush)
+                    self._note_agreement(path, self._read_state(path))
+                elif theirs[path].is_deleted:
+                    self._remove(path)
+
+    def _has_changed(self, path: str, difference: _Difference) -> bool:
+        """Whether a file has changed since the comparison."""
+        now, before = self._read_state(path), difference.files.get(path)
+        return (now and now.sha) != (before and before.sha)
+
+    def _note_agreement(self, path: str, file: MergeBase | None) -> None:
+        """Note that both sides have the same content in a file, or neither has the file."""
+        if file is None:
+            self._state.forget([path])
+        else:
+            self._state.record_base(path, file)
+
+    # -- the files of this machine --
+
+    def _list_files(self, agreed: Mapping[str, MergeBase]) -> tuple[dict[str, MergeBase], list[str], set[str]]:
+        """Return the records, the files in conflict, and those that cannot be read.
+
+        A record is read only if its stamp is not the agreed one.
+        """
+        found, conflicts, unreadable = {}, [], set()
+        for path, stamp in (*list_nested_files(self._files), *_list_trash(self._files)):
+            if self._policy_of(path) is None:
+                continue
+            if CONFLICT in path:
+                conflicts.append(path)
+                continue
+            known = agreed.get(path)
+            if known and known.stamp == stamp:
+                state = known
+            else:
+                state = self._read_state(path)
+            if state is not None:
+                found[path] = state
+            elif self._files.exists(path):
+                unreadable.add(path)
+        return found, conflicts, unreadable
+
+    def _read_state(self, path: str) -> MergeBase | None:
+        """Return the present state of a file; None when it has just vanished, or cannot be read."""
+        folder, _, name = path.rpartition("/")
+        facts = self._files.statuses(folder, [name])[-1:]
+        data = self._files.read(path, bytes_max=BYTES_MAX)
+        if not facts or not isinstance(data, bytes):
+            return None
+        is_settled = time.time_ns() - facts[0].st_mtime_ns > UNSETTLED_NS
+        return MergeBase(_sha(data), file_stamp(facts[0]) if is_settled else NO_STAMP)
+
+    def _content(self, path: str) -> bytes:
+        data = self._files.read(path, bytes_max=BYTES_MAX)
+        if isinstance(data, bytes):
+            return data
+        return b""
+
+    def _set_aside(self, path: str) -> str:
+        """Copy a file next to itself, under a name that marks it as a conflict; return that name."""
+        folder, _, name = path.rpartition("/")
+        stem, _, suffix = name.partition(".")
+        data = self._content(path)
+        copy = f"{folder}/{stem}{CONFLICT}{_sha(data)[:8]}.{suffix}"
+        self._files.create(copy, data, flush=self._flush)
+        return copy
+
+    def _remove(self, path: str) -> None:
+        """Delete a file, and its folder after the last one."""
+        self._forget_head(path)
+        self._files.remove(path)
+        self._files.remove_empty(path.rpartition("/")[0])
+        self._state.forget([path])
+
+    def _forget_head(self, path: str) -> None:
+        """Forget how far this machine wrote a log: from now on the team decides what is in it."""
+        if self._policy_of(path) == "grows":
+            self._files.remove(head_path(path))
+
+
+class _Difference(NamedTuple):
+    """What differs between both sides up to a `revision`, and what to do about it.
+
+    `theirs` and `files` are the records of both sides. `conflicts` are files that were set aside earlier. Files that
+    are `unreadable` here are left alone.
+    """
+
+    revision: int
+    theirs: Mapping[str, RecordMeta]
+    files: Mapping[str, MergeBase]
+    actions: Mapping[str, Action]
+    conflicts: list[str]
+    unreadable: set[str]
+
+    def paths(self, *wanted: Action) -> list[str]:
+        """Return the paths with one of these actions."""
+        return [path for path, action in self.actions.items() if action in wanted]
+
+
+def _find_moves(
+    agreed: Mapping[str, MergeBase], shas: Mapping[str, str], theirs: Mapping[str, RecordMeta]
+) -> dict[str, str]:
+    """Return the files that were moved here by hand, out of the trash or to a new name, each with its old path."""
+    moves = {}
+    for old, file in agreed.items():
+        if old not in theirs or old in shas or theirs[old].sha != file.sha:
+            continue
+        for path, sha in shas.items():
+            if sha != file.sha:
+                continue
+            if (
+                numbered_versions.is_copy_of(old, path)
+                if old.startswith(numbered_versions.TRASH_FOLDER)
+                else path not in theirs
+            ):
+                moves[path] = old
+    return moves
+
+
+def is_plain(path: str) -> bool:
+    r"""Whether a path from the database may become a file below a folder, on any system.
+
+    >>> is_plain("decisions/use-tabs.md"), is_plain(".trash/plan_1/v0001.json")
+    (True, True)
+    >>> is_plain("../../.bashrc"), is_plain("a/.git/b"), is_plain("a/..\\b")
+    (False, False, False)
+    """
+    parts = path.removeprefix(f"{numbered_versions.TRASH_FOLDER}/").split("/")
+    is_safe = not set(path) & set("\\:\0") and all(part[:1] not in ("", ".") for part in parts)
+    return is_safe and len(parts) == FOLDERS
+
+
+def list_nested_files(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
+    """Yield every plain file two levels below a folder, with its stamp; links are not followed."""
+    for folder in files.folders():
+        for name, facts in files.files(folder).items():
+            if name[0] != ".":
+                yield f"{folder}/{name}", file_stamp(facts)
+
+
+def _list_trash(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
+    return (
+        (f"{numbered_versions.TRASH_FOLDER}/{path}", stamp)
+        for path, stamp in list_nested_files(files.folder(numbered_versions.TRASH_FOLDER))
+    )
+
+
+def file_stamp(facts: os.stat_result) -> FileStamp:
+    """Return what changes when a file does; 63 bits of the inode, the largest integers of SQLite."""
+    return facts.st_ino & ((1 << 63) - 1), facts.st_size, facts.st_mtime_ns
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _describe_unreadable(paths: set[str]) -> str:
+    if not paths:
+        return ""
+    verb = "are" if len(paths) > 1 else "is"
+    return f"{', '.join(sorted(paths)[:3])} cannot be read, or {verb} too large for the team"
+
+
+def _describe_conflicts(paths: list[str]) -> str:
+    if not paths:
+        return ""
+    more = " and more" if len(paths) > 3 else ""
+    return (
+        f"what was written here differs from what the team has, and is kept in {', '.join(sorted(paths)[:3])}{more}: "
+        "copy what is missing into the record, then delete it"
+    )

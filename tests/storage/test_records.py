@@ -1,0 +1,100 @@
+"""Records appear whole or not at all, and only where they seem to be."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from context_engine.errors import StorageCorrupt
+from context_engine.storage.records import RecordFolder
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> RecordFolder:
+    return RecordFolder(tmp_path / "home", "notes")
+
+
+def test_a_record_is_made_once_changed_and_removed(records: RecordFolder) -> None:
+    assert records.create("a/one.md", b"first")
+    assert not records.create("a/one.md", b"second")
+    assert records.read("a/one.md") == b"first"
+    before = records.listing()
+    records.replace("a/one.md", b"third")
+    assert records.listing().keys() == before.keys() == {"a/one.md"}
+    assert records.listing() != before
+    records.remove("a/one.md")
+    records.remove("a/one.md")
+    assert records.listing() == {}
+    assert records.read("a/one.md") is None
+    assert list(records.folder.iterdir()) == []
+
+
+def test_a_folder_shows_that_something_in_it_was_made_replaced_or_removed(records: RecordFolder) -> None:
+    records.create("a/one.md", b"first")
+    for change in (
+        lambda: records.create("a/two.md", b"x"),
+        lambda: records.replace("a/two.md", b"y"),
+        lambda: records.remove("a/two.md"),
+        lambda: records.create("b/three.md", b"x"),
+    ):
+        for path in (records.folder, *records.folder.iterdir()):
+            os.utime(path, ns=(0, 0))
+        before = records.folders()
+        change()
+        assert records.folders() != before
+
+
+def test_one_writer_at_a_time(records: RecordFolder) -> None:
+    entered = threading.Event()
+
+    def write() -> None:
+        with RecordFolder(records.folder.parent, "notes").writing():
+            entered.set()
+
+    other = threading.Thread(target=write)
+    with records.writing():
+        other.start()
+        assert not entered.wait(0.1)
+    assert entered.wait(60)
+    other.join()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions elsewhere")
+def test_the_mode_of_a_record_is_kept(records: RecordFolder) -> None:
+    records.create("a/one.md", b"first")
+    (records.folder / "a/one.md").chmod(0o640)
+    records.replace("a/one.md", b"second")
+    assert stat.S_IMODE((records.folder / "a/one.md").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("link", ["notes", "notes/a"])
+def test_a_link_is_not_followed_out_of_the_home(records: RecordFolder, tmp_path: Path, link: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    target = tmp_path / "home" / link
+    target.parent.mkdir(parents=True)
+    target.symlink_to(outside)
+    with pytest.raises(StorageCorrupt, match="is a symbolic link"):
+        records.create("a/one.md", b"first")
+    assert list(outside.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left(records: RecordFolder, tmp_path: Path) -> None:
+    (tmp_path / "home" / "notes").mkdir(parents=True)
+    (tmp_path / "home" / "notes" / "a").write_text("a file")
+    with pytest.raises(StorageCorrupt, match="is a file, not a folder") as refused:
+        records.create("a/one.md", b"first")
+    assert refused.value.suggestion
+    assert records.read("a/one.md") is None or isinstance(records.read("a/one.md"), str)
+
+
+def test_what_a_crash_leaves_is_no_record(records: RecordFolder) -> None:
+    records.create("a/one.md", b"first")
+    (records.folder / "a" / ".ctx-0123456789ab.tmp").write_bytes(b"half")
+    (records.folder / "a" / "note.txt").write_bytes(b"no record")
+    assert records.listing().keys() == {"a/one.md"}

@@ -1,0 +1,217 @@
+"""`ctx store`: what a person sees of checking and repairing an index and looking after a store, the refusals included."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from context_engine import tools
+from context_engine.cli.app import app
+from context_engine.cli.console import run_with_progress
+from context_engine.engine import Engine
+from context_engine.errors import ContextEngineError
+from context_engine.model import Progress
+from context_engine.team.shared_store import SharedStore
+from tests.support.databases import new_database, sql
+from tests.support.engines import cache_for, open_engine
+from tests.support.trees import repository
+from tests.team.test_index_repair import flipped
+
+
+@cache
+def database() -> str:
+    return new_database()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An indexed repository of a name that no other test has, and an environment that names no store."""
+    made = repository(tmp_path / "app", {"a.py": "def lion(): ...\n", "b.py": "def tiger(): ...\n"})
+    for name in ("CTX_STORE_URL", "CTX_STORE_SHARES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(made)))
+    monkeypatch.setenv("CTX_STORE_REPOSITORY", str(tmp_path))
+    monkeypatch.setenv("CTX_EMBEDDER", "none")
+    monkeypatch.setenv("CTX_WORKERS", "0")
+    with open_engine(made, embedder="none") as engine:
+        engine.index.update()
+    return made
+
+
+def ctx(*arguments: object, answer: str = "") -> Result:
+    return CliRunner().invoke(app, ["store", *map(str, arguments)], input=answer)
+
+
+def refusal(*arguments: object, answer: str = "") -> ContextEngineError:
+    """The error of a command; `ctx` itself writes it to stderr as a line, and ends with 1."""
+    error = ctx(*arguments, answer=answer).exception
+    assert isinstance(error, ContextEngineError), error
+    return error
+
+
+def shared(engine: Engine) -> SharedStore:
+    store: Any = engine.index.store
+    return store
+
+
+def test_bytes_are_told_as_sizes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("context_engine.cli.console.PLAIN_EVERY_S", 0.0)
+    run_with_progress(lambda tell, _: tell(Progress("reading", 1_500_000, 9_000_000)), "check", unit="bytes")
+    assert capsys.readouterr().err == "reading: 1.5 MB of 9.0 MB\n"
+
+
+# -- checking -----------------------------------------------------------------------------------------------------
+
+
+def publish(root: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Index into a database, which is then the one that the environment names; nothing is published any more."""
+    monkeypatch.setenv("CTX_STORE_URL", address)
+    with open_engine(
+        root, embedder="none", store_url=address, store_shares=True, store_repository=str(root.parent)
+    ) as ci:
+        ci.index.update()
+
+
+def spoil_here(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index is on the database, and one segment of this machine's copy is damaged."""
+    publish(root, database(), monkeypatch)
+    with Engine.open(root) as engine:
+        place = shared(engine).path(shared(engine).segment_refs()[0].name)
+    content = place.read_bytes()
+    place.unlink()
+    place.write_bytes(flipped(content))
+
+
+def test_damage_of_this_machine_is_told_and_mended_from_the_database(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil_here(root, monkeypatch)
+    looked = ctx("check", "--root", root)
+    assert (looked.exit_code, "damaged on this machine" in looked.stdout) == (1, True)
+    assert "ctx store check --repair" in looked.stderr
+    mended = ctx("check", "--root", root, "--repair")
+    assert (mended.exit_code, mended.stdout.splitlines()[-1]) == (0, "repaired: segments fetched again: 1")
+    assert ctx("check", "--root", root).stdout == "the index is sound\n"
+
+
+def test_damage_of_the_database_is_mended_by_who_shares(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(root, database(), monkeypatch)
+    with Engine.open(root) as engine:
+        name = shared(engine).repository
+    sql(database(), f"DELETE FROM context_engine.piece WHERE repository = '{name}'")
+    refused = ctx("check", "--root", root, "--repair", "--json")
+    assert refused.exit_code == 1
+    assert json.loads(refused.stdout)["repaired"] is False
+    told_of = ctx("check", "--root", root, "--repair")
+    assert "CTX_STORE_SHARES=1" in told_of.stderr
+    monkeypatch.setenv("CTX_STORE_SHARES", "1")
+    mended = json.loads(ctx("check", "--root", root, "--repair", "--json").stdout)
+    assert (mended["ok"], mended["files_read"]) == (True, 2)
+    assert json.loads(ctx("check", "--root", root, "--json").stdout) == {
+        "ok": True, "problems": [], "repaired": False, "files_read": 0, "fetched": 0,
+    }  # fmt: skip
+
+
+# -- who lies there -----------------------------------------------------------------------------------------------
+
+
+def test_the_repositories_of_a_store_are_listed_and_can_be_removed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = new_database()
+    assert "no repository is stored on" in ctx("list", "--store", address).stdout
+    publish(root, address, monkeypatch)
+    (entry,) = json.loads(ctx("list", "--store", address, "--json").stdout)
+    assert (entry["repository"], entry["files"], entry["chunks"]) == (str(tmp_path), 2, 2)
+    head, row = ctx("list", "--store", address).stdout.splitlines()
+    assert head.split() == ["repository", "size", "files", "chunks", "committed", "schema"]
+    assert row.split()[0] == str(tmp_path) and "just now" in row
+    assert refusal("remove", tmp_path, "--store", address, answer="n\n").code == "NOT_CONFIRMED"
+    assert refusal("remove", "nobody", "--store", address, "--yes").suggestion == f"it has those of: {tmp_path}"
+    assert ctx("remove", tmp_path, "--store", address, answer="y\n").stdout.startswith(f"removed {tmp_path}, ")
+    assert json.loads(ctx("list", "--store", address, "--json").stdout) == []
+
+
+def test_without_a_store_there_is_nobody_to_list(root: Path) -> None:
+    refused = refusal("list", "--root", root)
+    assert "CTX_STORE_URL" in refused.suggestion
+
+
+def test_a_reader_lists_and_removes_nothing(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = new_database()
+    publish(root, address, monkeypatch)
+    sql(
+        address,
+        "DROP ROLE IF EXISTS ctx_looker; CREATE ROLE ctx_looker LOGIN;"
+        "GRANT USAGE ON SCHEMA context_engine TO ctx_looker;"
+        "GRANT SELECT ON ALL TABLES IN SCHEMA context_engine TO ctx_looker",
+    )
+    reader = address.replace("postgres:@", "ctx_looker:@")
+    assert len(json.loads(ctx("list", "--store", reader, "--json").stdout)) == 1
+    refused = refusal("remove", tmp_path, "--store", reader, "--yes")
+    assert (refused.code, "grant" in refused.suggestion) == ("STORE_UNUSABLE", True)
+    sql(address, "DROP OWNED BY ctx_looker; DROP ROLE ctx_looker")
+
+
+# -- a store that does not answer --------------------------------------------------------------------------------------
+
+DEAD = "postgresql://nobody:hunter2@127.0.0.1:9/team"
+"""The port of `discard`, where nothing listens."""
+STEP = "Check CTX_STORE_URL"
+
+
+@pytest.fixture
+def cut_off(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The repository with the address of a database that does not answer, and without an index for it."""
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("CTX_STORE_URL", DEAD)
+    monkeypatch.setenv("CTX_DAEMON", "0")
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.mark.parametrize("command", [["search", "lion"], ["search", "lion", "--json"], ["index"], ["symbol", "lion"]])
+def test_a_store_that_does_not_answer_is_said_once_with_the_next_step_and_answers_come_all_the_same(
+    cut_off: Path, command: list[str]
+) -> None:
+    for _ in ("builds the index", "has one"):
+        done = CliRunner().invoke(app, command)
+        assert (done.exit_code, done.exception) == (0, None)
+        assert done.stderr.count("does not answer") == 1
+        assert STEP in done.stderr
+        assert "hunter2" not in done.output
+        assert "a.py" in done.stdout or "indexed" in done.stdout
+
+
+def test_without_a_store_and_with_one_that_answers_nothing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTX_DAEMON", "0")
+    monkeypatch.chdir(root)
+    for address in ("", database()):
+        monkeypatch.setenv("CTX_STORE_URL", address)
+        assert "shared store" not in CliRunner().invoke(app, ["search", "lion"]).stderr
+
+
+def test_doctor_and_status_name_the_store_and_not_the_index_as_the_trouble(cut_off: Path) -> None:
+    CliRunner().invoke(app, ["index"])
+    shown = CliRunner().invoke(app, ["status"]).stdout
+    assert "does not answer" in shown
+    assert STEP in shown
+    rows = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    by_part = {row["part"]: row for row in rows["findings"]}
+    assert by_part["store"]["verdict"] == "warning"
+    assert by_part["store"]["step"].startswith(STEP)
+    assert by_part["index"]["verdict"] == "ok"
+
+
+def test_tools_say_that_the_store_is_missing_from_their_answer(cut_off: Path) -> None:
+    with open_engine(cut_off, store_url=DEAD, embedder="none") as engine:
+        engine.index.update()
+        assert ", without the shared store" in tools.call(engine, "search_code", {"query": "lion"}).text
+        row = json.loads(tools.call(engine, "index_status", {}).text)
+        assert row["next"].startswith(STEP)
+        assert STEP in json.loads(tools.call(engine, "index_workspace", {}).text)["warning"]

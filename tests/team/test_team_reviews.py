@@ -1,0 +1,212 @@
+"""The reviews of a team, on one real PostgreSQL: what one machine found another one tells, and each unit is done by one of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.errors import StoreUnavailable
+from context_engine.review import review_tables
+from context_engine.review.review_sessions import LEASE_S
+from context_engine.review.review_store import ReviewSession
+from context_engine.team.postgres_records import PostgresRecords
+from context_engine.team.shared_records import TeamRecords
+from context_engine.team.synced_reviews import SyncedReviews
+from tests.support.databases import forbid, new_database, sql
+from tests.support.engines import open_engine
+from tests.support.pull_requests import FILES as FILES_OF_REQUEST
+from tests.support.pull_requests import killed_in_the_middle, pull_request
+from tests.support.small_reviews import Clock, Process, change
+
+FILES = change(20)
+ONCE = ["taken", "done"]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@cache
+def database() -> str:
+    return new_database()
+
+
+def open_machine(folder: Path, clock: Clock, address: str, repository: str) -> Process:
+    common = SyncedReviews(TeamRecords(PostgresRecords(address), repository, folder / "cache", rest_s=0.0))
+    return Process(folder, f"process@{folder.name}", FILES, clock, common)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Callable[[str], Process]]:
+    made: list[Process] = []
+    clock = Clock()
+
+    def open_one(name: str) -> Process:
+        made.append(open_machine(tmp_path / name, clock, database(), str(tmp_path)))
+        return made[-1]
+
+    yield open_one
+    for each in made:
+        each.gate.open()
+        each.sessions.close()
+
+
+def test_what_one_machine_finds_another_tells_with_the_same_cursors(machine: Callable[[str], Process]) -> None:
+    here, there = machine("here"), machine("there")
+    here.gate.open(1)
+    session = here.start()
+    here.gate.await_begun(2)
+    first = here.sessions.page(session, "", 3)
+    assert there.sessions.status(session).status == "running"
+    rest = there.sessions.page(session, first.cursor, 100)
+    assert rest == here.sessions.page(session, first.cursor, 100)
+    here.gate.open()
+    assert here.ended(session) == there.ended(session) == "completed"
+    assert there.sessions.findings(session) == here.sessions.findings(session) != []
+    assert there.sessions.log(session) == here.sessions.log(session)
+    assert there.store.bodies(session) == here.store.bodies(session)
+    assert [each.id for each in there.store.sessions()] == [session]
+
+
+def test_a_pause_that_is_asked_for_elsewhere_is_heard_and_who_resumes_goes_on(
+    machine: Callable[[str], Process],
+) -> None:
+    here, there = machine("here"), machine("there")
+    here.gate.open(1)
+    session = here.start()
+    here.gate.await_begun(2)
+    assert there.sessions.pause(session, "lunch").status == "pausing"
+    here.gate.open()
+    assert here.ended(session) == "paused"
+    assert there.sessions.resume(session).status == "running"
+    assert there.ended(session) == here.ended(session) == "completed"
+    assert set(map(tuple, here.done(session).values())) == {tuple(ONCE)}
+    assert there.gate.begun, "who resumed it did the rest"
+
+
+def test_a_machine_that_is_gone_is_believed_in_until_its_lease_is_over(machine: Callable[[str], Process]) -> None:
+    here, there = machine("here"), machine("there")
+    clock = there.clock
+    assert isinstance(clock, Clock)
+    here.gate.open(1)
+    session = here.start()
+    here.gate.await_begun(2)
+    (runner,) = here.sessions._runners.values()
+    runner._timing = replace(runner._timing, now=lambda: 0.0)  # nothing more is heard of it, as after a power cut
+    assert there.sessions.resume(session).status == "running"
+    assert there.gate.begun == [], "its machine may be alive"
+    clock.at += LEASE_S + 1
+    assert there.sessions.status(session).status == "failed"
+    assert there.sessions.resume(session).status == "running"
+    assert there.ended(session) == "completed"
+    done = there.done(session)
+    assert sorted(each for happened in done.values() for each in happened if each == "done") == ["done"] * len(done)
+    here.gate.open()
+
+
+def test_the_same_change_is_reviewed_once_whoever_asks(machine: Callable[[str], Process]) -> None:
+    here, there = machine("here"), machine("there")
+    here.gate.open(0)
+    session = here.start()
+    assert there.start() == session
+    here.gate.open()
+    assert here.ended(session) == "completed"
+    assert there.gate.begun == []
+
+
+def test_a_second_look_may_come_to_another_machine(machine: Callable[[str], Process]) -> None:
+    here, there = machine("here"), machine("there")
+    here.store.keep("rev_9", b"what was found", 1.0)
+    assert there.store.read_kept("rev_9") == b"what was found"
+    there.store.keep("rev_9", b"and more", 2.0)
+    assert here.store.read_kept("rev_9") == b"and more"
+
+
+def test_old_sessions_go_everywhere(machine: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = machine("here"), machine("there")
+    monkeypatch.setattr(review_tables, "SESSIONS_MAX", 2)
+    for number in range(4):
+        (here, there)[number % 2].store.add(
+            ReviewSession(f"rev_{number}", str(number), "completed", "", 0.0, float(number), 0.0, 1, b"{}"), []
+        )
+    assert (
+        [each.id for each in here.store.sessions()]
+        == [each.id for each in there.store.sessions()]
+        == ["rev_3", "rev_2"]
+    )
+    sql(
+        database(),
+        "DO $$ BEGIN ASSERT (SELECT count(*) FROM context_engine.record WHERE path = 'rev_0/session' AND content IS NOT NULL) = 0; END $$",
+    )
+
+
+def test_whoever_comes_later_or_lost_his_file_has_all_of_them(
+    machine: Callable[[str], Process], tmp_path: Path
+) -> None:
+    here, there = machine("here"), machine("there")
+    session = here.start()
+    here.ended(session)
+    assert there.sessions.findings(session) == here.sessions.findings(session)
+    for path in (tmp_path / "there").rglob("state.db*"):
+        path.unlink()
+    assert there.sessions.findings(session) == here.sessions.findings(session)
+
+
+def test_while_the_database_is_away_reviews_are_read_and_none_is_begun(tmp_path: Path) -> None:
+    address = new_database()
+    here = open_machine(tmp_path / "here", Clock(), address, "app")
+    session = here.start()
+    here.ended(session)
+    with forbid(address):
+        assert here.sessions.status(session).status == "completed"
+        with pytest.raises(StoreUnavailable):
+            here.start(commit="decaf")
+        assert [each.id for each in here.store.sessions()] == [session]
+        here.store.keep("rev_9", b"what was found", 1.0)
+        assert here.store.read_kept("rev_9") == b"what was found", "a review alone needs no team"
+        assert isinstance(here.store._common, SyncedReviews)
+        assert "does not answer" in here.store._common._problems["reviews"]
+    here.ended(here.start(commit="decaf"))
+    here.sessions.close()
+
+
+def test_reviews_of_another_repository_are_not_seen(machine: Callable[[str], Process], tmp_path: Path) -> None:
+    here = machine("here")
+    here.ended(here.start())
+    other = open_machine(tmp_path / "other", Clock(), database(), "somebody else's")
+    assert other.store.sessions() == []
+    other.sessions.close()
+
+
+def of_team(address: str) -> dict[str, Any]:
+    return {"store_url": address, "store_records": True, "store_repository": "shop"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_a_review_whose_machine_was_killed_goes_on_on_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, root = new_database(), pull_request(tmp_path / "here")
+    shutil.copytree(root, tmp_path / "there")
+    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:00:00Z")
+    session = killed_in_the_middle(root, **of_team(address))
+    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:01:00Z")  # its lease is over
+    with open_engine(tmp_path / "there", **of_team(address)) as engine:
+        sessions = engine.reviews.sessions
+        seen = sessions.status(session)
+        assert (seen.status, seen.progress.units_done) == ("failed", 2)
+        sessions.resume(session)
+        seen = sessions.wait(session, 55)
+        assert (seen.status, seen.progress.files_done) == ("completed", FILES_OF_REQUEST)
+        ended = Counter((event.unit, event.event) for event in sessions.log(session))
+        assert {ended[unit.number, "done"] for unit in seen.units} == {1}, "each unit exactly once"
+        assert [unit for unit, event in ended if event == "lost"] == [3]
+        found = sessions.findings(session)
+    with open_engine(root, **of_team(address)) as engine:
+        assert engine.reviews.sessions.findings(session) == found != []
