@@ -241,7 +241,6 @@ class Engine(Workspace, DeprecatedMethods):
             languages=self.languages,
             grammars=self.grammars,
             files=self.files,
-            symbols=self.symbols,
             knowledge=self.memory,
             redactor=self.redactor,
             programs=tuple(name.strip() for name in self.settings.review_programs.split(",")),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -21,22 +21,14 @@ from context_engine.errors import Cancelled, NextStep, PreconditionFailed
 from context_engine.model import Finding
 from context_engine.repo import DiffRequest, GitDiff, TouchedFile
 from context_engine.review.classification import summarize_change
-from context_engine.review.finding import assign_ids, finding_to_json, redact_finding
+from context_engine.review.finding import assign_ids, redact_finding
 from context_engine.review.review_formats import review_to_json
-from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
-from context_engine.review.review_units import FileTie, UnitFile
+from context_engine.review.review_store import ReviewStore, ReviewUnit
+from context_engine.review.review_telemetry import ReviewMetrics
 from context_engine.review.reviewer import count_lines
 from context_engine.review.second_pass import encode_pending, make_pending
-from context_engine.review.session_lifecycle import UnitMetrics
 from context_engine.review.source_versions import ReviewedFile
-from context_engine.review.verdict import (
-    AnalyzerRun,
-    Coverage,
-    FileCoverage,
-    make_result,
-    merge_coverage,
-    suppression_reason,
-)
+from context_engine.review.verdict import AnalyzerRun, Coverage, FileCoverage, make_result, merge_coverage
 from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
 
 if TYPE_CHECKING:
@@ -47,22 +39,63 @@ Stages = dict[str, list[float]]
 """Milliseconds by stage."""
 NAMED_MAX = 20
 """Named files that did not change are listed up to this number."""
-
-
-class SessionOutcome(NamedTuple):
-    """The JSON of a finished review, and the pending review that a second pass continues."""
-
-    outcome: bytes
-    pending: bytes = b""
+UNIT_FILES_MAX = 10
+"""These are reviewed in a few seconds: as much as a pause or a crash may cost."""
+UNIT_LINES_MAX = 1_500
+"""Changed lines; a file that has more is a unit alone."""
+FILE_COST = 20
+"""To read and parse a file costs about as much as the checks of 20 changed lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileReview:
     """The stored review of one file."""
 
+    path: str
     findings: tuple[Finding, ...]
     coverage: FileCoverage
     runs: tuple[AnalyzerRun, ...] = ()
+
+
+class UnitReview(msgspec.Struct, frozen=True):
+    """What is stored of a reviewed unit."""
+
+    files: list[FileReview]
+    metrics: ReviewMetrics
+
+
+class UnitResult(NamedTuple):
+    """The review of a unit, new entries of the cache, and the keys of used ones."""
+
+    review: UnitReview
+    cache: Mapping[str, bytes] = {}
+    used: Collection[str] = ()
+
+
+class SessionOutcome(msgspec.Struct, frozen=True):
+    """What is stored of a finished review: its JSON, and what the end of the session took."""
+
+    review: dict[str, Any] = {}
+    metrics: ReviewMetrics = ReviewMetrics()
+
+
+def cut_into_units(files: Iterable[tuple[str, int]]) -> tuple[ReviewUnit, ...]:
+    """Cut files, each with its number of changed lines, into units of neighbors in the tree.
+
+    >>> [unit.paths for unit in cut_into_units([("b.py", 2_000), ("a/y.py", 10), ("a/x.py", 10)])]
+    [('a/x.py', 'a/y.py'), ('b.py',)]
+    """
+    groups: list[list[tuple[str, int]]] = []
+    room = 0
+    for file in sorted(files):
+        if not groups or file[1] > room or len(groups[-1]) == UNIT_FILES_MAX:
+            groups.append([])
+            room = UNIT_LINES_MAX
+        groups[-1].append(file)
+        room -= file[1]
+    return tuple(
+        ReviewUnit(tuple(path for path, _ in group), sum(lines + FILE_COST for _, lines in group)) for group in groups
+    )
 
 
 def open_review_job(request: ReviewRequest, workspace: ReviewWorkspace, store: ReviewStore) -> ReviewJob:
@@ -120,10 +153,9 @@ class ReviewJob:
     excluded: Sequence[str] = ()
     diff_ms: float = 0.0
 
-    @cached_property
-    def files(self) -> list[UnitFile]:
-        """The changed files, with the numbers of their changed lines."""
-        return [UnitFile(file.path, len(file.added_lines) + len(file.removed_lines)) for file in self.diff.files]
+    def cut(self) -> tuple[ReviewUnit, ...]:
+        """Return the units in which the changed files are reviewed."""
+        return cut_into_units((file.path, len(file.added_lines) + len(file.removed_lines)) for file in self.diff.files)
 
     @cached_property
     def keys(self) -> dict[str, str]:
@@ -143,15 +175,11 @@ class ReviewJob:
     def _touched_files(self) -> Mapping[str, TouchedFile]:
         return {file.path: file for file in self.taken.files}
 
-    def find_ties(self) -> Iterable[FileTie]:
-        """Return which of the files import one another, or usually change together."""
-        return self.workspace.find_ties([file.path for file in self.files])
-
     def count_cached(self) -> int:
         """Return how many of the files were reviewed before, in the same versions and by the same rules."""
         return len(self.store.read_cached(self.keys.values()))
 
-    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitCheckpoint:
+    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitResult:
         """Review some files; those in the cache are not read. Raises: Cancelled, AccessFailed."""
         keys = {path: self.keys[path] for path in paths if path in self.keys}
         cached = self.store.read_cached(keys.values())
@@ -165,30 +193,19 @@ class ReviewJob:
             bytes_read = sum(len(version.data) for file in files for version in (file.old, file.new) if version)
             reviews |= self._review_files(files, missing, stages, cancel)
         failures = _list_failures(reviews.values())
-        metrics = UnitMetrics(stages, len(paths) - len(fresh), len(fresh), bytes_read, failures)
-        bodies = {path: msgspec.json.encode(reviews[path]) for path in paths}
-        return UnitCheckpoint(
-            bodies=bodies,
-            findings=self._encode_shown(reviews[path] for path in paths),
-            cache={keys[path]: bodies[path] for path in fresh if path in keys and not failures},
-            used=tuple(cached),
-            figures=msgspec.json.encode(metrics),
-        )
-
-    def _encode_shown(self, reviews: Iterable[FileReview]) -> list[bytes]:
-        """Return the findings that the options do not suppress."""
-        options = self.request.options
-        findings = (finding for review in reviews for finding in review.findings)
-        return [
-            msgspec.json.encode(finding_to_json(finding))
-            for finding in findings
-            if not suppression_reason(finding, options)
-        ]
+        kept = [path for path in fresh if path in keys and not failures]
+        metrics = ReviewMetrics(stages, len(paths) - len(fresh), len(fresh), bytes_read, failures)
+        fresh_bodies = {keys[path]: msgspec.json.encode(reviews[path]) for path in kept}
+        return UnitResult(UnitReview([reviews[path] for path in paths], metrics), fresh_bodies, tuple(cached))
 
     def conclude(
-        self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
-    ) -> SessionOutcome:
-        """Return the whole review, from the reviews of the files and the change as a whole. Raises: Cancelled."""
+        self, reviews: Sequence[FileReview], failed: Mapping[str, str], cancel: threading.Event
+    ) -> tuple[SessionOutcome, bytes]:
+        """Return the whole review, and what a second pass continues.
+
+        It comes from the reviews of the files and the change as a whole. `failed` are files that could not be reviewed,
+        with the reasons. Raises: Cancelled.
+        """
         options = self.request.options
         stages: Stages = {"diff": [self.diff_ms]}
         with _measure_stage(stages, "blobs"):
@@ -200,7 +217,7 @@ class ReviewJob:
             change_findings = reviewer.review_change(files, context)
         _check_cancelled(cancel)
         with _measure_stage(stages, "merge"):
-            reviews = [_decode(bodies[path]) for path in sorted(bodies)]
+            reviews = sorted(reviews, key=lambda review: review.path)
             findings = [finding for review in reviews for finding in review.findings]
             redact = self.workspace.redact_parts(files)
             findings += [redact_finding(finding, redact) for finding in change_findings]
@@ -213,8 +230,7 @@ class ReviewJob:
                 is_partial=bool(failed),
             )
         pending = make_pending(result, options, files, redact, reviewer.rules)
-        outcome = review_to_json(result) | {"figures": asdict(UnitMetrics(stages))}
-        return SessionOutcome(msgspec.json.encode(outcome), encode_pending(pending))
+        return SessionOutcome(review_to_json(result), ReviewMetrics(stages)), encode_pending(pending)
 
     def _review_files(
         self, files: Sequence[ReviewedFile], missing: Mapping[str, str], stages: Stages, cancel: threading.Event
@@ -238,7 +254,7 @@ class ReviewJob:
             findings = assign_ids((*result.findings, *analyzer_findings))
             runs = tuple(_run_of_file(run, findings, is_first=not reviews) for run in report.runs)
             redacted = tuple(redact_finding(finding, redact) for finding in findings)
-            reviews[path] = FileReview(redacted, result.coverage.with_reason(missing.get(path, "")), runs)
+            reviews[path] = FileReview(path, redacted, result.coverage.with_reason(missing.get(path, "")), runs)
         return reviews
 
     def _read_files(self, paths: Sequence[str]) -> tuple[list[ReviewedFile], dict[str, str]]:
@@ -251,10 +267,10 @@ class ReviewJob:
             files.append(ReviewedFile.of(diff, old, new, self.workspace.parsers))
         return files, {skipped.path: skipped.detail or skipped.reason for skipped in versions.left_out}
 
-    def _merge_coverage(self, reviews: Iterable[FileReview], failed: Iterable[ReviewUnit]) -> Coverage:
-        """Return what was reviewed, the files of failed units, and the excluded ones."""
+    def _merge_coverage(self, reviews: Iterable[FileReview], failed: Mapping[str, str]) -> Coverage:
+        """Return what was reviewed, the files that could not be, and the excluded ones."""
         parts = [Coverage((review.coverage,), review.runs) for review in reviews]
-        lost = [FileCoverage(path, f"its review failed: {unit.error}") for unit in failed for path in unit.paths]
+        lost = [FileCoverage(path, f"its review failed: {error}") for path, error in failed.items()]
         excluded = [FileCoverage(path, "excluded by a pattern") for path in self.excluded]
         return merge_coverage((*parts, Coverage((*lost, *excluded))))
 
@@ -270,13 +286,9 @@ def _run_of_file(run: AnalyzerRun, findings: Iterable[Finding], *, is_first: boo
     return replace(run, ms=run.ms if is_first else 0, findings=sum(finding.source == run.name for finding in findings))
 
 
-def _decode(stored: bytes) -> FileReview:
-    return msgspec.json.decode(stored, type=FileReview)
-
-
 def _decode_cached(stored: bytes) -> FileReview:
     """Return a review from the cache, which took no time now."""
-    review = _decode(stored)
+    review = msgspec.json.decode(stored, type=FileReview)
     return replace(review, runs=tuple(replace(run, ms=0) for run in review.runs))
 
 

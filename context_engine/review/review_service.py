@@ -21,7 +21,7 @@ from context_engine.review.finding import redact_finding
 from context_engine.review.invariants import compile_globs
 from context_engine.review.review_job import open_review_job
 from context_engine.review.review_options import ReviewOptions
-from context_engine.review.review_sessions import ReviewSessions, SessionTiming
+from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.review_workspace import ReviewWorkspace, read_tree
 from context_engine.review.reviewer import FileFindings, Reviewer, count_lines
@@ -72,7 +72,7 @@ class ReviewService:
             self.store,
             LivenessLock(folder, name),
             lambda request: open_review_job(request, workspace, self.store),
-            SessionTiming(now),
+            now,
         )
 
     def close(self) -> None:

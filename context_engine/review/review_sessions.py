@@ -1,8 +1,16 @@
-"""Review sessions: started, watched, paused and resumed from any process; each of their units is reviewed once.
+"""Review sessions: jobs over the files of a change, in the background of the process that started or resumed them.
 
-A session is a row in the store, not a thread: the process that resumes it runs it. A liveness lock shows that a
-process lives, and the lease of a session ends when its process hangs; then its units are queued again. This module
-decides which process runs a session; `session_runner` runs it.
+Every process of the workspace reads the row of a session, and may pause it: the job looks at its row before each unit.
+A lock file shows that the process of a job lives. When it is gone, the next `resume` starts the job again: units that
+were done are kept, and other files come from the cache if any review has finished them.
+
+    queued     no process runs it; the last one ended in good order
+    running    its owner works on its units, as long as the owner lives
+    pausing    no unit is begun any more; those that run end
+    paused     nothing happens until a caller resumes it
+    completed  every unit was reviewed
+    partial    some units could not be reviewed; resuming tries those again
+    failed     no unit could, the end went wrong, or its process is gone; resuming tries again
 """
 
 from __future__ import annotations
@@ -12,306 +20,77 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from context_engine.errors import (
     Cancelled,
     ContextEngineError,
     InvalidArgument,
     NextStep,
+    PreconditionFailed,
     ReviewBusy,
     ReviewNotFound,
     TooLarge,
 )
-from context_engine.review.review_job import ReviewJob, SessionOutcome
-from context_engine.review.review_options import ReviewRequest
-from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, SessionUpdate, UnitEvent
-from context_engine.review.review_units import cut_into_units, estimate_cost
-from context_engine.review.session_lifecycle import (
-    AT_REST,
-    OWNED,
-    PAUSES,
-    TERMINAL_UNITS,
-    UNFINISHED,
-    SessionProgress,
-    UnitMetrics,
-    UnitTimes,
-    count_progress,
-    final_event,
-    next_status,
-    summarize_metrics,
-    visible_status,
-)
+from context_engine.review.finding import finding_to_json
+from context_engine.review.review_job import ReviewJob, SessionOutcome, UnitReview
+from context_engine.review.review_options import ReviewOptions, ReviewRequest
+from context_engine.review.review_store import OWNED, ReviewSession, ReviewStore, ReviewUnit, SessionUpdate, Status
+from context_engine.review.review_telemetry import summarize_metrics
+from context_engine.review.verdict import suppression_reason
 from context_engine.storage import LivenessLock
 from context_engine.text import CHANCE_BYTES, uuid7
 from context_engine.timestamps import Now
 
-# -- session runner ----------------------------------------------------------------------------------------------------
-
-# Run one session in this process: workers take unit after unit while one thread watches over them.
-#
-# The watching thread renews the lease of the session, notices a pause, and gives up a session that another process has
-# taken over. If this process dies, only the units that its workers were reviewing are reviewed again.
-
-LEASE_S = 30.0
-BEAT_S = 10.0
-"""Two beats may be missed, by a machine that swaps, before another process takes over."""
-POLL_S = 0.2
-"""How soon a pause by another process is noticed: users do not feel it, and a look takes 20 microseconds."""
-GRACE_S = 10.0
-"""Units that run when a pause begins have this time to end; then they go back to the queue."""
-TRIES_MAX = 2
-"""An analyzer that ran out of time on a busy machine deserves another try; what is broken fails twice."""
-ERROR_CHARS_MAX = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class SessionTiming:
-    """The times of a runner; `now` returns seconds since 1970."""
-
-    now: Now
-    lease_s: float = LEASE_S
-    beat_s: float = BEAT_S
-    grace_s: float = GRACE_S
-    poll_s: float = POLL_S
-
-
-class SessionRunner:
-    """Runs one session whose status is `running` for its owner, until it is over, paused, taken away or stopped."""
-
-    def __init__(
-        self,
-        store: ReviewStore,
-        session: ReviewSession,
-        job: ReviewJob,
-        timing: SessionTiming,
-        *,
-        on_end: Callable[[str], None],
-    ) -> None:
-        self._store = store
-        self._id = session.id
-        self._owner = session.owner
-        self._workers = session.workers
-        self._job = job
-        self._timing = timing
-        self._on_end = on_end
-        self._cancel = threading.Event()
-        self._wake = threading.Event()
-        self._problem = ""
-        self._next_beat = 0.0
-        self._thread = threading.Thread(target=self._run, name=f"ctx-review-{self._id[-8:]}", daemon=True)
-
-    def start(self) -> None:
-        """Begin; returns at once."""
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Look at once for a changed status."""
-        self._wake.set()
-
-    def stop(self) -> None:
-        """Stop in good order: running units go back to the queue."""
-        self._cancel.set()
-        self._wake.set()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait for the end of the thread."""
-        self._thread.join(timeout_s)
-
-    # -- watching --
-
-    def _run(self) -> None:
-        try:
-            while True:
-                self._run_tasks([self._work] * self._workers)
-                if self._can_conclude():
-                    self._run_tasks([self._conclude])
-                if self._let_go():
-                    return
-        except ContextEngineError as error:  # the disk: the session stays as it is, and its lease ends
-            self._problem = error.message
-            self._cancel.set()
-        finally:
-            self._on_end(self._owner)
-
-    def _run_tasks(self, tasks: Sequence[Callable[[], None]]) -> None:
-        """Run tasks in threads, and watch over the session until they have ended or must not go on."""
-        threads = [
-            threading.Thread(target=self._run_task, args=(task,), name=f"ctx-review-unit-{number}", daemon=True)
-            for number, task in enumerate(tasks)
-        ]
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads):
-            self._wake.wait(self._timing.poll_s)
-            self._wake.clear()
-            if not self._is_still_ours() or self._is_out_of_grace():
-                self._cancel.set()
-                return
-
-    def _run_task(self, task: Callable[[], None]) -> None:
-        """Run a task, and keep its problem for the end."""
-        try:
-            task()
-        except ContextEngineError as error:
-            self._problem = error.message
-            self._cancel.set()
-        finally:
-            self._wake.set()
-
-    def _is_still_ours(self) -> bool:
-        now = self._timing.now()
-        if now < self._next_beat:
-            session = self._store.session(self._id)
-            return session is not None and session.owner == self._owner
-        self._next_beat = now + self._timing.beat_s
-        return self._store.renew_lease(self._id, self._owner, now + self._timing.lease_s)
-
-    def _is_out_of_grace(self) -> bool:
-        """Whether a pause began so long ago that running units must go back to the queue; they do."""
-        session = self._store.session(self._id)
-        if session is None or session.status != "pausing":
-            return False
-        if self._timing.now() < session.updated_at + self._timing.grace_s:
-            return False
-        self._update(_settle, requeue=("running",))
-        return True
-
-    # -- working --
-
-    def _work(self) -> None:
-        """Review unit after unit."""
-        while not self._cancel.is_set():
-            unit = self._store.take(self._id, self._owner, self._timing.now())
-            if unit is None:
-                return
-            self._review(unit)
-            self._wake.set()
-
-    def _review(self, unit: ReviewUnit) -> None:
-        now = self._timing.now
-        try:
-            checkpoint = self._job.review_files(unit.paths, self._cancel)
-        except Cancelled:
-            self._store.give_back(self._id, unit, now())
-        except Exception as error:  # noqa: BLE001 - a defect of one check must not end the review of everything else
-            self._store.fail(self._id, unit, format_error(error), now(), again=unit.tries < TRIES_MAX)
-        else:
-            self._store.checkpoint(self._id, unit, checkpoint, now())
-
-    # -- ending --
-
-    def _can_conclude(self) -> bool:
-        session = self._store.session(self._id)
-        if self._cancel.is_set() or session is None or session.owner != self._owner or session.status != "running":
-            return False
-        return all(unit.state in TERMINAL_UNITS for unit in self._store.units(self._id))
-
-    def _conclude(self) -> None:
-        units = self._store.units(self._id)
-        failed = [unit for unit in units if unit.state == "failed"]
-        event, error = final_event([unit.state for unit in units]), next((unit.error for unit in failed), "")
-        result = SessionOutcome(b"")
-        try:
-            result = self._job.conclude(self._store.bodies(self._id), failed, self._cancel)
-        except Cancelled:
-            return
-        except Exception as problem:  # noqa: BLE001 - it is reported as the state of the session
-            event, error = "fail", format_error(problem)
-
-        def end(session: ReviewSession) -> ReviewSession:
-            status = next_status(session.status, event)
-            return replace(session, status=status, outcome=result.outcome, error=error, owner="", lease_until=0.0)
-
-        if result.pending:
-            self._store.keep(self._id, result.pending, self._timing.now())
-        self._update(end)
-        self._store.trim()
-
-    def _let_go(self) -> bool:
-        """Leave the session paused, failed, or queued for the next process; False if it goes on after all."""
-
-        def let_go(session: ReviewSession) -> ReviewSession:
-            if session.status == "pausing":
-                return _settle(session)
-            if self._problem:
-                return replace(session, status=next_status(session.status, "fail"), error=self._problem, owner="")
-            if self._cancel.is_set():
-                return replace(session, status=next_status(session.status, "release"), owner="", lease_until=0.0)
-            return session  # it was resumed while the last units ended
-
-        session = self._update(let_go, requeue=("running",))
-        return session is None or session.owner != self._owner
-
-    def _update(self, decide: SessionUpdate, *, requeue: Collection[str] = ()) -> ReviewSession | None:
-        """Change the session, if this runner still owns it."""
-        now = self._timing.now()
-
-        def decide_if_ours(session: ReviewSession) -> ReviewSession:
-            if session.owner != self._owner or session.status not in OWNED:
-                return session
-            after = decide(session)
-            if after == session:
-                return after
-            return replace(after, updated_at=now)
-
-        return self._store.move(self._id, decide_if_ours, requeue=requeue, at=now)
-
-
-def _settle(session: ReviewSession) -> ReviewSession:
-    """Return a session that was pausing as paused."""
-    if session.status != "pausing":
-        return session
-    return replace(session, status=next_status(session.status, "settle"), owner="", lease_until=0.0)
-
-
-def format_error(error: Exception) -> str:
-    """Return an error in one line, as it is stored."""
-    if isinstance(error, ContextEngineError):
-        text = error.message
-    else:
-        text = f"{type(error).__name__}: {error}"
-    return " ".join(text.split())[:ERROR_CHARS_MAX]
-
-
-# -- review sessions ---------------------------------------------------------------------------------------------------
-
 FILES_MAX = 5_000
 SESSIONS_MAX = 4
 """Sessions that one process runs at once: each has its own workers, and more would only wait for each other."""
+SILENT_S = 300.0
+"""A process of another machine, whose lock cannot be seen, is taken for dead when it wrote nothing for so long."""
 WAIT_POLL_S = 0.05
 """How soon a waiting caller gets news."""
-CURSOR_DIGITS = 16
 STOP_WAIT_S = 5.0
 """A file is reviewed within a second; what takes longer is an analyzer, which is killed with this process."""
+ERROR_CHARS_MAX = 1_000
+CURSOR_DIGITS = 16
+AT_REST: frozenset[Status] = frozenset({"paused", "completed", "partial", "failed"})
+"""These change only when a caller acts, so nothing waits for them."""
+PAUSED_AS: Mapping[Status, Status] = {
+    "queued": "paused",
+    "paused": "paused",
+    "running": "pausing",
+    "pausing": "pausing",
+}
+OUTCOME = "outcome"
+
+
+class SessionProgress(NamedTuple):
+    """The progress of a session. `percentage` is 100 exactly when every unit has ended."""
+
+    units_done: int
+    units_failed: int
+    units_total: int
+    files_done: int
+    files_total: int
+    percentage: int
 
 
 class SessionView(NamedTuple):
-    """A session as callers see it. `problem` is what went wrong; `outcome` is empty until the end.
-
-    `pause_reason` is what the caller of a pause gave as its reason.
-    """
+    """A session as callers see it: `problem` is what went wrong; `outcome` is empty until the end."""
 
     session: ReviewSession
-    status: str
+    status: Status
     problem: str
     progress: SessionProgress
-    units: tuple[ReviewUnit, ...]
     outcome: Mapping[str, Any]
-    pause_reason: str = ""
 
     @property
     def needs_resume(self) -> bool:
         """Whether nothing happens until a caller resumes the session; a completed one needs nothing."""
-        return self.status == "queued" or (self.status in AT_REST and self.status != "completed")
-
-    @property
-    def request(self) -> ReviewRequest:
-        """The change that the session reviews."""
-        return msgspec.json.decode(self.session.request, type=ReviewRequest)
+        return self.status in ("queued", "paused", "partial", "failed")
 
 
 class StartedSession(NamedTuple):
@@ -329,26 +108,197 @@ class FindingPage(NamedTuple):
     cursor: str
 
 
+# -- the job of one session --------------------------------------------------------------------------------------------
+
+
+class SessionJob:
+    """The review of one session in this process, until it is over, paused, or stopped. One thread for each worker."""
+
+    def __init__(
+        self, store: ReviewStore, session: ReviewSession, job: ReviewJob, now: Now, on_end: Callable[[str], None]
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._job = job
+        self._now = now
+        self._on_end = on_end
+        self._cancel = threading.Event()
+        self._problem = ""
+        self._thread = threading.Thread(target=self._run, name=f"ctx-review-{session.id[-8:]}", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop in good order: units that run go back to the queue."""
+        self._cancel.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end of the thread."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            is_over = False
+            while not is_over:
+                names = [f"{self._thread.name}-{number}" for number in range(self._session.workers)]
+                threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                is_over = self._end()
+        except ContextEngineError:  # the disk, or the database of a team: without an owner it is seen as failed
+            pass
+        finally:
+            self._on_end(self._session.owner)
+
+    def _work(self) -> None:
+        """Review unit after unit."""
+        try:
+            while (number := self._take()) is not None:
+                self._review(number)
+        except ContextEngineError as error:
+            self._problem = error.message
+
+    def _take(self) -> int | None:
+        """Take the next unit; None when none is left, or the session must not go on."""
+        taken: list[int] = []
+
+        def take(session: ReviewSession) -> ReviewSession:
+            queued = [number for number, unit in enumerate(session.units) if unit.state == "queued"]
+            if session.status != "running" or not queued:
+                return session
+            taken[:] = queued[:1]
+            tries = session.units[queued[0]].tries + 1
+            return _change_unit(session, queued[0], state="running", began_at=self._now(), tries=tries)
+
+        if not self._cancel.is_set() and not self._problem:
+            self._update(take)
+        return next(iter(taken), None)
+
+    def _review(self, number: int) -> None:
+        """Review one unit, and store what was found, or why it could not be reviewed."""
+        changes: dict[str, Any] = {"state": "done", "error": ""}
+        bodies, cache, used = {}, {}, ()
+        try:
+            result = self._job.review_files(self._session.units[number].paths, self._cancel)
+        except Cancelled:
+            changes = {"state": "queued"}
+        except Exception as error:  # noqa: BLE001 - a defect of one check must not end the review of everything else
+            changes = {"state": "failed", "error": format_error(error)}
+        else:
+            changes["findings"] = len(_list_shown([result.review], self._session.request.options))
+            bodies, cache, used = {f"{number:04d}": msgspec.json.encode(result.review)}, result.cache, result.used
+
+        def end(session: ReviewSession) -> ReviewSession:
+            if changes["state"] != "queued":
+                changes["order"] = 1 + max(unit.order for unit in session.units)
+                changes["ended_at"] = self._now()
+            return _change_unit(session, number, **changes)
+
+        self._update(end, bodies, cache=cache, used=used)
+
+    def _end(self) -> bool:
+        """Conclude the review, or leave it paused, failed, or queued for the next process; False if it goes on."""
+        status, error, bodies = self._conclude()
+
+        def end(session: ReviewSession) -> ReviewSession:
+            if status:
+                return replace(session, status=status, error=error, owner="")
+            if session.status == "pausing":
+                return replace(session, status="paused", owner="")
+            if self._problem:
+                return replace(session, status="failed", error=self._problem, owner="")
+            if self._cancel.is_set():
+                return replace(session, status="queued", owner="")
+            return session  # it was resumed while the last units ended
+
+        session = self._update(end, bodies)
+        if status:
+            self._store.trim()
+        return session is None or session.owner != self._session.owner
+
+    def _conclude(self) -> tuple[Status | None, str, dict[str, bytes]]:
+        """Return the final status with an error and the outcome; no status while something is left to do."""
+        session = self._store.session(self._session.id)
+        is_ours = session is not None and session.owner == self._session.owner and session.status == "running"
+        if session is None or not is_ours or self._cancel.is_set() or self._problem:
+            return None, "", {}
+        failed = {path: unit.error for unit in session.units if unit.state == "failed" for path in unit.paths}
+        done = [unit for unit in session.units if unit.state == "done"]
+        if len(done) + sum(unit.state == "failed" for unit in session.units) < len(session.units):
+            return None, "", {}
+        status: Status = "completed" if not failed else "partial" if done else "failed"
+        files = [file for unit in read_reviews(self._store, session) for file in unit.files]
+        try:
+            outcome, pending = self._job.conclude(files, failed, self._cancel)
+        except Cancelled:
+            return None, "", {}
+        except Exception as problem:  # noqa: BLE001 - it is reported as the state of the session
+            return "failed", format_error(problem), {}
+        self._store.keep(session.id, pending, self._now())
+        return status, next(iter(failed.values()), ""), {OUTCOME: msgspec.json.encode(outcome)}
+
+    def _update(
+        self,
+        decide: SessionUpdate,
+        bodies: Mapping[str, bytes] | None = None,
+        *,
+        cache: Mapping[str, bytes] | None = None,
+        used: Collection[str] = (),
+    ) -> ReviewSession | None:
+        """Change the session, if this job still owns it."""
+
+        def decide_if_ours(session: ReviewSession) -> ReviewSession:
+            after = decide(session) if session.owner == self._session.owner else session
+            return after if after is session else replace(after, updated_at=self._now())
+
+        return self._store.update(self._session.id, decide_if_ours, bodies, cache=cache, used=used)
+
+
+def _change_unit(session: ReviewSession, number: int, **changes: Any) -> ReviewSession:
+    units = session.units
+    return replace(session, units=(*units[:number], replace(units[number], **changes), *units[number + 1 :]))
+
+
+def format_error(error: Exception) -> str:
+    """Return an error in one line, as it is stored."""
+    text = error.message if isinstance(error, ContextEngineError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:ERROR_CHARS_MAX]
+
+
+def read_reviews(store: ReviewStore, session: ReviewSession) -> list[UnitReview]:
+    """Return the reviews of the units that are done, in the order in which they ended."""
+    bodies = store.bodies(session.id)
+    done = [(unit.order, f"{number:04d}") for number, unit in enumerate(session.units) if unit.state == "done"]
+    return [msgspec.json.decode(bodies[name], type=UnitReview) for _, name in sorted(done) if name in bodies]
+
+
+def _list_shown(units: Sequence[UnitReview], options: ReviewOptions) -> list[dict[str, Any]]:
+    """Return the findings that the options do not suppress, as replies contain them."""
+    findings = [finding for unit in units for file in unit.files for finding in file.findings]
+    return [finding_to_json(finding) for finding in findings if not suppression_reason(finding, options)]
+
+
+# -- review sessions ---------------------------------------------------------------------------------------------------
+
+
 class ReviewSessions:
     """The review sessions of one workspace, and those of them that run in this process. Thread-safe."""
 
     def __init__(
-        self,
-        store: ReviewStore,
-        liveness: LivenessLock,
-        open_job: Callable[[ReviewRequest], ReviewJob],
-        timing: SessionTiming,
+        self, store: ReviewStore, liveness: LivenessLock, open_job: Callable[[ReviewRequest], ReviewJob], now: Now
     ) -> None:
         """Create the sessions. `open_job` reads from git: it raises RefNotFound, and other problems of a request."""
         self._store = store
         self._liveness = liveness
         self._open_job = open_job
-        self._timing = timing
+        self._now = now
         self._lock = threading.Lock()
-        self._runners: dict[str, SessionRunner] = {}  # by owner
-        self._run_count = 0
-
-    # -- the calls of tools --
+        self._jobs: dict[str, SessionJob] = {}  # by owner
+        self._job_count = 0
 
     def start(self, request: ReviewRequest, *, workers: int, resume_if_same: bool = True) -> StartedSession:
         """Begin to review a change, or continue the unfinished review of the same one.
@@ -356,43 +306,41 @@ class ReviewSessions:
         Raises: RefNotFound, PreconditionFailed (nothing changed), TooLarge, ReviewBusy.
         """
         job = self._open_job(request)
-        if len(job.files) > FILES_MAX:
+        units = job.cut()
+        if (count := sum(len(unit.paths) for unit in units)) > FILES_MAX:
             raise TooLarge(
-                f"{len(job.files):,} files changed; a session reviews at most {FILES_MAX:,}",
+                f"{count:,} files changed; a session reviews at most {FILES_MAX:,}",
                 suggestion="Name some of them in changed_files, or review commit by commit.",
-                details={"files": len(job.files), "limit": FILES_MAX},
+                details={"files": count, "limit": FILES_MAX},
             )
         self._refuse_when_busy(job.request.key if resume_if_same else "")
-        cached = job.count_cached()
-        session, units = self._create_rows(job, workers)
-        session_id = self._store.add(session, units, instead_of=UNFINISHED if resume_if_same else ())
+        cached, now = job.count_cached(), self._now()
+        session = ReviewSession(
+            id=f"rev_{uuid7(round(now * 1000), os.urandom(CHANCE_BYTES))}",
+            key=job.request.key,
+            created_at=now,
+            updated_at=now,
+            workers=max(1, min(workers, len(units))),
+            request=job.request,
+            units=units,
+        )
+        session_id = self._store.add(session, unless_known=resume_if_same)
         if self.status(session_id).status != "paused":  # a pause holds until a caller resumes the session
             self._run_here(session_id, job)
         return StartedSession(self.status(session_id), cached, is_same=session_id != session.id)
 
     def status(self, session_id: str) -> SessionView:
         """Return a session as it is now. Raises: ReviewNotFound."""
-        session = _require(self._store.session(session_id), session_id)
-        units = tuple(self._store.units(session_id))
-        is_alive = session.status not in OWNED or self._is_alive(session)
-        if not is_alive:  # it may have ended in this moment
-            session = _require(self._store.session(session_id), session_id)
-            is_alive = session.status not in OWNED
-        status, problem = visible_status(session.status, is_alive=is_alive)
-        progress = count_progress([(unit.state, len(unit.paths)) for unit in units])
-        outcome = {}
-        if session.outcome:
-            outcome = msgspec.json.decode(session.outcome)
-        is_pause = status in PAUSES
-        return SessionView(
-            session,
-            status,
-            problem or ("" if is_pause else session.error),
-            progress,
-            units,
-            outcome,
-            session.error if is_pause else "",
-        )
+        session = self._read(session_id)
+        if session.status in OWNED and not self._is_alive(session):
+            session = self._read(session_id)  # it may have ended in this moment
+            if session.status == "pausing":
+                session = replace(session, status="paused")
+            elif session.status == "running":
+                problem = "the process that ran it has ended; resume_review continues where it stopped"
+                session = replace(session, status="failed", error=problem)
+        outcome = self._read_outcome(session).review
+        return SessionView(session, session.status, session.error, count_progress(session.units), outcome)
 
     def newest(self, limit: int) -> list[SessionView]:
         """Return the newest sessions as they are now."""
@@ -407,17 +355,17 @@ class ReviewSessions:
 
         Raises: ReviewNotFound, PreconditionFailed.
         """
-        now = self._timing.now()
 
         def pause(session: ReviewSession) -> ReviewSession:
             is_orphan = session.status in OWNED and not self._is_alive(session)
-            status = next_status("queued" if is_orphan else session.status, "pause")
+            status = PAUSED_AS.get("queued" if is_orphan else session.status)
+            if status is None:
+                raise _refusal(session.status)
             if status == session.status:
                 return session
-            return replace(session, status=status, error=reason, updated_at=now)
+            return replace(session, status=status, pause_reason=reason, updated_at=self._now())
 
-        self._update(session_id, pause, now=now)
-        self._wake(session_id)
+        self._update(session_id, pause)
         return self.status(session_id)
 
     def resume(self, session_id: str) -> SessionView:
@@ -425,19 +373,18 @@ class ReviewSessions:
 
         Raises: ReviewNotFound, PreconditionFailed (completed).
         """
-        view = self.status(session_id)
-        session = view.session
-        next_status(session.status, "run")
+
+        def withdraw_pause(session: ReviewSession) -> ReviewSession:
+            if session.status != "pausing" or not self._is_alive(session):
+                return session
+            return replace(session, status="running", pause_reason="", updated_at=self._now())
+
+        session = self._update(session_id, withdraw_pause)
+        if session.status == "completed":
+            raise _refusal(session.status)
         if session.status not in OWNED or not self._is_alive(session):
             self._refuse_when_busy()
-            self._run_here(session_id, self._open_job(view.request))
-        else:  # it runs, or is about to pause, in its process
-
-            def run(current: ReviewSession) -> ReviewSession:
-                return replace(current, status=next_status(current.status, "run"), error="")
-
-            self._update(session_id, run, now=self._timing.now())
-            self._wake(session_id)
+            self._run_here(session_id, self._open_job(session.request))
         return self.status(session_id)
 
     def page(self, session_id: str, cursor: str, limit: int) -> FindingPage:
@@ -446,41 +393,27 @@ class ReviewSessions:
         Raises: ReviewNotFound, InvalidArgument (not a cursor of this product).
         """
         after, offset = _parse_cursor(cursor)
-        outcome = self.status(session_id).outcome
-        if not outcome:
-            rows = self._store.findings(session_id, after=after, limit=limit)
-            return FindingPage([msgspec.json.decode(body) for _, body in rows], str(rows[-1][0] if rows else after))
-        streamed = self._store.findings(session_id)
-        shown = {msgspec.json.decode(body)["id"] for number, body in streamed if number <= after}
-        left = [finding for finding in outcome["findings"] if finding["id"] not in shown]
+        view = self.status(session_id)
+        streamed = self._list_streamed(view.session)
+        if not view.outcome:
+            rows = streamed[after : after + limit]
+            return FindingPage(rows, str(after + len(rows)))
+        shown = {finding["id"] for finding in streamed[:after]}
+        left = [finding for finding in view.outcome["findings"] if finding["id"] not in shown]
         end = offset + limit
         return FindingPage(left[offset:end], f"{after}+{end}" if end < len(left) else "")
 
     def findings(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """Return all findings: the final ones, or those so far. Raises: ReviewNotFound."""
-        outcome = self.status(session_id).outcome
-        if outcome:
-            return outcome["findings"]
-        return [msgspec.json.decode(body) for _, body in self._store.findings(session_id)]
+        view = self.status(session_id)
+        return view.outcome["findings"] if view.outcome else self._list_streamed(view.session)
 
     def telemetry(self, session_id: str) -> dict[str, Any]:
         """Return what the session took so far, as measured. Raises: ReviewNotFound."""
-        view = self.status(session_id)
-        ended = [unit for unit in view.units if unit.ended_at]
-        metrics = [msgspec.json.decode(unit.figures, type=UnitMetrics) for unit in ended if unit.figures]
-        if conclusion := view.outcome.get("figures"):
-            metrics.append(msgspec.convert(conclusion, type=UnitMetrics))
-        return summarize_metrics(
-            metrics,
-            [UnitTimes(unit.queued_at, unit.began_at, unit.ended_at) for unit in ended],
-            [(finding["source"], finding["category"]) for finding in self.findings(session_id)],
-            workers=view.session.workers,
-            retries=sum(max(0, unit.tries - 1) for unit in view.units),
-        )
-
-    def log(self, session_id: str) -> list[UnitEvent]:
-        """Return what happened to each unit, in order."""
-        return self._store.log(session_id)
+        session = self._read(session_id)
+        metrics = [unit.metrics for unit in read_reviews(self._store, session)]
+        metrics.append(self._read_outcome(session).metrics)
+        return summarize_metrics(metrics, session.units, self.findings(session_id), session.workers)
 
     def wait(
         self,
@@ -504,7 +437,7 @@ class ReviewSessions:
             view = self.status(session_id)
             if report:
                 report(view.progress.files_done, view.progress.files_total)
-            has_news = bool(after) and bool(self._store.findings(session_id, after=last_shown, limit=1))
+            has_news = bool(after) and sum(unit.findings for unit in view.session.units) > last_shown
             left_s = deadline - time.monotonic()
             if view.status in AT_REST or has_news or left_s <= 0:
                 return view
@@ -517,78 +450,71 @@ class ReviewSessions:
     def close(self) -> None:
         """Stop the sessions that run here in good order: any process can resume them."""
         with self._lock:
-            runners = list(self._runners.values())
-        for runner in runners:
-            runner.stop()
-        for runner in runners:
-            runner.join(STOP_WAIT_S)
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            job.stop()
+        for job in jobs:
+            job.join(STOP_WAIT_S)
         self._liveness.release()
         self._store.close()
 
-    # -- which process runs what --
+    # -- reading and changing --
 
-    def _create_rows(self, job: ReviewJob, workers: int) -> tuple[ReviewSession, list[ReviewUnit]]:
-        """Return the rows of a session that no process runs yet."""
-        now = self._timing.now()
-        units = [
-            ReviewUnit(number, tuple(file.path for file in unit), estimate_cost(unit), queued_at=now)
-            for number, unit in enumerate(cut_into_units(job.files, job.find_ties()), 1)
-        ]
-        session = ReviewSession(
-            id=f"rev_{uuid7(round(now * 1000), os.urandom(CHANCE_BYTES))}",
-            key=job.request.key,
-            status="queued",
-            owner="",
-            lease_until=0.0,
-            created_at=now,
-            updated_at=now,
-            workers=max(1, min(workers, len(units))),
-            request=msgspec.json.encode(job.request),
-        )
-        return session, units
+    def _read(self, session_id: str) -> ReviewSession:
+        return _require(self._store.session(session_id), session_id)
+
+    def _update(self, session_id: str, decide: SessionUpdate) -> ReviewSession:
+        return _require(self._store.update(session_id, decide), session_id)
+
+    def _read_outcome(self, session: ReviewSession) -> SessionOutcome:
+        """Return the outcome of a session; an empty one before its end."""
+        stored = self._store.body(f"{session.id}/{OUTCOME}")
+        return msgspec.json.decode(stored, type=SessionOutcome) if stored else SessionOutcome()
+
+    def _list_streamed(self, session: ReviewSession) -> list[dict[str, Any]]:
+        """Return the findings in the files so far, in the order in which they came."""
+        return _list_shown(read_reviews(self._store, session), session.request.options)
+
+    # -- which process runs what --
 
     def _run_here(self, session_id: str, job: ReviewJob) -> None:
         """Run a session in this process, unless a living process runs it."""
         self._liveness.acquire()
-        now = self._timing.now()
         with self._lock:
-            self._run_count += 1
-            owner = f"{self._liveness.name}.{self._run_count}"
+            self._job_count += 1
+            owner, now = f"{self._liveness.name}.{self._job_count}", self._now()
 
             def take(session: ReviewSession) -> ReviewSession:
                 if session.status in OWNED and self._is_alive(session):
                     return session
-                status, lease_until = next_status(session.status, "run"), now + self._timing.lease_s
-                taken = replace(session, status=status, owner=owner, outcome=b"", error="")
-                return replace(taken, lease_until=lease_until, updated_at=now)
+                units = tuple(
+                    unit if unit.state == "done" else replace(unit, state="queued", queued_at=now)
+                    for unit in session.units
+                )
+                taken = replace(session, status="running", owner=owner, units=units, updated_at=now)
+                return replace(taken, error="", pause_reason="")
 
-            session = self._update(session_id, take, requeue=("running", "failed"), now=now)
+            blank = {OUTCOME: msgspec.json.encode(SessionOutcome())}
+            session = _require(self._store.update(session_id, take, blank), session_id)
             if session.owner == owner:
-                self._runners[owner] = SessionRunner(self._store, session, job, self._timing, on_end=self._forget)
-                self._runners[owner].start()
+                self._jobs[owner] = SessionJob(self._store, session, job, self._now, self._forget)
+                self._jobs[owner].start()
 
     def _forget(self, owner: str) -> None:
         with self._lock:
-            self._runners.pop(owner, None)
-
-    def _wake(self, session_id: str) -> None:
-        session = self._store.session(session_id)
-        runner = None
-        if session:
-            runner = self._runners.get(session.owner)
-        if runner:
-            runner.wake()
+            self._jobs.pop(owner, None)
 
     def _is_alive(self, session: ReviewSession) -> bool:
-        """Whether the owner of a session works on it: its process lives, and has renewed its lease."""
-        name = session.owner.rpartition(".")[0]
+        """Whether the owner of a session works on it, as far as its machine can be seen from here."""
+        name, _, _ = session.owner.rpartition(".")
         if name == self._liveness.name:
-            return session.owner in self._runners
-        return session.lease_until > self._timing.now() and self._liveness.is_alive(name)
+            return session.owner in self._jobs
+        is_near = name.partition("@")[2] == self._liveness.name.partition("@")[2]
+        return self._liveness.is_alive(name) and (is_near or self._now() - session.updated_at < SILENT_S)
 
     def _refuse_when_busy(self, key: str = "") -> None:
         """Refuse one session too many; a running one of this key is not a new one."""
-        if len(self._runners) < SESSIONS_MAX:
+        if len(self._jobs) < SESSIONS_MAX:
             return
         if key not in {session.key for session in self._store.sessions() if session.status in OWNED}:
             raise ReviewBusy(
@@ -597,13 +523,36 @@ class ReviewSessions:
                     NextStep("get_review_status", "to wait for one of them"),
                     NextStep("pause_review", "to pause one"),
                 ),
-                details={"running": len(self._runners)},
+                details={"running": len(self._jobs)},
             )
 
-    def _update(
-        self, session_id: str, decide: SessionUpdate, *, now: float, requeue: Sequence[str] = ()
-    ) -> ReviewSession:
-        return _require(self._store.move(session_id, decide, requeue=requeue, at=now), session_id)
+
+def count_progress(units: Sequence[ReviewUnit]) -> SessionProgress:
+    """Return the progress of a session from its units.
+
+    >>> count_progress([ReviewUnit(("a.py",), 1, state) for state in ("done", "failed", "queued")]).percentage
+    66
+    """
+    done = [unit for unit in units if unit.state == "done"]
+    failed = sum(unit.state == "failed" for unit in units)
+    return SessionProgress(
+        units_done=len(done),
+        units_failed=failed,
+        units_total=len(units),
+        files_done=sum(len(unit.paths) for unit in done),
+        files_total=sum(len(unit.paths) for unit in units),
+        percentage=100 * (len(done) + failed) // len(units) if units else 100,
+    )
+
+
+def _refusal(status: Status) -> PreconditionFailed:
+    """Return the error for a session that can be neither paused nor resumed as it is."""
+    suggestion = "Nothing is running: resume_review tries the failed units again."
+    if status == "completed":
+        suggestion = (
+            "Every unit was reviewed: get_review_status shows what was found. reactive_review_pr reviews again."
+        )
+    return PreconditionFailed(f"the review is {status}", suggestion=suggestion, details={"status": status})
 
 
 def _require(session: ReviewSession | None, session_id: str) -> ReviewSession:
@@ -617,7 +566,7 @@ def _require(session: ReviewSession | None, session_id: str) -> ReviewSession:
 
 
 def _parse_cursor(cursor: str) -> tuple[int, int]:
-    """Return the number of the last streamed finding that was shown, and how many final ones were.
+    """Return how many streamed findings were shown, and how many final ones.
 
     >>> _parse_cursor(""), _parse_cursor("17"), _parse_cursor("17+50")
     ((0, 0), (17, 0), (17, 50))

@@ -1,12 +1,10 @@
-"""The store of reviews: sessions cut into units, what was found in each, the cache, pending second passes.
+"""The store of reviews: sessions, the results of their units, a cache of reviewed files, pending second passes.
 
-One SQLite file.
+    state.db    in `<workspace>/.context-engine/`
 
-    state.db    in `<workspace>/.context-engine/`; see docs/decisions/0034
-
-The owner of a session takes its units, and only the taker of a unit may end it: a taken unit carries the owner and the
-number of the try, so a process that was presumed dead and comes back changes nothing. Every step of a unit is in the
-log. The bodies are compressed and not interpreted here.
+Everything but the cache is a record with a path: `<session>/session` is the present state of a session,
+`<session>/0007` the result of a unit, `<session>/outcome` its end, and `kept/<review>` what a second pass continues.
+The same records can be those of a team (`synced_reviews`). Bodies are compressed, and not interpreted here.
 """
 
 from __future__ import annotations
@@ -14,27 +12,37 @@ from __future__ import annotations
 import json
 import threading
 import zlib
-from collections.abc import Callable, Collection, Generator, Iterable
-from contextlib import contextmanager
-from dataclasses import astuple, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import apsw
+import msgspec
 
-from context_engine.review import review_tables as tables
-from context_engine.review.review_tables import ReviewSession, ReviewUnit, UnitCheckpoint, UnitEvent
+from context_engine.review.review_options import ReviewRequest
 from context_engine.storage import PathLocks, StateFolder, database
 
-if TYPE_CHECKING:
-    from context_engine.review.shared_reviews import SharedReviews
-
 NAME = "state.db"
+SCHEMA_VERSION = 3
+SCHEMA = f"""
+CREATE TABLE record(path TEXT PRIMARY KEY, at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE cache(key TEXT PRIMARY KEY, used_at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE team(mark TEXT PRIMARY KEY, revision INT NOT NULL) WITHOUT ROWID;
+CREATE TABLE shared(mark TEXT, path TEXT, sha TEXT NOT NULL, PRIMARY KEY(mark, path)) WITHOUT ROWID;
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+PUT_RECORD = "INSERT OR REPLACE INTO record VALUES (?, ?, ?)"
 BUSY_MS = 5_000
+SESSIONS_MAX = 100
+"""Older ones are deleted, except running ones: a review of last month is better repeated."""
 KEPT_MAX = 200
 """Reviews that wait for a second pass, which comes within minutes."""
 BODY_BYTES_MAX = 64 * 1024 * 1024
 """A thousand times the largest body so far."""
+CACHE_BYTES_MAX = 64 * 1024 * 1024
+"""Some hundred thousand files: most bodies contain no finding and take 200 bytes."""
 STORE_WORDS = database.StorageAdvice(
     "the reviews",
     busy="Call again in a moment; nothing was lost.",
@@ -42,12 +50,67 @@ STORE_WORDS = database.StorageAdvice(
     closed="Give this user permission to write there; review_git_diff reviews without writing anything.",
     damaged="Move it away: it contains only reviews, which can be repeated.",
 )
-CACHE_BYTES_MAX = 64 * 1024 * 1024
-"""Some hundred thousand files: most bodies contain no finding and take 200 bytes."""
 _TRIM_CACHE = """
 DELETE FROM cache WHERE key IN (
     SELECT key FROM (SELECT key, sum(length(body) + length(key)) OVER (ORDER BY used_at DESC, key) AS bytes FROM cache)
     WHERE bytes > ?)"""
+
+Status = Literal["queued", "running", "pausing", "paused", "completed", "partial", "failed"]
+OWNED = frozenset[Status]({"running", "pausing"})
+"""A process works on the session."""
+UNFINISHED = OWNED | frozenset[Status]({"queued", "paused"})
+"""To start the same review again continues one of these."""
+
+
+class ReviewUnit(msgspec.Struct, frozen=True):
+    """Files that are reviewed together. `findings` is how many are shown; times are seconds since 1970.
+
+    `order` is 1 for the first unit that ended, and names the record of its reviews.
+    """
+
+    paths: tuple[str, ...]
+    cost: int
+    state: Literal["queued", "running", "done", "failed"] = "queued"
+    tries: int = 0
+    order: int = 0
+    findings: int = 0
+    queued_at: float = 0.0
+    began_at: float = 0.0
+    ended_at: float = 0.0
+    error: str = ""
+
+
+class ReviewSession(msgspec.Struct, frozen=True):
+    """One review of one change; two with the same `key` are the same review. `owner` is the process that runs it."""
+
+    id: str
+    key: str
+    created_at: float
+    updated_at: float
+    workers: int
+    request: ReviewRequest
+    units: tuple[ReviewUnit, ...] = ()
+    status: Status = "queued"
+    owner: str = ""
+    error: str = ""
+    pause_reason: str = ""
+
+
+class SharedReviews(ABC):
+    """The records of one repository on all machines of a team, for the store of one machine, called under its lock."""
+
+    @abstractmethod
+    def pull(self, opened: Callable[[], apsw.Connection]) -> None:
+        """Pull the changes of the others, unless that was done a moment ago. Never fails: the problem is reported."""
+
+    @abstractmethod
+    def writing(self, db: apsw.Connection, paths: Iterable[str]) -> AbstractContextManager[None]:
+        """Be the only writer of these records on all machines, in one transaction. Raises: StorageBusy."""
+
+    @abstractmethod
+    def push(self, db: apsw.Connection, paths: Iterable[str]) -> None:
+        """Share records as they are here; after a failure they stay on this machine."""
+
 
 SessionUpdate = Callable[[ReviewSession], ReviewSession]
 """Returns the new state of a session from its present one."""
@@ -76,216 +139,172 @@ class ReviewStore:
 
     # -- sessions --
 
-    def add(self, session: ReviewSession, units: Iterable[ReviewUnit], *, instead_of: Collection[str] = ()) -> str:
-        """Store a session and return its id, or that of a session with its key and a status among `instead_of`."""
-        with self._changing(session.id) as db:
-            same = tables.rows(
-                db, "SELECT id, status FROM session WHERE key = ? ORDER BY created_at DESC", (session.key,)
-            )
-            for known_id, status in same:
-                if status in instead_of:
-                    return known_id
-            db.execute(tables.INSERT_SESSION, astuple(session))
-            db.executemany(tables.INSERT_UNIT, [(session.id, *tables.unit_values(unit)) for unit in units])
-            tables.drop_old_sessions(db)
+    def add(self, session: ReviewSession, *, unless_known: bool = False) -> str:
+        """Store a session and return its id; with `unless_known` that of an unfinished session with the same key."""
+        with self._writing(_state_path(session.id)) as db:
+            known = _sessions(db)
+            for other in known if unless_known else ():
+                if other.key == session.key and other.status in UNFINISHED:
+                    return other.id
+            _put(db, _state_path(session.id), session.created_at, msgspec.json.encode(session))
+            for old in [old for old in known if old.status not in OWNED][SESSIONS_MAX - 1 :]:
+                db.execute("DELETE FROM record WHERE path GLOB ? || '/*'", (old.id,))
             return session.id
 
     def session(self, session_id: str) -> ReviewSession | None:
         """Return a session as it is now; None when there is none."""
-        rows = self._query("SELECT * FROM session WHERE id = ?", (session_id,))
-        if rows:
-            return ReviewSession(*rows[0])
-        return None
+        with self._reading() as db:
+            return _session(db, session_id) if db else None
 
     def sessions(self) -> list[ReviewSession]:
         """Return all sessions, newest first."""
-        return [ReviewSession(*row) for row in self._query("SELECT * FROM session ORDER BY created_at DESC, id DESC")]
+        with self._reading() as db:
+            return _sessions(db) if db else []
 
-    def move(
-        self, session_id: str, decide: SessionUpdate, *, requeue: Collection[str] = (), at: float = 0.0
+    def update(
+        self,
+        session_id: str,
+        decide: SessionUpdate,
+        bodies: Mapping[str, bytes] | None = None,
+        *,
+        cache: Mapping[str, bytes] | None = None,
+        used: Collection[str] = (),
     ) -> ReviewSession | None:
         """Replace a session by what `decide` returns, in one transaction; None when there is no such session.
 
-        If it changes, units whose state is among `requeue` are queued again. If `decide` raises, nothing changes.
+        If it changes, bodies are stored below it, and files in the cache. If `decide` raises, nothing changes.
         """
-        with self._changing(session_id) as db:
-            rows = tables.rows(db, "SELECT * FROM session WHERE id = ?", (session_id,))
-            if not rows:
-                return None
-            before = ReviewSession(*rows[0])
-            after = decide(before)
-            if after != before:
-                db.execute(tables.UPDATE_SESSION, (*astuple(after)[2:], session_id))
-                tables.requeue(db, session_id, requeue, at)
+        named = {f"{session_id}/{name}": body for name, body in (bodies or {}).items()}
+        with self._writing(_state_path(session_id), *named) as db:
+            before = _session(db, session_id)
+            after = decide(before) if before else None
+            if after and after is not before:
+                named[_state_path(session_id)] = msgspec.json.encode(after)
+                for path, body in named.items():
+                    _put(db, path, after.created_at, body)
+                rows = [(key, after.updated_at, zlib.compress(body, 1)) for key, body in (cache or {}).items()]
+                db.executemany("INSERT OR REPLACE INTO cache VALUES (?, ?, ?)", rows)
+                db.executemany("UPDATE cache SET used_at = ? WHERE key = ?", [(after.updated_at, key) for key in used])
             return after
 
-    def renew_lease(self, session_id: str, owner: str, lease_until: float) -> bool:
-        """Extend the lease of a session; False when the owner has lost it."""
-        with self._changing(session_id) as db:
-            update = "UPDATE session SET lease_until = ? WHERE id = ? AND owner = ?"
-            db.execute(update, (lease_until, session_id, owner))
-            return bool(db.changes())
-
-    # -- units --
-
-    def units(self, session_id: str) -> list[ReviewUnit]:
-        """Return the units of a session, by number."""
-        sql = f"SELECT {tables.UNIT_COLUMNS} FROM unit WHERE session = ? ORDER BY number"  # noqa: S608 - our own names
-        rows = self._query(sql, (session_id,))
-        return [tables.unit_of(row) for row in rows]
-
-    def take(self, session_id: str, owner: str, at: float) -> ReviewUnit | None:
-        """Take the next unit of a session that the owner runs; None when none is left."""
-        with self._changing(session_id) as db:
-            rows = tables.rows(db, tables.NEXT_UNIT, (session_id, owner))
-            if not rows:
-                return None
-            unit = tables.unit_of(rows[0])
-            taken = replace(unit, state="running", owner=owner, tries=unit.tries + 1, began_at=at)
-            tables.put_unit(db, session_id, taken, at, "taken")
-            return taken
-
-    def checkpoint(self, session_id: str, unit: ReviewUnit, result: UnitCheckpoint, at: float) -> bool:
-        """End a taken unit with its result; False when its taker has lost it, and the result is discarded."""
-        with self._changing(session_id, unit.number) as db:
-            if not tables.is_taken_by(db, session_id, unit):
-                return False
-            done = replace(unit, state="done", ended_at=at, figures=result.figures, error="")
-            tables.put_unit(db, session_id, done, at, "done")
-            bodies = [(session_id, path, zlib.compress(body, 1)) for path, body in result.bodies.items()]
-            db.executemany("INSERT OR REPLACE INTO body VALUES (?, ?, ?)", bodies)
-            found = [(session_id, unit.number, body, session_id) for body in result.findings]
-            db.executemany(tables.INSERT_FINDING, found)
-            cached = [(key, at, zlib.compress(body, 1)) for key, body in result.cache.items()]
-            db.executemany("INSERT OR REPLACE INTO cache VALUES (?, ?, ?)", cached)
-            db.executemany("UPDATE cache SET used_at = ? WHERE key = ?", [(at, key) for key in result.used])
-            return True
-
-    def give_back(self, session_id: str, unit: ReviewUnit, at: float) -> bool:
-        """Put a taken unit back into the queue; False when its taker has lost it."""
-        return self._end(session_id, replace(unit, state="queued", owner="", queued_at=at), unit, at, "given back")
-
-    def fail(self, session_id: str, unit: ReviewUnit, error: str, at: float, *, again: bool) -> bool:
-        """End a taken unit with an error, or queue it `again`; False when its taker has lost it."""
-        if again:
-            queued = replace(unit, state="queued", owner="", queued_at=at, error=error)
-            return self._end(session_id, queued, unit, at, "again")
-        return self._end(session_id, replace(unit, state="failed", ended_at=at, error=error), unit, at, "failed")
-
-    def _end(self, session_id: str, after: ReviewUnit, before: ReviewUnit, at: float, event: str) -> bool:
-        with self._changing(session_id) as db:
-            is_ours = tables.is_taken_by(db, session_id, before)
-            if is_ours:
-                tables.put_unit(db, session_id, after, at, event, owner=before.owner)
-            return is_ours
-
-    def log(self, session_id: str) -> list[UnitEvent]:
-        """Return what happened to the units of a session, in order."""
-        sql = "SELECT unit, at, owner, event FROM log WHERE session = ? ORDER BY id"
-        return [UnitEvent(*row) for row in self._query(sql, (session_id,))]
-
-    # -- findings --
-
-    def findings(self, session_id: str, *, after: int = 0, limit: int = -1) -> list[tuple[int, bytes]]:
-        """Return findings after a number, in the order in which they came, each with its number."""
-        sql = "SELECT number, body FROM finding WHERE session = ? AND number > ? ORDER BY number LIMIT ?"
-        return [(number, bytes(body)) for number, body in self._query(sql, (session_id, after, limit))]
-
     def bodies(self, session_id: str) -> dict[str, bytes]:
-        """Return the stored review of each path."""
-        rows = self._query("SELECT path, body FROM body WHERE session = ? ORDER BY path", (session_id,))
-        return {path: self._decompress(body) for path, body in rows}
+        """Return what is stored below a session, by name."""
+        rows = self._query("SELECT path, body FROM record WHERE path GLOB ? || '/*' ORDER BY path", session_id)
+        found = {path.partition("/")[2]: self._unpack(body) for path, body in rows}
+        found.pop("session", None)
+        return found
+
+    def body(self, path: str) -> bytes | None:
+        """Return the body of one record; None when there is none."""
+        rows = self._query("SELECT body FROM record WHERE path = ?", path)
+        return self._unpack(rows[0][0]) if rows else None
 
     # -- the cache, and pending second passes --
 
     def read_cached(self, keys: Iterable[str]) -> dict[str, bytes]:
         """Return the cached bodies of these keys."""
-        rows = self._query(
-            "SELECT key, body FROM cache WHERE key IN (SELECT value FROM json_each(?))",
-            (json.dumps(sorted(set(keys))),),
-        )
-        return {key: self._decompress(body) for key, body in rows}
-
-    def keep(self, name: str, body: bytes, at: float) -> None:
-        """Store what a second pass continues."""
-        with self._writing() as db:
-            db.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (name, at, zlib.compress(body, 1)))
-            db.execute("DELETE FROM kept WHERE id NOT IN (SELECT id FROM kept ORDER BY at DESC LIMIT ?)", (KEPT_MAX,))
-        if self._common:
-            with self._lock, database.translate_errors(self.path, STORE_WORDS):
-                self._common.push_kept(db, name)
-
-    def read_kept(self, name: str) -> bytes | None:
-        """Return what was stored under a name; None when it never was, or has been dropped as too old."""
-        rows = self._query("SELECT body FROM kept WHERE id = ?", (name,))
-        if rows:
-            return self._decompress(rows[0][0])
-        return None
+        sql = "SELECT key, body FROM cache WHERE key IN (SELECT value FROM json_each(?))"
+        return {key: self._unpack(body) for key, body in self._query(sql, json.dumps(sorted(set(keys))))}
 
     def trim(self) -> None:
         """Delete the least recently used part of the cache beyond its limit."""
-        with self._writing() as db:
+        with self._local() as db:
             db.execute(_TRIM_CACHE, (CACHE_BYTES_MAX,))
+
+    def keep(self, name: str, body: bytes, at: float) -> None:
+        """Store what a second pass continues; while the team's database is away, on this machine alone."""
+        old = "SELECT path FROM record WHERE path GLOB 'kept/*' ORDER BY at DESC LIMIT -1 OFFSET ?"
+        with self._local() as db:
+            _put(db, f"kept/{name}", at, body)
+            db.execute(f"DELETE FROM record WHERE path IN ({old})", (KEPT_MAX,))  # noqa: S608 - our own words
+        if self._common:
+            with self._lock, database.translate_errors(self.path, STORE_WORDS):
+                self._common.push(db, [f"kept/{name}"])
+
+    def read_kept(self, name: str) -> bytes | None:
+        """Return what was stored under a name; None when it never was, or has been dropped as too old."""
+        return self.body(f"kept/{name}")
 
     # -- the database --
 
-    def _query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._reading() as db:
+            return db.execute(sql, values).fetchall() if db else []
+
+    @contextmanager
+    def _reading(self) -> Generator[apsw.Connection | None]:
+        """Yield the database, with what is new of a team; None when there is none."""
         with self._lock, database.translate_errors(self.path, STORE_WORDS):
             if self._common:
-                self._common.pull(self._create)
-            with database.open_readable(self._files, NAME, lambda: self._connect(create=False)) as db:
-                if db is None:
-                    return []
-                return tables.rows(db, sql, values)
+                self._common.pull(self._open)
+            with database.open_readable(self._files, NAME, self._open_existing) as db:
+                yield db
 
     @contextmanager
-    def _changing(self, session_id: str, *units: int) -> Generator[apsw.Connection]:
-        """Change a session and results of its units: here, and in the records of the team if there is one."""
+    def _local(self) -> Generator[apsw.Connection]:
+        with self._lock, database.translate_errors(self.path, STORE_WORDS), database.transaction(db := self._open()):
+            yield db
+
+    @contextmanager
+    def _writing(self, *paths: str) -> Generator[apsw.Connection]:
+        """Write records: here, and in the database of the team if there is one."""
         if self._common is None:
-            with self._writing() as db:
+            with self._local() as db:
                 yield db
             return
-        with self._lock, database.translate_errors(self.path, STORE_WORDS):
-            db = self._create()
-            with self._common.writing(db, session_id, units):
-                yield db
-
-    def _decompress(self, body: bytes) -> bytes:
-        with database.translate_errors(self.path, STORE_WORDS):
-            return database.decompress(body, BODY_BYTES_MAX)
-
-    @contextmanager
-    def _writing(self) -> Generator[apsw.Connection]:
         with (
             self._lock,
             database.translate_errors(self.path, STORE_WORDS),
-            database.transaction(db := self._create()),
+            self._common.writing(db := self._open(), paths),
         ):
             yield db
 
-    def _create(self) -> apsw.Connection:
-        db = self._connect(create=True)
-        assert db is not None
-        return db
+    def _unpack(self, body: bytes) -> bytes:
+        with database.translate_errors(self.path, STORE_WORDS):
+            return database.decompress(body, BODY_BYTES_MAX)
 
-    def _connect(self, *, create: bool) -> apsw.Connection | None:
-        """Return the database; None if there is none and `create` is off."""
-        if not create and not database.read_inode(self.path):
-            self._database.close()
-            return None
-        return self._database.open(self.path, self._open)
+    def _open_existing(self) -> apsw.Connection | None:
+        if database.read_inode(self.path):
+            return self._open()
+        self._database.close()
+        return None
 
     def _open(self) -> apsw.Connection:
-        with self._making.hold([self.path.name]):  # two processes that create it at once would find it locked
-            return _open_database(self._files)
+        return self._database.open(self.path, self._connect)
+
+    def _connect(self) -> apsw.Connection:
+        settings = "PRAGMA synchronous = NORMAL"  # a power cut loses units, which are repeated
+        tables = ("record", "cache", "team", "shared")
+        with self._making.hold([NAME]):  # two processes that create it at once would find it locked
+            db = database.open_in_state(self._files, NAME, tables=tables, busy_ms=BUSY_MS, settings=settings)
+            self._files.update_git_ignore()
+            with database.transaction(db):
+                version = int(str(db.pragma("user_version")))
+                if not version:
+                    db.execute(SCHEMA)
+        if version > SCHEMA_VERSION:
+            db.close()
+            raise database.newer_format_error(self.path, STORE_WORDS, version, SCHEMA_VERSION)
+        return db
 
 
-def _open_database(files: StateFolder) -> apsw.Connection:
-    settings = "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"  # a power cut loses units, which are repeated
-    db = database.open_in_state(files, NAME, tables=tables.FIRST, busy_ms=BUSY_MS, settings=settings)
-    files.update_git_ignore()
-    version = tables.create_tables(db)
-    if version > tables.SCHEMA_VERSION:
-        db.close()
-        raise database.newer_format_error(files.path / NAME, STORE_WORDS, version, tables.SCHEMA_VERSION)
-    return db
+def _state_path(session_id: str) -> str:
+    return f"{session_id}/session"
+
+
+def _put(db: apsw.Connection, path: str, at: float, body: bytes) -> None:
+    db.execute(PUT_RECORD, (path, at, zlib.compress(body, 1)))
+
+
+def _session(db: apsw.Connection, session_id: str) -> ReviewSession | None:
+    rows = db.execute("SELECT body FROM record WHERE path = ?", (_state_path(session_id),)).fetchall()
+    return _decode_session(rows[0][0]) if rows else None
+
+
+def _sessions(db: apsw.Connection) -> list[ReviewSession]:
+    rows = db.execute("SELECT body FROM record WHERE path GLOB '*/session' ORDER BY at DESC, path DESC").fetchall()
+    return [_decode_session(body) for (body,) in rows]
+
+
+def _decode_session(body: Any) -> ReviewSession:
+    return msgspec.json.decode(database.decompress(body, BODY_BYTES_MAX), type=ReviewSession)

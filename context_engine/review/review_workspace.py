@@ -7,12 +7,12 @@ under review, and never written.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from context_engine.errors import ContextEngineError, InvalidArgument
+from context_engine.errors import InvalidArgument
 from context_engine.repo import ChangeContents, DiffReader, GitDiff, GitRevision, Root, is_sensitive
 from context_engine.review.analyzer_runner import AnalyzerReport, AnalyzerRunner, TreeReader
 from context_engine.review.analyzers import ALL as ANALYZERS
@@ -23,14 +23,12 @@ from context_engine.review.invariants import (
     compile_globs,
     read_invariants_file,
 )
-from context_engine.review.review_units import FileTie
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile, iterate_versions
 from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
 
 if TYPE_CHECKING:
     from context_engine.history import FileHistory
-    from context_engine.index import SymbolService
     from context_engine.languages import Grammars, Languages
     from context_engine.memory import KnowledgeService
     from context_engine.repo import Git, WorkspaceFiles
@@ -39,10 +37,6 @@ if TYPE_CHECKING:
 
 HOT_SHARE = 0.1
 """The tenth of the files that change most."""
-IMPORT_WEIGHT = 0.6
-"""A file that changes with another in more than six of ten commits belongs to it more than one that it imports."""
-TIED_FILES_MAX = 500
-"""To find the importers of so many files takes a second; larger changes are cut along the tree and the history."""
 
 
 @dataclass
@@ -57,7 +51,6 @@ class ReviewWorkspace:
     languages: Languages
     grammars: Grammars
     files: WorkspaceFiles
-    symbols: SymbolService
     knowledge: KnowledgeService
     redactor: Redactor
     programs: tuple[str, ...] = ()
@@ -136,22 +129,6 @@ class ReviewWorkspace:
             paths = frozenset(file.path for file in history.list_hot_files(count))
             self._heat = history, paths
         return paths
-
-    def find_ties(self, paths: Sequence[str]) -> Iterator[FileTie]:
-        """Yield which of these files import one another, or usually change together."""
-        changed, history = set(paths), self.knowledge.history()
-        for path in paths if len(paths) <= TIED_FILES_MAX else ():
-            yield from (FileTie(path, other, IMPORT_WEIGHT) for other in self._list_importers(path) if other in changed)
-        for path in paths if history else ():
-            assert history
-            partners = history.list_cochanged(path)
-            yield from (FileTie(path, other.path, other.confidence) for other in partners if other.path in changed)
-
-    def _list_importers(self, path: str) -> Sequence[str]:
-        try:
-            return self.symbols.importers(path)
-        except ContextEngineError:  # there is no index, or the work tree has no such file
-            return ()
 
     # -- rules and programs --
 

@@ -322,8 +322,8 @@ def reactive_review_pr(
         "resumed": started.is_same,
         "elapsed_ms": round((time.monotonic() - began) * 1_000),
     }
-    units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in view.units]
-    notes = {"warnings": _session_warnings(view), "problem": view.problem, "pause_reason": view.pause_reason}
+    units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in view.session.units]
+    notes = {"warnings": _session_warnings(view), "problem": view.problem, "pause_reason": view.session.pause_reason}
     notes["next"] = _next_step(view)
     return Reply(compact_json(reply | drop_empty(notes) | {"units": _fit_rows(engine, units)}))
 
@@ -352,12 +352,12 @@ def get_review_status(
     fields: dict[str, Any] = {
         "ok": True,
         "session": _session_row(view),
-        "progress": _progress_row(view),
+        "progress": view.progress._asdict(),
         "findings_count": _count_priorities(sessions.findings(session_id)),
         "verdict": view.outcome.get("verdict"),
         "overall_correctness": view.outcome.get("overall_correctness"),
         "coverage": view.outcome.get("coverage"),
-        "reasons": [f"unit {unit.number}: {unit.error}" for unit in view.units if unit.state == "failed"],
+        "reasons": [f"unit {at}: {unit.error}" for at, unit in enumerate(view.session.units, 1) if unit.error],
         "warnings": _session_warnings(view),
         "next": next_step or _next_step(view),
     }
@@ -396,15 +396,18 @@ def get_review_telemetry(engine: "Engine", session_id: SessionId) -> Reply:
 
 def _session_state_reply(engine: "Engine", view: "SessionView") -> Reply:
     """Return the reply for a session that was paused or resumed."""
-    head = {"ok": True, "session_id": view.session.id, "status": view.status, "progress": _progress_row(view)}
-    in_flight = [{"unit": unit.number, "files": list(unit.paths)} for unit in view.units if unit.state == "running"]
-    notes = {"problem": view.problem, "pause_reason": view.pause_reason, "next": _next_step(view)}
+    head = {"ok": True, "session_id": view.session.id, "status": view.status, "progress": view.progress._asdict()}
+    in_flight = [
+        {"unit": number, "files": list(unit.paths)}
+        for number, unit in enumerate(view.session.units, 1)
+        if unit.state == "running"
+    ]
+    notes = {"problem": view.problem, "pause_reason": view.session.pause_reason, "next": _next_step(view)}
     return Reply(compact_json(head | {"in_flight": _fit_rows(engine, in_flight)} | drop_empty(notes)))
 
 
 def _session_row(view: "SessionView") -> dict[str, Any]:
-    session, request = view.session, view.request
-    ended = [unit.ended_at for unit in view.units if unit.ended_at]
+    session, request = view.session, view.session.request
     row = {
         "id": session.id,
         "status": view.status,
@@ -413,17 +416,11 @@ def _session_row(view: "SessionView") -> dict[str, Any]:
         "title": request.title,
         "author": request.author,
         "created_at": format_timestamp(session.created_at),
-        "updated_at": format_timestamp(max([session.updated_at, *ended])),
+        "updated_at": format_timestamp(session.updated_at),
         "error": view.problem,
-        "pause_reason": view.pause_reason,
+        "pause_reason": session.pause_reason,
     }
     return drop_empty(row)
-
-
-def _progress_row(view: "SessionView") -> dict[str, int]:
-    row = view.progress._asdict()
-    del row["units_running"]  # the upstream spec does not have it
-    return row
 
 
 def _count_priorities(findings: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -432,7 +429,7 @@ def _count_priorities(findings: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _session_warnings(view: "SessionView") -> list[str]:
-    return list(view.outcome.get("warnings") or view.request.warnings)
+    return list(view.outcome.get("warnings") or view.session.request.warnings)
 
 
 def _next_step(view: "SessionView") -> str:

@@ -146,9 +146,9 @@ def view_sessions(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
         {
             "id": view.session.id,
             "status": view.status,
-            "title": view.request.title,
-            "commit": view.request.commit[:HASH_CHARS],
-            "base": view.request.base[:HASH_CHARS],
+            "title": view.session.request.title,
+            "commit": view.session.request.commit[:HASH_CHARS],
+            "base": view.session.request.base[:HASH_CHARS],
             "at": view.session.created_at,
             "findings": len(engine.reviews.sessions.findings(view.session.id)),
         }
@@ -161,7 +161,7 @@ def view_session(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     """Return a stored review with the diff that it is about, as `view_review` does for a new one."""
     session_id = _text(arguments, "id")
     view = engine.reviews.sessions.status(session_id)
-    request = view.request
+    request = view.session.request
     review = dict(view.outcome) or _describe_running(view, engine.reviews.sessions.findings(session_id))
     try:
         text = engine.reviews.workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}")).text
@@ -182,13 +182,13 @@ def view_review(engine: Engine, arguments: Arguments) -> dict[str, Any]:
 
 def _describe_running(view: SessionView, findings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a review that is not finished in the fields of a finished one."""
-    done = [path for unit in view.units if unit.state == "done" for path in unit.paths]
-    count = sum(len(unit.paths) for unit in view.units)
+    done = [path for unit in view.session.units if unit.state == "done" for path in unit.paths]
+    count = sum(len(unit.paths) for unit in view.session.units)
     return {
         "findings": list(findings),
         "headline": view.status,
         "coverage": {"files": count, "files_reviewed": len(done), "files_skipped": []},
-        "warnings": list(view.request.warnings),
+        "warnings": list(view.session.request.warnings),
     }
 
 

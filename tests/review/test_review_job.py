@@ -9,7 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from context_engine.errors import Cancelled, PreconditionFailed, RefNotFound
 from context_engine.model import Finding
@@ -18,9 +22,16 @@ from context_engine.repo.git_diffs import DiffReader
 from context_engine.repo.paths import Root
 from context_engine.review.analyzer_runner import AnalyzerRunner
 from context_engine.review.analyzers import ALL
-from context_engine.review.review_job import ReviewJob, open_review_job
+from context_engine.review.review_job import (
+    UNIT_FILES_MAX,
+    UNIT_LINES_MAX,
+    ReviewJob,
+    UnitResult,
+    cut_into_units,
+    open_review_job,
+)
 from context_engine.review.review_options import ReviewOptions, ReviewRequest
-from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitCheckpoint
+from context_engine.review.review_store import ReviewSession, ReviewStore
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import Parsers, ReviewContext
 from context_engine.secrets import redact
@@ -47,7 +58,6 @@ def means(root: Path, **other: Any) -> Any:
         "run_analyzers": lambda _files, _options, _taken: analysed(),
         "fingerprint_analyzers": lambda _options, _taken: "",
         "open_context": lambda _commit: ReviewContext(PARSERS),
-        "find_ties": lambda _paths: (),
         "make_exclude_filter": lambda options: options.exclude_patterns.__contains__,
         "redact": lambda text: redact(text).text,
         "redact_parts": lambda _files: lambda text: redact(text).text,
@@ -76,8 +86,12 @@ def change(root: Path, made: Any = None, **asked: Any) -> ReviewJob:
 
 def run(made: ReviewJob) -> dict[str, Any]:
     """The whole change as one unit."""
-    left = made.review_files([part.path for part in made.files], threading.Event())
-    return json.loads(made.conclude(left.bodies, (), threading.Event()).outcome)
+    left = made.review_files(paths_of(made), threading.Event())
+    return made.conclude(left.review.files, {}, threading.Event())[0].review
+
+
+def paths_of(made: ReviewJob) -> list[str]:
+    return [path for unit in made.cut() for path in unit.paths]
 
 
 def test_a_request_is_kept_with_full_hashes_and_means_the_same_when_branches_move(root: Path) -> None:
@@ -89,14 +103,14 @@ def test_a_request_is_kept_with_full_hashes_and_means_the_same_when_branches_mov
     tree(root, {"later.py": "x = 1\n"})
     commit(root, "later")
     again = open_review_job(first.request, means(root), first.store)
-    assert (again.request.key, again.files, again.keys) == (first.request.key, first.files, first.keys)
-    assert [part.path for part in first.files] == ["new.py", *(f"src/f{number}.py" for number in range(4))]
+    assert (again.request.key, again.cut(), again.keys) == (first.request.key, first.cut(), first.keys)
+    assert paths_of(first) == ["new.py", *(f"src/f{number}.py" for number in range(4))]
 
 
 def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path) -> None:
     made = change(root)
-    left = made.review_files([part.path for part in made.files], threading.Event())
-    assert {json.loads(body)["coverage"]["skipped"] for body in left.bodies.values()} == {""}
+    left = made.review_files(paths_of(made), threading.Event())
+    assert {file.coverage.skipped for file in left.review.files} == {""}
     assert len(left.cache) == 5
     assert made.count_cached() == 0
     remember(made.store, left.cache)
@@ -107,19 +121,16 @@ def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path
         raise AssertionError("a file was read")
 
     blind = means(root, diffs=SimpleNamespace(read_diff=made.workspace.diffs.read_diff, versions=unread))
-    repeated = change(root, blind).review_files([part.path for part in made.files], threading.Event())
-    assert (repeated.bodies, repeated.findings, repeated.cache) == (left.bodies, left.findings, {})
-    figures = json.loads(repeated.figures)
-    assert (figures["hits"], figures["misses"], figures["bytes_read"]) == (5, 0, 0)
+    repeated = change(root, blind).review_files(paths_of(made), threading.Event())
+    assert (repeated.review.files, repeated.cache) == (left.review.files, {})
+    metrics = repeated.review.metrics
+    assert (metrics.hits, metrics.misses, metrics.bytes_read) == (5, 0, 0)
 
 
 def remember(store: ReviewStore, cache: Mapping[str, bytes]) -> None:
     """Put bodies into the cache, as a session does."""
-    session = ReviewSession("rev_1", "key", "running", "me", 9e9, 0.0, 0.0, 1, b"{}")
-    store.add(session, [ReviewUnit(1, ("a",), 1)])
-    unit = store.take("rev_1", "me", 0.0)
-    assert unit
-    assert store.checkpoint("rev_1", unit, UnitCheckpoint({}, cache=cache), 1.0)
+    store.add(ReviewSession("rev_1", "key", 0.0, 0.0, 1, ReviewRequest("topic", "main")))
+    assert store.update("rev_1", lambda session: replace(session, updated_at=1.0), cache=cache)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +166,9 @@ def test_what_is_found_is_told_and_nothing_secret_is_kept(root: Path) -> None:
     made = change(root, title=f"Use {KEY}", author=KEY, options=ReviewOptions(custom_instructions=f"with {KEY}"))
     assert KEY not in repr(made.request)
     left = made.review_files(["new.py"], threading.Event())
-    everything = b"".join((*left.bodies.values(), *left.findings, *left.cache.values(), json.dumps(outcome).encode()))
+    everything = b"".join((msgspec.json.encode(left.review), *left.cache.values(), json.dumps(outcome).encode()))
     assert KEY.encode() not in everything
-    quotes = [json.loads(finding)["quote"] for finding in left.findings]
+    quotes = [finding.quote for file in left.review.files for finding in file.findings]
     assert any("except: token = " in quote for quote in quotes), "its line is quoted without it"
 
 
@@ -186,11 +197,11 @@ def test_findings_of_analysers_are_kept_with_their_file(root: Path) -> None:
     made = change(root, means(root, run_analyzers=analyse))
     left = made.review_files(["src/f0.py", "src/f1.py"], threading.Event())
     assert seen == ["src/f0.py", "src/f1.py"]
-    by_file = {path: [each["source"] for each in json.loads(body)["findings"]] for path, body in left.bodies.items()}
+    by_file = {file.path: [finding.source for finding in file.findings] for file in left.review.files}
     assert ("ruff" in by_file["src/f0.py"], "ruff" in by_file["src/f1.py"]) == (False, True)
 
-    def told(left_: UnitCheckpoint) -> list[dict[str, Any]]:
-        return json.loads(made.conclude(left_.bodies, (), threading.Event()).outcome)["coverage"]["analyzers"]
+    def told(left_: UnitResult) -> list[dict[str, Any]]:
+        return made.conclude(left_.review.files, {}, threading.Event())[0].review["coverage"]["analyzers"]
 
     ruff, tsc = told(left)
     assert (ruff["ran"], ruff["ms"], ruff["findings"], tsc["why_not"]) == (True, 12, 1, "not installed")
@@ -203,7 +214,7 @@ def test_findings_of_analysers_are_kept_with_their_file(root: Path) -> None:
 
 def test_only_named_files_are_reviewed_and_others_are_told_of(root: Path) -> None:
     made = change(root, paths=("src/f1.py", "src/f4.py", "nowhere.py"))
-    assert [part.path for part in made.files] == ["src/f1.py"]
+    assert paths_of(made) == ["src/f1.py"]
     assert made.request.warnings == ("not changed between the two commits: nowhere.py, src/f4.py",)
     assert run(made)["warnings"] == list(made.request.warnings)
     with pytest.raises(PreconditionFailed):
@@ -221,12 +232,12 @@ def test_an_analyser_that_failed_is_asked_again_the_next_time(root: Path) -> Non
         made = change(root, means(root, run_analyzers=lambda *_, run_=run_: analysed((), [run_])))
         left = made.review_files(["src/f0.py"], threading.Event())
         assert bool(left.cache) == is_kept, run_
-        assert bool(json.loads(left.figures)["failures"]) != is_kept
+        assert bool(left.review.metrics.failures) != is_kept
 
 
 def test_excluded_files_are_told_of_and_not_reviewed(root: Path) -> None:
     made = change(root, options=ReviewOptions(exclude_patterns=("src/f0.py",)))
-    assert "src/f0.py" not in {part.path for part in made.files}
+    assert "src/f0.py" not in paths_of(made)
     coverage = run(made)["coverage"]
     assert coverage["files_reviewed"] == 4
     assert [each["path"] for each in coverage["files_skipped"]] == ["src/f0.py"]
@@ -245,7 +256,7 @@ def test_a_stopped_review_ends_at_the_next_file(root: Path) -> None:
     with pytest.raises(Cancelled):
         made.review_files(["new.py"], stop)
     with pytest.raises(Cancelled):
-        made.conclude({}, (), stop)
+        made.conclude([], {}, stop)
 
 
 def test_another_program_or_for_compilers_another_tree_is_another_identity(
@@ -268,3 +279,15 @@ def test_another_program_or_for_compilers_another_tree_is_another_identity(
         (tmp_path / each.program).chmod(0o755)
     whole = AnalyzerRunner(tuple(compilers), frozenset(each.name for each in compilers))
     assert whole.fingerprint(ReviewOptions(), "commit") != whole.fingerprint(ReviewOptions(), "other commit")
+
+
+sizes = st.dictionaries(st.text("abc/", min_size=1, max_size=6), st.integers(0, 2_000), max_size=40)
+
+
+@given(sizes)
+def test_every_file_is_in_exactly_one_unit_and_no_unit_is_too_large(found: dict[str, int]) -> None:
+    units = cut_into_units(found.items())
+    assert [path for unit in units for path in unit.paths] == sorted(found)
+    for unit in units:
+        assert 1 <= len(unit.paths) <= UNIT_FILES_MAX
+        assert len(unit.paths) == 1 or sum(found[path] for path in unit.paths) <= UNIT_LINES_MAX

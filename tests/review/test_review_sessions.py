@@ -1,4 +1,4 @@
-"""A review session reviews each unit once, whoever runs it, however often it is paused, resumed or killed."""
+"""A review session reviews each unit once, however often it is paused or resumed, and goes on when its process is gone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pytest
 
 from context_engine.errors import InvalidArgument, PreconditionFailed, ReviewBusy, ReviewNotFound
 from context_engine.review.review_sessions import SESSIONS_MAX
-from tests.support.small_reviews import WAIT_S, Clock, Process, change
-
-ONCE = ["taken", "done"]
+from tests.support.small_reviews import WAIT_S, Process, change
 
 
 @pytest.fixture
@@ -45,7 +43,7 @@ def test_a_session_reviews_every_file_once_and_is_completed(process: Process, wo
     assert process.ended(session) == "completed"
     seen = process.sessions.status(session)
     assert (seen.progress.files_done, seen.progress.files_total, seen.progress.percentage) == (40, 40, 100)
-    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+    assert set(process.tries(session)) == {1}
     assert findings(process, session) == EVERY_TODO
     assert len(seen.outcome["files"]) == 40
     assert process.store.read_kept(session) == b"for a second look"
@@ -80,35 +78,15 @@ def test_a_pause_holds_until_somebody_resumes(process: Process) -> None:
     process.gate.open()
     assert process.ended(session) == "paused"
     before = process.sessions.status(session).progress
-    assert before.units_running == 0
     assert before.units_done == 2, "what was under way has ended, and nothing new was begun"
     assert process.start() == session, "the same review is asked for again"
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ctx-review")], "nobody is left"
     after = process.sessions.status(session)
-    assert (after.status, after.progress, after.problem, after.pause_reason) == ("paused", before, "", "lunch")
+    assert (after.status, after.progress, after.problem, after.session.pause_reason) == ("paused", before, "", "lunch")
     assert process.sessions.resume(session).status in {"running", "completed"}, "two files are soon done"
     assert process.ended(session) == "completed"
-    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+    assert set(process.tries(session)) == {1}
     assert findings(process, session) == EVERY_TODO
-
-
-def test_a_session_that_is_resumed_while_its_last_units_end_goes_on(process: Process) -> None:
-    process.gate.open(1)
-    session = process.start()
-    process.gate.await_begun(2)
-    (runner,) = process.sessions._runners.values()
-    decided = runner._can_conclude
-
-    def resumed_meanwhile() -> bool:
-        if process.sessions.status(session).status == "pausing":
-            assert process.sessions.resume(session).status == "running"
-        return decided()
-
-    runner._can_conclude = resumed_meanwhile
-    process.sessions.pause(session)
-    process.gate.open()
-    assert process.ended(session) == "completed"
-    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
 
 
 def test_resuming_twice_repeats_nothing(process: Process, other: Process) -> None:
@@ -118,27 +96,8 @@ def test_resuming_twice_repeats_nothing(process: Process, other: Process) -> Non
     assert {each.sessions.resume(session).status for each in (process, other, process)} == {"running"}
     process.gate.open()
     assert process.ended(session) == "completed"
-    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+    assert set(process.tries(session)) == {1}
     assert other.gate.begun == [], "the other process had nothing to do"
-
-
-def test_a_unit_that_does_not_end_goes_back_to_the_queue(process: Process) -> None:
-    clock = process.clock
-    assert isinstance(clock, Clock)
-    process.gate.open(1)
-    session = process.start()
-    process.gate.await_begun(2)
-    process.sessions.pause(session)
-    clock.at += 9.0
-    assert process.sessions.wait(session, 0.1).status == "pausing"
-    clock.at += 1.0
-    assert process.ended(session) == "paused"
-    assert process.sessions.status(session).progress[:3] == (1, 0, 0)
-    process.gate.open()
-    process.sessions.resume(session)
-    assert process.ended(session) == "completed"
-    assert [process.done(session)[number].count("done") for number in sorted(process.done(session))] == [1] * 5
-    assert findings(process, session) == EVERY_TODO
 
 
 def test_another_process_reads_pauses_and_takes_over(process: Process, other: Process) -> None:
@@ -151,7 +110,7 @@ def test_another_process_reads_pauses_and_takes_over(process: Process, other: Pr
     assert other.ended(session) == "paused"
     other.sessions.resume(session)
     assert other.ended(session) == "completed"
-    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+    assert set(process.tries(session)) == {1}
     assert process.sessions.status(session).outcome == other.sessions.status(session).outcome
 
 
@@ -168,45 +127,20 @@ def test_what_a_dead_process_ran_is_seen_as_failed_and_goes_on_elsewhere(process
     process.gate.open()  # it was not dead after all: what it brings now is thrown away
     for thread in [each for each in threading.enumerate() if each.name.startswith("ctx-review")]:
         thread.join(WAIT_S)
-    happened = process.done(session)
-    assert happened[2] == ["taken", "lost", "taken", "done"]
-    assert [events.count("done") for events in happened.values()] == [1] * 5
+    assert process.tries(session) == [1, 2, 1, 1, 1]
     assert findings(other, session) == EVERY_TODO
 
 
-def test_a_process_that_hangs_loses_its_session_when_its_lease_is_over(process: Process, other: Process) -> None:
-    clock = process.clock
-    assert isinstance(clock, Clock)
-    process.gate.open(1)
+def test_a_review_that_is_started_again_takes_finished_files_from_the_cache(process: Process, other: Process) -> None:
+    process.gate.open(2)
     session = process.start()
-    process.gate.await_begun(2)
-    runner = next(iter(process.sessions._runners.values()))
-    runner._is_still_ours = lambda: True
-    clock.at += 29.0
-    assert other.sessions.status(session).status == "running"
-    clock.at += 2.0
+    process.gate.await_begun(3)
+    process.sessions._liveness.release()
+    again = other.start(again=True)
+    assert other.ended(again) == "completed"
+    assert other.sessions.telemetry(again)["cache"] == {"hits": 18, "misses": 22, "rate": 0.45}
     assert other.sessions.status(session).status == "failed"
-    other.sessions.resume(session)
-    assert other.ended(session) == "completed"
     process.gate.open()
-    assert [events.count("done") for events in process.done(session).values()] == [1] * 5
-
-
-def test_a_living_process_keeps_its_lease(process: Process, other: Process) -> None:
-    clock = process.clock
-    assert isinstance(clock, Clock)
-    process.gate.open(1)
-    session = process.start()
-    process.gate.await_begun(2)
-    for _ in range(8):
-        clock.at += 11.0
-        until = clock.at + 29.0
-        for _ in range(1_000):
-            seen = other.store.session(session)
-            if seen and seen.lease_until >= until:
-                break
-            threading.Event().wait(0.01)
-        assert other.sessions.status(session).status == "running"
 
 
 def test_a_session_with_a_file_that_cannot_be_reviewed_is_partial_and_can_be_tried_again(tmp_path: Path) -> None:
@@ -220,16 +154,13 @@ def test_a_session_with_a_file_that_cannot_be_reviewed_is_partial_and_can_be_tri
         1,
         "src/part1/f012.py cannot be read",
     )
-    assert [events for events in process.done(session).values() if "failed" in events] == [
-        ["taken", "again", "taken", "failed"]
-    ]
     with pytest.raises(PreconditionFailed):
         process.sessions.pause(session)
     process.files = change(30)
     process.sessions.resume(session)
     assert process.ended(session) == "completed"
-    assert sorted(map(len, process.done(session).values())) == [2, 2, 2, 7], "the others were not reviewed again"
-    assert process.sessions.telemetry(session)["retries"] == 2
+    assert sorted(process.tries(session)) == [1, 1, 1, 2], "the others were not reviewed again"
+    assert process.sessions.telemetry(session)["retries"] == 1
     process.sessions.close()
 
 
@@ -248,8 +179,7 @@ def test_the_second_review_of_a_change_comes_from_the_cache_and_finds_the_same(p
     assert process.ended(second) == "completed"
     assert process.sessions.telemetry(first)["cache"] == {"hits": 0, "misses": 40, "rate": 0.0}
     assert process.sessions.telemetry(second)["cache"] == {"hits": 40, "misses": 0, "rate": 1.0}
-    outcomes = [process.store.session(each) for each in (first, second)]
-    assert outcomes[0] and outcomes[1] and outcomes[0].outcome == outcomes[1].outcome
+    assert process.sessions.status(first).outcome == process.sessions.status(second).outcome
 
 
 def test_the_same_review_is_one_session_as_long_as_it_is_not_over(process: Process, other: Process) -> None:
@@ -270,7 +200,7 @@ def test_closing_leaves_a_session_to_whoever_resumes_it(tmp_path: Path, process:
     assert other.sessions.status(session).status == "queued"
     other.sessions.resume(session)
     assert other.ended(session) == "completed"
-    assert process.done(session)[3] == ["taken", "given back", "taken", "done"]
+    assert process.tries(session) == [1, 1, 2, 1, 1]
     assert [path.name for path in (tmp_path / ".context-engine" / "locks").glob("alive-*")] == ["alive-two.lock"]
 
 

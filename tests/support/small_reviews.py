@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,16 @@ from typing import Any
 import msgspec
 
 from context_engine.errors import AccessFailed, Cancelled
-from context_engine.review.review_job import SessionOutcome
+from context_engine.model import Finding
+from context_engine.review.review_job import FileReview, SessionOutcome, UnitResult, UnitReview, cut_into_units
 from context_engine.review.review_options import ReviewRequest
-from context_engine.review.review_sessions import ReviewSessions, SessionTiming
-from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
-from context_engine.review.review_units import FileTie, UnitFile
+from context_engine.review.review_sessions import ReviewSessions
+from context_engine.review.review_store import ReviewStore, ReviewUnit
+from context_engine.review.review_telemetry import ReviewMetrics
+from context_engine.review.verdict import FileCoverage
 from context_engine.storage.locks import LivenessLock
 from context_engine.storage.state_folder import STATE_FOLDER
+from context_engine.text import LineSpan
 from context_engine.team.synced_reviews import SyncedReviews
 
 NOON = 1_795_262_400.0
@@ -62,46 +65,49 @@ class SmallJob:
     gate: Gate
     store: ReviewStore
 
-    @property
-    def files(self) -> list[UnitFile]:
-        return [UnitFile(path, 160) for path in self.texts]
+    def cut(self) -> tuple[ReviewUnit, ...]:
+        return cut_into_units((path, 160) for path in self.texts)
 
-    def find_ties(self) -> Iterable[FileTie]:
-        return ()
+    def _key(self, path: str) -> str:
+        return f"{path}\0{self.texts[path]}"
 
     def count_cached(self) -> int:
-        return len(self.store.read_cached(f"{path}\0{text}" for path, text in self.texts.items()))
+        return len(self.store.read_cached(map(self._key, self.texts)))
 
-    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitCheckpoint:
+    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitResult:
         self.gate.pass_through(paths[0], cancel)
-        keys = {path: f"{path}\0{self.texts[path]}" for path in paths}
-        known = self.store.read_cached(keys.values())
-        bodies = {path: known.get(key) or self._looked(path) for path, key in keys.items()}
-        findings = [msgspec.json.encode(each) for path in paths for each in msgspec.json.decode(bodies[path])]
-        fresh = {key: bodies[path] for path, key in keys.items() if key not in known}
-        figures = msgspec.json.encode(
-            {"stages": {"rules": [1.0] * len(fresh)}, "hits": len(known), "misses": len(fresh)}
-        )
-        return UnitCheckpoint(bodies, findings, fresh, known, figures)
+        known = self.store.read_cached(map(self._key, paths))
+        reviews = {path: known.get(self._key(path)) or self._looked(path) for path in paths}
+        fresh = {self._key(path): body for path, body in reviews.items() if self._key(path) not in known}
+        files = [msgspec.json.decode(body, type=FileReview) for body in reviews.values()]
+        metrics = ReviewMetrics({"rules": [1.0] * len(fresh)}, len(known), len(fresh))
+        return UnitResult(UnitReview(files, metrics), fresh, tuple(known))
 
     def _looked(self, path: str) -> bytes:
         if "BROKEN" in self.texts[path]:
             raise AccessFailed(f"{path} cannot be read", suggestion="Look at it.")
         lines = enumerate(self.texts[path].split("\n"), 1)
+        places = [LineSpan(line, line) for line, text in lines if "TODO" in text]
         found = [
-            {"id": f"{path}:{line}", "source": "builtin", "category": "style", "priority": 2}
-            for line, text in lines
-            if "TODO" in text
+            Finding(
+                "todo", "builtin", "Todo", "", 2, "style", 0.9, path, span, id=f"{path}:{span}", is_on_changed_line=True
+            )
+            for span in places
         ]
-        return msgspec.json.encode(found)
+        return msgspec.json.encode(FileReview(path, tuple(found), FileCoverage(path)))
 
     def conclude(
-        self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
-    ) -> SessionOutcome:
+        self, files: Sequence[FileReview], failed: Mapping[str, str], cancel: threading.Event
+    ) -> tuple[SessionOutcome, bytes]:
         self.gate.pass_through("end", cancel)
-        findings = [each for path in sorted(bodies) for each in msgspec.json.decode(bodies[path])]
-        told = {"findings": findings, "files": sorted(bodies), "failed": len(failed)}
-        return SessionOutcome(msgspec.json.encode(told), b"for a second look")
+        files = sorted(files, key=lambda file: file.path)
+        found = [
+            {"id": finding.id, "source": finding.source, "category": finding.category, "priority": finding.priority}
+            for file in files
+            for finding in file.findings
+        ]
+        told = {"findings": found, "files": [file.path for file in files], "failed": len(failed)}
+        return SessionOutcome(told), b"for a second look"
 
 
 @dataclass
@@ -129,8 +135,9 @@ class Process:
         self.store = ReviewStore(folder / STATE_FOLDER, common)
         self.gate = Gate()
         self.files = files
-        pace = SessionTiming(self.clock, poll_s=0.01)
-        self.sessions = ReviewSessions(self.store, LivenessLock(folder / STATE_FOLDER, name), self._open_job, pace)
+        self.sessions = ReviewSessions(
+            self.store, LivenessLock(folder / STATE_FOLDER, name), self._open_job, self.clock
+        )
 
     def _open_job(self, request: ReviewRequest) -> Any:
         return SmallJob(request, self.files, self.gate, self.store)
@@ -143,12 +150,9 @@ class Process:
         """Its status when nothing more comes by itself."""
         return self.sessions.wait(session, WAIT_S).status
 
-    def done(self, session: str) -> dict[int, list[str]]:
-        """What happened to each unit."""
-        happened: dict[int, list[str]] = {}
-        for event in self.sessions.log(session):
-            happened.setdefault(event.unit, []).append(event.event)
-        return happened
+    def tries(self, session: str) -> list[int]:
+        """How often each unit was begun."""
+        return [unit.tries for unit in self.sessions.status(session).session.units]
 
 
 def change(count: int) -> dict[str, str]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,9 @@ from typing import Any
 import pytest
 
 from context_engine.errors import StoreUnavailable
-from context_engine.review import review_tables
-from context_engine.review.review_sessions import LEASE_S
+from context_engine.review import review_store
+from context_engine.review.review_options import ReviewRequest
+from context_engine.review.review_sessions import SILENT_S
 from context_engine.review.review_store import ReviewSession
 from context_engine.team.postgres_records import PostgresRecords
 from context_engine.team.shared_records import TeamRecords
@@ -27,7 +26,6 @@ from tests.support.pull_requests import killed_in_the_middle, pull_request
 from tests.support.small_reviews import Clock, Process, change
 
 FILES = change(20)
-ONCE = ["taken", "done"]
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -68,7 +66,7 @@ def test_what_one_machine_finds_another_tells_with_the_same_cursors(machine: Cal
     here.gate.open()
     assert here.ended(session) == there.ended(session) == "completed"
     assert there.sessions.findings(session) == here.sessions.findings(session) != []
-    assert there.sessions.log(session) == here.sessions.log(session)
+    assert there.store.session(session) == here.store.session(session)
     assert there.store.bodies(session) == here.store.bodies(session)
     assert [each.id for each in there.store.sessions()] == [session]
 
@@ -85,28 +83,25 @@ def test_a_pause_that_is_asked_for_elsewhere_is_heard_and_who_resumes_goes_on(
     assert here.ended(session) == "paused"
     assert there.sessions.resume(session).status == "running"
     assert there.ended(session) == here.ended(session) == "completed"
-    assert set(map(tuple, here.done(session).values())) == {tuple(ONCE)}
+    assert set(here.tries(session)) == {1}
     assert there.gate.begun, "who resumed it did the rest"
 
 
-def test_a_machine_that_is_gone_is_believed_in_until_its_lease_is_over(machine: Callable[[str], Process]) -> None:
+def test_a_machine_that_is_gone_is_believed_in_for_some_minutes(machine: Callable[[str], Process]) -> None:
     here, there = machine("here"), machine("there")
     clock = there.clock
     assert isinstance(clock, Clock)
     here.gate.open(1)
     session = here.start()
-    here.gate.await_begun(2)
-    (runner,) = here.sessions._runners.values()
-    runner._timing = replace(runner._timing, now=lambda: 0.0)  # nothing more is heard of it, as after a power cut
+    here.gate.await_begun(2)  # nothing more is heard of it, as after a power cut
     assert there.sessions.resume(session).status == "running"
     assert there.gate.begun == [], "its machine may be alive"
-    clock.at += LEASE_S + 1
+    clock.at += SILENT_S + 1
     assert there.sessions.status(session).status == "failed"
     assert there.sessions.resume(session).status == "running"
     assert there.ended(session) == "completed"
-    done = there.done(session)
-    assert sorted(each for happened in done.values() for each in happened if each == "done") == ["done"] * len(done)
-    here.gate.open()
+    here.gate.open()  # what it still brings is thrown away
+    assert there.tries(session) == [1, 2, 1]
 
 
 def test_the_same_change_is_reviewed_once_whoever_asks(machine: Callable[[str], Process]) -> None:
@@ -129,10 +124,12 @@ def test_a_second_look_may_come_to_another_machine(machine: Callable[[str], Proc
 
 def test_old_sessions_go_everywhere(machine: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = machine("here"), machine("there")
-    monkeypatch.setattr(review_tables, "SESSIONS_MAX", 2)
+    monkeypatch.setattr(review_store, "SESSIONS_MAX", 2)
     for number in range(4):
         (here, there)[number % 2].store.add(
-            ReviewSession(f"rev_{number}", str(number), "completed", "", 0.0, float(number), 0.0, 1, b"{}"), []
+            ReviewSession(
+                f"rev_{number}", str(number), float(number), 0.0, 1, ReviewRequest("a", "b"), status="completed"
+            )
         )
     assert (
         [each.id for each in here.store.sessions()]
@@ -196,7 +193,7 @@ def test_a_review_whose_machine_was_killed_goes_on_on_another_one(
     shutil.copytree(root, tmp_path / "there")
     monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:00:00Z")
     session = killed_in_the_middle(root, **of_team(address))
-    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:01:00Z")  # its lease is over
+    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:10:00Z")  # nothing was heard of it for minutes
     with open_engine(tmp_path / "there", **of_team(address)) as engine:
         sessions = engine.reviews.sessions
         seen = sessions.status(session)
@@ -204,9 +201,7 @@ def test_a_review_whose_machine_was_killed_goes_on_on_another_one(
         sessions.resume(session)
         seen = sessions.wait(session, 55)
         assert (seen.status, seen.progress.files_done) == ("completed", FILES_OF_REQUEST)
-        ended = Counter((event.unit, event.event) for event in sessions.log(session))
-        assert {ended[unit.number, "done"] for unit in seen.units} == {1}, "each unit exactly once"
-        assert [unit for unit, event in ended if event == "lost"] == [3]
+        assert [unit.tries for unit in seen.session.units] == [1, 1, 2, *(1 for _ in seen.session.units[3:])]
         found = sessions.findings(session)
     with open_engine(root, **of_team(address)) as engine:
         assert engine.reviews.sessions.findings(session) == found != []
