@@ -6,7 +6,8 @@ each other, some milliseconds at most.
 
 `LivenessLock` shows that a process with long-lasting work is alive, by the locked file
 `<home>/locks/alive-<name>.lock`. Other processes see at once that a killed process is gone, where a time limit would
-make them wait. A lock cannot detect a stopped process, or one on another machine. Where a team shares reviews, the part of a name after `@` identifies the machine and the folder of its process.
+make them wait. A lock cannot detect a stopped process, or one on another machine. Where a team shares reviews, the part
+of a name after `@` identifies the machine and the folder of its process.
 """
 
 from __future__ import annotations
