@@ -50,7 +50,7 @@ class SyncedReviews(SharedReviews):
             return
         try:
             revision = self._remote.revision(*self._key)
-            if revision and revision != self._seen(db := opened()):
+            if revision and revision != self._read_revision(db := opened()):
                 with database.transaction(db):
                     self._pull_changes(db)
             self._problems[KIND], rest_s = "", self._rest_s
@@ -80,7 +80,7 @@ class SyncedReviews(SharedReviews):
 
     def _put(self, db: apsw.Connection, lease: RecordLease, paths: Iterable[str]) -> None:
         """Write what changed of these records, and delete the shared ones that no longer exist here."""
-        known = self._known(db)
+        known = self._read_known(db)
         contents = {path: content for path in paths if (content := _read_record(db, path)) is not None}
         shas = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
         present = {path for (path,) in db.execute("SELECT path FROM record")}
@@ -93,12 +93,12 @@ class SyncedReviews(SharedReviews):
 
     def _pull_changes(self, db: apsw.Connection) -> None:
         """Pull what the others changed since it was seen here."""
-        revision, seen = self._remote.revision(*self._key), self._seen(db)
+        revision, seen = self._remote.revision(*self._key), self._read_revision(db)
         if revision == seen:
             return
         if revision < seen:  # it is another database
             db.execute("DELETE FROM shared WHERE mark = ?", (self._mark,))
-        known = self._known(db)
+        known = self._read_known(db)
         changes = self._remote.list_changes(*self._key, 0 if revision < seen else seen)
         for record in changes:
             if record.is_deleted:
@@ -112,12 +112,12 @@ class SyncedReviews(SharedReviews):
                 self._note(db, path, portion[path])
         db.execute("INSERT OR REPLACE INTO team VALUES (?, ?)", (self._mark, revision))
 
-    def _seen(self, db: apsw.Connection) -> int:
+    def _read_revision(self, db: apsw.Connection) -> int:
         """Return the revision of the team up to which this machine has everything."""
         found: Any = db.execute("SELECT revision FROM team WHERE mark = ?", (self._mark,)).get
         return found or 0
 
-    def _known(self, db: apsw.Connection) -> dict[str, str]:
+    def _read_known(self, db: apsw.Connection) -> dict[str, str]:
         """Return every record that both sides have, with its hash."""
         rows: Any = db.execute("SELECT path, sha FROM shared WHERE mark = ?", (self._mark,)).fetchall()
         return dict(rows)
