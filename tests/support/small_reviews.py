@@ -20,8 +20,8 @@ from context_engine.review.review_telemetry import ReviewMetrics
 from context_engine.review.verdict import FileCoverage
 from context_engine.storage.locks import LivenessLock
 from context_engine.storage.state_folder import STATE_FOLDER
-from context_engine.text import LineSpan
 from context_engine.team.synced_reviews import SyncedReviews
+from context_engine.text import LineSpan
 
 NOON = 1_795_262_400.0
 WAIT_S = 20.0
