@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from context_engine.cli.clients import client_config, client_table, jsonc_editor, toml_editor
+from context_engine.cli.clients import client_config, client_table, jsonc_editor
 from context_engine.cli.clients.client_config import ClientConfigFile
 from context_engine.cli.clients.client_table import Client
 from context_engine.cli.clients.config_paths import Machine
@@ -21,6 +21,8 @@ from context_engine.errors import InvalidArgument
 LAUNCH = LaunchCommand("/home/me/my bin/ctx", ("serve", "--root", "/home/me/ü"))
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "clients.md"
 CLIENTS = pytest.mark.parametrize("client", client_table.ALL, ids=lambda client: client.name)
+EDITED = pytest.mark.parametrize("client", [one for one in client_table.ALL if one.language], ids=lambda one: one.name)
+"""The clients whose settings ctx writes; of the others it prints the lines."""
 
 JSON_TEXTS = (
     "",
@@ -30,18 +32,11 @@ JSON_TEXTS = (
     '{\r\n\t"SECTION": {\r\n\t\t"other": {"command": "x"}, // last\r\n\t},\r\n\t"z": null\r\n}',
 )
 TOML_TEXTS = ("", "# mine\nmodel = 'x'\n", '[SECTION.other]\ncommand = "x" # y\n\n[z]\nb = 1\n', "a = 1")
-YAML_TEXTS = (
-    "",
-    "# mine\nGOOSE_MODE: auto\n",
-    "SECTION: {}\n",
-    "SECTION:\n    other:\n        enabled: true # yes\n\n# the end\nz: |\n  text\n",
-    "a: 1",
-)
 
 
 def texts_for(client: Client) -> tuple[str, ...]:
-    by_format = {jsonc_editor: JSON_TEXTS, toml_editor: TOML_TEXTS}
-    return tuple(text.replace("SECTION", client.section) for text in by_format.get(client.language, YAML_TEXTS))
+    texts = JSON_TEXTS if client.language is jsonc_editor else TOML_TEXTS
+    return tuple(text.replace("SECTION", client.section) for text in texts)
 
 
 def files(folder: Path, client: Client) -> dict[str, bytes]:
@@ -61,7 +56,7 @@ def remove(client: Client, path: Path) -> None:
     client_config.write_config(now, client_config.remove_entry(client, now), "20260101-000001")
 
 
-@CLIENTS
+@EDITED
 def test_removing_the_entry_gives_every_byte_back(client: Client, tmp_path: Path) -> None:
     for number, text in enumerate(texts_for(client)):
         folder = tmp_path / str(number)
@@ -76,14 +71,14 @@ def test_removing_the_entry_gives_every_byte_back(client: Client, tmp_path: Path
         assert files(folder, client) == before
 
 
-@CLIENTS
+@EDITED
 def test_a_file_that_only_we_wrote_goes_with_the_entry(client: Client, tmp_path: Path) -> None:
     add(client, tmp_path / "settings")
     remove(client, tmp_path / "settings")
     assert files(tmp_path, client) == {}
 
 
-@CLIENTS
+@EDITED
 def test_twice_is_once_and_the_entry_is_found_again(client: Client) -> None:
     entry = client.build_entry(LAUNCH)
     for text in texts_for(client):
@@ -93,7 +88,7 @@ def test_twice_is_once_and_the_entry_is_found_again(client: Client) -> None:
         assert client_config.command_line_of(client.language.get_value(once, client.path)) == LAUNCH.command_line
 
 
-@CLIENTS
+@EDITED
 def test_what_was_changed_after_the_entry_was_added_is_kept(client: Client, tmp_path: Path) -> None:
     path = tmp_path / "settings"
     add(client, path)
@@ -105,7 +100,7 @@ def test_what_was_changed_after_the_entry_was_added_is_kept(client: Client, tmp_
     assert client.language.get_value(after, client.path) is None
 
 
-@CLIENTS
+@EDITED
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=st.one_of(
@@ -136,7 +131,7 @@ def test_a_row_is_complete(client: Client) -> None:
     assert json.dumps(client.build_entry(LAUNCH)).count("$") == 0
 
 
-@CLIENTS
+@EDITED
 def test_the_guide_lists_the_client_with_its_documentation(client: Client) -> None:
     assert f"[{client.title}]({client.source}) | `{client.name}` |" in GUIDE.read_text(encoding="utf-8")
 
@@ -157,3 +152,13 @@ def test_a_link_is_not_deleted_with_the_entry(tmp_path: Path) -> None:
     now = client_config.read_config(tmp_path / "settings")
     assert isinstance(now, ClientConfigFile)
     assert client_config.remove_entry(client, now) == '{\n  "mcpServers": {}\n}\n'
+
+
+def test_the_lines_to_paste_are_found_again() -> None:
+    client = client_table.find_client("goose")
+    entry = client.build_entry(LAUNCH)
+    assert client.get_entry(f"GOOSE_MODE: auto\n{client.format_entry(entry)}") == entry
+    assert client.get_entry("GOOSE_MODE: auto\n") is None
+    for broken in ("a: [", "- x", "extensions: 1"):
+        with pytest.raises(InvalidArgument):
+            client.get_entry(broken)

@@ -199,7 +199,7 @@ def test_comments_and_layout_stay_and_removing_gives_the_file_back() -> None:
     assert path.read_text() == MINE
 
 
-@pytest.mark.parametrize("client", [client.name for client in client_table.ALL])
+@pytest.mark.parametrize("client", [client.name for client in client_table.ALL if client.language])
 def test_a_second_run_has_nothing_to_do(client: str) -> None:
     setup(client)
     before = path_of(client).read_bytes(), path_of(client).stat().st_mtime_ns
@@ -331,7 +331,7 @@ def test_all_sets_up_what_is_installed_and_nothing_else(home: Path) -> None:
     shown = setup("--all", "--yes").output
     assert f"+++ {path_of('cursor')}" in shown, "the change is shown first"
     assert entry_in(path_of("cursor"), "mcpServers")
-    assert "ctx:" in path_of("goose").read_text()
+    assert "paste these lines" in shown
     assert not path_of("gemini").exists()
     assert "nothing to do" in setup("--all", "--yes").output
     setup("--all", "--remove", "--yes")
@@ -365,6 +365,18 @@ def test_all_prints_without_asking(home: Path) -> None:
 )
 def test_all_without_anything_to_do_says_so(words: list[str], problem: str) -> None:
     assert problem in str(setup(*words, code=1).exception)
+
+
+def test_of_a_client_with_yaml_the_lines_to_paste_are_printed(home: Path) -> None:
+    path = written("goose", "GOOSE_MODE: auto\n")
+    shown = setup("goose").stdout
+    assert f"paste these lines into {path}\n\nextensions:\n  ctx:\n    type: stdio\n" in shown
+    assert path.read_text() == "GOOSE_MODE: auto\n"
+    (row,) = json.loads(setup("goose", "--json").stdout)
+    path.write_text(path.read_text() + row["pasted"])
+    assert row["state"] == "by_hand"
+    assert "nothing to do" in setup("goose").stdout
+    assert "remove the entry ctx from" in setup("goose", "--remove").stdout
 
 
 # -- the list ----------------------------------------------------------------------------------------------------------

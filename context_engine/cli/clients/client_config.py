@@ -141,17 +141,16 @@ def remove_entry(client: Client, config: ClientConfigFile) -> str | None:
     If nothing but the entry was added since a backup, that is the text of the backup, to the last byte: whether an
     empty section was there before cannot be seen in the text.
     """
-    entry = client.language.get_value(config.text, client.path)
-    if not isinstance(entry, dict):
+    entry = client.get_entry(config.text)
+    if client.language is None or not isinstance(entry, dict):
         return config.text
 
-    def add(before: str) -> str:
-        is_without = client.language.get_value(before, client.path) is None
-        if is_without:
-            return client.language.set_entry(before, client.path, entry)
-        return ""
+    language = client.language
 
-    return find_text_before(config, add, default=client.language.remove_entry(config.text, client.path))
+    def add(before: str) -> str:
+        return language.set_entry(before, client.path, entry) if client.get_entry(before) is None else ""
+
+    return find_text_before(config, add, default=language.remove_entry(config.text, client.path))
 
 
 def remove_guidance(config: ClientConfigFile) -> str | None:
@@ -201,7 +200,7 @@ def list_config_states(
 def read_config_state(client: Client, scope: str, path: Path) -> ClientConfigState:
     """Read the state of one settings file."""
     try:
-        entry = client.language.get_value(read_config(path).text, client.path)
+        entry = client.get_entry(read_config(path).text)
     except ContextEngineError as error:
         return ClientConfigState(client, scope, path, problem=error.message)
     ours = isinstance(entry, dict) and starts_ctx(command_line_of(entry))

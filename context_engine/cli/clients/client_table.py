@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from context_engine.cli.clients import jsonc_editor, toml_editor, yaml_editor
+import yaml
+
+from context_engine.cli.clients import jsonc_editor, toml_editor
 from context_engine.cli.clients.config_paths import ConfigPaths, Machine, resolve_paths
 from context_engine.cli.clients.launch_command import LaunchCommand
 from context_engine.errors import InvalidArgument
-from context_engine.text import suggest_nearest
+from context_engine.text import ParseError, read_yaml, suggest_nearest
 
 NAME = "ctx"
 """The name of the entry. It has no underscore: Gemini takes the part before one for the server's name."""
@@ -59,7 +61,8 @@ class Client:
     """The patterns of its settings files of this user."""
     project: tuple[str, ...] = ()
     """Its settings files in a project; empty if it has none."""
-    language: ConfigFormat = jsonc_editor
+    language: ConfigFormat | None = jsonc_editor
+    """Changes its settings; None for YAML, whose lines the user pastes."""
     section: str = "mcpServers"
     """The key under which it lists its servers."""
     entry: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
@@ -94,6 +97,22 @@ class Client:
             "$command_line": list(launch.command_line),
         }
         return {key: values.get(value, value) if isinstance(value, str) else value for key, value in self.entry.items()}
+
+    def get_entry(self, text: str) -> Any:
+        """Return our entry in the text of its settings, or None. Raises: InvalidArgument for a text that is broken."""
+        if self.language:
+            return self.language.get_value(text, self.path)
+        try:
+            servers = (read_yaml(text) or {}).get(self.section) or {}
+            return servers.get(NAME)
+        except (ParseError, AttributeError) as error:
+            raise InvalidArgument(str(error), suggestion="Fix it there, then run the command again.") from None
+
+    def format_entry(self, entry: Mapping[str, Any]) -> str:
+        """Return the entry as the lines of a file that has nothing else."""
+        if self.language:
+            return self.language.set_entry("", self.path, entry)
+        return yaml.safe_dump({self.section: {NAME: dict(entry)}}, sort_keys=False)
 
 
 ALL = (
@@ -300,7 +319,7 @@ ALL = (
         title="goose",
         source="https://block.github.io/goose/docs/guides/config-files",
         user=("win32:$APPLICATIONS/Block/goose/config/config.yaml", "$CONFIG/goose/config.yaml"),
-        language=yaml_editor,
+        language=None,
         section="extensions",
         entry={
             "type": "stdio",

@@ -1,7 +1,6 @@
-"""PURE. Change one table of a TOML text and keep every other character, comments too.
+"""PURE. Change one table of a TOML text by tomlkit and keep every other character, comments too.
 
-A new table is added at the end; an existing one is changed in its place. Python's own parser checks each result. A
-layout that neither way can handle is an error.
+A new table is added at the end. What changes or goes are the lines of our table alone, if it has lines of its own.
 
 >>> print(set_entry("model = 'x' # fast", ("servers", "ctx"), {"command": "ctx", "args": ["serve"]}))
 model = 'x' # fast
@@ -15,31 +14,20 @@ args = ["serve"]
 from __future__ import annotations
 
 import re
-import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from difflib import SequenceMatcher
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tomlkit
-from tomlkit.exceptions import TOMLKitError
+from tomlkit.exceptions import ParseError, TOMLKitError
 
 from context_engine.errors import InvalidArgument
-
-_EMPTY_LAST_LINE = re.compile(r"(?:(?<=\n)|^)[ \t\r]*\n\Z")
-_PLACE = re.compile(r"at line (\d+), column (\d+)")
 
 
 def get_value(text: str, path: Sequence[str]) -> Any:
     """Return the value at a path of keys, or None. Raises: InvalidArgument, as all functions here."""
-    value: Any = _read(text)
+    value: Any = _parse(text).unwrap()
     for key in path:
-        if isinstance(value, dict):
-            value = value.get(key)
-        else:
-            value = None
+        value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
@@ -48,145 +36,116 @@ def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
 
     Raises: InvalidArgument if the text is not TOML (`details` has the line), or if another value is in its place.
     """
-    meant = _read(text)
-    table = meant
-    for key in path:
-        if isinstance(table, dict):
-            table = table.setdefault(key, {})
-        else:
-            table = None
-    if not isinstance(table, dict):
-        raise InvalidArgument(f"{'.'.join(path)} is not a table", suggestion="Rename or remove that value.")
-    is_new = not table
-    if all(table.get(key) == value for key, value in entry.items()):
+    for end in range(1, len(path) + 1):
+        if not isinstance(get_value(text, path[:end]), dict | None):
+            raise InvalidArgument(f"{'.'.join(path)} is not a table", suggestion="Rename or remove that value.")
+    present = get_value(text, path)
+    if present is None and not _is_inline(text, path):
+        return _append_table(text, path, entry)
+    changed = {key: value for key, value in entry.items() if (present or {}).get(key) != value}
+    if not changed:
         return text
-    table.update(entry)
-    results = []
-    if is_new:
-        results = [_append_table(text, path, entry)]
-    return _first_right(chain(results, _editions(text, path, entry)), meant, text)
+
+    def edit(document: Any) -> None:
+        for key in path:
+            document = document.setdefault(key, tomlkit.inline_table())
+        document.update(changed)
+
+    return _change(text, path, lambda lines: _edit(lines, edit), meant={**(present or {}), **entry})
 
 
 def remove_entry(text: str, path: Sequence[str]) -> str:
     """Remove the table at `path`, if there is one. Reverts what `set_entry` added there."""
     if get_value(text, path) is None:
         return text
-    meant = _read(text)
-    owner = meant
-    for key in path[:-1]:
-        owner = owner[key]
-    del owner[path[-1]]
-    return _first_right(_deletions(text, path), meant, text)
+
+    def delete(document: Any) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        del document[path[-1]]
+
+    return _change(text, path, lambda lines: "" if lines != text else _edit(lines, delete), meant=None)
 
 
-def _read(text: str) -> dict[str, Any]:
+def _parse(text: str) -> tomlkit.TOMLDocument:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = _PLACE.search(str(error))
-        if place:
-            line, column = (int(place[1]), int(place[2]))
-        else:
-            line, column = (text.count("\n") + 1, 1)
+        return tomlkit.parse(text)
+    except TOMLKitError as error:
+        line, column = (error.line, error.col) if isinstance(error, ParseError) else (1, 1)
         raise InvalidArgument(
-            f"line {line}, column {column}: {str(error).partition(' (at ')[0]}",
+            f"line {line}, column {column}: {str(error).partition(' at line ')[0]}",
             suggestion="Fix it there, then run the command again.",
             details={"line": line, "column": column},
         ) from None
 
 
-def _first_right(results: Iterable[str], meant: Mapping[str, Any], text: str) -> str:
-    """Return the first result with the expected content whose remaining lines keep their order.
-
-    Empty tables are ignored in the comparison.
-    """
-    for after in results:
-        with suppress(tomllib.TOMLDecodeError):
-            if _without_empty(tomllib.loads(after)) == _without_empty(meant) and _in_order(text, after):
-                return after
-    raise InvalidArgument(
-        "the table has a form that cannot be changed without touching the rest",
-        suggestion="Change it by hand.",
-        details={"line": 1, "column": 1},
-    )
-
-
-def _in_order(before: str, after: str) -> bool:
-    """Whether the lines that both texts have are in the same order."""
-    old, new = before.splitlines(), after.splitlines()
-    kept = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
-    return kept == (Counter(old) & Counter(new)).total()
-
-
-def _without_empty(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables without empty ones."""
-    tables = {key: _without_empty(item) if isinstance(item, dict) else item for key, item in value.items()}
-    return {key: item for key, item in tables.items() if item != {}}
-
-
-# -- the ways to do it ------------------------------------------------------------------------------------------------
+def _is_inline(text: str, path: Sequence[str]) -> bool:
+    """Return whether the table around is written as `{...}`, to which no header can add."""
+    return isinstance(_parse(text).get(path[0]), tomlkit.items.InlineTable)
 
 
 def _append_table(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     """Add the table at the end, after one empty line."""
     newline = "\r\n" if "\r\n" in text else "\n"
+    table = f"[{'.'.join(path)}]\n{tomlkit.dumps(dict(entry))}".replace("\n", newline)
     if not text:
-        start = ""
-    else:
-        start = text + newline if text.endswith("\n") else text + 2 * newline
-    table = tomlkit.dumps(dict(entry)).replace("\n", newline)
-    return f"{start}[{'.'.join(path)}]{newline}{table}"
+        return table
+    return text + (newline if text.endswith("\n") else 2 * newline) + table
 
 
-def _editions(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yield texts with the keys changed: first in the lines of the table only, then in the whole text by tomlkit."""
-    for before, block, after in _blocks(text, path):
-        with suppress(TOMLKitError, LookupError):
-            yield before + _edit_table(block, path, entry) + after
-    with suppress(TOMLKitError, LookupError):
-        yield _edit_table(text, path, entry)
+def _edit(text: str, edit: Callable[[Any], None]) -> str:
+    document = tomlkit.parse(text)
+    edit(document)
+    return tomlkit.dumps(document)
 
 
-def _deletions(text: str, path: Sequence[str]) -> Iterator[str]:
-    """Yield texts without the lines of the table and the empty line before, then one that tomlkit makes."""
-    for before, _, after in _blocks(text, path):
-        yield _EMPTY_LAST_LINE.sub("", before) + after
-    with suppress(TOMLKitError, LookupError):
-        yield _delete_table(text, path)
+def _change(text: str, path: Sequence[str], change: Callable[[str], str], *, meant: Any) -> str:
+    """Change the lines of the table, or the whole text of a table without such; check that nothing else changed.
+
+    Raises: InvalidArgument.
+    """
+    rest = _without(text, path)
+    for before, lines, after in (*_find_tables(text, path), ("", text, "")):
+        try:
+            kept = re.sub(r"(?:(?<=\n)|^)[ \t\r]*\n\Z", "", before) if meant is None else before
+            changed = kept + change(lines) + after
+            is_right = get_value(changed, path) == meant and _without(changed, path) == rest
+            if is_right and (lines != text or _kept_lines(changed, text) == _kept_lines(text, changed)):
+                return changed
+        except (TOMLKitError, LookupError, InvalidArgument):
+            continue  # what looked like our table is part of a string
+    raise InvalidArgument(
+        "the table has a form that cannot be changed without touching the rest", suggestion="Change it by hand."
+    )
 
 
-def _blocks(text: str, path: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _without(text: str, path: Sequence[str]) -> Any:
+    """Return the values and the order of everything but the table at a path."""
+    owner = values = _parse(text).unwrap()
+    for key in path[:-1]:
+        owner = owner.get(key, {})
+    owner.pop(path[-1], None)
+    return {key: value for key, value in values.items() if value != {}}
+
+
+def _kept_lines(text: str, other: str) -> list[str]:
+    """Return the lines of a text that another one has, too: a library may put tables into another order."""
+    others = set(other.split("\n"))
+    return [line for line in text.split("\n") if line.strip() and line in others]
+
+
+def _find_tables(text: str, path: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Yield the text before the table, the lines of the table and its subtables, and the text after.
 
-    Do so for each line that looks like the header of the table, since it may be part of a string.
+    Do so for each line that looks like the header of the table. Comments before the next table belong to that.
     """
-    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     name = r"\s*\.\s*".join(f"""["']?{re.escape(key)}["']?""" for key in path)
     header = re.compile(rf"\s*\[\s*{name}\s*(?:\.[^\]]*)?\]\s*(?:#.*)?\s*")
+    lines = text.splitlines(keepends=True)
     for first in (number for number, line in enumerate(lines) if header.fullmatch(line)):
         stop = first + 1
         while stop < len(lines) and (not lines[stop].lstrip().startswith("[") or header.fullmatch(lines[stop])):
             stop += 1
         while stop > first + 1 and (not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#")):
-            stop -= 1  # comments before the next table belong to that
+            stop -= 1
         yield "".join(lines[:first]), "".join(lines[first:stop]), "".join(lines[stop:])
-
-
-def _edit_table(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
-    document = tomlkit.parse(text)
-    table: Any = document
-    for key in path:
-        table = table.setdefault(key, tomlkit.table() if table is document else tomlkit.inline_table())
-    for key, value in entry.items():
-        if table.get(key) != value:
-            table[key] = value
-    return tomlkit.dumps(document)
-
-
-def _delete_table(text: str, path: Sequence[str]) -> str:
-    document = tomlkit.parse(text)
-    owner: Any = document
-    for key in path[:-1]:
-        owner = owner[key]
-    del owner[path[-1]]
-    return tomlkit.dumps(document)
