@@ -92,13 +92,13 @@ PROGRAMS = (
         "one pinned package, checked by SHA-256, in a folder of its own",
     ),
     Reach(
-        "cli/doctor/local_checks.py:_run_program",
-        "`git --version`, `rg --version`, and the entry of ours in a client's settings, with `--version`",
+        "cli/doctor.py:programs",
+        "`git --version`",
         "`ctx doctor`",
-        "found as everywhere; entries in the user's own settings; of a project's settings only one that is this very program",
+        "found as everywhere",
     ),
     Reach(
-        "cli/doctor/server_checks.py:ServerProcess.__init__",
+        "cli/doctor.py:server",
         "`ctx serve`",
         "`ctx doctor`",
         "this very program, in a folder of its own",

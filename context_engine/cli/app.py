@@ -644,25 +644,22 @@ def doctor(
         ),
     ] = None,
     root: Root = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Offer the commands that repair something, one by one.")] = False,
-    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Check every part of the installation and suggest fixes.
 
     The checks reach from the packages to a real conversation with the server. Exit code 1 when something does not
-    work. Nothing is changed without `--fix`, which asks before each command.
+    work. Nothing is changed: the next step of each problem is a command to paste.
 
     **Examples**
 
     - `ctx doctor`
     - `ctx doctor claude`
-    - `ctx doctor --fix`
     - `ctx doctor --json | jq '.findings[] | select(.verdict != "ok")'`
     """
-    from context_engine.cli.doctor.check_runner import doctor as run_doctor
+    from context_engine.cli.doctor import doctor as run_doctor
 
-    raise typer.Exit(run_doctor(root, clients or (), as_json=as_json, fix=fix, is_confirmed=yes))
+    raise typer.Exit(run_doctor(root, clients or (), as_json=as_json))
 
 
 @app.command()

@@ -11,8 +11,8 @@ import pytest
 
 from context_engine.cli.clients.client_config import this_machine
 from context_engine.cli.clients.launch_command import find_own_launch_command
-from context_engine.cli.doctor.local_checks import DoctorContext
-from context_engine.cli.doctor.local_checks import settings as examined
+from context_engine.cli.doctor import DoctorContext
+from context_engine.cli.doctor import settings as examined
 from context_engine.cli.index_commands import index, status
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument
