@@ -15,7 +15,7 @@ start is spent on it; these thresholds are for new objects in each generation.""
 
 def main() -> None:
     """Run the command line and exit with its code: the entry point of the console script."""
-    if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
+    if sys.argv[1:] == ["--version"]:
         print(f"ctx {__version__}")
         return
     from context_engine.cli.global_options import GlobalOptionError, apply_global_options
@@ -40,14 +40,6 @@ def main() -> None:
         code = run_hook(sys.argv[2:], os.environ)
         if code is not None:
             raise SystemExit(code)
-    if "_CTX_COMPLETE" in os.environ or not sys.argv[1:] or sys.argv[-1] in ("--help", "-h"):
-        from context_engine.cli.quick_pages import find_offers, find_page
-
-        text = find_page(sys.argv[1:], os.environ)
-        text = find_offers(os.environ) if text is None else text
-        if text is not None:
-            sys.stdout.write(text)
-            return
     from context_engine.cli.quick_commands import run_quickly
 
     code = run_quickly(sys.argv[1:], os.environ)

@@ -23,12 +23,12 @@ from context_engine.cli import (
     workspace_commands,
 )
 from context_engine.cli.command_runner import run_to_exit_code
-from context_engine.cli.common_options import AliasGroup, AsJson, CommandApp, HelpCommand, Root, WorkspaceName, Yes
+from context_engine.cli.common_options import AsJson, CommandApp, CommandGroup, HelpCommand, Root, WorkspaceName, Yes
 from context_engine.team_parts import load_team_part
 
 app = CommandApp(
     name="ctx",
-    cls=AliasGroup,
+    cls=CommandGroup,
     help="Find the right code in a repository, at the terminal and for coding agents.",
     epilog="Start with: ctx search where are passwords hashed",
     no_args_is_help=True,
@@ -121,10 +121,9 @@ def search(
         bool, typer.Option("-l", "--files-with-matches", help="Print only the paths, each once.")
     ] = False,
     format: Annotated[  # noqa: A002 - the name of the option
-        Literal["text", "lines", "vimgrep", "json"],
-        typer.Option("--format", help="Print blocks of code, path:line:text, path:line:column:text, or JSON."),
+        Literal["text", "lines", "vimgrep"],
+        typer.Option("--format", help="Print blocks of code, path:line:text, or path:line:column:text."),
     ] = "text",
-    vimgrep: Annotated[bool, typer.Option("--vimgrep", help="The same as --format vimgrep.")] = False,
     as_json: AsJson = False,
     why: Annotated[bool, typer.Option("--why", help="Show the parts of each score.")] = False,
     workspace: WorkspaceName = "",
@@ -140,14 +139,14 @@ def search(
     - `ctx search RetryPolicy -n 3`
     - `ctx search parse config --lang python,go --exclude 'tests/**'`
     - `ctx search login -l | xargs wc -l`
-    - `vim -q <(ctx search login --vimgrep)`
+    - `vim -q <(ctx search login --format vimgrep)`
     - `ctx search login --json | jq .results`
     - `ctx search retry policy --workspace team`
     """
     from context_engine.cli.query_commands import run_query, search_workspace
 
     filters = {"kind": kind, "tag": tag, "lang": lang, "include": include, "exclude": exclude}
-    shape = {"as_json": as_json, "why": why, "only_paths": only_paths, "format": format, "vimgrep": vimgrep}
+    shape = {"as_json": as_json, "why": why, "only_paths": only_paths, "format": format}
     options = {"query": " ".join(query), "limit": limit, **shape, **filters}
     raise typer.Exit(search_workspace(workspace, options) if workspace else run_query("search", root, options))
 
@@ -490,28 +489,6 @@ def ui(
 
 
 @app.command()
-def top(
-    root: Root = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="How many calls to begin with.")] = 20,
-    as_json: AsJson = False,
-    once: Annotated[bool, typer.Option("--once", help="Print the newest calls and end.")] = False,
-) -> None:
-    """Print what agents ask as it happens, a line for each call, until Ctrl-C; the same as the page of ctx ui.
-
-    Without `--root` the calls in all repositories are shown.
-
-    **Examples**
-
-    - `ctx top`
-    - `ctx top --root . --once -n 5`
-    - `ctx top --json | jq .asked`
-    """
-    from context_engine.cli.gain_command import show_calls
-
-    raise typer.Exit(show_calls(root, limit=limit, as_json=as_json, follows=not once))
-
-
-@app.command()
 def call(
     tool: Annotated[
         str,
@@ -669,10 +646,9 @@ def gain(
     as_json: AsJson = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete all counts.")] = False,
 ) -> None:
-    """Show what the calls of agents cost, and what they may have saved.
+    """Show what the calls of agents cost, for each client and session.
 
-    The saving is an estimate: what reading whole files would have cost.
-    Only calls and characters are counted, on this machine; the setting `gain` turns it off.
+    Only calls, characters and time are counted, on this machine; the setting `gain` turns it off.
 
     **Examples**
 
@@ -689,27 +665,3 @@ def gain(
 app.add_typer(model_commands.app)
 app.add_typer(chunk_commands.app)
 app.add_typer(daemon_commands.app)
-
-
-@app.command("completion")
-def print_completion(
-    shell: Annotated[
-        str, typer.Argument(help="bash, zsh, fish or powershell.", autocompletion=shell_completion.complete_shells)
-    ],
-) -> None:
-    """Print the completion script for your shell; `ctx --install-completion` installs it.
-
-    **Examples**
-
-    - `eval "$(ctx completion bash)"` in ~/.bashrc
-    - `ctx completion zsh > ~/.zfunc/_ctx`
-    - `ctx completion fish > ~/.config/fish/completions/ctx.fish`
-    - `ctx completion powershell >> $PROFILE`
-    """
-    typer.echo(shell_completion.build_script(shell))
-
-
-@app.command()
-def version(as_json: AsJson = False) -> None:
-    """Show the version."""
-    typer.echo(f'{{"version":"{__version__}"}}' if as_json else f"ctx {__version__}")

@@ -1,12 +1,13 @@
 """The help pages of `ctx`: plain text of 80 columns, commands in groups, options with their values and defaults.
 
 The words come from the commands themselves: the first paragraph of a docstring is its description, a list below
-`**Examples**` its examples. `scripts/command_pages.py` writes the pages into a file, and `quick_pages` shows them.
+`**Examples**` its examples. `scripts/command_pages.py` writes all pages into docs/help.txt.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Index": ("index", "status", "why", "workspace"),
 }
 """The commands that most people need. Others are named in one line below; `HIDDEN` are not listed."""
-HIDDEN = ("hook", "version")
+HIDDEN = ("hook",)
 GLOBAL_OPTIONS = (
     ("-C DIR", "Run in this folder, as git does."),
     ("-q, -v", "Say less (results and errors only), or more."),
@@ -53,6 +54,7 @@ VALUE_NAMES = {
 }
 """The value of an option whose own name does not say it."""
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
 EXAMPLES = "**Examples**"
 FOOTER = "Also -C, -q, -v and --color, as for every command: see ctx --help."
 _CODE = re.compile(r"`([^`]*)`")
@@ -65,6 +67,14 @@ def render_help(command: Any, context: Any) -> str:
     return _render_page(command, context)
 
 
+def style_page(page: str, env: Mapping[str, str]) -> str:
+    """Return a page with its styles where they are shown: on a terminal, and where the user forces them."""
+    is_plain = bool(env.get("NO_COLOR")) or env.get("TERM", "dumb") in ("dumb", "unknown")
+    if env.get("FORCE_COLOR") or (sys.stdout.isatty() and not is_plain):
+        return page
+    return STYLES.sub("", page)
+
+
 def _render_root_page(group: Any) -> str:
     lines = [*_wrap(_sentences(group.help)), "", f"{_head('Usage:')} ctx COMMAND [ARGUMENTS] [OPTIONS]", ""]
     listed = {name for names in GROUPS.values() for name in names}
@@ -73,7 +83,8 @@ def _render_root_page(group: Any) -> str:
         lines += [_head(title)]
         lines += [f"  {name:<{width}}{summarize(group.commands[name])}" for name in names if name in group.commands]
     others = [name for name in sorted(group.commands) if name not in listed and name not in HIDDEN]
-    lines += _wrap(f"{_head('More:')} {', '.join(others)}", hanging=6)
+    more = _wrap(f"More: {', '.join(others)}", hanging=6)
+    lines += [more[0].replace("More:", _head("More:")), *more[1:]]
     lines += ["", _head("Options of every command, before or after its name"), *_rows(GLOBAL_OPTIONS)]
     lines += ["", "Exit codes: 0 found or done, 1 nothing found, 2 error.", _plain(group.epilog or "")]
     return "\n".join(lines) + "\n"
@@ -136,10 +147,7 @@ def _head(text: str) -> str:
 
 
 def _wrap(text: str, *, hanging: int = 0) -> list[str]:
-    extra = len(BOLD + PLAIN) * text.count(BOLD)  # styles take no columns
-    return textwrap.wrap(
-        text, WIDTH + extra, subsequent_indent=" " * hanging, break_long_words=False, break_on_hyphens=False
-    )
+    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * hanging, break_long_words=False, break_on_hyphens=False)
 
 
 def _rows(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:

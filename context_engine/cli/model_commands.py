@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from context_engine.cli.common_options import AliasGroup, AsJson, CommandApp, find_project, print_json
+from context_engine.cli.common_options import AsJson, CommandApp, CommandGroup, find_project, print_json
 
 if TYPE_CHECKING:
     from context_engine.embedding.model_install import ModelStatus
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 app = CommandApp(
     name="model",
     help="Show, download and verify embedding models. Search works without one.",
-    cls=AliasGroup,
+    cls=CommandGroup,
 )
 
 ModelName = Annotated[str, typer.Argument(metavar="[MODEL]", help="The model.")]

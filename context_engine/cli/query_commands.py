@@ -428,8 +428,6 @@ def _shape_of(options: Options) -> str:
         return "json"
     if options.get("only_paths"):
         return "paths"
-    if options.get("vimgrep"):
-        return "vimgrep"
     return options.get("format") or "text"
 
 

@@ -1,7 +1,7 @@
 """`ctx search`, `symbol`, `trace`, `why`, `context`, `read` and `call` without their imports: the daemon answers.
 
-This reads the plain forms of their command lines. It returns None for everything else - `--help`, a mistake, an old
-name, `--workspace` - and the full program takes over. Without a daemon the command runs here, and starts one for the
+This reads the plain forms of their command lines. It returns None for everything else - `--help`, a mistake,
+`--workspace` - and the full program takes over. Without a daemon the command runs here, and starts one for the
 next. Only a small part of the standard library is imported before the answer; a test checks that.
 """
 
@@ -41,8 +41,7 @@ SIGNATURES: Mapping[str, Any] = {
         "--json": ("as_json", FLAG, False),
         "--why": ("why", FLAG, False),
         "--files-with-matches": ("only_paths", FLAG, False),
-        "--format": ("format", ("text", "lines", "vimgrep", "json"), "text"),
-        "--vimgrep": ("vimgrep", FLAG, False),
+        "--format": ("format", ("text", "lines", "vimgrep"), "text"),
     },
     "symbol": {
         "arguments": ("name",),

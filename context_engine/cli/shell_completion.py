@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-SHELLS = ("bash", "zsh", "fish", "powershell")
 CHUNK_KINDS = ("documentation", "symbols", "definitions", "data")
 MEMORY_CATEGORIES = ("preferences", "decisions", "facts")
 DIRECTIONS = ("callers", "callees", "references", "implementations", "imports", "importers", "impact", "unused")
@@ -17,18 +16,6 @@ INDEX_BYTES_MAX = 4_000_000
 
 Offers = list[tuple[str, str]]
 """(word, meaning), as the shell shows them."""
-
-
-def build_script(shell: str) -> str:
-    """Return the completion script of a shell. Raises: InvalidArgument for another shell."""
-    from typer.completion import get_completion_script
-
-    from context_engine.errors import InvalidArgument
-
-    if shell not in SHELLS:
-        hint = f"There are {', '.join(SHELLS)}."
-        raise InvalidArgument(f"completion does not support the shell {shell}", suggestion=hint)
-    return get_completion_script(prog_name="ctx", complete_var="_CTX_COMPLETE", shell=shell)
 
 
 def complete_tools(incomplete: str) -> Offers:
@@ -100,11 +87,6 @@ def _plan_names(index: bytes) -> dict[str, str]:
         return {str(row["id"]): str(row["name"]) for row in rows}
     except (ValueError, TypeError, LookupError, AttributeError):
         return {}
-
-
-def complete_shells(incomplete: str) -> Offers:
-    """Complete the supported shells."""
-    return _starting(incomplete, ((shell, "") for shell in SHELLS))
 
 
 def _starting(incomplete: str, offers: Iterable[tuple[str, str]]) -> Offers:

@@ -28,14 +28,11 @@ if TYPE_CHECKING:
     from context_engine.server.daemon_sessions import SessionServer
     from context_engine.server.dispatcher import ToolDispatcher, parse_call, single_engine
     from context_engine.server.gain_store import (
-        GAIN_RULE,
-        GainCounts,
+        ActivityReader,
         GainSession,
         GainStore,
-        add_counts,
         delete_counts,
         gain_file,
-        open_activity,
         read_sessions,
     )
     from context_engine.server.page_server import PageRequest, PageResponse, PageServer
@@ -56,8 +53,7 @@ __getattr__ = lazy_exports(
     """
     daemon_sessions: SessionServer
     dispatcher: ToolDispatcher parse_call single_engine
-    gain_store: GAIN_RULE GainCounts GainSession GainStore add_counts delete_counts gain_file open_activity
-        read_sessions
+    gain_store: ActivityReader GainSession GainStore delete_counts gain_file read_sessions
     page_server: PageRequest PageResponse PageServer
     profiles: PROFILES ToolSelection STORE_TOOLS
     projects: CLIENT_VARIABLE Projects find_project_path name_folders workspace_folders

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from context_engine.errors import ContextEngineError
-from context_engine.server import PageServer, Projects, open_activity
+from context_engine.server import ActivityReader, PageServer, Projects, gain_file
 from context_engine.settings import Settings
 from context_engine.ui.page_routes import PageRoutes
 
@@ -59,5 +59,5 @@ class LocalPage:
             self._projects.engine(self._projects.names[0]).index.is_available()
 
     def _open_events(self) -> tuple[Callable[[], list[Any]], Callable[[], None]]:
-        reader = open_activity(self._settings)
+        reader = ActivityReader(gain_file(self._settings))
         return reader.read_new, reader.close

@@ -1,4 +1,4 @@
-"""`ctx plans` at the terminal: tables to read, a live view that ends, and a person's yes that is told from an agent's."""
+"""`ctx plan` at the terminal: tables to read, a live view that ends, and a person's yes that is told from an agent's."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def ctx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run `ctx plans` with these words: the exit code, and what it said on stdout and stderr."""
+    """Run `ctx plan` with these words: the exit code, and what it said on stdout and stderr."""
 
     def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["ctx", "plans", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["ctx", "plan", *map(str, words)])
         code = app.run()
         said = capsys.readouterr()
         return code, said.out, said.err
@@ -440,7 +440,7 @@ def test_offering_plans_to_the_shell_loads_no_engine(root: Path) -> None:
         "except SystemExit: pass\n"
         "print([name for name in ('numpy', 'mcp', 'apsw', 'tree_sitter', 'rich') if name in sys.modules], file=sys.stderr)"
     )
-    asked = {"_CTX_COMPLETE": "complete_bash", "COMP_WORDS": "ctx plans show mon", "COMP_CWORD": "3"}
+    asked = {"_CTX_COMPLETE": "complete_bash", "COMP_WORDS": "ctx plan show mon", "COMP_CWORD": "3"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | asked | {"PYTHONPATH": str(HERE)}, cwd=root,
         capture_output=True, text=True, check=True, timeout=60,

@@ -59,7 +59,7 @@ def test_what_is_not_plain_is_left_to_the_full_program(line: str) -> None:
         (
             "search where is a -l --format lines",
             "search",
-            {"query": "where is a", "only_paths": True, "format": "lines", "vimgrep": False},
+            {"query": "where is a", "only_paths": True, "format": "lines"},
         ),
         ("context fix the retry --budget 900", "context", {"task": "fix the retry", "budget": 900}),
         ("trace a -n 3 --json", "trace", {"target": "a", "limit": 3, "as_json": True}),

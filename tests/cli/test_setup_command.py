@@ -433,7 +433,7 @@ def test_json_lists_the_clients_with_their_settings_files() -> None:
 
 
 def test_help_teaches_by_examples() -> None:
-    for command in ("setup", "doctor", "completion"):
+    for command in ("setup", "doctor"):
         shown = CliRunner().invoke(app, [command, "--help"], prog_name="ctx").stdout
         assert "Examples" in shown
         assert f"ctx {command}" in shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from context_engine.cli import shell_completion
 from context_engine.cli.app import ServeCommand, app
 from context_engine.cli.clients import client_table
-from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS
 from context_engine.server.profiles import PROFILES
 from context_engine.server.serve_options import OPTIONS
@@ -54,7 +52,6 @@ def test_options_are_offered_those_of_serve_too() -> None:
         ("ctx serve --profile core,re", ["core,review"]),
         ("ctx search x --kind def", ["definitions"]),
         ("ctx trace x -d impo", ["imports", "importers"]),
-        ("ctx completion p", ["powershell"]),
     ],
 )
 def test_values_are_offered(line: str, words: list[str]) -> None:
@@ -82,29 +79,6 @@ def test_completing_loads_no_engine() -> None:
     )
     assert "find_symbol" in done.stdout
     assert done.stderr == "[]\n"
-
-
-@pytest.mark.parametrize("shell", shell_completion.SHELLS)
-def test_every_shell_gets_a_script_that_asks_us(shell: str) -> None:
-    script = shell_completion.build_script(shell)
-    assert "_CTX_COMPLETE" in script
-    assert f"complete_{shell}" in script
-
-
-@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
-def test_bash_understands_its_script(tmp_path: Path) -> None:
-    file = tmp_path / "ctx.bash"
-    file.write_text(shell_completion.build_script("bash"))
-    done = subprocess.run(
-        ["bash", "-c", f"source {file} && complete -p ctx"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.endswith(" ctx\n")
-
-
-def test_another_shell_is_refused_with_the_nearest() -> None:
-    with pytest.raises(InvalidArgument) as refused:
-        shell_completion.build_script("bsh")
-    assert "bash" in refused.value.suggestion
 
 
 def test_serve_runs_with_no_option_of_its_own() -> None:

@@ -40,7 +40,7 @@ COMMANDS = [
     ["search", "add", "up", "prices", "--lang", "python,markdown", "--include", "*.{py,md},shop/**"],
     ["search", "prices", "-l", "-q"],
     ["search", "-C", ".", "prices", "--format", "lines", "--color", "never"],
-    ["search", "prices", "--vimgrep", "-n", "2"],
+    ["search", "prices", "--format", "vimgrep", "-n", "2"],
     ["search", "zyxwvut", "--json"],
     ["symbol", "add_up", "--json"],
     ["symbol", "nothing_of_this"],

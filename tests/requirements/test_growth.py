@@ -66,7 +66,6 @@ def test_it_stands_in_the_terminal_too(grown: None) -> None:
 NAMED_IN = {
     "prompt_templates.py": "texts for agents",
     "instructions.py": "texts for agents",
-    "gain_store.py": "the rule of an estimate for each tool",
     "stdio_session.py": "texts for agents",
     "resources.py": "texts for agents",
     "profiles.py": "the lists of what a client is shown",

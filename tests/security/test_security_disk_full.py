@@ -127,8 +127,8 @@ with opened() as engine:
 
 import io, contextlib
 os.chdir(root)
-for words in ([["status"], ["search", "total"], ["memories", "list"], ["memories", "add", "facts", "It is so and so."], ["memories", "search", "cents"], ["plans", "list"], ["plans", "show", plan],
-               ["plans", "create", "round all totals"], ["undo", "--list"], ["undo"], ["review"], ["index"], ["index", "--force"], ["store", "check"], ["workspace", "add", "."],
+for words in ([["status"], ["search", "total"], ["memory", "list"], ["memory", "add", "facts", "It is so and so."], ["memory", "search", "cents"], ["plan", "list"], ["plan", "show", plan],
+               ["plan", "create", "round all totals"], ["undo", "--list"], ["undo"], ["review"], ["index"], ["index", "--force"], ["store", "check"], ["workspace", "add", "."],
                ["token", "create", "n", "--project", "p"], ["chunks", "export", "out"], ["store", "export", "x.zip"], ["completion", "bash"], ["tools"]]):
     spoil()
     sys.argv = ["ctx", *words]

@@ -15,7 +15,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.memory import MemoryDraft
 from context_engine.review import ReviewRequest
-from context_engine.server import ToolDispatcher, ToolSelection, delete_counts, gain_file, open_activity, single_engine
+from context_engine.server import ActivityReader, ToolDispatcher, ToolSelection, delete_counts, gain_file, single_engine
 from context_engine.tools import Call
 from tests.support.trees import tree
 from tests.ui.conftest import FILES, WAIT_S, XSS, Browser, serve
@@ -181,7 +181,7 @@ def test_each_setting_names_the_place_that_its_value_comes_from(
 def test_calls_without_a_page_have_no_text_and_are_deleted_with_the_counts(shop: Path) -> None:
     with Engine.open(shop) as engine:
         ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "login"}, Call(client="lonely-agent"))
-        reader = open_activity(engine.settings)
+        reader = ActivityReader(gain_file(engine.settings))
         calls = [call for call in reader.read_new() if call["client"] == "lonely-agent"]
         assert [(call["tool"], call["asked"], call["got"]) for call in calls] == [("find_symbol", "", "")]
         assert reader.read_new() == []

@@ -9,7 +9,7 @@ export function open_(node) {
   facts = el("dl", { class: "facts" });
   list = el("div", { class: "calls", role: "list", "aria-label": "Calls, newest first" });
   filters = el("div", { class: "filters" });
-  fill(node, head("Activity", "What agents ask, what they get, and what it saves them."), facts, filters, list);
+  fill(node, head("Activity", "What agents ask, what they get, and what it costs."), facts, filters, list);
   drawFilters();
   update();
 }
@@ -63,27 +63,23 @@ export function update() {
 function drawFacts(calls) {
   const sum = (name) => calls.reduce((total, call) => total + call[name], 0);
   const took = calls.map((call) => call.ms).sort((a, b) => a - b);
-  const saved = tokens(sum("estimate") - sum("shown"));
   fill(facts, fact("Calls", number(calls.length), count(calls.filter((call) => call.error).length, "error")),
     fact("Tokens sent", short(tokens(sum("shown")))),
-    fact("Saved, estimated", short(saved), "against whole files"),
     fact("Half take less than", took.length ? `${number(took[took.length >> 1])} ms` : "–"),
     fact("Clients", number(new Set(calls.map((call) => call.client)).size)));
 }
 
 function row(call) {
-  const saved = tokens(call.estimate - call.shown);
   const node = el("details", { class: `call ${call.error ? "failed" : ""}`, role: "listitem" },
     el("summary", {},
       el("time", {}, time(call.at)), chip(call.client || "unnamed client"), el("b", {}, call.tool),
       el("span", { class: "asked" }, call.asked || el("em", {}, "before this page was open")),
       call.error ? chip(call.error.toLowerCase().replaceAll("_", " "), "bad") : el("span", { class: "figure" }, `${short(tokens(call.shown))} tokens`),
-      el("span", { class: "figure" }, `${number(call.ms)} ms`),
-      el("span", { class: `figure ${saved > 0 ? "good" : "muted"}` }, saved > 0 ? `saved ${short(saved)}` : "")),
+      el("span", { class: "figure" }, `${number(call.ms)} ms`)),
     el("dl", { class: "rows" },
       el("dt", {}, "Asked"), el("dd", {}, call.asked || "The text of a call is recorded only while a page is open."),
       el("dt", {}, "Got"), el("dd", { class: "mono" }, call.got || "–"),
-      el("dt", {}, "Cost"), el("dd", {}, `${number(call.shown)} characters, about ${count(tokens(call.shown), "token")}; reading the files: ${count(tokens(call.estimate), "token")}`),
+      el("dt", {}, "Cost"), el("dd", {}, `${number(call.shown)} characters, about ${count(tokens(call.shown), "token")}`),
       el("dt", {}, "Repository"), el("dd", {}, call.folder)));
   node.call = call.id;
   node.open = open.has(call.id);
