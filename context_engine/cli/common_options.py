@@ -1,4 +1,4 @@
-"""What the commands of `ctx` share: options, exit codes, and the workspace that a command works on."""
+"""Shared by the commands of `ctx`: options, exit codes, and the workspace that a command works on."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ ok, warning, problem = (partial(CheckResult, verdict) for verdict in ("ok", "war
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """What to check: this machine, one workspace, and the named clients (none: all)."""
+    """The things to check: this machine, one workspace, and the named clients (none: all)."""
 
     machine: Machine
     env: Mapping[str, str]

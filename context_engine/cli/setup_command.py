@@ -89,7 +89,7 @@ class ConfigChange:
 
 @dataclass(slots=True)
 class SetupReport:
-    """What happened to all files so far; with `as_json` it is printed at the end only."""
+    """The changes of all files so far; with `as_json` it is printed at the end only."""
 
     as_json: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)

@@ -345,7 +345,7 @@ def test_a_client_that_does_not_know_us_is_a_problem_only_when_it_was_named(
 def test_the_settings_of_the_project_are_looked_at_too(case: Callable[..., DoctorContext], home: Path) -> None:
     client = client_table.find_client("claude")
     entry = client.build_entry(LaunchCommand("/gone/ctx", ("serve",)))
-    (home / "work" / ".mcp.json").write_text(client.language.set_entry("", client.path, entry))
+    (home / "work" / ".mcp.json").write_text(client.format_entry(entry))
     finding = only(doctor.clients(case(names=("claude",))))
     assert "this project" in finding.found
     assert finding.step.endswith("ctx setup claude --project")

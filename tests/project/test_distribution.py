@@ -25,7 +25,6 @@ import typer.main
 
 import context_engine
 from context_engine.cli.app import app
-from context_engine.cli.common_options import OLD_COMMANDS
 from context_engine.server import serve_options
 from scripts import dist
 
@@ -75,7 +74,7 @@ def test_the_release_of_the_agent_is_written_down_in_one_place() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_names_only_commands_that_exist(page: Path) -> None:
     known = set(typer.main.get_command(app).commands)  # ty: ignore[missing-attribute] - an app of several commands is a group
-    assert sorted(commands(page.read_text(encoding="utf-8")) - known - set(OLD_COMMANDS)) == []
+    assert sorted(commands(page.read_text(encoding="utf-8")) - known) == []
 
 
 # -- the container ------------------------------------------------------------------------------------------------

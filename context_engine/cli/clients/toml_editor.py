@@ -1,6 +1,6 @@
 """PURE. Change one table of a TOML text by tomlkit and keep every other character, comments too.
 
-A new table is added at the end. What changes or goes are the lines of our table alone, if it has lines of its own.
+A new table is added at the end. Only the lines of our table change or go, if it has lines of its own.
 
 >>> print(set_entry("model = 'x' # fast", ("servers", "ctx"), {"command": "ctx", "args": ["serve"]}))
 model = 'x' # fast
@@ -19,6 +19,7 @@ from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
+from tomlkit.items import InlineTable
 
 from context_engine.errors import InvalidArgument
 
@@ -81,7 +82,7 @@ def _parse(text: str) -> tomlkit.TOMLDocument:
 
 def _is_inline(text: str, path: Sequence[str]) -> bool:
     """Return whether the table around is written as `{...}`, to which no header can add."""
-    return isinstance(_parse(text).get(path[0]), tomlkit.items.InlineTable)
+    return isinstance(_parse(text).get(path[0]), InlineTable)
 
 
 def _append_table(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
