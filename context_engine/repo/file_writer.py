@@ -6,7 +6,7 @@ in place; the journal repairs what a crash leaves then. Whether and what to writ
 
 Every name is used relative to its folder. The folder is opened beneath the root through no link, and must be the one
 that was looked at. A transaction keeps its folders open (`OpenFolders`), so that it finds its temporary files even when
-a folder is renamed meanwhile (decision 0049).
+a folder is renamed meanwhile (decision record hostile-input).
 """
 
 from __future__ import annotations

@@ -506,7 +506,7 @@ class _Walker:
     def _special(self, absolute: str, mode: int) -> tuple[str, str]:
         """Return why a name that is neither folder nor plain file is left out.
 
-        Links are never followed: decision 0004.
+        Links are never followed: decision record index.
         """
         if not stat.S_ISLNK(mode):
             return "special", "a pipe, socket or device"
@@ -621,7 +621,7 @@ def _first(row: tuple[str, _Entry, bool]) -> str:
 
 # A look at sizes and times alone: no file is opened, no ignore rule is read. Known files are checked one by one, which
 # finds edits and deletions. A new file changes the time of its folder; then only a walk can decide whether it counts.
-# This costs a third of a walk (decision 0004).
+# This costs a third of a walk (decision record index).
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
     ctx_1f0c9a52e7b4_Zk3...        the token of a client; the part in the middle is its id, which is not secret
 
 Only a keyed hash of a token is stored, so a reader of the file cannot use the tokens. A token is 256 random bits, which
-cannot be guessed, so the hash is a fast one (docs/decisions/0039-tokens.md). The file is checked with each request, and
+cannot be guessed, so the hash is a fast one (docs/decisions/team.md). The file is checked with each request, and
 read again when it has changed. So a revoked token is refused at once, by every server that shares the file.
 """
 

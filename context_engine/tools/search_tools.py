@@ -50,7 +50,7 @@ PLACES_PER_FILE = 10
 FILES_WITH_CODE = 3
 """The best files: the others are one line each, unless the caller gives a budget."""
 CODE_TOKENS = 1_300
-"""Budget of a reply whose caller names none (decision 0108)."""
+"""Budget of a reply whose caller names none (decision record ranking)."""
 LINES_SHARE = 0.08
 """Largest share of a budget for files that are one line."""
 ROW_TOKENS = 30

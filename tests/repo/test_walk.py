@@ -675,7 +675,7 @@ def test_two_walks_of_one_tree_say_the_same(tmp_path: Path) -> None:
 
 
 def test_a_tracked_file_that_an_ignore_rule_names_is_ignored(tmp_path: Path) -> None:
-    """Here we differ from git, which asks its index: see decision 0004."""
+    """Here we differ from git, which asks its index: see decision record index."""
     root = repository(tmp_path, {"a.py": "1", "b.log": "1"})
     tree(root, {".gitignore": "*.log\n"})
     commit(root, "ignored afterwards")

@@ -25,7 +25,9 @@ from context_engine.storage.confined_folder import ConfinedFolder
 from tests.support.edits import editing, swap
 from tests.support.trees import tree
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows opens nothing relative to a folder: decision 0049")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="Windows opens nothing relative to a folder: decision record hostile-input"
+)
 
 
 @pytest.fixture(params=["openat2", "part by part"])

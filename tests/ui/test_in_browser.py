@@ -43,7 +43,7 @@ SHAPES = {"light": ("light", 1280, 860), "dark": ("dark", 1280, 860), "narrow": 
 BIG_NODES = 10_000
 SYMBOLS, SYMBOLS_A_FILE = int(os.environ.get("CTX_TEST_UI_SYMBOLS", "0")), 100
 LARGE_S = 3.0
-"""A view of a large repository that was open before; it takes 0.2 s on an idle machine (decision 0084)."""
+"""A view of a large repository that was open before; it takes 0.2 s on an idle machine (decision record hostile-input)."""
 FILES = {
     "till/auth.py": f'def login(user):\n    """{XSS}"""\n    return check(user)\n\n\ndef check(user):\n    return user\n',
     f"till/{XSS.replace('/', '')}.py": "from till.auth import login\n\n\ndef again():\n    return login('x')\n",

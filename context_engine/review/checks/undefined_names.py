@@ -1,7 +1,7 @@
 """Report names that a change leaves without a definition, by the scopes of Python.
 
 Compilers report them in other languages; there the names of removed imports were tried and were wrong in 12 of 12
-cases (docs/decisions/0102-reviews-weigh-what-a-rewrite-loses.md).
+cases (docs/decisions/reviews.md).
 """
 
 from __future__ import annotations
