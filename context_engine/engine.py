@@ -212,7 +212,6 @@ class Engine(Workspace, DeprecatedMethods):
             person_needed=settings.approvals_require_human,
             evidence_needed=settings.plan_evidence_required,
             retries_max=settings.plan_retries_max,
-            lease_hours=settings.plan_lease_hours,
             flush=settings.flush,
             redact_text=lambda text: self.redactor.redact(text).text,
             shared_records=self._shared_records,

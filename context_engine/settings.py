@@ -170,9 +170,6 @@ class Settings:
     plan_retries_max: int = setting(
         3, "How often a failed step of a plan may be tried again.", least=0, most=1_000, repository=True
     )
-    plan_lease_hours: int = setting(
-        0, "After so many hours a step in progress is free again; 0: never.", least=0, most=8_760, repository=True
-    )
     plan_evidence_required: bool = setting(
         False, "A step of a plan is only completed with evidence that its checks ran.", repository=True
     )

@@ -144,7 +144,7 @@ def _row(step: PlanStep, state: StepState, number: dict[str, int], at: float) ->
     word, because = _state(state, number, at)
     style = "red" if state.blocked_by else style
     title = (f"{number[step.uid]}. {step.title}", "bold" if state.status == "in_progress" else "")
-    return [(mark, style), title, (word, style), because, format_effort(step.hours) if step.estimate else ""]
+    return [(mark, style), title, (word, style), because, "" if step.hours is None else format_effort(step.hours)]
 
 
 def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, str]:

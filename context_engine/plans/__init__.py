@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Approval,
         CompletionReport,
         Execution,
-        StepCaller,
         StepState,
         fold_progress,
     )
@@ -59,7 +58,7 @@ __getattr__ = lazy_exports(
     model: Plan PlanStep format_effort
     plan_creation: CreationResult Refinement RefinementRequest SaveOptions
     plan_diff: Diffstat compare_plans compute_diffstat
-    plan_events: AGENT APPROVAL_HOURS_MAX DECISIONS DONE PERSON Approval CompletionReport Execution StepCaller
+    plan_events: AGENT APPROVAL_HOURS_MAX DECISIONS DONE PERSON Approval CompletionReport Execution
         StepState fold_progress
     plan_execution: ExecutionResult FileChange
     plan_json: PlanFinding PlanVersion parse_plan serialize_plan

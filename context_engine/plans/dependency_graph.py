@@ -40,10 +40,9 @@ class StepGraph:
 
 
 class GraphTiming(NamedTuple):
-    """The earliest start of each step, and its slack: hours by uid."""
+    """The earliest start of each step, in hours by uid, and the longest chain."""
 
     start: Mapping[str, float]
-    slack: Mapping[str, float]
     duration_h: float
     critical_path: tuple[str, ...]
 
@@ -71,10 +70,7 @@ def find_dependencies(steps: Sequence[PlanStep]) -> dict[str, tuple[str, ...]]:
 
 
 def compute_timing(drawn: StepGraph, hours: Mapping[str, float]) -> GraphTiming:
-    """Compute the critical path: forward for the earliest start, backward for the latest.
-
-    A step without hours takes none.
-    """
+    """Compute the earliest start of each step and the critical path. A step without hours takes none."""
     place = {uid: number for number, uid in enumerate(drawn.order)}
     start: dict[str, float] = {}
     for uid in drawn.order:
@@ -82,12 +78,7 @@ def compute_timing(drawn: StepGraph, hours: Mapping[str, float]) -> GraphTiming:
         start[uid] = max((start[other] + hours.get(other, 0.0) for other in earlier), default=0.0)
     # The longest chain decides how long the whole plan takes with unlimited hands.
     duration = max((at + hours.get(uid, 0.0) for uid, at in start.items()), default=0.0)
-    latest: dict[str, float] = {}
-    for uid in reversed(drawn.order):
-        later = (other for other in drawn.needed_by[uid] if place[other] > place[uid])
-        latest[uid] = min((latest[other] for other in later), default=duration) - hours.get(uid, 0.0)
-    slack = {uid: round(latest[uid] - start[uid], 6) + 0.0 for uid in drawn.depends}
-    return GraphTiming(start, slack, duration, _critical_path(drawn, start, hours, place))
+    return GraphTiming(start, duration, _critical_path(drawn, start, hours, place))
 
 
 def find_dependents(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str]) -> set[str]:
@@ -142,12 +133,9 @@ def find_parallel(drawn: StepGraph, uid: str) -> tuple[str, ...]:
 
 
 def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
-    """Return the graph as JSON values: step numbers everywhere, except for `slack` by uid.
-
-    `slack` and `duration_h` are hours, so a plan without estimates has neither.
-    """
+    """Return the graph as JSON values with step numbers; `duration_h` only if every step has an estimate."""
     number = plan.step_numbers()
-    timed = compute_timing(drawn, {step.uid: step.hours for step in plan.steps})
+    timed = compute_timing(drawn, {step.uid: step.weight for step in plan.steps})
     graph = {
         "nodes": [{"id": step.uid, "step_number": number[step.uid]} for step in plan.steps],
         "edges": [{"from": number[one], "to": number[uid]} for uid in drawn.depends for one in drawn.depends[uid]],
@@ -158,8 +146,7 @@ def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
     }
     if not plan.has_estimates:
         return graph
-    slack = {uid: round(hours, 2) for uid, hours in timed.slack.items()}
-    return graph | {"slack": slack, "duration_h": round(timed.duration_h, 2)}
+    return graph | {"duration_h": round(timed.duration_h, 2)}
 
 
 def _levels(depends: Mapping[str, tuple[str, ...]]) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:

@@ -239,7 +239,7 @@ class _DiagramView:
 def _view(plan: Plan, execution: Execution | None) -> _DiagramView:
     """Choose the steps with a box of their own: finished generations share one box, and so do the last steps."""
     drawn, number = build_graph(plan), plan.step_numbers()
-    hours = {step.uid: step.hours for step in plan.steps}
+    hours = {step.uid: step.weight for step in plan.steps}
     timed = compute_timing(drawn, hours)
     done: tuple[str, ...] = ()
     open_ones = drawn.order

@@ -7,7 +7,6 @@ reading.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 import msgspec
@@ -25,6 +24,8 @@ TASK_CHARS_MAX = 10_000
 """Of the task that a plan repeats; a longer one is cut."""
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_CHARS_MAX)]
 """A title: what is longer is a description."""
+FILE_FIELDS = ("files_to_modify", "files_to_create", "files_to_delete")
+"""The fields of a step that list files."""
 Hours = Annotated[float, msgspec.Meta(ge=0, le=100_000)]
 """Fifty years of work; more is a mistake, and would not fit a calendar."""
 
@@ -34,23 +35,6 @@ DAY_HOURS = 8.0
 """A working day."""
 NUMBER_DIGITS = 7
 """No plan has so many steps; and Python is slow to read thousands of digits."""
-
-
-class Estimate(msgspec.Struct, frozen=True):
-    """The hours a step may take: optimistic, most likely, pessimistic."""
-
-    o: Hours
-    m: Hours
-    p: Hours
-
-    @property
-    def hours(self) -> float:
-        """The expected time (PERT).
-
-        >>> Estimate(1, 2, 9).hours
-        3.0
-        """
-        return (self.o + 4 * self.m + self.p) / 6
 
 
 class PlanEvidence(msgspec.Struct, frozen=True):
@@ -75,7 +59,7 @@ class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
     depends_on: Texts = ()
     priority: Level = "medium"
     estimated_effort: str = ""
-    estimate: Estimate | None = None
+    hours: Hours | None = None
     acceptance_criteria: Texts = ()
     checks: Texts = ()
     evidence: tuple[PlanEvidence, ...] = ()
@@ -86,11 +70,9 @@ class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset((*self.files_to_modify, *self.files_to_create, *self.files_to_delete))
 
     @property
-    def hours(self) -> float:
-        """The expected hours; of a step without an estimate only its weight (`UNKNOWN_HOURS`)."""
-        if self.estimate:
-            return self.estimate.hours
-        return UNKNOWN_HOURS
+    def weight(self) -> float:
+        """Its hours; `UNKNOWN_HOURS` without an estimate."""
+        return UNKNOWN_HOURS if self.hours is None else self.hours
 
 
 class PlanScope(msgspec.Struct, frozen=True):
@@ -184,7 +166,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_estimates(self) -> bool:
         """Whether every step has an estimate: a sum of some of them would not be the time of the plan."""
-        return bool(self.steps) and all(step.estimate for step in self.steps)
+        return bool(self.steps) and all(step.hours is not None for step in self.steps)
 
     @property
     def open_questions(self) -> tuple[PlanQuestion, ...]:
@@ -211,34 +193,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_HOURS = {"m": 1 / 60, "h": 1.0, "d": DAY_HOURS, "w": 5 * DAY_HOURS}
-"""Unit by its first letter -> hours; a week has five working days."""
-_NUMBER = r"(\d{1,5}(?:[.,]\d{1,3})?|an?\b|half an?\b|one\b)"
-_EFFORT = re.compile(
-    rf"{_NUMBER}\s*(?:(?:-|–|to)\s*{_NUMBER})?\s*(m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:eeks?)?)\b",
-    re.IGNORECASE,
-)
-_SPREAD = (0.5, 2.0)
-"""Optimistic and pessimistic share of a single number: "2 hours" rarely means less than one or more than four."""
-
-
-def parse_effort(effort: str) -> Estimate | None:
-    """Parse an effort in words as hours; None if it contains none. The first of several counts.
-
-    >>> parse_effort("2-4 hours"), parse_effort("about 30 min").hours, parse_effort("1 day").m, parse_effort("small")
-    (Estimate(o=2.0, m=3.0, p=4.0), 0.541..., 8.0, None)
-    """
-    match = _EFFORT.search(effort[:200])
-    if not match:
-        return None
-    unit = _HOURS[match[3][0].lower()]
-    low = _number(match[1]) * unit
-    if match[2]:
-        high = max(low, _number(match[2]) * unit)
-        return Estimate(low, (low + high) / 2, high)
-    return Estimate(low * _SPREAD[0], low, low * _SPREAD[1])
-
-
 def format_effort(hours: float) -> str:
     """Format hours in words.
 
@@ -250,12 +204,3 @@ def format_effort(hours: float) -> str:
     if hours < 2 * DAY_HOURS:
         return f"{round(hours, 1):g} h"
     return f"{round(hours / DAY_HOURS, 1):g} days"
-
-
-def _number(text: str) -> float:
-    words = text.lower()
-    if words.startswith("half"):
-        return 0.5
-    if words[0] in "ao":
-        return 1.0
-    return float(words.replace(",", "."))

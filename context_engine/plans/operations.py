@@ -3,41 +3,43 @@
     apply_operations(plan, [{"op": "remove_step", "step": 4}, {"op": "add_step", "title": "Test it", "after": 3}])
 
 Numbers refer to the plan before the first operation; a step that was added on the way has only a uid. Done steps are
-not changed. `parse_feedback` reads operations from simple imperative sentences.
+not changed. Each operation is a class: its fields are what `refine_plan` takes, and `operations_schema` describes them.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument, PreconditionFailed
 from context_engine.plans.model import (
+    FILE_FIELDS,
+    LEVELS,
     TITLE_CHARS_MAX,
-    Estimate,
+    Hours,
+    Level,
     Plan,
-    PlanQuestion,
+    PlanEvidence,
     PlanRisk,
     PlanScope,
     PlanStep,
+    Texts,
     format_effort,
-    parse_effort,
 )
-from context_engine.plans.plan_json import hash_step, normalize_plan, parse_part
+from context_engine.plans.plan_json import conversion_error, hash_step, normalize_plan, parse_part
 from context_engine.text import suggest_nearest
 
 OPERATIONS_MAX = 200
 """In one call; for more, send a new draft."""
-_FILES = ("files_to_modify", "files_to_create", "files_to_delete")
-_UNTOUCHED = ("uid", "depends_on")
-"""Fields of a step that have an operation of their own, or none."""
 
-Operation = Mapping[str, Any]
+StepName = int | str
+"""The number of a step before the first operation, or its uid."""
 
 
 class AppliedOperation(NamedTuple):
@@ -57,7 +59,7 @@ class OperationsResult(NamedTuple):
 
 
 def apply_operations(
-    plan: Plan, operations: Sequence[Operation], *, closed: Collection[str] = (), force_reopen: bool = False
+    plan: Plan, operations: Sequence[object], *, closed: Collection[str] = (), force_reopen: bool = False
 ) -> OperationsResult:
     """Apply all operations to a copy of the plan. `closed` are the uids of its done steps; others do not count.
 
@@ -70,26 +72,16 @@ def apply_operations(
         )
     _check_encodable(operations)
     start = normalize_plan(plan)
-    work = _PlanEditor(start, frozenset(start.step_numbers()).intersection(closed), force_reopen)
+    work = _PlanEditor(start, frozenset(start.step_numbers()).intersection(closed), force_reopen, list(start.steps))
     applied = [_apply_operation(work, place, operation) for place, operation in enumerate(operations)]
-    return OperationsResult(normalize_plan(work.plan()), tuple(applied), tuple(sorted(work.reopened)))
+    return OperationsResult(normalize_plan(work.finish()), tuple(applied), tuple(sorted(work.reopened)))
 
 
-def _check_encodable(operations: Sequence[Operation]) -> None:
-    """Check that the operations can be encoded. Raises: InvalidArgument."""
-    try:
-        msgspec.json.encode(operations)
-    except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
-        raise InvalidArgument(
-            "operations contain something that cannot be encoded as JSON in UTF-8",
-            suggestion="Send whole characters and plain values.",
-        ) from None
-
-
-def answer_operations(clarifications: Mapping[str, Any]) -> list[Operation]:
+def answer_operations(clarifications: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the operations for answers by question."""
     return [
-        {"op": "answer_question", "question": question, "answer": answer} for question, answer in clarifications.items()
+        {"op": "answer_question", "question": question, "answer": str(answer)}
+        for question, answer in clarifications.items()
     ]
 
 
@@ -107,6 +99,15 @@ def check_done_steps(
     return tuple(uid for uid in changed if uid in new)
 
 
+def operations_schema() -> dict[str, Any]:
+    """Return the JSON schema of the argument `operations`, for an agent or a model that turns feedback into them."""
+    (rows,), parts = msgspec.json.schema_components([list[_AnyOperation]], ref_template="#/$defs/{name}")
+    return {"type": "object", "properties": {"operations": rows}, "required": ["operations"], "$defs": parts}
+
+
+# -- the editor --------------------------------------------------------------------------------------------------------
+
+
 @dataclass(slots=True)
 class _PlanEditor:
     """A copy of a plan under way: its steps in a list, everything else as fields."""
@@ -114,43 +115,35 @@ class _PlanEditor:
     start: Plan
     closed: frozenset[str]
     force_reopen: bool
-    steps: list[PlanStep] = field(default_factory=list)
+    steps: list[PlanStep]
     rest: dict[str, Any] = field(default_factory=dict)
     reopened: set[str] = field(default_factory=set)
-    number: dict[str, int] = field(default_factory=dict)
     minted: int = 0
 
-    def __post_init__(self) -> None:
-        self.number = self.start.step_numbers()
-        self.steps = list(self.start.steps)
-        self.minted = self.start.uids_minted
-
-    def plan(self) -> Plan:
-        return msgspec.structs.replace(self.start, steps=tuple(self.steps), uids_minted=self.minted, **self.rest)
+    def finish(self) -> Plan:
+        minted = self.start.uids_minted + self.minted
+        return replace(self.start, steps=tuple(self.steps), uids_minted=minted, **self.rest)
 
     def value(self, name: str) -> Any:
         return self.rest.get(name, getattr(self.start, name))
 
-    def uid(self, which: object) -> str:
+    def uid(self, which: StepName) -> str:
         """Return the uid of a step, by its number before the first operation or by its uid now.
 
         Raises: InvalidArgument.
         """
-        if isinstance(which, float) and which.is_integer():
-            which = int(which)
-        if isinstance(which, bool) or not isinstance(which, int | str):
-            raise InvalidArgument("a step is named by its number or uid", suggestion='Write "step": 3.')
         here = {step.uid for step in self.steps}
-        # Numbers refer to the plan before the first operation; a new step can only be named by its uid.
         if which in here:
-            uid = which
-        else:
-            uid = self.start.find_step(which).uid
+            return str(which)
+        uid = self.start.find_step(which).uid
         if uid not in here:
             raise InvalidArgument(
                 f"step {which} was removed by an operation before this one", suggestion="Leave one of them out."
             )
         return uid
+
+    def uids(self, names: Iterable[StepName]) -> list[str]:
+        return list(dict.fromkeys(self.uid(which) for which in names))
 
     def place(self, uid: str) -> int:
         return next(place for place, step in enumerate(self.steps) if step.uid == uid)
@@ -158,462 +151,476 @@ class _PlanEditor:
     def step(self, uid: str) -> PlanStep:
         return self.steps[self.place(uid)]
 
-    def change(self, uid: str, **fields: Any) -> None:
-        place = self.place(uid)
-        self.steps[place] = msgspec.structs.replace(self.steps[place], **fields)
-
-    def unlock(self, *uids: str) -> None:
-        """Make sure that these steps may be changed. Raises: PreconditionFailed."""
+    def open(self, *names: StepName) -> tuple[str, ...]:
+        """Return the uids of steps that may be changed. Raises: PreconditionFailed for a done step."""
+        uids = tuple(self.uids(names))
         done = [uid for uid in uids if uid in self.closed and uid not in self.reopened]
         if done and not self.force_reopen:
-            raise _step_closed_error([self.number[uid] for uid in done])
+            raise _step_closed_error([self.start.step_numbers()[uid] for uid in done])
         self.reopened.update(done)
+        return uids
+
+    def change(self, uid: str, **fields: Any) -> None:
+        self.steps[self.place(uid)] = parse_part(PlanStep, fields, self.step(uid), where="step")
 
     def label(self, uid: str) -> int | str:
         """Return the number of a step before the first operation; its uid if it is new."""
-        return self.number.get(uid, uid)
+        return self.start.step_numbers().get(uid, uid)
 
-    def mint(self) -> str:
-        self.minted += 1
-        return f"s{self.minted}"
+    def new_step(self, fields: Mapping[str, Any]) -> PlanStep:
+        """Create a step with a unique uid."""
+        step = parse_part(PlanStep, {key: value for key, value in fields.items() if key != "depends_on"}, where="step")
+        if step.uid and any(step.uid == other.uid for other in (*self.steps, *self.start.steps)):
+            raise InvalidArgument(f"there is a step {step.uid!r} already", suggestion="Leave uid out: it gets one.")
+        if not step.uid:
+            self.minted += 1
+        uid = step.uid or f"s{self.start.uids_minted + self.minted}"
+        return replace(step, uid=uid, depends_on=tuple(self.uids(fields.get("depends_on", ()))))
 
-    def redirect_dependents(self, old: Collection[str], new: Iterable[str]) -> None:
+    def remove(self, uid: str) -> PlanStep:
+        """Remove a step; what depended on it depends on what it depended on."""
+        gone = self.step(uid)
+        self.steps.remove(gone)
+        self.redirect({uid}, gone.depends_on)
+        self.reopened.discard(uid)
+        return gone
+
+    def redirect(self, old: Collection[str], new: Iterable[str]) -> None:
         """Let all dependents of the old steps depend on the new ones instead."""
         instead = tuple(new)
         for place, step in enumerate(self.steps):
             if not set(step.depends_on).isdisjoint(old):
                 waits = [uid for uid in step.depends_on if uid not in old]
                 waits += [uid for uid in instead if uid != step.uid]
-                self.steps[place] = msgspec.structs.replace(step, depends_on=tuple(dict.fromkeys(waits)))
+                self.steps[place] = replace(step, depends_on=tuple(dict.fromkeys(waits)))
 
-    def redirect_milestones(self, old: Collection[str], new: Iterable[str]) -> None:
-        """Let milestones that count any of the old steps count the new ones."""
+    def include(self, old: Collection[str], new: Iterable[str]) -> None:
+        """Let milestones that count any of the old steps count the new ones as well."""
         instead = tuple(new)
         self.rest["milestones"] = tuple(
             milestone
             if set(milestone.steps_included).isdisjoint(old)
-            else msgspec.structs.replace(milestone, steps_included=(*milestone.steps_included, *instead))
+            else replace(milestone, steps_included=(*milestone.steps_included, *instead))
             for milestone in self.value("milestones")
         )
 
 
-def _apply_operation(work: _PlanEditor, place: int, operation: Operation) -> AppliedOperation:
+def _check_encodable(operations: Sequence[object]) -> None:
+    """Check that the operations can be encoded. Raises: InvalidArgument."""
+    try:
+        msgspec.json.encode(operations)
+    except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
+        raise InvalidArgument(
+            "operations contain something that cannot be encoded as JSON in UTF-8",
+            suggestion="Send whole characters and plain values.",
+        ) from None
+
+
+def _apply_operation(work: _PlanEditor, place: int, sent: object) -> AppliedOperation:
     """Apply one operation. Raises: InvalidArgument, which names the operation."""
     where = f"operations[{place}]"
-    if not isinstance(operation, Mapping):
+    if not isinstance(sent, Mapping):
         raise InvalidArgument(f"{where} is not an object", suggestion='Write {"op": "remove_step", "step": 4}.')
-    name = str(operation.get("op", ""))
-    if name not in OPERATIONS:
+    name = str(sent.get("op", ""))
+    kind = OPERATIONS.get(name)
+    if kind is None:
         raise InvalidArgument(
             f"{where}.op is {name[:60]!r}",
             suggestion=suggest_nearest(name[:60], OPERATIONS, 0.5).strip() or f"It is one of {', '.join(OPERATIONS)}.",
             details={"operation": place, "valid": list(OPERATIONS)},
         )
-    takes, run = OPERATIONS[name]
-    fields = {key: value for key, value in operation.items() if key != "op" and value is not None}
     try:
-        _check_fields(fields, takes)
-        return run(work, fields)
+        operation = _read_operation(kind, {key: value for key, value in sent.items() if value is not None})
+        said, *uids = operation.apply(work)
     except InvalidArgument as error:
-        message = f"{where} ({name}): {error.message}"
         raise InvalidArgument(
-            message, suggestion=error.suggestion, details={"operation": place} | error.details
+            f"{where} ({name}): {error.message}",
+            suggestion=error.suggestion,
+            details={"operation": place} | error.details,
+        ) from None
+    return AppliedOperation(name, said, tuple(uids))
+
+
+def _read_operation(kind: type[_Operation], sent: Mapping[str, Any]) -> _Operation:
+    fields = kind.__struct_fields__
+    for key in sent:
+        if key not in (*fields, "op"):
+            raise InvalidArgument(
+                f"it takes no {str(key)[:60]!r}",
+                suggestion=suggest_nearest(str(key)[:60], fields).strip() or f"It takes {', '.join(fields)}.",
+                details={"valid": list(fields)},
+            )
+    try:
+        return msgspec.convert(sent, kind)
+    except msgspec.ValidationError as error:
+        refused = conversion_error(error, str(kind.__struct_config__.tag))
+        raise InvalidArgument(
+            refused.message, suggestion=f"{refused.suggestion} It takes {', '.join(fields)}.", details=refused.details
         ) from None
 
 
-def _check_fields(fields: Mapping[str, Any], takes: Sequence[str]) -> None:
-    """Check the fields of an operation; those with `!` are required. Raises: InvalidArgument."""
-    known = [required.rstrip("!") for required in takes]
-    for key in fields:
-        if key not in known:
+# -- the operations on steps -------------------------------------------------------------------------------------------
+
+
+class _Operation(msgspec.Struct, kw_only=True, tag_field="op", forbid_unknown_fields=True):
+    """One operation: `apply` changes the editor, and returns what it did and the uids of the steps it was about."""
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Return those of the named fields that were sent."""
+        return {name: value for name in names if (value := getattr(self, name)) is not UNSET}
+
+
+class _StepFields(_Operation):
+    """The fields of a step that an operation may set."""
+
+    description: str | UnsetType = UNSET
+    priority: Level | UnsetType = UNSET
+    estimated_effort: str | UnsetType = UNSET
+    hours: Hours | UnsetType = UNSET
+    acceptance_criteria: Texts | UnsetType = UNSET
+    checks: Texts | UnsetType = UNSET
+    files_to_modify: Texts | UnsetType = UNSET
+    files_to_create: Texts | UnsetType = UNSET
+    files_to_delete: Texts | UnsetType = UNSET
+    evidence: tuple[PlanEvidence, ...] | UnsetType = UNSET
+
+
+class _AddStep(_StepFields, kw_only=True, tag="add_step"):
+    """Add a step, at the end or at a position."""
+
+    title: str
+    uid: str = ""
+    depends_on: tuple[StepName, ...] = ()
+    to: int | str | UnsetType = UNSET
+    before: StepName | UnsetType = UNSET
+    after: StepName | UnsetType = UNSET
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        place = _target_index(work, self.given(*_POSITION))
+        step = work.new_step(self.given("title", "uid", "depends_on", *_StepFields.__struct_fields__))
+        work.steps.insert(place, step)
+        return f"added step {step.title!r}", step.uid
+
+
+_POSITION = ("to", "before", "after")
+
+
+def _target_index(work: _PlanEditor, position: Mapping[str, Any]) -> int:
+    """Return the index for a step: at a number or the end, before or after another step."""
+    if "before" in position:
+        return work.place(work.uid(position["before"]))
+    if "after" in position:
+        return work.place(work.uid(position["after"])) + 1
+    last = len(work.steps) + 1
+    to = str(position.get("to", "end")).strip()
+    if to == "end":
+        return last - 1
+    if not (to.isdecimal() and len(to) < 7 and 1 <= int(to) <= last):
+        raise InvalidArgument(f"to is {to[:40]!r}", suggestion=f"It goes from 1 to {last}.")
+    return int(to) - 1
+
+
+class _RemoveStep(_Operation, tag="remove_step"):
+    """Remove a step; the order of the others stays as it was."""
+
+    step: StepName
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        (uid,) = work.open(self.step)
+        gone = work.remove(uid)
+        return f"removed step {work.label(uid)} {gone.title!r}", uid
+
+
+class _UpdateStep(_StepFields, kw_only=True, tag="update_step"):
+    """Set fields of a step."""
+
+    step: StepName
+    title: str | UnsetType = UNSET
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        (uid,) = work.open(self.step)
+        names = ("title", *_StepFields.__struct_fields__)
+        fields = self.given(*names)
+        if not fields:
+            raise InvalidArgument("it changes nothing", suggestion=f"Name a field: {', '.join(names)}.")
+        work.change(uid, **fields)
+        return f"changed {', '.join(fields)} of step {work.label(uid)}", uid
+
+
+class _SplitStep(_Operation, tag="split_step"):
+    """Split a step into a chain: the first part keeps the uid, and dependents of the whole depend on the last.
+
+    A part is a title, or an object with fields of a step. A file that no part names stays with the first.
+    """
+
+    step: StepName
+    into: tuple[str | dict[str, Any], ...]
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        (uid,) = work.open(self.step)
+        if len(self.into) < 2:
             raise InvalidArgument(
-                f"it takes no {str(key)[:60]!r}",
-                suggestion=suggest_nearest(str(key)[:60], known).strip() or f"It takes {', '.join(known)}.",
-                details={"valid": known},
+                "it names no two parts", suggestion='Say into what: "into": ["first part", "second part"].'
             )
-    for required in takes:
-        if required.endswith("!") and required[:-1] not in fields:
-            raise InvalidArgument(f"{required[:-1]} is missing", suggestion=f"It takes {', '.join(known)}.")
-
-
-# -- steps -------------------------------------------------------------------------------------------------------------
-
-
-def _add_step(work: _PlanEditor, fields: Mapping[str, Any]) -> AppliedOperation:
-    place = _target_index(work, fields, len(work.steps))
-    step = _new_step(work, {key: value for key, value in fields.items() if key not in _POSITION_FIELDS})
-    work.steps.insert(place, step)
-    return AppliedOperation("add_step", f"added step {step.title!r}", (step.uid,))
-
-
-def _new_step(work: _PlanEditor, fields: Mapping[str, Any]) -> PlanStep:
-    """Create a step with a unique uid."""
-    waits = tuple(work.uid(which) for which in _as_list(fields.get("depends_on", ())))
-    step = parse_part(PlanStep, {key: value for key, value in fields.items() if key != "depends_on"}, where="step")
-    if step.uid and any(step.uid == other.uid for other in (*work.steps, *work.start.steps)):
-        raise InvalidArgument(f"there is a step {step.uid!r} already", suggestion="Leave uid out: it gets one.")
-    estimate = step.estimate or parse_effort(step.estimated_effort)
-    return msgspec.structs.replace(step, uid=step.uid or work.mint(), depends_on=waits, estimate=estimate)
-
-
-def _remove_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    uid = work.uid(arguments["step"])
-    work.unlock(uid)
-    gone = work.step(uid)
-    work.steps.remove(gone)
-    work.redirect_dependents({uid}, gone.depends_on)  # the order of the others stays as it was
-    work.reopened.discard(uid)
-    return AppliedOperation("remove_step", f"removed step {work.label(uid)} {gone.title!r}", (uid,))
-
-
-def _update_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    uid = work.uid(arguments["step"])
-    work.unlock(uid)
-    fields = {key: value for key, value in arguments.items() if key != "step"}
-    if not fields:
-        raise InvalidArgument("it changes nothing", suggestion=f"Name a field: {', '.join(_UPDATABLE)}.")
-    if "estimated_effort" in fields and "estimate" not in fields:
-        fields["estimate"] = parse_effort(str(fields["estimated_effort"])) or work.step(uid).estimate
-        fields["estimate"] = msgspec.to_builtins(fields["estimate"])
-    work.steps[work.place(uid)] = parse_part(PlanStep, fields, work.step(uid), where="step")
-    return AppliedOperation("update_step", f"changed {', '.join(fields)} of step {work.label(uid)}", (uid,))
-
-
-def _split_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    """Split a step into a chain: the first part keeps the uid, and dependents of the whole depend on the last."""
-    uid = work.uid(arguments["step"])
-    work.unlock(uid)
-    whole = work.step(uid)
-    parts = [
-        {"title": part} if isinstance(part, str) else part
-        for part in _as_list(arguments.get("into", _natural_parts(whole)))
-    ]
-    if len(parts) < 2 or not all(isinstance(part, Mapping) for part in parts):
-        raise InvalidArgument(
-            "it names no two parts, and the step has none by itself",
-            suggestion='Say into what: "into": ["first part", "second part"].',
-        )
-    estimate = whole.estimate
-    share = estimate and Estimate(estimate.o / len(parts), estimate.m / len(parts), estimate.p / len(parts))
-    heir = msgspec.structs.replace(whole, estimate=share, estimated_effort="")
-    inherited = {name: getattr(whole, name) for name in ("description", "priority", "checks") if getattr(whole, name)}
-    first = parse_part(
-        PlanStep, {key: value for key, value in parts[0].items() if key not in _UNTOUCHED}, heir, where="into[0]"
-    )
-    steps = [first]
-    for part in parts[1:]:
-        made = _new_step(work, inherited | dict(part))
-        waits = (*made.depends_on, steps[-1].uid)
-        steps.append(msgspec.structs.replace(made, depends_on=waits, estimate=made.estimate or share))
-    steps = _share_files(steps, parts)
-    place = work.place(uid)
-    work.steps[place : place + 1] = []
-    work.redirect_dependents({uid}, [steps[-1].uid])
-    work.steps[place:place] = steps
-    work.redirect_milestones({uid}, [step.uid for step in steps])
-    return AppliedOperation(
-        "split_step", f"split step {work.label(uid)} into {len(steps)}", tuple(step.uid for step in steps)
-    )
-
-
-def _natural_parts(whole: PlanStep) -> list[dict[str, Any]]:
-    """Return the natural parts of a step: its files, else its criteria; none if there are fewer than two."""
-    rows = [{"title": f"{whole.title}: {path}", name: [path]} for name in _FILES for path in getattr(whole, name)]
-    if len(rows) < 2:
-        rows = [
-            {"title": f"{whole.title}: {criterion}", "acceptance_criteria": [criterion]}
-            for criterion in whole.acceptance_criteria
+        parts = [{"title": part} if isinstance(part, str) else part for part in self.into]
+        whole, place = work.step(uid), work.place(uid)
+        hours = whole.hours and whole.hours / len(parts)
+        own = {key: value for key, value in parts[0].items() if key not in ("uid", "depends_on")}
+        steps = [
+            parse_part(PlanStep, own, replace(whole, hours=hours, estimated_effort=""), where="into[0]"),
+            *(work.new_step(_inherited(whole, hours) | part) for part in parts[1:]),
         ]
-    return [row | {"title": row["title"][:TITLE_CHARS_MAX]} for row in rows]
+        for at in range(1, len(steps)):
+            steps[at] = replace(steps[at], depends_on=(*steps[at].depends_on, steps[at - 1].uid))
+        named = frozenset().union(*(step.files for step in steps[1:]))
+        left = {f: tuple(p for p in getattr(steps[0], f) if p not in named) for f in FILE_FIELDS if f not in own}
+        steps[0] = replace(steps[0], **left)
+        del work.steps[place]
+        work.redirect({uid}, [steps[-1].uid])
+        work.steps[place:place] = steps
+        work.include({uid}, [step.uid for step in steps])
+        return f"split step {work.label(uid)} into {len(steps)}", *(step.uid for step in steps)
 
 
-def _share_files(steps: Sequence[PlanStep], parts: Sequence[Mapping[str, Any]]) -> list[PlanStep]:
-    """Share the files of the whole: a file that no part names stays with the first."""
-    named_paths = frozenset().union(*(step.files for step in steps[1:]))
-    inherited = [name for name in _FILES if name not in parts[0]]
-    kept = {name: tuple(path for path in getattr(steps[0], name) if path not in named_paths) for name in inherited}
-    return [msgspec.structs.replace(steps[0], **kept), *steps[1:]]
+def _inherited(whole: PlanStep, hours: float | None) -> dict[str, Any]:
+    """Return the fields that each part of a split step starts with."""
+    fields = {"description": whole.description, "priority": whole.priority, "checks": whole.checks, "hours": hours}
+    return {name: value for name, value in fields.items() if value}
 
 
-def _merge_steps(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+class _MergeSteps(_Operation, tag="merge_steps"):
     """Merge steps: the first keeps its uid and position, and takes over the work of all."""
-    uids = list(dict.fromkeys(work.uid(which) for which in _as_list(arguments["steps"])))
-    if len(uids) < 2:
-        raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
-    work.unlock(*uids)
-    uids.sort(key=work.place)
-    merged = _merge_into_one([work.step(uid) for uid in uids], str(arguments.get("title", "")))
-    for uid in uids[1:]:
-        work.steps.remove(work.step(uid))
-    work.redirect_dependents(set(uids[1:]), uids[:1])
-    work.redirect_milestones(set(uids[1:]), uids[:1])
-    work.steps[work.place(uids[0])] = merged
-    listed = ", ".join(str(work.label(uid)) for uid in uids)
-    return AppliedOperation("merge_steps", f"merged steps {listed}", tuple(uids))
+
+    steps: tuple[StepName, ...]
+    title: str = ""
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        uids = sorted(work.open(*self.steps), key=work.place)
+        if len(uids) < 2:
+            raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
+        merged = _merge([work.step(uid) for uid in uids], self.title)
+        for uid in uids[1:]:
+            work.steps.remove(work.step(uid))
+        work.redirect(set(uids[1:]), uids[:1])
+        work.include(set(uids[1:]), uids[:1])
+        work.steps[work.place(uids[0])] = merged
+        return f"merged steps {', '.join(str(work.label(uid)) for uid in uids)}", *uids
 
 
-def _merge_into_one(steps: Sequence[PlanStep], title: str) -> PlanStep:
+def _merge(steps: Sequence[PlanStep], title: str) -> PlanStep:
     def together(name: str) -> tuple[Any, ...]:
         return tuple(dict.fromkeys(item for step in steps for item in getattr(step, name)))
 
     uids = {step.uid for step in steps}
-    lists = {name: together(name) for name in (*_FILES, "acceptance_criteria", "checks", "evidence")}
+    lists = {name: together(name) for name in (*FILE_FIELDS, "acceptance_criteria", "checks", "evidence")}
     lists["files_to_modify"] = tuple(path for path in lists["files_to_modify"] if path not in lists["files_to_create"])
-    estimates = [step.estimate for step in steps if step.estimate]
-    return msgspec.structs.replace(
+    return replace(
         steps[0],
         title=title.strip() or "; ".join(step.title for step in steps)[:TITLE_CHARS_MAX],
         description="\n\n".join(dict.fromkeys(step.description for step in steps if step.description)),
         depends_on=tuple(uid for uid in together("depends_on") if uid not in uids),
-        priority=min((step.priority for step in steps), key=("high", "medium", "low").index),
-        estimate=Estimate(*(sum(getattr(part, end) for part in estimates) for end in "omp")) if estimates else None,
+        priority=min((step.priority for step in steps), key=LEVELS.index),
+        hours=sum(step.hours or 0 for step in steps) or None,
         estimated_effort="",
         **lists,
     )
 
 
-def _move_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    uid = work.uid(arguments["step"])
-    if not set(arguments) & set(_POSITION_FIELDS):
-        raise InvalidArgument("it names no position", suggestion='Write "to": 2, "before": 3 or "after": 3.')
-    if uid in {work.uid(arguments[name]) for name in ("before", "after") if name in arguments}:
-        raise InvalidArgument("a step cannot be moved next to itself", suggestion="Name another step.")
-    step = work.step(uid)
-    work.steps.remove(step)
-    work.steps.insert(_target_index(work, arguments, len(work.steps)), step)
-    return AppliedOperation("move_step", f"moved step {work.label(uid)} to {work.place(uid) + 1}", (uid,))
+class _MoveStep(_Operation, tag="move_step"):
+    """Move a step: to a number or the end, before or after another step."""
+
+    step: StepName
+    to: int | str | UnsetType = UNSET
+    before: StepName | UnsetType = UNSET
+    after: StepName | UnsetType = UNSET
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        uid = work.uid(self.step)
+        given = self.given(*_POSITION)
+        if not given:
+            raise InvalidArgument("it names no position", suggestion='Write "to": 2, "before": 3 or "after": 3.')
+        if uid in work.uids(given[name] for name in ("before", "after") if name in given):
+            raise InvalidArgument("a step cannot be moved next to itself", suggestion="Name another step.")
+        step = work.step(uid)
+        work.steps.remove(step)
+        work.steps.insert(_target_index(work, given), step)
+        return f"moved step {work.label(uid)} to {work.place(uid) + 1}", uid
 
 
-def _swap_steps(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    """Let two steps change places. If the later one waits for the earlier one, it is the other way round afterwards."""
-    uids = list(dict.fromkeys(work.uid(which) for which in _as_list(arguments["steps"])))
-    if len(uids) != 2:
-        raise InvalidArgument("steps must name two steps", suggestion='Write "steps": [2, 3].')
-    first, second = sorted(uids, key=work.place)
-    places = work.place(first), work.place(second)
-    if first in work.step(second).depends_on:
-        work.unlock(first, second)
-        before = work.step(first).depends_on
-        after = (uid for uid in work.step(second).depends_on if uid != first)
-        # A step that waited for the later one waited for both.
-        for step in [step for step in work.steps if second in step.depends_on and step.uid != first]:
-            work.change(step.uid, depends_on=tuple(dict.fromkeys((*step.depends_on, first))))
-        work.change(first, depends_on=(*before, second))
-        work.change(second, depends_on=tuple(dict.fromkeys((*before, *after))))
-    work.steps[places[0]], work.steps[places[1]] = work.steps[places[1]], work.steps[places[0]]
-    return AppliedOperation(
-        "swap_steps", f"swapped steps {work.label(first)} and {work.label(second)}", (first, second)
-    )
-
-
-def _add_check(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    uid = work.uid(arguments["step"])
-    work.unlock(uid)
-    command = " ".join(str(arguments["command"]).split())
-    if not command:
-        raise InvalidArgument("the command is empty", suggestion='Write "command": "make test".')
-    work.change(uid, checks=tuple(dict.fromkeys((*work.step(uid).checks, command))))
-    return AppliedOperation("add_check", f"step {work.label(uid)} runs `{command[:80]}`", (uid,))
-
-
-_POSITION_FIELDS = ("to", "before", "after")
-
-
-def _target_index(work: _PlanEditor, arguments: Mapping[str, Any], otherwise: int) -> int:
-    """Return the index for a step: at a number, or before or after another step."""
-    if "before" in arguments:
-        return work.place(work.uid(arguments["before"]))
-    if "after" in arguments:
-        return work.place(work.uid(arguments["after"])) + 1
-    if "to" not in arguments:
-        return otherwise
-    to = arguments["to"]
-    if to == "end":
-        return len(work.steps)
-    if isinstance(to, str) and to.strip().isdecimal() and len(to) < 7:
-        to = int(to)
-    if isinstance(to, bool) or not isinstance(to, int) or not 1 <= to <= len(work.steps) + 1:
-        raise InvalidArgument(f"to is {to!r:.40}", suggestion=f"It goes from 1 to {len(work.steps) + 1}.")
-    return to - 1
-
-
-def _set_dependencies(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+class _SetDependencies(_Operation, tag="set_dependencies"):
     """Set the dependencies of a step: `depends_on` replaces all, `add` and `remove` change some."""
-    uid = work.uid(arguments["step"])
-    if not set(arguments) & {"depends_on", "add", "remove"}:
-        raise InvalidArgument("it changes nothing", suggestion='Write "depends_on": [1, 2], or "add"/"remove".')
-    work.unlock(uid)
-    if "depends_on" in arguments:
-        waits = [work.uid(which) for which in _as_list(arguments["depends_on"])]
-    else:
-        waits = list(work.step(uid).depends_on)
-    waits += [work.uid(which) for which in _as_list(arguments.get("add", ()))]
-    gone = {work.uid(which) for which in _as_list(arguments.get("remove", ()))}
-    kept = tuple(dict.fromkeys(wait for wait in waits if wait not in gone))
-    work.change(uid, depends_on=kept)
-    listed = ", ".join(str(work.label(dependency)) for dependency in kept) or "nothing"
-    return AppliedOperation("set_dependencies", f"step {work.label(uid)} depends on {listed}", (uid,))
+
+    step: StepName
+    depends_on: tuple[StepName, ...] | UnsetType = UNSET
+    add: tuple[StepName, ...] = ()
+    remove: tuple[StepName, ...] = ()
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        if isinstance(self.depends_on, UnsetType) and not (self.add or self.remove):
+            raise InvalidArgument("it changes nothing", suggestion='Write "depends_on": [1, 2], or "add"/"remove".')
+        (uid,) = work.open(self.step)
+        waits = work.step(uid).depends_on if isinstance(self.depends_on, UnsetType) else work.uids(self.depends_on)
+        gone = work.uids(self.remove)
+        kept = tuple(wait for wait in dict.fromkeys((*waits, *work.uids(self.add))) if wait not in gone)
+        work.steps[work.place(uid)] = replace(work.step(uid), depends_on=kept)
+        listed = ", ".join(str(work.label(wait)) for wait in kept) or "nothing"
+        return f"step {work.label(uid)} depends on {listed}", uid
 
 
-def _set_files(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    """Set the files of a step: a list replaces all, `add` and `remove` change some."""
-    uid = work.uid(arguments["step"])
-    if not set(arguments) & {*_FILES, "add", "remove"}:
-        raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(_FILES)}, add and remove.")
-    work.unlock(uid)
-    fields = {name: _as_list(arguments.get(name, getattr(work.step(uid), name))) for name in _FILES}
-    gone = _as_list(arguments.get("remove", ()))
-    unknown = [path for path in gone if path not in work.step(uid).files]
-    if unknown:
-        raise InvalidArgument(
-            f"step {work.label(uid)} does not touch {unknown[0]!r:.80}", suggestion="Check its files."
-        )
-    fields = {name: [path for path in paths if path not in gone] for name, paths in fields.items()}
-    known = {path for paths in fields.values() for path in paths}
-    fields["files_to_modify"] += [path for path in _as_list(arguments.get("add", ())) if path not in known]
-    work.steps[work.place(uid)] = parse_part(PlanStep, fields, work.step(uid), where="step")
-    return AppliedOperation("set_files", f"step {work.label(uid)} touches {len(work.step(uid).files)} files", (uid,))
+class _SetFiles(_Operation, tag="set_files"):
+    """Set the files of a step: a list replaces all, `add` (files to modify) and `remove` change some."""
+
+    step: StepName
+    files_to_modify: Texts | UnsetType = UNSET
+    files_to_create: Texts | UnsetType = UNSET
+    files_to_delete: Texts | UnsetType = UNSET
+    add: Texts = ()
+    remove: Texts = ()
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        given = self.given(*FILE_FIELDS)
+        if not (given or self.add or self.remove):
+            raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(FILE_FIELDS)}, add and remove.")
+        (uid,) = work.open(self.step)
+        step = work.step(uid)
+        unknown = [path for path in self.remove if path not in step.files]
+        if unknown:
+            raise InvalidArgument(
+                f"step {work.label(uid)} does not touch {unknown[0]!r:.80}", suggestion="Check its files."
+            )
+        fields = {
+            name: [path for path in given.get(name, getattr(step, name)) if path not in self.remove]
+            for name in FILE_FIELDS
+        }
+        known = {path for paths in fields.values() for path in paths}
+        fields["files_to_modify"] += [path for path in self.add if path not in known]
+        work.change(uid, **fields)
+        return f"step {work.label(uid)} touches {len(work.step(uid).files)} files", uid
 
 
-def _set_estimate(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    """Set an estimate from three numbers, hours alone, or an effort in words."""
-    uid = work.uid(arguments["step"])
-    work.unlock(uid)
-    if {"o", "m", "p"} <= set(arguments):
-        estimate = parse_part(Estimate, {key: arguments[key] for key in "omp"}, where="estimate")
-    else:
-        effort = arguments.get("effort", f"{arguments['hours']}h" if "hours" in arguments else "")
-        estimate = parse_effort(str(effort))
-    if estimate is None or not estimate.o <= estimate.m <= estimate.p:
-        raise InvalidArgument(
-            "it has no estimate", suggestion='Write "effort": "2-4 hours", "hours": 3, or o <= m <= p.'
-        )
-    work.change(uid, estimate=estimate, estimated_effort="")
-    return AppliedOperation("set_estimate", f"step {work.label(uid)} takes {format_effort(estimate.hours)}", (uid,))
+class _SetEstimate(_Operation, tag="set_estimate"):
+    """Set the hours that a step takes."""
+
+    step: StepName
+    hours: Hours
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        (uid,) = work.open(self.step)
+        work.steps[work.place(uid)] = replace(work.step(uid), hours=self.hours, estimated_effort="")
+        return f"step {work.label(uid)} takes {format_effort(self.hours)}", uid
 
 
-# -- the rest of the plan ----------------------------------------------------------------------------------------------
+# -- the operations on the rest of the plan ----------------------------------------------------------------------------
 
 
-def _answer_question(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    name = str(arguments.get("question", arguments.get("question_id", ""))).strip()
-    answer = " ".join(str(arguments["answer"]).split())
-    questions: tuple[PlanQuestion, ...] = work.value("questions")
-    found = next(
-        (
-            question
-            for question in questions
-            if name and name.casefold() in (question.id.casefold(), question.text.casefold())
-        ),
-        None,
-    )
-    if found is None:
-        listed = "; ".join(f"{question.id}: {question.text[:80]}" for question in questions[:10]) or "it asks nothing"
-        raise InvalidArgument(f"the plan does not ask {name[:80]!r}", suggestion=f"It asks: {listed}.")
-    if not answer:
-        raise InvalidArgument("the answer is empty", suggestion="Give an answer.")
-    work.rest["questions"] = tuple(
-        msgspec.structs.replace(question, answer=answer) if question is found else question for question in questions
-    )
-    return AppliedOperation("answer_question", f"{found.id} is answered: {answer[:80]}")
+class _AnswerQuestion(_Operation, tag="answer_question"):
+    """Answer a question of the plan, by its id or its text."""
+
+    question: str
+    answer: str
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        name, answer = self.question.strip().casefold(), " ".join(self.answer.split())
+        questions = work.value("questions")
+        found = next((each for each in questions if name in (each.id.casefold(), each.text.casefold())), None)
+        if found is None:
+            listed = "; ".join(f"{each.id}: {each.text[:80]}" for each in questions[:10]) or "it asks nothing"
+            raise InvalidArgument(f"the plan does not ask {self.question[:80]!r}", suggestion=f"It asks: {listed}.")
+        if not answer:
+            raise InvalidArgument("the answer is empty", suggestion="Give an answer.")
+        work.rest["questions"] = tuple(replace(each, answer=answer) if each is found else each for each in questions)
+        return (f"{found.id} is answered: {answer[:80]}",)
 
 
-def _set_scope(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    if not arguments:
-        raise InvalidArgument("it changes nothing", suggestion="It takes included, excluded, assumptions, constraints.")
-    work.rest["scope"] = parse_part(PlanScope, arguments, work.value("scope"), where="scope")
-    return AppliedOperation("set_scope", f"set {', '.join(arguments)} of the scope")
+class _SetScope(_Operation, tag="set_scope"):
+    """Set lists of the scope."""
+
+    included: Texts | UnsetType = UNSET
+    excluded: Texts | UnsetType = UNSET
+    assumptions: Texts | UnsetType = UNSET
+    constraints: Texts | UnsetType = UNSET
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        names = PlanScope.__struct_fields__
+        given = self.given(*names)
+        if not given:
+            raise InvalidArgument("it changes nothing", suggestion=f"It takes {', '.join(names)}.")
+        work.rest["scope"] = replace(work.value("scope"), **given)
+        return (f"set {', '.join(given)} of the scope",)
 
 
-def _exclude(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    """Exclude a glob: add it to the scope, and remove its files and the steps without other files."""
-    glob = str(arguments["path"]).strip()
-    try:
-        spec = GitIgnoreSpec.from_lines([glob])
-    except ValueError as error:
-        raise InvalidArgument(f"{glob!r:.60} is not a glob: {error}", suggestion="Write docs/** or *.md.") from None
-    scope: PlanScope = work.value("scope")
-    work.rest["scope"] = msgspec.structs.replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob))))
-    touched = [
-        step for step in work.steps if any(spec.match_file(path) for path in step.files) and step.uid not in work.closed
-    ]
-    for step in touched:
-        left = {name: tuple(path for path in getattr(step, name) if not spec.match_file(path)) for name in _FILES}
-        if any(left.values()):
-            work.change(step.uid, **left)
-        else:
-            _remove_step(work, {"step": step.uid})
-    if touched:
-        count = f", {len(touched)} steps touched it"
-    else:
-        count = ""
-    return AppliedOperation("exclude", f"excluded {glob}{count}", tuple(step.uid for step in touched))
+class _Exclude(_Operation, tag="exclude"):
+    """_Exclude a glob: add it to the scope, and remove its files and the steps without other files."""
+
+    path: str
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        glob = self.path.strip()
+        try:
+            spec = GitIgnoreSpec.from_lines([glob])
+        except ValueError as error:
+            raise InvalidArgument(f"{glob!r:.60} is not a glob: {error}", suggestion="Write docs/** or *.md.") from None
+        scope = work.value("scope")
+        work.rest["scope"] = replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob))))
+        open_steps = [step for step in work.steps if step.uid not in work.closed]
+        touched = [step for step in open_steps if any(map(spec.match_file, step.files))]
+        for step in touched:
+            left = {f: tuple(p for p in getattr(step, f) if not spec.match_file(p)) for f in FILE_FIELDS}
+            if any(left.values()):
+                work.steps[work.place(step.uid)] = replace(work.step(step.uid), **left)
+            else:
+                work.remove(step.uid)
+        count = f", {len(touched)} steps touched it" if touched else ""
+        return f"excluded {glob}{count}", *(step.uid for step in touched)
 
 
-def _add_risk(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    risk = parse_part(PlanRisk, arguments, where="risk")
-    work.rest["risks"] = (*work.value("risks"), risk)
-    return AppliedOperation("add_risk", f"added the risk {risk.issue[:80]!r}")
+class _AddRisk(_Operation, tag="add_risk"):
+    """Add a risk."""
+
+    issue: str
+    mitigation: str = ""
+    likelihood: Level = "medium"
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        risk = PlanRisk(self.issue, self.mitigation, self.likelihood)
+        work.rest["risks"] = (*work.value("risks"), risk)
+        return (f"added the risk {risk.issue[:80]!r}",)
 
 
-def _set_goal(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    goal = " ".join(str(arguments["goal"]).split())
-    if not goal:
-        raise InvalidArgument("the goal is empty", suggestion="Say what the plan is for.")
-    work.rest["goal"] = goal
-    return AppliedOperation("set_goal", "set the goal")
+class _SetGoal(_Operation, tag="set_goal"):
+    """Set the goal."""
+
+    goal: str
+
+    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
+        goal = " ".join(self.goal.split())
+        if not goal:
+            raise InvalidArgument("the goal is empty", suggestion="Say what the plan is for.")
+        work.rest["goal"] = goal
+        return ("set the goal",)
 
 
-def _settle_feedback(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
-    """Remove feedback that is settled, by its number or its text; all of it when none is named."""
-    open_ones: tuple[str, ...] = work.value("open_feedback")
-    which = str(arguments.get("feedback", "")).strip()
-    if which.isdecimal() and len(which) < 7:
-        by_number = int(which) - 1
-    else:
-        by_number = -1
-    left = [text for place, text in enumerate(open_ones) if which and place != by_number and text != which]
-    if len(left) == len(open_ones):
-        raise InvalidArgument(
-            "no such feedback is open", suggestion=f"There are {len(open_ones)}; leave it out to settle all."
-        )
-    work.rest["open_feedback"] = tuple(left)
-    return AppliedOperation("settle_feedback", f"settled {len(open_ones) - len(left)} of {len(open_ones)}")
-
-
-_UPDATABLE = (
-    *("title", "description", "priority", "estimated_effort", "estimate", "acceptance_criteria", "checks", "evidence"),
-    *_FILES,
+_AnyOperation = (
+    _AddStep
+    | _RemoveStep
+    | _UpdateStep
+    | _SplitStep
+    | _MergeSteps
+    | _MoveStep
+    | _SetDependencies
+    | _SetFiles
+    | _SetEstimate
+    | _AnswerQuestion
+    | _SetScope
+    | _Exclude
+    | _AddRisk
+    | _SetGoal
 )
-_NEW_STEP_FIELDS = ("title!", *(name for name in _UPDATABLE if name != "title"), "uid", "depends_on")
-
-OPERATIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_PlanEditor, Mapping[str, Any]], AppliedOperation]]] = {
-    "add_step": ((*_NEW_STEP_FIELDS, *_POSITION_FIELDS), _add_step),
-    "remove_step": (("step!",), _remove_step),
-    "update_step": (("step!", *_UPDATABLE), _update_step),
-    "split_step": (("step!", "into"), _split_step),
-    "merge_steps": (("steps!", "title"), _merge_steps),
-    "move_step": (("step!", *_POSITION_FIELDS), _move_step),
-    "swap_steps": (("steps!",), _swap_steps),
-    "add_check": (("step!", "command!"), _add_check),
-    "set_dependencies": (("step!", "depends_on", "add", "remove"), _set_dependencies),
-    "set_files": (("step!", *_FILES, "add", "remove"), _set_files),
-    "set_estimate": (("step!", "o", "m", "p", "hours", "effort"), _set_estimate),
-    "answer_question": (("question", "question_id", "answer!"), _answer_question),
-    "set_scope": (("included", "excluded", "assumptions", "constraints"), _set_scope),
-    "exclude": (("path!",), _exclude),
-    "add_risk": (("issue!", "mitigation", "likelihood"), _add_risk),
-    "set_goal": (("goal!",), _set_goal),
-    "settle_feedback": (("feedback",), _settle_feedback),
-}
-"""Name -> the fields it takes (`!`: it must have it), and what it does."""
-
-
-def _as_list(value: object) -> list[Any]:
-    """Return one value or several as a list."""
-    if isinstance(value, list | tuple):
-        return list(value)
-    return [value]
+OPERATIONS: Mapping[str, type[_Operation]] = {str(kind.__struct_config__.tag): kind for kind in _AnyOperation.__args__}
+"""Name -> its class."""
 
 
 def _step_closed_error(steps: Sequence[int]) -> PreconditionFailed:
@@ -626,193 +633,3 @@ def _step_closed_error(steps: Sequence[int]) -> PreconditionFailed:
         suggestion="Add a step for what is left, or repeat with force_reopen: true to open it again.",
         details={"steps": list(steps)},
     )
-
-
-_STEP = r"(?:step|#)\s*#?(\d{1,6})"
-_STEPS = r"(?:steps?|#)?\s*#?(\d{1,6}(?:\s*(?:,|and|&|,\s*and)\s*(?:step\s*)?#?\d{1,6})*)"
-_LEVEL = r"(high|medium|low)(?: priority)?"
-_QUOTED = r"[\"'“”‘’`](.+)[\"'“”‘’`]"
-_PROGRAM = (
-    r"(?:\./|(?:bash|bazel|bun|bundle|cargo|composer|ctest|deno|dotnet|eslint|flake8|go|golangci-lint|gradle|just|make|mix|mvn"
-    r"|mypy|nox|npm|npx|phpstan|phpunit|pnpm|pre-commit|pyright|pytest|python3?|rake|rspec|rubocop|ruff|sbt|swift|tox|tsc|uv"
-    r"|yarn|zig)(?= |$))"
-)
-"""The beginning of a command that is not quoted: "step 2 should run faster" names none."""
-_COMMAND = rf"(?:(?:the )?(?:check|command) )?(?:{_QUOTED}|({_PROGRAM}[^\n]*?))"
-_PATH = r"`?[\w.+@-]{1,99}(?:/[\w.+@-]{1,99}){1,30}`?|`?[\w+@-]{1,99}\.\w{1,12}`?"
-_BULLET = re.compile(r"^[ \t]*+(?:[-*+]|\d+[.)])\s+", re.MULTILINE)
-_CLAUSE = re.compile(r"(?<=[^\s.])\.(?:\s+|\Z)|[;\n]+|(?:,|(?<!\s))\s++(?:and )?then\s+", re.IGNORECASE)
-_POLITE = re.compile(r"(?:please|also|and|now|can you|could you|i want you to|let's)[, ]+", re.IGNORECASE)
-CHARS_MAX = 10_000
-"""Of one feedback; a page or two."""
-
-
-class ParsedFeedback(NamedTuple):
-    """The operations that a text names, and the clauses that name none."""
-
-    operations: tuple[Mapping[str, Any], ...]
-    left: tuple[str, ...]
-
-
-def parse_feedback(text: str) -> ParsedFeedback:
-    """Read feedback clause by clause; a clause that is not exactly an operation is left over as it was written.
-
-    >>> feedback = parse_feedback("Remove step 4. step 2 depends on 1; make it faster")
-    >>> [dict(operation) for operation in feedback.operations], feedback.left
-    ([{'op': 'remove_step', 'step': 4}, {'op': 'set_dependencies', 'step': 2, 'add': [1]}], ('make it faster',))
-    """
-    operations: list[Mapping[str, Any]] = []
-    left: list[str] = []
-    for part in _CLAUSE.split(_BULLET.sub("", text[:CHARS_MAX])):
-        clause = part.strip()
-        found = _parse_clause(_POLITE.sub("", clause, count=1) if _POLITE.match(clause) else clause)
-        operations += found
-        left += [clause] if clause and not found else []
-    return ParsedFeedback(tuple(operations), tuple(left))
-
-
-def _parse_clause(clause: str) -> list[dict[str, Any]]:
-    for pattern, build in _PATTERNS:
-        if match := pattern.fullmatch(clause.rstrip(" ,!")):
-            return build(match)
-    return []
-
-
-def _parse_numbers(text: str) -> list[int]:
-    return [int(digits) for digits in re.findall(r"\d+", text)]
-
-
-def _step_operation(name: str, match: re.Match[str], **fields: Any) -> list[dict[str, Any]]:
-    """Return an operation on the step whose number is the first group."""
-    return [{"op": name, "step": int(match[1]), **fields}]
-
-
-def _exclude_operations(match: re.Match[str]) -> list[dict[str, Any]]:
-    """Return an operation per path or glob; none if a word is a part of the work instead.
-
-    A word after "don't touch" is a file or folder, also without a dot: "don't touch Makefile".
-    """
-    paths = [path.strip(" `\"'") for path in re.split(r",|\s+(?:and|or)\s+", match[2])]
-    is_certain = "touch" in match[1].lower()
-    if all(path and " " not in path and (is_certain or set(path) & set("/*.")) for path in paths):
-        return [{"op": "exclude", "path": path} for path in paths]
-    return []
-
-
-def _swap_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    steps = _parse_numbers(match[1])
-    return [{"op": "swap_steps", "steps": steps}] if len(steps) == 2 else []
-
-
-def _check_operation(step: str, *commands: str | None) -> list[dict[str, Any]]:
-    """Return the operation for the first command that matched."""
-    command = next(command for command in commands if command)
-    return [{"op": "add_check", "step": int(step), "command": command.strip()}]
-
-
-def _split_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    if not match[2]:
-        return _step_operation("split_step", match)
-    parts = [part.strip(" `\"'") for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", match[2])]
-    parts = [part[:1].upper() + part[1:] for part in parts]
-    if len(parts) > 1 and all(parts):
-        return _step_operation("split_step", match, into=parts)
-    return []
-
-
-def _merge_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    steps = _parse_numbers(match[1])
-    if len(steps) > 1:
-        return [{"op": "merge_steps", "steps": steps}]
-    return []
-
-
-def _add_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    if match[2]:
-        position = {match[2].lower(): int(match[3])}
-    else:
-        position = {}
-    title = match[1].strip()
-    return [{"op": "add_step", "title": title[:1].upper() + title[1:], **position}]
-
-
-_WAIT = "set_dependencies"
-_CLAUSES: tuple[tuple[str, Callable[[re.Match[str]], list[dict[str, Any]]]], ...] = (
-    (
-        rf"(?:remove|delete|drop|skip out) (?:the )?(?=steps?|#){_STEPS}",
-        lambda match: [{"op": "remove_step", "step": number} for number in _parse_numbers(match[1])],
-    ),
-    (
-        rf"{_STEP} (?:should |must )?(?:depends? on|needs?|waits? for|(?:comes? |goes? |runs? )?after) {_STEPS}",
-        lambda match: _step_operation(_WAIT, match, add=_parse_numbers(match[2])),
-    ),
-    (
-        rf"(?:let|make) {_STEP} (?:depend on|need|wait for) {_STEPS}",
-        lambda match: _step_operation(_WAIT, match, add=_parse_numbers(match[2])),
-    ),
-    (
-        rf"{_STEP} (?:no longer|does not|doesn't|should not|need not) (?:depends? on|needs?|waits? for) {_STEPS}",
-        lambda match: _step_operation(_WAIT, match, remove=_parse_numbers(match[2])),
-    ),
-    (rf"{_STEP} (?:depends on|waits for) nothing", lambda match: _step_operation(_WAIT, match, depends_on=[])),
-    (
-        r"(exclude|leave out|ignore|(?:do not|don['’]?t|never) touch) (?:the )?(?:files? |folders? |path )?(\S.*)",
-        _exclude_operations,
-    ),
-    (rf"split {_STEP}(?: (?:in|into|up into):? (.+))?", _split_operation),
-    (rf"{_STEP} is (?:far |much )?too (?:big|large|long)", lambda match: _step_operation("split_step", match)),
-    (rf"(?:merge|join|combine) {_STEPS}", _merge_operation),
-    (rf"(?:swap|exchange) (?:the order of )?{_STEPS}", _swap_operation),
-    (
-        rf"{_STEP} (?:should|must|has to|needs to) (?:also )?run {_COMMAND}(?: too| as well)?",
-        lambda match: _check_operation(match[1], match[2], match[3]),
-    ),
-    (
-        rf"(?:also )?(?:run|add) {_COMMAND} (?:in|to|after|at the end of) {_STEP}",
-        lambda match: _check_operation(match[3], match[1], match[2]),
-    ),
-    (
-        rf"(?:add|also change) ({_PATH}) (?:to|in) {_STEP}",
-        lambda match: [{"op": "set_files", "step": int(match[2]), "add": [match[1].strip("`")]}],
-    ),
-    (
-        rf"(?:remove|drop|take) ({_PATH}) (?:from|out of) {_STEP}",
-        lambda match: [{"op": "set_files", "step": int(match[2]), "remove": [match[1].strip("`")]}],
-    ),
-    (
-        rf"{_STEP} (?:must not|should not|shouldn['’]?t|does not|doesn['’]?t) (?:change|touch|edit) ({_PATH})",
-        lambda match: _step_operation("set_files", match, remove=[match[2].strip("`")]),
-    ),
-    (
-        rf"move {_STEP} (to|before|after) (?:place |position |step )?#?(\d{{1,6}})",
-        lambda match: _step_operation("move_step", match, **{match[2].lower(): int(match[3])}),
-    ),
-    (rf"move {_STEP} to the (?:very )?(?:end|bottom)", lambda match: _step_operation("move_step", match, to="end")),
-    (
-        rf"move {_STEP} to the (?:very )?(?:start|beginning|front|top)",
-        lambda match: _step_operation("move_step", match, to=1),
-    ),
-    (
-        rf"(?:rename|retitle|call) {_STEP} (?:(?:to |as )?{_QUOTED}|(?:to|as) (\S[^\n]*))",
-        lambda match: _step_operation("update_step", match, title=(match[2] or match[3]).strip(" \"'“”`")),
-    ),
-    (
-        rf"(?:(?:make |set )?{_STEP}(?: is|'s priority to| to)?|set (?:the )?priority of {_STEP} to) {_LEVEL}",
-        lambda match: [{"op": "update_step", "step": int(match[1] or match[2]), "priority": match[3].lower()}],
-    ),
-    (
-        rf"(?:{_STEP} (?:takes?|needs?) (?:about )?|estimate {_STEP} (?:at|as|with)? ?)(\d.*)",
-        lambda match: [{"op": "set_estimate", "step": int(match[1] or match[2]), "effort": match[3]}],
-    ),
-    (
-        r"add (?:a |another )?(?:new )?step(?::| to| that) ([^\"'“`].*?)(?: (before|after) step #?(\d{1,6}))?",
-        _add_operation,
-    ),
-    (rf"(?:add|insert) (?:a )?(?:new )?step:? {_QUOTED}(?: (before|after) (?:step )?#?(\d{{1,6}}))?", _add_operation),
-    (
-        r"add (?:a |the )?risk:? [\"'“`]?(.+?)[\"'”`]?",
-        lambda match: [{"op": "add_risk", "issue": match[1].strip()}],
-    ),
-)
-"""Whole clauses only: a sentence that merely contains one of these means more than it."""
-_PATTERNS = tuple((re.compile(text, re.IGNORECASE), build) for text, build in _CLAUSES)

@@ -5,13 +5,13 @@
     refinement = refiner.refine(RefinementRequest(plan_id="plan_...", operations=({"op": "remove_step", "step": 4},)))
 
 A draft is checked against the code. A draft that names missing files is rejected as a whole; evidence that is wrong is
-removed and reported. A refinement is made on a copy and validated before anything is saved; feedback that is not an
-operation stays with the plan, for the next draft.
+removed and reported. A refinement is made on a copy and validated before anything is saved. Feedback in words stays
+with the plan until operations or a draft take it up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,11 +40,10 @@ from context_engine.plans.mermaid import draw_dependencies
 from context_engine.plans.model import TASK_CHARS_MAX, Plan, PlanDiagram, PlanEvidence, PlanStep
 from context_engine.plans.operations import (
     AppliedOperation,
-    Operation,
     answer_operations,
     apply_operations,
     check_done_steps,
-    parse_feedback,
+    operations_schema,
 )
 from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
@@ -73,7 +72,6 @@ class SaveOptions:
     name: str = ""
     tags: tuple[str, ...] | None = None
     plan_id: str = ""
-    submission_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ class CreationResult:
         commands = self.base.commands[:6] if self.base else ()
         parts = [
             BriefSection("Task", [plan.task or plan.goal]),
-            BriefSection("Steps of the plan so far", list(_step_lines(plan))),
+            BriefSection("Steps of the plan so far", [_step_line(plan, step) for step in plan.steps]),
             BriefSection("What names in the task mean", list(plan.scope.assumptions)),
             BriefSection(f"Rules and decisions, {QUOTED_FROM_REPOSITORY}", list(plan.scope.constraints)),
             BriefSection("Open questions", [question.text for question in plan.open_questions]),
@@ -110,7 +108,7 @@ class CreationResult:
             BriefSection("How this repository is checked", [str(command) for command in commands]),
         ]
         text = build_brief(CREATION_TASK, parts, tokens_max=min(tokens, BRIEF_TOKENS_MAX))
-        return SecondPass("create_plan", text, draft_schema(), arguments)
+        return SecondPass("create_plan", text, draft_schema(), arguments, is_stored=False)
 
 
 class PlanFactory:
@@ -154,8 +152,6 @@ class PlanFactory:
             kept = self._repository.load(saving.plan_id)
         else:
             kept = None
-        if kept is not None and (stored := self._find_accepted(kept, saving.submission_id)):
-            return stored
         before = kept.plan if kept else None
         read = parse_plan(draft, before=before)
         plan = _fill_in(read.plan, before, task, provenance)
@@ -175,27 +171,6 @@ class PlanFactory:
             return self._save(made, saving, "refined" if before else "created")
         return made
 
-    def _find_accepted(self, kept: LoadedPlan, submission_id: str) -> CreationResult | None:
-        """Return the saved plan if a draft was accepted under this id before."""
-        if submission_id:
-            versions, _ = self._repository.history(kept.plan.id)
-        else:
-            versions, _ = ((), ())
-        if not any(version.submission_id == submission_id for version in versions):
-            return None
-        warning = (
-            "a draft was taken under this submission_id already, and nothing was changed; leave it out to send another"
-        )
-        checked = PlanValidation(kept.plan)
-        saved = SavedPlan(kept.plan, kept.version, "", True, (), checked)
-        return CreationResult(
-            kept.plan,
-            planning_status(kept.plan),
-            checked,
-            saved,
-            warnings=(warning,),
-        )
-
     def _save(self, made: CreationResult, saving: SaveOptions, change: Any) -> CreationResult:
         plan = msgspec.structs.replace(made.plan, id=saving.plan_id or made.plan.id)
         saved = self._repository.save(
@@ -204,7 +179,6 @@ class PlanFactory:
             tags=saving.tags,
             overwrite=bool(saving.plan_id),
             change=change,
-            submission_id=saving.submission_id,
             reason="create_plan",
         )
         return replace(made, plan=saved.plan, saved=saved, warnings=(*made.warnings, *saved.warnings))
@@ -293,32 +267,26 @@ def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
 # -- the second pass --------------------------------------------------------------------------------------------------
 
 
-def _step_lines(plan: Plan) -> Iterator[str]:
+def _step_line(plan: Plan, step: PlanStep) -> str:
+    """Return a step with its uid, what it waits for, and its files, each with the line of its evidence."""
     number = plan.step_numbers()
-    for step in plan.steps:
-        waits = ", ".join(str(number[uid]) for uid in step.depends_on if uid in number)
-        yield f"{number[step.uid]}. {step.title}{f' (after {waits})' if waits else ''}: {_step_files(step)}"
-
-
-def _step_files(step: PlanStep) -> str:
-    """Return the files of a step, each with the line of its evidence."""
-    lines = {evidence_item.path: evidence_item.line for evidence_item in reversed(step.evidence) if evidence_item.line}
-    paths = [*step.files_to_modify, *(f"new {path}" for path in step.files_to_create)]
-    shown = [f"{path}:{lines[path]}" if path in lines else path for path in paths[:BRIEF_STEP_FILES]]
-    if len(paths) > len(shown):
-        more = [f"and {len(paths) - len(shown)} more"]
-    else:
-        more = []
-    return ", ".join([*shown, *more]) or "no files"
+    waits = ", ".join(str(number[uid]) for uid in step.depends_on if uid in number)
+    lines = {proof.path: proof.line for proof in reversed(step.evidence) if proof.line}
+    changed = [*step.files_to_modify, *(f"new {path}" for path in step.files_to_create)]
+    changed += [f"delete {path}" for path in step.files_to_delete]
+    files = [f"{path}:{lines[path]}" if path in lines else path for path in changed[:BRIEF_STEP_FILES]]
+    files += [f"and {len(changed) - len(files)} more"] if len(changed) > len(files) else []
+    after = f" (after {waits})" if waits else ""
+    return f"{number[step.uid]}. [{step.uid}] {single_line(step.title)}{after}: {', '.join(files) or 'no files'}"
 
 
 # -- refining ----------------------------------------------------------------------------------------------------------
 
 
 REFINEMENT_TASK = (
-    "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every other step "
-    "with its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or "
-    "an earlier step; depends_on contains step numbers."
+    "Turn the open feedback about the plan below into operations, as JSON by the schema; change nothing that the "
+    "feedback does not ask for, and no step that is done. Steps are named by their number or uid. Every path must "
+    "exist or be created by this or an earlier step."
 )
 FEEDBACK_KEPT_MAX = 50
 """With more open feedback, a new draft is needed."""
@@ -331,7 +299,7 @@ class RefinementRequest:
     plan_id: str = ""
     plan: object = None
     expected_version: int | None = None
-    operations: Sequence[Operation] = ()
+    operations: Sequence[object] = ()
     feedback: str = ""
     clarifications: Mapping[str, Any] = field(default_factory=dict)
     focus: Sequence[str] = ()
@@ -339,8 +307,7 @@ class RefinementRequest:
     force_reopen: bool = False
     auto_save: bool = True
     strict: bool = True
-    submission_id: str = ""
-    provenance: str = "host"
+    provenance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,8 +327,8 @@ class Refinement:
 
     def prompt(self, focus: Sequence[str] = ()) -> SecondPass:
         """Return the prompt for an agent or a model; the version connects its answer with the plan."""
-        plan, number = self.plan, self.plan.step_numbers()
-        known = {*number, *map(str, number.values())}
+        plan = self.plan
+        known = {*plan.step_numbers(), *map(str, plan.step_numbers().values())}
         wanted = {plan.find_step(which).uid for which in focus if str(which) in known}
         shown = [step for step in plan.steps if not wanted or step.uid in wanted]
         answers = [f"{question.text} - {question.answer}" for question in plan.questions if question.answer]
@@ -370,15 +337,18 @@ class Refinement:
             BriefSection("Answers", answers),
             BriefSection("Open questions", [question.text for question in plan.open_questions]),
             BriefSection("Goal", [plan.goal]),
-            BriefSection("Steps to look at" if wanted else "Steps", [_step_line(number, step) for step in shown]),
+            BriefSection("Steps to look at" if wanted else "Steps", [_step_line(plan, step) for step in shown]),
             BriefSection("Excluded", list(plan.scope.excluded)),
         ]
         saved_plan = {"plan_id": plan.id, "expected_version": plan.version}
-        if self.saved:
-            arguments = saved_plan
-        else:
-            arguments = {"current_plan": "this plan"}
-        return SecondPass("refine_plan", build_brief(REFINEMENT_TASK, parts), draft_schema(), arguments)
+        return SecondPass(
+            "refine_plan",
+            build_brief(REFINEMENT_TASK, parts),
+            operations_schema(),
+            saved_plan if self.saved else {"current_plan": "this plan"},
+            "operations",
+            is_stored=False,
+        )
 
 
 class PlanRefiner:
@@ -399,8 +369,6 @@ class PlanRefiner:
         DanglingDependency, and as `PlanRepository.save`.
         """
         loaded, before, remarks, expected = self._load_before(request)
-        if loaded and request.submission_id and loaded.version.submission_id == request.submission_id:
-            return self._repeat_reply(loaded)
         _check_current(loaded, expected)
         if request.draft is not None:
             return self._refine_by_draft(request, loaded, before)
@@ -409,12 +377,15 @@ class PlanRefiner:
                 "the call does not say what to change",
                 suggestion='Pass operations [{"op": "remove_step", "step": 4}], feedback, clarifications or a draft.',
             )
-        feedback = parse_feedback(request.feedback)
-        operations = [*request.operations, *answer_operations(request.clarifications), *feedback.operations]
+        operations = [*request.operations, *answer_operations(request.clarifications)]
         changed = apply_operations(
             before, operations, closed=_uids_in_status(loaded, "completed"), force_reopen=request.force_reopen
         )
-        plan = _with_feedback(changed.plan, feedback.left, [before.find_step(which).uid for which in request.focus])
+        settled = changed.plan
+        if request.operations:
+            provenance = request.provenance or settled.provenance
+            settled = msgspec.structs.replace(settled, open_feedback=(), provenance=provenance)
+        plan = _with_feedback(settled, request.feedback, [before.find_step(which).uid for which in request.focus])
         plan, answered = self._resolve_answers(before, plan)
         checked = self._validate(plan, loaded, request.strict, remarks)
         checked.raise_fatal_errors()
@@ -462,11 +433,11 @@ class PlanRefiner:
         done = _uids_in_status(loaded, "completed")
         read = parse_plan(request.draft, before=before).plan
         reopened = check_done_steps(before, read, done, force_reopen=request.force_reopen)
-        saving = SaveOptions(auto=False, plan_id=before.id if loaded else "", submission_id=request.submission_id)
+        saving = SaveOptions(auto=False, plan_id=before.id if loaded else "")
         made = self._making.accept_draft(
             request.draft,
             saving,
-            provenance=request.provenance,
+            provenance=request.provenance or "host",
             strict=request.strict,
             task=before.task,
             force_reopen=request.force_reopen,
@@ -508,21 +479,11 @@ class PlanRefiner:
             expected_version=loaded.version.version if loaded else None,
             change="refined",
             reason=_reason(made.applied),
-            submission_id=request.submission_id,
             reopened=reopened,
             allow_invalid=True,
         )
         found = compare_plans(made.before, saved.plan)
         return replace(made, plan=saved.plan, saved=saved, found=found, warnings=(*made.warnings, *saved.warnings))
-
-    def _repeat_reply(self, loaded: LoadedPlan) -> Refinement:
-        """Return the result of a draft that was accepted before."""
-        checked = self._validate(loaded.plan, loaded, False, ())
-        saved = SavedPlan(loaded.plan, loaded.version, "", True, ("this draft was taken before",), checked)
-        found = compare_plans(loaded.plan, loaded.plan)
-        return Refinement(
-            loaded.plan, loaded.plan, planning_status(loaded.plan), checked, found, saved=saved, warnings=saved.warnings
-        )
 
 
 def _check_current(loaded: LoadedPlan | None, expected: int | None) -> None:
@@ -548,16 +509,18 @@ def _uids_in_status(loaded: LoadedPlan | None, *statuses: str) -> frozenset[str]
     return frozenset(uid for uid, state in states.items() if state.status in statuses)
 
 
-def _with_feedback(plan: Plan, left: Sequence[str], focus: Sequence[str]) -> Plan:
-    """Return the plan with feedback that is not an operation, and the steps it is about."""
+def _with_feedback(plan: Plan, feedback: str, focus: Sequence[str]) -> Plan:
+    """Return the plan with feedback in words, and the steps it is about, until operations take it up."""
+    said = single_line(feedback)
+    if not said:
+        return plan
     number = plan.step_numbers()
     about = ", ".join(str(number[uid]) for uid in focus if uid in number)
-    new_feedback = [f"steps {about}: {single_line(text)}" if about else single_line(text) for text in left]
-    kept = tuple(dict.fromkeys((*plan.open_feedback, *new_feedback)))
+    kept = tuple(dict.fromkeys((*plan.open_feedback, f"steps {about}: {said}" if about else said)))
     if len(kept) > FEEDBACK_KEPT_MAX:
         raise InvalidArgument(
             f"{len(kept)} pieces of feedback would be open, at most {FEEDBACK_KEPT_MAX} are kept",
-            suggestion="Take them up in a draft, or close them with settle_feedback.",
+            suggestion="Take them up with operations or a draft.",
         )
     return msgspec.structs.replace(plan, open_feedback=kept)
 
@@ -587,12 +550,3 @@ def _reason(applied: Sequence[AppliedOperation]) -> str:
     """Return the operations as a reason for the history."""
     descriptions = [applied_change.said for applied_change in applied[:4]]
     return "; ".join([*descriptions, *([f"and {len(applied) - 4} more"] if len(applied) > 4 else [])])
-
-
-# -- the second pass --------------------------------------------------------------------------------------------------
-
-
-def _step_line(number: Mapping[str, int], step: Any) -> str:
-    waits = ", ".join(str(number[uid]) for uid in step.depends_on if uid in number)
-    files = ", ".join(sorted(step.files)) or "no files"
-    return f"{number[step.uid]}. [{step.uid}] {single_line(step.title)}{f' (after {waits})' if waits else ''}: {files}"

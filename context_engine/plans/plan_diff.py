@@ -208,7 +208,7 @@ def _longest_rise(values: Sequence[int]) -> set[int]:
 def _graph_change(before: Plan, after: Plan) -> GraphChange:
     drawn = [build_graph(plan) for plan in (before, after)]
     timed = [
-        compute_timing(one, {step.uid: step.hours for step in plan.steps})
+        compute_timing(one, {step.uid: step.weight for step in plan.steps})
         for one, plan in zip(drawn, (before, after), strict=True)
     ]
     is_estimated = before.has_estimates and after.has_estimates

@@ -17,14 +17,23 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from context_engine.errors import CallError, Conflict, NeedsApproval, NextStep, PreconditionFailed
-from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_closure, compute_timing
+from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_closure, compute_timing
 from context_engine.plans.model import LEVELS, Plan, PlanStep
 from context_engine.timestamps import parse_timestamp
 
 StepStatus = Literal["pending", "ready", "in_progress", "completed", "failed", "skipped"]
 StepMove = Literal["start", "complete", "fail", "retry", "release", "skip", "reopen"]
 PlanStatus = Literal[
-    "draft", "ready", "needs_clarification", "approved", "executing", "completed", "failed", "stalled", "archived"
+    "draft",
+    "ready",
+    "needs_clarification",
+    "needs_refinement",
+    "approved",
+    "executing",
+    "completed",
+    "failed",
+    "stalled",
+    "archived",
 ]
 ApprovalStatus = Literal["pending", "approved", "rejected", "modification_requested", "expired"]
 ApprovalMove = Literal["approve", "reject", "request_modification", "expire"]
@@ -155,15 +164,6 @@ APPROVAL_HOURS_MAX = 24 * 365
 
 
 @dataclass(frozen=True, slots=True)
-class StepCaller:
-    """The caller of a step move: the last event it has seen, its name, and a key under which the call counts once."""
-
-    expected_seq: int | None = None
-    actor: str = ""
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class CompletionReport:
     """The report on a completed step, and whether git is asked as well."""
 
@@ -174,7 +174,7 @@ class CompletionReport:
     auto_detect_files: bool = True
 
 
-NO_CALLER, EMPTY_REPORT = StepCaller(), CompletionReport()
+EMPTY_REPORT = CompletionReport()
 
 
 ETA_STEPS_MIN = 3
@@ -204,14 +204,8 @@ class PlanEvent(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = {}
 
 
-class RetryLimits(NamedTuple):
-    """How often a failed step may be retried, and after how many hours a step in progress is released (0: never)."""
-
-    max_retries: int = 3
-    lease_hours: float = 0.0
-
-
-DEFAULT_LIMITS = RetryLimits()
+RETRIES_MAX = 3
+"""How often a failed step may be retried, unless the settings say otherwise."""
 
 
 class StepState(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,7 +223,6 @@ class StepState(msgspec.Struct, frozen=True, kw_only=True):
     notes: str = ""
     attempts: int = 0
     retries_left: int = 0
-    lease_expired: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -241,7 +234,7 @@ class StepState(msgspec.Struct, frozen=True, kw_only=True):
 class Execution:
     """The progress of a plan: the state of every step by uid, and what follows from them.
 
-    `remaining` are the steps that are not done, each after those it depends on. `seq` is that of the last event.
+    `remaining` are the steps that are not done, each after those it depends on.
     `damage` explains why events may be missing, and what to do; it is empty when the log is complete.
     """
 
@@ -256,7 +249,6 @@ class Execution:
     critical_path_remaining: tuple[str, ...]
     eta_hours: float | None
     next: str
-    seq: int
     passed_over: int
     damage: str = ""
 
@@ -289,21 +281,18 @@ class Execution:
             "critical_path_remaining": [number[uid] for uid in self.critical_path_remaining],
             "eta_hours": self.eta_hours,
             "next": number.get(self.next),
-            "seq": self.seq,
         }
 
 
-def fold_progress(
-    plan: Plan, events: Iterable[PlanEvent], *, now: float, policy: RetryLimits = DEFAULT_LIMITS
-) -> Execution:
+def fold_progress(plan: Plan, events: Iterable[PlanEvent], *, retries_max: int = RETRIES_MAX) -> Execution:
     """Fold the events, in the order of the log, into the progress of the plan."""
     log = sorted(events, key=lambda event: event.seq)  # a merge by git may mix two branches of a log
-    states, passed_over = _replay_events(plan, log, policy)
+    states, passed_over = _replay_events(plan, log, retries_max)
     drawn = build_graph(plan)
-    states = _derive_states(drawn, {uid: _expire_lease(state, now, policy) for uid, state in states.items()})
-    left = {step.uid: 0.0 if states[step.uid].status in DONE else step.hours for step in plan.steps}
+    states = _derive_states(drawn, states)
+    left = {step.uid: 0.0 if states[step.uid].status in DONE else step.weight for step in plan.steps}
     timed = compute_timing(drawn, left)
-    hours = sum(step.hours for step in plan.steps)
+    hours = sum(step.weight for step in plan.steps)
     done = {uid for uid, state in states.items() if state.status in DONE}
     return Execution(
         status=_execution_status(states),
@@ -316,15 +305,14 @@ def fold_progress(
         weighted_percentage=_percent(hours - sum(left.values()), hours),
         critical_path_remaining=tuple(uid for uid in timed.critical_path if uid not in done),
         eta_hours=_estimate_remaining(plan, states, timed.duration_h),
-        next=_most_urgent(plan, drawn, timed, states),
-        seq=log[-1].seq if log else 0,
+        next=_most_urgent(plan, drawn, left, states),
         passed_over=passed_over,
     )
 
 
-def _replay_events(plan: Plan, log: Iterable[PlanEvent], policy: RetryLimits) -> tuple[dict[str, StepState], int]:
+def _replay_events(plan: Plan, log: Iterable[PlanEvent], retries_max: int) -> tuple[dict[str, StepState], int]:
     """Replay the events: return the states they lead to, and how many events were impossible."""
-    states = {step.uid: StepState(uid=step.uid, retries_left=policy.max_retries) for step in plan.steps}
+    states = {step.uid: StepState(uid=step.uid, retries_left=retries_max) for step in plan.steps}
     passed_over = 0
     for event in log:
         if event.kind == "rolled_back":
@@ -356,8 +344,7 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
         forced = move.forced
     else:
         forced = frozenset()
-    taken_over = event.kind == "step_started" and bool(event.data.get("taken_over"))
-    if state.status not in legal | forced and not (taken_over and state.status == "in_progress"):
+    if state.status not in legal | forced:
         return None
     changes = _event_changes(state, event)
     return msgspec.structs.replace(state, **{"status": move.after, "actor": event.actor or state.actor} | changes)
@@ -399,17 +386,6 @@ def _text(event: PlanEvent, name: str) -> str:
 # -- derived values ----------------------------------------------------------------------------------------------------
 
 
-def _expire_lease(state: StepState, now: float, policy: RetryLimits) -> StepState:
-    """Reopen a step in progress whose lease has expired."""
-    if state.status == "in_progress":
-        started = parse_timestamp(state.started_at)
-    else:
-        started = None
-    if not policy.lease_hours or started is None or now - started <= policy.lease_hours * HOUR_S:
-        return state
-    return msgspec.structs.replace(state, status="pending", lease_expired=True)
-
-
 def _derive_states(drawn: StepGraph, states: Mapping[str, StepState]) -> dict[str, StepState]:
     """Derive the open dependencies of each step, and all failed steps that block it."""
     place = {uid: number for number, uid in enumerate(states)}
@@ -448,7 +424,7 @@ def _execution_status(states: Mapping[str, StepState]) -> PlanStatus:
 def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | None:
     """Estimate the hours of the remaining critical path at the present pace; None before there is a pace."""
     timed = [
-        (step.hours, states[step.uid].duration_ms) for step in plan.steps if states[step.uid].status == "completed"
+        (step.weight, states[step.uid].duration_ms) for step in plan.steps if states[step.uid].status == "completed"
     ]
     measured = [(hours, ms) for hours, ms in timed if ms is not None]
     planned = sum(hours for hours, _ in measured)
@@ -457,17 +433,22 @@ def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: flo
     return round(left_h * sum(ms for _, ms in measured) / 1000 / HOUR_S / planned, 2)
 
 
-def _most_urgent(plan: Plan, drawn: StepGraph, timed: GraphTiming, states: Mapping[str, StepState]) -> str:
+def _most_urgent(plan: Plan, drawn: StepGraph, left: Mapping[str, float], states: Mapping[str, StepState]) -> str:
     """Return the most urgent ready step: by critical path, dependents, priority and number."""
     ready = [(place, step) for place, step in enumerate(plan.steps) if states[step.uid].status == "ready"]
     if not ready:
         return ""
+    backwards = tuple(reversed(drawn.order))
     # Bits of all steps that depend on a step, directly or not: the more wait, the more urgent it is.
-    waiting = compute_closure(tuple(reversed(drawn.order)), drawn.needed_by)
+    waiting = compute_closure(backwards, drawn.needed_by)
+    chain: dict[str, float] = {}  # the hours of the longest chain that starts with a step
+    for uid in backwards:
+        chain[uid] = left[uid] + max((chain.get(other, 0.0) for other in drawn.needed_by[uid]), default=0.0)
+    longest = max(chain.values())
 
     def urgency(row: tuple[int, PlanStep]) -> tuple[bool, int, int, int]:
         place, step = row
-        return timed.slack[step.uid] > 0, -waiting[step.uid].bit_count(), LEVELS.index(step.priority), place
+        return chain[step.uid] < longest, -waiting[step.uid].bit_count(), LEVELS.index(step.priority), place
 
     return min(ready, key=urgency)[1].uid
 
@@ -493,8 +474,10 @@ def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, arc
     return "approved" if approved and status == "ready" else status
 
 
-def planning_status(plan: Plan) -> Literal["ready", "needs_clarification"]:
-    """Return whether a plan can be followed, or the caller has to answer or add something first."""
+def planning_status(plan: Plan) -> Literal["ready", "needs_clarification", "needs_refinement"]:
+    """Return whether a plan can be followed, or has feedback or questions that the caller has to take up first."""
+    if plan.open_feedback:
+        return "needs_refinement"
     if plan.open_questions or not plan.steps:
         return "needs_clarification"
     return "ready"
@@ -512,7 +495,6 @@ def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]
         "notes": state.notes,
         "attempts": state.attempts if state.attempts > 1 else None,
         "retries_left": state.retries_left if state.status == "failed" else None,
-        "lease_expired": state.lease_expired or None,
     }
     head = {"step_number": number[step.uid], "uid": step.uid, "title": step.title, "status": state.status}
     return head | {key: value for key, value in details.items() if value not in (None, "", [])}

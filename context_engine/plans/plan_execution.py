@@ -25,7 +25,7 @@ from context_engine.edit import EditResult, EditService, FileEdit, Patch, conten
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import Execution
-from context_engine.plans.step_tracking import CompletionReport, StepCaller, StepTracker
+from context_engine.plans.step_tracking import CompletionReport, StepTracker
 from context_engine.repo import (
     Ruff,
     find_program,
@@ -419,7 +419,7 @@ class PlanExecutor:
         except ContextEngineError:
             if is_started:  # nothing was written, so the step is given back as it was
                 with suppress(ContextEngineError):
-                    self._tracking.fail(plan.id, step.uid, release=True, caller=StepCaller(actor=session))
+                    self._tracking.fail(plan.id, step.uid, release=True, actor=session)
             raise
         files = [VerifiedFile(str(file.path), file.old_data, file.new_data, file.syntax) for file in receipt.files]
         verified = self._verifier.verify(files, level, cancel, step.checks)
@@ -440,7 +440,7 @@ class PlanExecutor:
         """Start a step that is not in progress yet; return whether that was needed."""
         if execution.steps[step.uid].status == "in_progress":
             return False
-        self._tracking.start(plan.id, step.uid, caller=StepCaller(actor=session))
+        self._tracking.start(plan.id, step.uid, actor=session)
         return True
 
     def _complete(self, plan: Plan, made: ExecutionResult, session: str) -> ExecutionResult:
@@ -456,7 +456,7 @@ class PlanExecutor:
             evidence=evidence,
         )
         try:
-            self._tracking.complete(plan.id, made.step.uid, report, caller=StepCaller(actor=session))
+            self._tracking.complete(plan.id, made.step.uid, report, actor=session)
         except CallError as error:
             return replace(made, warnings=(*made.warnings, f"the step stays in progress: {error.message}"))
         return replace(made, completed=True)

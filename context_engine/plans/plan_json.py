@@ -31,7 +31,6 @@ from context_engine.plans.model import (
     PlanQuestion,
     PlanStep,
     format_effort,
-    parse_effort,
 )
 from context_engine.plans.plan_events import PlanEvent
 from context_engine.text import suggest_nearest
@@ -70,7 +69,6 @@ _NESTED: Mapping[str, type[msgspec.Struct]] = {
     "testing_strategy": model.TestingStrategy,
     "questions": model.PlanQuestion,
     "evidence": model.PlanEvidence,
-    "estimate": model.Estimate,
 }
 
 
@@ -103,7 +101,7 @@ def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
     plan = _convert_plan(loose)
     rows = loose.get("steps") or []
     refs, renumbered = _read_numbers(rows)
-    plan = msgspec.structs.replace(plan, steps=tuple(map(_step_with_effort, plan.steps)))
+    plan = msgspec.structs.replace(plan, steps=tuple(map(_without_derived_effort, plan.steps)))
     plan = _with_questions(plan, loose.get("questions_for_clarification"))
     plan = _resolve_references(_assign_uids(plan, before), refs)
     remarks = [*_unknown_fields(loose, Plan, ""), *renumbered, *_overruled_blocks(plan, rows, refs)]
@@ -130,7 +128,7 @@ def parse_part(
     try:
         return msgspec.convert(before | given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _conversion_error(error, where) from None
+        raise conversion_error(error, where) from None
 
 
 def normalize_plan(plan: Plan, before: Plan | None = None) -> Plan:
@@ -261,8 +259,6 @@ def _relax_value(key: str, value: Any, where: str) -> Any:
         return [_relax_object(row, key) if isinstance(row, Mapping) else row for row in rows]
     if key in _NESTED and isinstance(value, Mapping):
         return _relax_object(value, key)
-    if key == "estimate" and _is_number(value):
-        return {"o": value, "m": value, "p": value}
     if isinstance(value, str) and key in _WORDS:
         return value.strip().lower()
     if isinstance(value, str) and key in _LINES:
@@ -301,10 +297,11 @@ def _convert_plan(loose: Mapping[str, Any]) -> Plan:
     try:
         return msgspec.convert(loose, Plan, strict=False)
     except msgspec.ValidationError as error:
-        raise _conversion_error(error, "plan") from None
+        raise conversion_error(error, "plan") from None
 
 
-def _conversion_error(error: msgspec.ValidationError, where: str) -> InvalidArgument:
+def conversion_error(error: msgspec.ValidationError, where: str) -> InvalidArgument:
+    """Return what is wrong with a value, by the path of its field."""
     at, text = _AT.search(str(error)), _AT.sub("", str(error))
     wanted = text.removeprefix("Expected ").replace("`", "").split(", got")[0]
     return _invalid_field(
@@ -397,11 +394,11 @@ def _resolve_milestone(milestone: Milestone, uids: Mapping[str, str], known: Col
     return msgspec.structs.replace(milestone, steps_included=sort_uids(uid for uid in included if uid in known))
 
 
-def _step_with_effort(step: PlanStep) -> PlanStep:
-    """Parse an effort in words as an estimate, and drop words that only repeat the estimate."""
-    estimate = step.estimate or parse_effort(step.estimated_effort)
-    derived = estimate is not None and step.estimated_effort == format_effort(estimate.hours)
-    return msgspec.structs.replace(step, estimate=estimate, estimated_effort="" if derived else step.estimated_effort)
+def _without_derived_effort(step: PlanStep) -> PlanStep:
+    """Drop an effort in words that only repeats the hours."""
+    if step.hours is not None and step.estimated_effort == format_effort(step.hours):
+        return msgspec.structs.replace(step, estimated_effort="")
+    return step
 
 
 def _with_questions(plan: Plan, texts: object) -> Plan:
@@ -540,9 +537,10 @@ def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, numbe
     row["depends_on"].sort(key=str if any(isinstance(dependency, str) for dependency in row["depends_on"]) else None)
     row["blocks"] = sorted(number[uid] for uid in drawn.needed_by[step.uid])
     row["can_parallel_with"] = sorted(number[uid] for uid in find_parallel(drawn, step.uid))
-    row["estimated_effort"] = step.estimated_effort or (format_effort(step.hours) if step.estimate else "")
-    for key in ("files_to_delete", "checks", "evidence", "estimate"):
-        if not row[key]:
+    if step.hours is not None:
+        row["estimated_effort"] = step.estimated_effort or format_effort(step.hours)
+    for key in ("files_to_delete", "checks", "evidence", "hours"):
+        if row[key] in (None, []):
             del row[key]
     return {"step_number": number[step.uid]} | row
 
@@ -576,7 +574,6 @@ class PlanVersion(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     rolled_back_from: int = 0
     rolled_back_to: int = 0
-    submission_id: str = ""
     events: tuple[PlanEvent, ...]
 
 

@@ -53,7 +53,7 @@ def render_progress(plan: Plan, execution: Execution) -> str:
     bar = "█" * filled + "░" * (BAR_CHARS - filled)
     counted = f"{execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}"
     head = f"{bar} {counted}{_render_damage(execution)}"
-    has_estimate = any(step.estimate for step in plan.steps)
+    has_estimate = any(step.hours is not None for step in plan.steps)
     rows = [
         [
             str(number[step.uid]),
@@ -78,7 +78,7 @@ def render_progress(plan: Plan, execution: Execution) -> str:
 
 
 def _render_estimate(step: PlanStep) -> str:
-    return format_effort(step.hours) if step.estimate else ""
+    return "" if step.hours is None else format_effort(step.hours)
 
 
 def _render_damage(execution: Execution | None) -> str:
@@ -164,7 +164,7 @@ def shorten_value(value: Any) -> str:
 def _render_head(plan: Plan, execution: Execution | None) -> str:
     """Render one line: id, version, progress, and the duration if every step has an estimate."""
     number = plan.step_numbers()
-    timed = compute_timing(build_graph(plan), {step.uid: step.hours for step in plan.steps})
+    timed = compute_timing(build_graph(plan), {step.uid: step.weight for step in plan.steps})
     path = " → ".join(str(number[uid]) for uid in timed.critical_path[:12])
     more = " …" if len(timed.critical_path) > 12 else ""
     duration = f"{format_effort(timed.duration_h)} at least" if plan.has_estimates else "longest chain"

@@ -28,7 +28,7 @@ from context_engine.errors import (
 )
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import compare_plans
-from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, RetryLimits, fold_progress
+from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, fold_progress
 from context_engine.plans.plan_json import (
     BYTES_MAX,
     ChangeType,
@@ -149,7 +149,6 @@ class PlanRepository:
         change: ChangeType = "modified",
         author: str = "agent",
         reason: str = "",
-        submission_id: str = "",
         reopened: Sequence[str] = (),
         allow_invalid: bool = False,
     ) -> SavedPlan:
@@ -183,7 +182,6 @@ class PlanRepository:
             metadata = {
                 "author": author,
                 "reason": reason,
-                "submission_id": submission_id,
                 "name": title,
                 "tags": kept_tags,
             }
@@ -391,7 +389,7 @@ class PlanRepository:
                 version=before.version.version + 1,
                 created_at=before.plan.created_at,
             )
-            kept, lost, reopened = _carry_progress(before, plan, execution, policy=self._storage.limits)
+            kept, lost, reopened = _carry_progress(before, plan, execution, retries_max=self._storage.retries_max)
             metadata = {"author": author, "reason": reason, "name": before.version.name, "tags": before.version.tags}
             version = self._new_version(plan, before, "rolled_back", metadata)
             data = {"version": plan.version, "to": target, "execution": execution, "reopened": list(reopened)}
@@ -489,11 +487,11 @@ def _reopened_warning(plan: Plan, uids: Iterable[str]) -> tuple[str, ...]:
 
 
 def _carry_progress(
-    before: PlanState, plan: Plan, how: str, *, policy: RetryLimits
+    before: PlanState, plan: Plan, how: str, *, retries_max: int
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Decide about done steps after a rollback: which stay done, which no longer exist, which are reopened."""
     there = {step.uid: step for step in plan.steps}
-    states = fold_progress(plan, before.events, now=0.0, policy=policy).steps  # leases say nothing about what is done
+    states = fold_progress(plan, before.events, retries_max=retries_max).steps
     hashes = {event.step: event.data.get("hash") for event in before.events if event.kind in _DONE_KINDS}
     now = {step.uid: hash_step(step) for step in before.plan.steps}
     touched = [uid for uid, state in states.items() if state.status not in ("pending", "ready")]

@@ -43,7 +43,6 @@ from context_engine.plans.plan_events import (
     ApprovalMove,
     Execution,
     PlanRules,
-    RetryLimits,
     move_approval,
 )
 from context_engine.plans.plan_execution import ChangeVerifier, PlanExecutor, Review, parse_commands
@@ -297,7 +296,6 @@ class PlanDependencies(NamedTuple):
     person_needed: bool = False
     evidence_needed: bool = False
     retries_max: int = 3
-    lease_hours: float = 0.0
     flush: bool = True
     redact_text: Callable[[str], str] = lambda text: redact(text).text
     shared_records: SharedRecords | None = None
@@ -312,9 +310,10 @@ class PlanService:
         )
         tree = PlanWorkTree(place.root, place.git)
         self.paths = workspace_paths(place.root)
-        policy = RetryLimits(place.retries_max, place.lease_hours)
         rules = PlanRules(place.approval_needed, place.person_needed, place.evidence_needed)
-        storage = PlanStorage(records, now=place.now, chance=os.urandom, redact_text=place.redact_text, policy=policy)
+        storage = PlanStorage(
+            records, now=place.now, chance=os.urandom, redact_text=place.redact_text, retries_max=place.retries_max
+        )
         index = PlanIndex(storage)
         self.repository = PlanRepository(storage, index, tree, self.paths)
         self.steps = StepTracker(storage, self.repository.resolve_id, tree, rules)

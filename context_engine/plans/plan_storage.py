@@ -26,7 +26,6 @@ from context_engine.plans.plan_events import (
     Execution,
     PlanEvent,
     PlanStatus,
-    RetryLimits,
     fold_approvals,
     fold_progress,
     is_approved,
@@ -167,11 +166,6 @@ class PlanState:
     approvals: tuple[Approval, ...]
 
     @property
-    def seq(self) -> int:
-        """The number of the last event."""
-        return len(self.log.events)
-
-    @property
     def status(self) -> PlanStatus:
         """The status of the plan as lists show it; an archived one is archived until something else happens."""
         archived = bool(self.events) and self.events[-1].kind == ARCHIVED
@@ -189,11 +183,11 @@ class PlanStorage:
         now: Now,
         chance: Callable[[int], bytes],
         redact_text: Callable[[str], str],
-        policy: RetryLimits,
+        retries_max: int,
     ) -> None:
         """Create the storage; no file is created until a plan is saved. `redact_text` removes the secrets of a text."""
         self.records = records
-        self.limits = policy
+        self.retries_max = retries_max
         self.now = now
         self._chance = chance
         self._redact_text = redact_text
@@ -249,7 +243,7 @@ class PlanStorage:
         )
         events = (*logged, *late)
         now = self.now()
-        execution = fold_progress(plan, events, now=now, policy=self.limits)
+        execution = fold_progress(plan, events, retries_max=self.retries_max)
         if log.doubt:
             execution = replace(
                 execution, damage=f"events.jsonl of {version.plan_id}: {log.doubt}; {DAMAGED_LOG_ADVICE}"
@@ -356,19 +350,6 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_map_texts(item, change) for item in value)
     return value
-
-
-def check_seq(current: PlanState, expected: int | None) -> None:
-    """Refuse a call that is based on an outdated state. Raises: Conflict with the present number."""
-    if expected is not None and expected != current.seq:
-        raise Conflict(
-            f"{current.seq - expected} events came since number {expected}"
-            if expected < current.seq
-            else f"there is no event {expected} yet, the last one is {current.seq}",
-            suggestion="Repeat the call with this expected_seq, or without it.",
-            next_steps=NextStep("view_progress", "to see the state of the plan"),
-            details={"expected_seq": expected, "current": current.seq},
-        )
 
 
 def check_version(current: int, expected: int | None) -> None:
@@ -485,13 +466,13 @@ class PlanIndex:
             index = msgspec.json.decode(self._storage.records.read_index() or b"{}", type=_PlanIndexFile)
         except msgspec.DecodeError:
             return {}
-        if (index.format, index.policy) != (INDEX_FORMAT, repr(self._storage.limits)):
+        if (index.format, index.retries_max) != (INDEX_FORMAT, self._storage.retries_max):
             return {}
         return {plan.row.id: (plan.stamp, plan.row) for plan in index.plans}
 
     def _write_index(self, rows: Sequence[tuple[tuple[int, ...], PlanRow]]) -> None:
         index = _PlanIndexFile(
-            INDEX_FORMAT, repr(self._storage.limits), [_PlanIndexEntry(stamp, row) for stamp, row in rows]
+            INDEX_FORMAT, self._storage.retries_max, [_PlanIndexEntry(stamp, row) for stamp, row in rows]
         )
         self._storage.records.put_index(msgspec.json.format(msgspec.json.encode(index), indent=1))
 
@@ -508,7 +489,7 @@ class _PlanIndexFile(msgspec.Struct):
     """
 
     format: int = 0
-    policy: str = ""
+    retries_max: int = 0
     plans: list[_PlanIndexEntry] = []
 
 

@@ -32,18 +32,16 @@ from context_engine.plans.plan_events import (
     DONE,
     EMPTY_REPORT,
     MOVES,
-    NO_CALLER,
     CompletionReport,
     Execution,
     PlanEvent,
     PlanRules,
-    StepCaller,
     StepState,
     check_approved,
     move_step,
 )
 from context_engine.plans.plan_json import hash_step
-from context_engine.plans.plan_storage import PlanState, PlanStorage, check_seq
+from context_engine.plans.plan_storage import PlanState, PlanStorage
 from context_engine.plans.step_evidence import (
     FailedEvidence,
     find_failures,
@@ -179,17 +177,12 @@ FILES_MAX = 300
 
 @dataclass(frozen=True, slots=True)
 class StepUpdate:
-    """A step that was moved, and the plan as it is then. `unlocked` are steps that became ready, by uid.
-
-    `repeated`: the call had been made before, with the same key, and changed nothing now.
-    """
+    """A step that was moved, and the plan as it is then. `unlocked` are steps that became ready, by uid."""
 
     plan: Plan
     step: PlanStep
     execution: Execution
-    seq: int
     unlocked: tuple[str, ...] = ()
-    repeated: bool = False
     warnings: tuple[str, ...] = ()
 
     @property
@@ -218,27 +211,22 @@ class StepTracker:
         self._tree = tree
         self._rules = rules
 
-    def start(self, which: str, step: int | str, *, force: bool = False, caller: StepCaller = NO_CALLER) -> StepUpdate:
+    def start(self, which: str, step: int | str, *, force: bool = False, actor: str = "") -> StepUpdate:
         """Start a step. `force` starts one with open dependencies; it does not replace an approval.
 
-        Raises: PlanNotFound, InvalidArgument, Conflict (in progress already, or another `expected_seq`), NeedsApproval,
-        PreconditionFailed with what is `unmet`, StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
+        Raises: PlanNotFound, InvalidArgument, Conflict (in progress already), NeedsApproval, PreconditionFailed with
+        what is `unmet`, StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
         plan_id, base = self._id_of(which), self._tree.take_baseline()  # git is slow: not under the lock
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
             wanted = now.plan.find_step(step)
-            if repeated := _find_repeated(now, wanted, ("step_started",), caller):
-                return repeated
-            check_seq(now, caller.expected_seq)
             state = now.execution.steps[wanted.uid]
             _check_free(now, wanted, state)
             check_approved(now.approvals, now.plan, wanted, required=self._rules.approval)
             _check_startable(now, wanted, state, force=force)
-            data = {"base": msgspec.to_builtins(base)}
-            data |= {"forced": True} if state.unmet else {}
-            data |= {"taken_over": state.actor or "somebody"} if state.lease_expired else {}
-            return self._append_events(now, wanted, self._step_event("step_started", wanted, caller, data))
+            data = {"base": msgspec.to_builtins(base), "forced": bool(state.unmet)}
+            return self._append_events(now, wanted, self._step_event("step_started", wanted, actor, data))
 
     def complete(
         self,
@@ -247,14 +235,13 @@ class StepTracker:
         report: CompletionReport = EMPTY_REPORT,
         *,
         force: bool = False,
-        caller: StepCaller = NO_CALLER,
+        actor: str = "",
     ) -> tuple[StepUpdate, WorkReport]:
         """Complete a step whose checks ran and whose criteria were answered.
 
         `force` completes one that was never started, or with open checks and criteria; that is recorded. Evidence of
-        a failure always fails the step. Raises: PlanNotFound, InvalidArgument, Conflict, PreconditionFailed (not in
-        progress, something is open, or the evidence shows a failure), StorageCorrupt, StorageBusy, WriteFailed,
-        DiskFull.
+        a failure always fails the step. Raises: PlanNotFound, InvalidArgument, PreconditionFailed (not in progress,
+        something is open, or the evidence shows a failure), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
         plan_id = self._id_of(which)
         report = self._with_stored_answers(report)
@@ -263,12 +250,9 @@ class StepTracker:
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
             wanted = now.plan.find_step(step)
-            if repeated := _find_repeated(now, wanted, ("step_completed",), caller):
-                return repeated, work
-            check_seq(now, caller.expected_seq)
             state = now.execution.steps[wanted.uid]
             move_step(state.status, "complete", forced=force, what=_step_name(now.plan, wanted))
-            self._refuse_failures(now, wanted, report, caller)
+            self._refuse_failures(now, wanted, report, actor)
             self._check_evidence(now.plan, wanted, report)
             unmet = _find_open(wanted, report)
             if unmet and not force:
@@ -280,10 +264,8 @@ class StepTracker:
                 "criteria_met": [self._clean_text(criterion) for criterion in report.criteria_met],
                 "forced": state.status != "in_progress" or bool(unmet),
             }
-            moved = self._append_events(
-                now, wanted, self._step_event("step_completed", wanted, caller, data), warnings=warnings
-            )
-        return moved, work
+            moved = self._append_events(now, wanted, self._step_event("step_completed", wanted, actor, data))
+        return replace(moved, warnings=warnings), work
 
     def fail(
         self,
@@ -295,14 +277,13 @@ class StepTracker:
         skip: bool = False,
         skip_dependents: bool = False,
         release: bool = False,
-        caller: StepCaller = NO_CALLER,
+        actor: str = "",
     ) -> tuple[StepUpdate, tuple[str, ...]]:
-        """Say that a step failed; and the steps that were skipped, by uid.
+        """Record that a step failed; return the steps that were skipped, too, by uid.
 
-        `retry` opens it again, `skip` goes on without it.
-
-        `release` gives back a step that was begun, as if it had not been. `skip_dependents` skips all that waits for
-        it. Raises: as `complete`; PreconditionFailed when it was tried too often.
+        `retry` opens it again, `skip` goes on without it, `release` gives back a started step as if it had not been.
+        `skip_dependents` skips all that waits for it. Raises: as `complete`; PreconditionFailed when it was tried too
+        often.
         """
         plan_id = self._id_of(which)
         _check_exclusive(retry=retry, skip=skip, release=release)
@@ -310,19 +291,12 @@ class StepTracker:
             now = self._storage.read_state(plan_id)
             wanted = now.plan.find_step(step)
             kinds = _failure_events(now.execution.steps[wanted.uid], retry=retry, skip=skip, release=release)
-            if repeated := _find_repeated(now, wanted, _FAILING, caller):
-                return repeated, ()
-            check_seq(now, caller.expected_seq)
             _check_moves(now, wanted, kinds)
             data = {"notes" if skip else "error": self._clean_text(error)}
-            events = [self._step_event(kind, wanted, caller, data) for kind in kinds]
-            if skip_dependents:
-                others = _open_dependents(now, wanted)
-            else:
-                others = ()
-            skip_note = {"notes": f"skipped with {_step_name(now.plan, wanted)}, which it waits for"}
-            without_key = StepCaller(actor=caller.actor)
-            events += [self._step_event("step_skipped", other, without_key, skip_note) for other in others]
+            others = _open_dependents(now, wanted) if skip_dependents else ()
+            note = {"notes": f"skipped with {_step_name(now.plan, wanted)}, which it waits for"}
+            events = [self._step_event(kind, wanted, actor, data) for kind in kinds]
+            events += [self._step_event("step_skipped", other, actor, note) for other in others]
             moved = self._append_events(now, wanted, *events)
         return moved, tuple(item.uid for item in (*((wanted,) if skip else ()), *others))
 
@@ -332,19 +306,17 @@ class StepTracker:
 
     # -- events --
 
-    def _step_event(self, kind: str, step: PlanStep, caller: StepCaller, details: Mapping[str, Any]) -> PlanEvent:
+    def _step_event(self, kind: str, step: PlanStep, actor: str, details: Mapping[str, Any]) -> PlanEvent:
         """Return an event of a step; `hash` identifies its work at that time."""
-        data = {"hash": hash_step(step), "key": caller.key, **details}
+        data = {"hash": hash_step(step), **details}
         kept = {key: value for key, value in data.items() if value not in ("", [], False)}
-        return self._storage.new_event(kind, actor=caller.actor, step=step.uid, data=kept)
+        return self._storage.new_event(kind, actor=actor, step=step.uid, data=kept)
 
-    def _append_events(
-        self, now: PlanState, step: PlanStep, *events: PlanEvent, warnings: tuple[str, ...] = ()
-    ) -> StepUpdate:
+    def _append_events(self, now: PlanState, step: PlanStep, *events: PlanEvent) -> StepUpdate:
         after = self._storage.append_events(now, *events)
-        ready = set(now.execution.ready)
-        unlocked = tuple(uid for uid in after.execution.ready if uid not in ready and uid != step.uid)
-        return StepUpdate(after.plan, step, after.execution, after.seq, unlocked, warnings=warnings)
+        before = {*now.execution.ready, step.uid}
+        unlocked = tuple(uid for uid in after.execution.ready if uid not in before)
+        return StepUpdate(after.plan, step, after.execution, unlocked)
 
     def _clean_text(self, text: str) -> str:
         """Remove secrets from a text, then cut its middle if it is too long.
@@ -389,7 +361,7 @@ class StepTracker:
         )
         return work, (f"only the files that you named are known: {why}",) if why else ()
 
-    def _refuse_failures(self, now: PlanState, step: PlanStep, report: CompletionReport, caller: StepCaller) -> None:
+    def _refuse_failures(self, now: PlanState, step: PlanStep, report: CompletionReport, actor: str) -> None:
         """Fail the step when its evidence shows a failure. Raises: PreconditionFailed, with what failed."""
         failures = find_failures(report.evidence[:EVIDENCE_MAX])
         if not failures:
@@ -399,8 +371,7 @@ class StepTracker:
             shown = "; ".join(map(str, failures))
             rows = [self._clean_evidence(row) for row in report.evidence[:EVIDENCE_MAX]]
             data = {"error": self._clean_text(f"its evidence shows a failure: {shown}"), "evidence": rows}
-            without_key = StepCaller(actor=caller.actor)  # the same call is judged again after a retry
-            self._append_events(now, step, self._step_event("step_failed", step, without_key, data))
+            self._append_events(now, step, self._step_event("step_failed", step, actor, data))
         raise _failed_step(now.plan, step, failures, is_recorded=is_recorded)
 
     def _check_evidence(self, plan: Plan, step: PlanStep, report: CompletionReport) -> None:
@@ -428,21 +399,16 @@ def _last_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
     """Return the baseline of the last start of a step."""
     started = [event for event in events if event.kind == "step_started" and event.step == uid]
     try:
-        if started:
-            return msgspec.convert(started[-1].data.get("base", {}), StepBaseline)
-        return StepBaseline()
+        return msgspec.convert(started[-1].data.get("base", {}) if started else {}, StepBaseline)
     except msgspec.ValidationError:
         return StepBaseline()
 
 
 def _files_of_started_steps(now: PlanState, step: PlanStep) -> frozenset[str]:
     """Return the files of other started steps: they may have changed in the same time."""
-    begun = (
-        this_step
-        for this_step in now.plan.steps
-        if this_step.uid != step.uid and now.execution.steps[this_step.uid].started_at
-    )
-    return frozenset().union(*(step.files for step in begun))
+    states = now.execution.steps
+    started = [other for other in now.plan.steps if other.uid != step.uid and states[other.uid].started_at]
+    return frozenset().union(*(other.files for other in started))
 
 
 def _find_open(step: PlanStep, report: CompletionReport) -> dict[str, tuple[str, ...]]:
@@ -455,19 +421,27 @@ def _find_open(step: PlanStep, report: CompletionReport) -> dict[str, tuple[str,
     return {name: rows for name, rows in found.items() if rows}
 
 
+def _open_dependents(now: PlanState, step: PlanStep) -> tuple[PlanStep, ...]:
+    """Return the open steps that depend on this one, directly or not."""
+    uids = find_dependents(build_graph(now.plan).needed_by, [step.uid])
+    return tuple(
+        other for other in now.plan.steps if other.uid in uids and now.execution.steps[other.uid].status not in DONE
+    )
+
+
+def _step_name(plan: Plan, step: PlanStep) -> str:
+    return f"step {plan.step_numbers()[step.uid]}"
+
+
 # -- refusals ----------------------------------------------------------------------------------------------------------
 
 
 def _failed_step(
     plan: Plan, step: PlanStep, failures: Sequence[FailedEvidence], *, is_recorded: bool
 ) -> PreconditionFailed:
-    what = _step_name(plan, step)
-    if is_recorded:
-        outcome = "it is recorded as failed"
-    else:
-        outcome = "nothing was recorded"
+    outcome = "it is recorded as failed" if is_recorded else "nothing was recorded"
     return PreconditionFailed(
-        f"{what} is not complete, {outcome}: {failures[0]}",
+        f"{_step_name(plan, step)} is not complete, {outcome}: {failures[0]}",
         suggestion="Fix the cause, run the check again, and complete the step with its new result.",
         next_steps=NextStep("fail_step", "to open it again", {"retry": True}) if is_recorded else (),
         details={
@@ -478,63 +452,52 @@ def _failed_step(
     )
 
 
+_OPEN = {
+    "checks": (
+        ("check has no result", "checks have no result"),
+        'Run the checks and pass evidence: [{"command": "...", "exit_code": 0, "output": "..."}].',
+    ),
+    "criteria": (
+        ("criterion has no answer", "criteria have no answer"),
+        "Answer each criterion in criteria_met: its number, or its text.",
+    ),
+}
+"""What may be open: its name for one and for several, and what to do."""
+
+
 def _open_step(plan: Plan, step: PlanStep, unmet: Mapping[str, Sequence[str]]) -> PreconditionFailed:
-    advice = {
-        "checks": 'Run the checks and pass evidence: [{"command": "...", "exit_code": 0, "output": "..."}].',
-        "criteria": "Answer each criterion in criteria_met: its number, or its text.",
-    }
-    nouns = {
-        "checks": ("check has no result", "checks have no result"),
-        "criteria": ("criterion has no answer", "criteria have no answer"),
-    }
-    count = " and ".join(f"{len(rows)} {nouns[name][len(rows) > 1]}" for name, rows in unmet.items())
+    count = " and ".join(f"{len(rows)} {_OPEN[name][0][len(rows) > 1]}" for name, rows in unmet.items())
     return PreconditionFailed(
         f"{_step_name(plan, step)} is not complete: {count}",
-        suggestion=" ".join([*(advice[name] for name in unmet), "Or repeat with force: true, which is recorded."]),
+        suggestion=" ".join([*(_OPEN[name][1] for name in unmet), "Or repeat with force: true, which is recorded."]),
         details={"step": plan.step_numbers()[step.uid], **{f"open_{name}": list(rows) for name, rows in unmet.items()}},
     )
 
 
-def _find_repeated(now: PlanState, step: PlanStep, kinds: Sequence[str], caller: StepCaller) -> StepUpdate | None:
-    """Return the reply to a repeated call. Raises: Conflict when its key belongs to another call."""
-    if not caller.key:
-        return None
-    known = next((event for event in now.events if event.data.get("key") == caller.key), None)
-    if known is None:
-        return None
-    if known.kind not in kinds or known.step != step.uid:
-        raise Conflict(
-            f"the key {caller.key[:60]!r} was used for another call",
-            suggestion="Use a new idempotency_key for each different call.",
-            details={"seq": known.seq, "kind": known.kind},
-        )
-    return StepUpdate(now.plan, step, now.execution, now.seq, repeated=True)
-
-
 def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
     if state.status == "in_progress":
+        number = now.plan.step_numbers()
         raise Conflict(
-            f"{_step_name(now.plan, step)} is in progress" + (f" by {state.actor}" if state.actor else ""),
+            f"step {number[step.uid]} is in progress" + (f" by {state.actor}" if state.actor else ""),
             suggestion="Take another of the ready steps, or release this one first.",
             next_steps=NextStep("fail_step", "to release it", {"release": True}),
             details={
-                "step": now.plan.step_numbers()[step.uid],
+                "step": number[step.uid],
                 "actor": state.actor,
                 "started_at": state.started_at,
-                "ready": sorted(now.plan.step_numbers()[uid] for uid in now.execution.ready),
-                "current": now.seq,
+                "ready": sorted(number[uid] for uid in now.execution.ready),
             },
         )
 
 
 def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force: bool) -> None:
     """Refuse a step that has open dependencies, failed or is done. Raises: PreconditionFailed."""
+    number, what = now.plan.step_numbers(), _step_name(now.plan, step)
     if state.unmet and not force:
-        number = now.plan.step_numbers()
         others = [(number[uid], now.execution.steps[uid].status) for uid in state.unmet]
         open_steps = ", ".join(f"{other} ({status.replace('_', ' ')})" for other, status in others)
         raise PreconditionFailed(
-            f"{_step_name(now.plan, step)} waits for step {open_steps}",
+            f"{what} waits for step {open_steps}",
             suggestion="Complete or skip those first, or repeat with force: true, which is recorded.",
             details={
                 "step": number[step.uid],
@@ -543,23 +506,20 @@ def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force:
         )
     if state.status == "failed":
         raise PreconditionFailed(
-            f"{_step_name(now.plan, step)} failed: {state.error[:200] or 'no reason was given'}",
+            f"{what} failed: {state.error[:200] or 'no reason was given'}",
             next_steps=NextStep("fail_step", "to open it again", {"retry": True}),
-            details={"step": now.plan.step_numbers()[step.uid], "retries_left": state.retries_left},
+            details={"step": number[step.uid], "retries_left": state.retries_left},
         )
     if state.status in DONE:
         raise PreconditionFailed(
-            f"{_step_name(now.plan, step)} is {state.status} already",
+            f"{what} is {state.status} already",
             next_steps=(
                 NextStep("view_progress", "to see the next step"),
                 NextStep("refine_plan", "with force_reopen to open this one again"),
             ),
-            details={
-                "step": now.plan.step_numbers()[step.uid],
-                "next": now.plan.step_numbers().get(now.execution.next),
-            },
+            details={"step": number[step.uid], "next": number.get(now.execution.next)},
         )
-    move_step(state.status, "start", forced=force, what=_step_name(now.plan, step))
+    move_step(state.status, "start", forced=force, what=what)
 
 
 def _check_exclusive(**wanted: bool) -> None:
@@ -579,9 +539,7 @@ def _failure_events(state: StepState, *, retry: bool, skip: bool, release: bool)
     if release:
         return ("step_released",)
     if retry:
-        if state.status == "failed":
-            return ("step_retried",)
-        return ("step_failed", "step_retried")
+        return ("step_retried",) if state.status == "failed" else ("step_failed", "step_retried")
     return ("step_failed",)
 
 
@@ -598,18 +556,3 @@ def _check_moves(now: PlanState, step: PlanStep, kinds: Sequence[str]) -> None:
     status = state.status
     for kind in kinds:
         status = move_step(status, MOVES[kind], what=what)
-
-
-_FAILING = ("step_failed", "step_retried", "step_skipped", "step_released")
-
-
-def _step_name(plan: Plan, step: PlanStep) -> str:
-    return f"step {plan.step_numbers()[step.uid]}"
-
-
-def _open_dependents(now: PlanState, step: PlanStep) -> tuple[PlanStep, ...]:
-    """Return the open steps that depend on this one, directly or not."""
-    uids = find_dependents(build_graph(now.plan).needed_by, [step.uid])
-    return tuple(
-        step for step in now.plan.steps if step.uid in uids and now.execution.steps[step.uid].status not in DONE
-    )

@@ -50,7 +50,7 @@ PROOFS_SHOWN = 6
     touches="records",
     rare=(
         *("max_context_files", "generate_diagrams", "mvp_only", "context_token_budget", "auto_scope", "include_paths"),
-        *("exclude_paths", "auto_save", "save_name", "save_tags", "assist", "strict", "submission_id", "format"),
+        *("exclude_paths", "auto_save", "save_name", "save_tags", "assist", "strict", "format"),
         "detail",
     ),
     view="plan",
@@ -73,7 +73,6 @@ def create_plan(
     save_tags: Annotated[tuple[str, ...], TextListArg("Its tags.")] = (),
     assist: Annotated[str, ChoiceArg("Who may improve it: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies of a draft.")] = True,
-    submission_id: Annotated[str, TextArg("As next says it.", 0, 80)] = "",
     format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
@@ -81,7 +80,7 @@ def create_plan(
     from context_engine.plans import SaveOptions
 
     began = time.perf_counter()
-    saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id, submission_id)
+    saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id)
     if draft is not None:
         made = engine.plans.factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
         return _plan_reply(engine, made, SecondPassResult("none"), _ReplyOptions(began, "host", format, detail))
@@ -113,7 +112,7 @@ def _refine_by_model(
     Else the next call of the caller.
     """
     second = made.prompt(tokens)
-    again = replace(saving, plan_id=made.plan.id if made.saved else "", submission_id=second.submission_id)
+    again = replace(saving, plan_id=made.plan.id if made.saved else "")
     tried = replace(again, auto=False)
 
     def check(draft: Any) -> str:
@@ -252,7 +251,7 @@ ROOM_LEAST = 2_000
     touches="records",
     rare=(
         *("current_plan", "clarifications", "focus_steps", "expected_version", "auto_save", "assist", "force_reopen"),
-        *("strict", "submission_id", "format", "detail"),
+        *("strict", "format", "detail"),
     ),
 )
 def refine_plan(
@@ -272,7 +271,6 @@ def refine_plan(
     assist: Annotated[str, ChoiceArg("Who may take it further: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     force_reopen: Annotated[bool, BooleanArg("Change steps that are done, and open them again.")] = False,
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies.")] = True,
-    submission_id: Annotated[str, TextArg("As next says it.", 0, 80)] = "",
     format: Annotated[str, ChoiceArg("Of the reply.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
@@ -292,14 +290,14 @@ def refine_plan(
         force_reopen=force_reopen,
         auto_save=auto_save,
         strict=strict,
-        submission_id=submission_id,
     )
     made = engine.plans.refiner.refine(request)
     if draft is not None or made.status == "draft_rejected":
         used = "host" if draft is not None else "none"
         return _revision_reply(engine, made, SecondPassResult("none"), _ReplyOptions(began, used, format, detail))
     made, climbed = _revise_by_model(engine, call, made, request, assist)
-    climbed = climbed if detail or is_offered(climbed, assist) else replace(climbed, next=None)
+    if not (detail or made.plan.open_feedback or is_offered(climbed, assist)):
+        climbed = replace(climbed, next=None)
     return _revision_reply(engine, made, climbed, _ReplyOptions(began, climbed.used, format, detail))
 
 
@@ -316,19 +314,21 @@ def _revise_by_model(
         plan_id=made.plan.id if made.saved else "",
         plan=None if made.saved else request.plan,
         force_reopen=request.force_reopen,
-        submission_id=second.submission_id,
         provenance="model",
         auto_save=request.auto_save,
     )
 
     def check(draft: Any) -> str:
-        tried = engine.plans.refiner.refine(replace(again, draft=draft, auto_save=False))
+        try:
+            tried = engine.plans.refiner.refine(replace(again, operations=draft["operations"], auto_save=False))
+        except CallError as error:
+            return error.message
         return "; ".join(error.message for error in tried.checked.errors[:3])
 
     climbed = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
     if climbed.draft is None:
         return made, climbed
-    better = engine.plans.refiner.refine(replace(again, draft=climbed.draft))
+    better = engine.plans.refiner.refine(replace(again, operations=climbed.draft["operations"]))
     return replace(
         better, before=made.before, applied=made.applied, found=compare_plans(made.before, better.plan)
     ), climbed
@@ -402,7 +402,7 @@ def _brief_revision(made: "Refinement") -> dict[str, Any]:
     if not is_kept:
         next_step = "correct what errors name, and send it again"
     elif made.plan.open_feedback:
-        next_step = "open_feedback needs operations or a draft of yours; assist: host returns a brief for one"
+        next_step = "open_feedback needs operations; assist: host returns a brief and their schema"
     else:
         next_step = (
             describe_next(made.plan, None) if made.plan.open_questions else "view_progress, or load_plan for all"

@@ -23,7 +23,6 @@ from context_engine.plans import (
     DECISIONS,
     PERSON,
     CompletionReport,
-    StepCaller,
     compute_diffstat,
     render_plan,
     render_progress,
@@ -159,11 +158,8 @@ FILES_SHOWN_MAX = 50
 """Of a diffstat; `affected_files` names all."""
 DETAILS_CHARS = 6_000
 """Of the plan in a request for its approval: a screen or two, which a person reads before deciding."""
-EVENTS_MAX = 10_000_000
-Seq = IntegerArg("Refused unless this is the last event.", 0, EVENTS_MAX)
 Actor = TextArg("Who does it.", 0, 100)
-Key = TextArg("Makes a repeated call count once.", 0, 100)
-RARE = ("step_uid", "expected_seq", "actor", "idempotency_key", "detail")
+RARE = ("step_uid", "actor", "detail")
 
 
 @tool(touches="records", rare=("note", "expires_in_hours", "ask_user", "detail"))
@@ -239,9 +235,7 @@ def start_step(
     step_uid: Annotated[str, UID] = "",
     force: Annotated[bool, BooleanArg("Although it waits for others; recorded.")] = False,
     include_packet: Annotated[bool, BooleanArg("With the code it is about.")] = True,
-    expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
-    idempotency_key: Annotated[str, Key] = "",
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Start a step of a plan, before you edit files."""
@@ -249,7 +243,7 @@ def start_step(
         plan_id,
         which_step(step_number, step_uid),
         force=force,
-        caller=StepCaller(expected_seq, actor, idempotency_key),
+        actor=actor,
     )
     fields = _step_row(moved) if detail else _brief_step(moved, with_criteria=True)
     fields |= _packet_field(engine, moved) if include_packet else {}
@@ -271,16 +265,13 @@ def complete_step(
     force: Annotated[
         bool, BooleanArg("Although it was not started, or checks and criteria are open; recorded.")
     ] = False,
-    expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
-    idempotency_key: Annotated[str, Key] = "",
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Complete a started step: its checks ran, and `criteria_met` must list its criteria; failing evidence fails it."""
     report = CompletionReport(notes, files_modified, evidence, criteria_met, auto_detect_files)
-    caller = StepCaller(expected_seq, actor, idempotency_key)
     step = which_step(step_number, step_uid)
-    moved, work = engine.plans.steps.complete(plan_id, step, report, force=force, caller=caller)
+    moved, work = engine.plans.steps.complete(plan_id, step, report, force=force, actor=actor)
     fields = {
         "files_modified": None if work.files is None else list(work.files),
         "unexpected_files": list(work.unexpected_files),
@@ -304,9 +295,7 @@ def fail_step(
     skip: Annotated[bool, BooleanArg("Go on without it.")] = False,
     skip_dependents: Annotated[bool, BooleanArg("And without all that waits for it.")] = False,
     release: Annotated[bool, BooleanArg("Give it back as if it had not been started.")] = False,
-    expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
-    idempotency_key: Annotated[str, Key] = "",
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Fail a step, open it again or skip it; list what is blocked."""
@@ -318,7 +307,7 @@ def fail_step(
         skip=skip,
         skip_dependents=skip_dependents,
         release=release,
-        caller=StepCaller(expected_seq, actor, idempotency_key),
+        actor=actor,
     )
     blocked = [uid for uid, because in moved.execution.blocked.items() if moved.step.uid in because]
     fields = {
@@ -452,7 +441,7 @@ def _brief_step(moved: "StepUpdate", *, with_criteria: bool = False) -> dict[str
     progress = brief_progress(moved.plan, moved.execution)
     progress = {name: progress[name] for name in ("plan_status", "damage", "done", "next") if name in progress}
     lists = {"unlocked": _numbers(moved.plan, moved.unlocked), "warnings": list(moved.warnings)}
-    return {"plan_id": moved.plan.id, "step": drop_empty(row), "repeated": moved.repeated or None, **lists, **progress}
+    return {"plan_id": moved.plan.id, "step": drop_empty(row), **lists, **progress}
 
 
 def _step_row(moved: "StepUpdate") -> dict[str, Any]:
@@ -464,8 +453,6 @@ def _step_row(moved: "StepUpdate") -> dict[str, Any]:
     return {
         "plan_id": plan.id,
         "step": row | {"acceptance_criteria": list(moved.step.acceptance_criteria), "checks": list(moved.step.checks)},
-        "seq": moved.seq,
-        "repeated": moved.repeated or None,
         "unlocked": _numbers(plan, moved.unlocked),
         "progress": moved.execution.serialize(plan, with_steps=False),
         "plan_status": moved.execution.status,
@@ -629,7 +616,7 @@ def _load_state(engine: "Engine", plan: Any, plan_id: str) -> _PlanState:
         )
     if plan_id.strip():
         loaded = engine.plans.repository.load(plan_id)
-        execution = loaded.execution or fold_progress(loaded.plan, (), now=0.0)
+        execution = loaded.execution or fold_progress(loaded.plan, ())
         return _PlanState(loaded.plan, execution, True, loaded.warnings)
     sent = parse_plan(plan).plan
     try:
@@ -646,7 +633,7 @@ def _unsaved_state(plan: "Plan", engine: "Engine") -> _PlanState:
 
     checked = validate_plan(plan, engine.plans.paths)
     checked.raise_fatal_errors()
-    return _PlanState(checked.plan, fold_progress(checked.plan, (), now=0.0), False)
+    return _PlanState(checked.plan, fold_progress(checked.plan, ()), False)
 
 
 def _target_step(state: _PlanState, number: int) -> "PlanStep":

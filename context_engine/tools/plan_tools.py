@@ -489,7 +489,7 @@ def _plan_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _version_row(version: "PlanVersion") -> dict[str, Any]:
     row = msgspec.to_builtins(version)
-    for name in ("plan_id", "events", "name", "tags", "submission_id"):
+    for name in ("plan_id", "events", "name", "tags"):
         del row[name]
     return {key: value for key, value in row.items() if value not in ("", 0)}
 
@@ -592,11 +592,11 @@ def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | Non
 
     if sent is not None:
         plan = parse_plan(sent).plan
-        return plan, fold_progress(plan, (), now=0.0)
+        return plan, fold_progress(plan, ())
     if not plan_id.strip():
         raise argument_error("plan_id", "is missing", "list_plans shows ids and names; or pass the plan itself.")
     loaded = engine.plans.repository.load(plan_id, version)
-    return loaded.plan, loaded.execution or fold_progress(loaded.plan, loaded.events, now=0.0)
+    return loaded.plan, loaded.execution or fold_progress(loaded.plan, loaded.events)
 
 
 def _chart_start(text: str, plan: "Plan") -> float | None:

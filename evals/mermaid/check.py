@@ -26,7 +26,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from context_engine.plans import mermaid  # noqa: E402 - found beside this file
-from context_engine.plans.model import Estimate, Plan, PlanStep  # noqa: E402
+from context_engine.plans.model import Plan, PlanStep  # noqa: E402
 from context_engine.plans.plan_events import PlanEvent, fold_progress  # noqa: E402
 from context_engine.plans.plan_json import normalize_plan  # noqa: E402
 
@@ -235,7 +235,7 @@ def difference(each: Drawn, said: Mapping[str, Any]) -> str:
 def drawn(chance: random.Random) -> Iterator[Drawn]:
     """Every kind of diagram of one random plan."""
     plan = random_plan(chance)
-    execution = fold_progress(plan, random_events(chance, plan), now=0)
+    execution = fold_progress(plan, random_events(chance, plan))
     chars = chance.choice((20, 50, 120))
     shown = plan.steps if len(plan.steps) <= mermaid.NODES_MAX else ()
     texts = {f"n{number}": f"{number} · {seen(step.title, chars)}".strip() for number, step in enumerate(shown, 1)}
@@ -263,8 +263,8 @@ def random_plan(chance: random.Random) -> Plan:
     for number in range(1, chance.choice((1, 3, 8, 20, 60, 150)) + 1):
         waits = chance.sample(range(1, number), min(number - 1, chance.choice((0, 0, 1, 2))))
         low = chance.choice((0.0, 0.25, 2.0, 30.0, 100_000.0))
-        estimate = Estimate(low, low, low) if chance.random() < 0.7 else None
-        steps.append(PlanStep(title=title(chance), depends_on=tuple(f"s{each}" for each in waits), estimate=estimate))
+        hours = low if chance.random() < 0.7 else None
+        steps.append(PlanStep(title=title(chance), depends_on=tuple(f"s{each}" for each in waits), hours=hours))
     return normalize_plan(Plan(goal=title(chance), steps=tuple(steps)))
 
 

@@ -10,6 +10,7 @@ all of its old lines are in the snippets.
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
 import subprocess
 import sys
@@ -28,8 +29,8 @@ from context_engine.plans.work_packets import WorkPacket, build_packet
 from context_engine.text import LineSpan
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import mirrors
-from evals.planning.readiness import read_changed_lines
 
+_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? ", re.MULTILINE)
 HUNKS_MAX = 4
 """Hunks of one commit: a rewrite of a file does not count more than a fix."""
 
@@ -41,6 +42,19 @@ class Row(NamedTuple):
     place: str
     is_shown: bool
     tokens: int
+
+
+def read_changed_lines(mirror: Path, commit: str) -> dict[str, list[tuple[int, int]]]:
+    """Return the old lines that a commit changed, by path; an insertion counts as the line before it."""
+    command = ["git", "diff", "-U0", "--no-color", "--no-ext-diff", "--no-renames", f"{commit}^", commit]
+    diff = subprocess.run(command, cwd=mirror, check=True, capture_output=True).stdout.decode("utf-8", "replace")
+    found: dict[str, list[tuple[int, int]]] = {}
+    for part in diff.split("\ndiff --git "):
+        path = re.search(r"^--- a/(.+?)\t?$", part, re.MULTILINE)
+        if path:
+            spans = [(int(hunk[1]), int(hunk[1]) + max(int(hunk[2] or 1), 1) - 1) for hunk in _HUNK.finditer(part)]
+            found[path[1]] = spans
+    return found
 
 
 def main() -> None:

@@ -114,7 +114,7 @@ def test_every_setting_says_in_one_line_what_it_means() -> None:
 
 OWN = {
     *("watch", "quiet_ms", "staleness_ms", "access_scoring"),  # how the index of this repository is followed and ranked
-    *("approvals_mode", "approvals_require_human", "plan_retries_max", "plan_lease_hours", "plan_evidence_required"),
+    *("approvals_mode", "approvals_require_human", "plan_retries_max", "plan_evidence_required"),
 }
 """What a repository may say: nothing that names a path, a program or an address, lifts a limit, or hides what happens."""
 

@@ -16,7 +16,7 @@ from context_engine.plans.dependency_graph import (
     serialize_graph,
     sort_in_plan_order,
 )
-from context_engine.plans.model import Estimate, Plan
+from context_engine.plans.model import Plan
 from tests.support.planned import plan_of, plans
 
 
@@ -48,23 +48,13 @@ def test_a_step_stands_in_the_first_generation_that_it_can(plan: Plan) -> None:
 
 @given(plans())
 def test_the_critical_path_is_a_longest_chain(plan: Plan) -> None:
-    hours = {step.uid: step.hours for step in plan.steps}
+    hours = {step.uid: step.weight for step in plan.steps}
     timed = compute_timing(build_graph(plan), hours)
     longest = max((sum(hours[uid] for uid in chain) for chain in chains(plan)), default=0.0)
     assert timed.duration_h == pytest.approx(longest)
     assert sum(hours[uid] for uid in timed.critical_path) == pytest.approx(longest)
     waits = {step.uid: step.depends_on for step in plan.steps}
     assert all(one in waits[other] for one, other in pairwise(timed.critical_path))
-
-
-@given(plans())
-def test_slack_is_what_a_step_can_wait_without_anybody_waiting_longer(plan: Plan) -> None:
-    hours = {step.uid: step.hours for step in plan.steps}
-    timed = compute_timing(build_graph(plan), hours)
-    assert all(timed.slack[uid] == 0 for uid in timed.critical_path)
-    for step in plan.steps:
-        through = max(sum(hours[uid] for uid in chain) for chain in chains(plan) if step.uid in chain)
-        assert timed.slack[step.uid] == pytest.approx(timed.duration_h - through)
 
 
 @given(plans(acyclic=False))
@@ -133,13 +123,13 @@ def test_a_graph_is_told_in_numbers() -> None:
 
 def test_a_graph_has_hours_only_if_every_step_has_an_estimate() -> None:
     plan = plan_of((), (1,), (1,), (2, 3))
-    steps = [msgspec.structs.replace(step, estimate=Estimate(1, 1, 1)) for step in plan.steps]
+    steps = [msgspec.structs.replace(step, hours=1) for step in plan.steps]
     for estimated in range(4):
         partly = msgspec.structs.replace(plan, steps=(*steps[:estimated], *plan.steps[estimated:]))
         assert "duration_h" not in serialize_graph(partly, build_graph(partly))
     whole = msgspec.structs.replace(plan, steps=tuple(steps))
     graph = serialize_graph(whole, build_graph(whole))
-    assert (graph["slack"]["s3"], graph["duration_h"]) == (0.0, 3.0)
+    assert graph["duration_h"] == 3.0
 
 
 def test_a_circle_behind_a_step_is_found_and_the_rest_keeps_its_order() -> None:

@@ -26,7 +26,7 @@ from context_engine.plans.mermaid import (
     draw_progress,
     escape_label,
 )
-from context_engine.plans.model import Estimate, Plan
+from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import Execution, PlanEvent, fold_progress
 from context_engine.timestamps import DAY_S
 from evals.mermaid import check
@@ -51,7 +51,7 @@ def after(plan: Plan, *done: int) -> Execution:
     rows = [
         PlanEvent(seq=seq, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for seq, (uid, kind) in enumerate(told, 1)
     ]
-    return fold_progress(plan, rows, now=0)
+    return fold_progress(plan, rows)
 
 
 def every(plan: Plan, execution: Execution) -> list[MermaidDiagram]:
@@ -122,7 +122,7 @@ def test_progress_is_coloured_by_state() -> None:
     plan = plan_of((), (1,), (2,), ())
     rows = [("s1", "step_started"), ("s1", "step_failed"), ("s4", "step_started")]
     told = [PlanEvent(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for n, (uid, kind) in enumerate(rows, 1)]
-    picture = draw_progress(plan, fold_progress(plan, told, now=0))
+    picture = draw_progress(plan, fold_progress(plan, told))
     assert "  class n1 failedStyle" in picture.mermaid
     assert "  class n2,n3 blockedStyle" in picture.mermaid
     assert "  class n4 activeStyle" in picture.mermaid
@@ -132,10 +132,7 @@ def test_progress_is_coloured_by_state() -> None:
 def test_a_gantt_chart_works_eight_hours_a_day_from_monday_to_friday() -> None:
     hours = {1: 6, 2: 4, 3: 24, 4: 10}
     plan = row(4)
-    steps = (
-        msgspec.structs.replace(step, estimate=Estimate(h, h, h))
-        for step, h in zip(plan.steps, hours.values(), strict=True)
-    )
+    steps = (msgspec.structs.replace(step, hours=h) for step, h in zip(plan.steps, hours.values(), strict=True))
     lines = draw_gantt(msgspec.structs.replace(plan, steps=tuple(steps)), start=START).mermaid.splitlines()
     assert [line.split(", ", 2)[2] for line in lines if ":crit" in line] == [
         "2024-01-01 09:00, 2024-01-01 15:00",
@@ -148,9 +145,7 @@ def test_a_gantt_chart_works_eight_hours_a_day_from_monday_to_friday() -> None:
 @given(st.floats(0, 4e9), st.lists(st.floats(0, 100_000), min_size=1, max_size=4))
 def test_no_bar_of_a_chart_begins_or_ends_outside_of_work(start: float, hours: list[float]) -> None:
     plan = row(len(hours))
-    steps = (
-        msgspec.structs.replace(step, estimate=Estimate(h, h, h)) for step, h in zip(plan.steps, hours, strict=True)
-    )
+    steps = (msgspec.structs.replace(step, hours=h) for step, h in zip(plan.steps, hours, strict=True))
     picture = draw_gantt(msgspec.structs.replace(plan, steps=tuple(steps)), start=start)
     for line in picture.mermaid.splitlines():
         if ":crit" in line:
@@ -167,7 +162,7 @@ def test_a_chart_that_begins_on_a_weekend_begins_on_monday() -> None:
 
 def test_a_day_of_work_ends_in_the_evening_and_the_next_begins_in_the_morning() -> None:
     plan = row(2)
-    steps = tuple(msgspec.structs.replace(step, estimate=Estimate(8, 8, 8)) for step in plan.steps)
+    steps = tuple(msgspec.structs.replace(step, hours=8) for step in plan.steps)
     picture = draw_gantt(msgspec.structs.replace(plan, steps=steps)).mermaid
     assert "n1, 2024-01-01 09:00, 2024-01-01 17:00" in picture
     assert "n2, 2024-01-02 09:00, 2024-01-02 17:00" in picture

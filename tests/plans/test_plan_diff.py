@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Estimate, Plan, PlanQuestion, PlanScope, PlanStep
+from context_engine.plans.model import Plan, PlanQuestion, PlanScope, PlanStep
 from context_engine.plans.plan_diff import (
     FieldChange,
     comparable_value,
@@ -85,9 +85,7 @@ def test_what_changes_in_the_graph_is_told() -> None:
 def test_a_difference_of_hours_needs_estimates() -> None:
     plans = [plan_of((), (1,), (2,)), plan_of((), (1,), (1,))]
     before, after = (
-        msgspec.structs.replace(
-            plan, steps=tuple(msgspec.structs.replace(step, estimate=Estimate(2, 2, 2)) for step in plan.steps)
-        )
+        msgspec.structs.replace(plan, steps=tuple(msgspec.structs.replace(step, hours=2) for step in plan.steps))
         for plan in plans
     )
     assert compare_plans(before, after).graph.duration_delta_h == -2.0

@@ -15,10 +15,10 @@ from context_engine.history.commit_facts import HistoryFile
 from context_engine.history.file_history import FileHistory
 from context_engine.history.mining import HistoryMiner
 from context_engine.model import Filter, Query
+from context_engine.plans.change_probability import READY_MIN
 from context_engine.plans.changeset import SURE_PLACES, PlanRequest, PlanSources
 from context_engine.plans.model import PlanStep
-from context_engine.plans.plan_draft import PlanDraft, draft_plan
-from context_engine.plans.readiness import READY_MIN
+from context_engine.plans.plan_draft import LIKELY_TITLE, PlanDraft, draft_plan
 from context_engine.repo.git import Git
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import git, repository, tree
@@ -63,11 +63,10 @@ def step_with(made: PlanDraft, path: str) -> PlanStep:
 @pytest.mark.parametrize(
     "task", ["rename function lock_gate", "Rename `lock_gate` to `bolt`", "remove the method Cage.lock_gate"]
 )
-def test_every_file_that_refers_to_what_is_renamed_or_removed_is_in_the_steps(zoo: Engine, task: str) -> None:
+def test_every_file_that_uses_what_the_task_names_is_in_the_steps(zoo: Engine, task: str) -> None:
     referring = git(zoo.root, "grep", "-lw", "lock_gate").split("\n")
     files = planned(zoo, task).plan.files
     assert set(referring) <= files
-    assert files <= {*referring, "tests/test_feeding.py"}
 
 
 @pytest.mark.parametrize("task", ["Draw a tour of satellites around Jupiter", "feed the RSS readers with Atom"])
@@ -89,11 +88,6 @@ def test_one_word_does_not_say_what_to_change(zoo: Engine, task: str) -> None:
     made = planned(zoo, task)
     assert made.status == "needs_clarification"
     assert "what should it be like" in made.plan.questions[0].text
-
-
-def test_of_a_dotted_name_that_is_removed_the_first_part_stays(zoo: Engine) -> None:
-    made = planned(zoo, "remove zoo.signals in favor of zoo.visits.signals")
-    assert not made.change.of("reference")
 
 
 def test_a_word_with_capitals_does_not_mean_a_target_without(tmp_path: Path) -> None:
@@ -203,68 +197,25 @@ def test_what_is_defined_comes_before_what_uses_it_then_tests_then_documents(zoo
     place = {path: number for number, step in enumerate(made.plan.steps) for path in step.files}
     assert place["zoo/cages.py"] < place["zoo/feeding.py"] < place["tests/test_cages.py"] < place["docs/keepers.md"]
     assert step_with(made, "zoo/feeding.py").depends_on == (step_with(made, "zoo/cages.py").uid,)
+    assert step_with(made, "zoo/feeding.py") == step_with(made, "zoo/visits/guide.py")
     known: set[str] = set()
     for step in made.plan.steps:
         assert set(step.depends_on) <= known
         known.add(step.uid)
 
 
-def test_a_fix_begins_with_a_test_that_fails(zoo: Engine) -> None:
-    made = planned(zoo, "Fix lock_gate: it ignores the hours")
-    first = made.plan.steps[0]
-    assert (first.files_to_modify, first.title.startswith("Write a test that fails")) == (
-        ("tests/test_cages.py",),
-        True,
-    )
-    assert step_with(made, "zoo/cages.py").depends_on == (first.uid,)
-    assert first.acceptance_criteria == ("`tests/test_cages.py` has a new test, and it fails",)
-    assert first.checks == ()  # a check has to pass
-    assert "`make test` passes, with the test of step 1" in step_with(made, "zoo/cages.py").acceptance_criteria
-
-
-def test_a_fix_without_a_place_for_a_test_has_no_step_without_files(tmp_path: Path) -> None:
-    with indexed(repository(tmp_path / "bare", {"main.zig": "fn greet() void {}\n"}), watch=False) as engine:
-        made = planned(engine, "Fix greet: it hangs")
-    assert [step.files_to_modify for step in made.plan.steps] == [("main.zig",)]
-
-
-@pytest.mark.parametrize(
-    ("task", "criteria"),
-    [
-        (
-            "rename `lock_gate` to `bolt`",
-            {
-                "zoo/cages.py": ("nothing is defined as `lock_gate` any more", "`bolt` is defined"),
-                "zoo/feeding.py": ("`git grep -lwF lock_gate` lists none of these files",),
-                "tests/test_cages.py": ("`make test` passes",),
-                "docs/keepers.md": ("`git grep -lwF lock_gate` lists none of these files",),
-            },
-        ),
-        ("Let `lock_gate` take minutes", {"zoo/cages.py": ("`make lint` passes", "`make test` passes")}),
-    ],
-)
-def test_a_step_is_done_when_a_command_or_a_name_says_so(zoo: Engine, task: str, criteria: dict[str, Any]) -> None:
-    made = planned(zoo, task)
-    assert {path: step_with(made, path).acceptance_criteria for path in criteria} == criteria
-
-
-def test_what_is_added_has_to_be_defined_in_the_end(zoo: Engine) -> None:
-    made = planned(zoo, "Add `lock_gates` to Cage")
-    assert "`lock_gates` is defined" in [text for step in made.plan.steps for text in step.acceptance_criteria]
-
-
 def test_a_missing_test_is_created_where_those_of_its_neighbours_lie(tmp_path: Path) -> None:
     files = {path: text for path, text in ZOO.items() if path != "tests/test_cages.py"}
     with indexed(repository(tmp_path / "zoo", files), watch=False) as engine:
         made = planned(engine, "Fix Cage.lock_gate: it ignores the hours")
-    assert made.plan.steps[0].files_to_create == ("tests/test_cages.py",)
+    assert ("tests/test_cages.py",) in [step.files_to_create for step in made.plan.steps]
 
 
 def test_tests_that_are_called_specs_belong_to_their_source(tmp_path: Path) -> None:
     files = {"lib/show_errors.rb": "def render_errors\nend\n", "test/spec_show_errors.rb": "describe 'x' do\nend\n"}
     with indexed(repository(tmp_path / "specs", files), watch=False) as engine:
         made = planned(engine, "Fix render_errors for empty lists")
-    assert made.plan.steps[0].files_to_modify == ("test/spec_show_errors.rb",)
+    assert step_with(made, "test/spec_show_errors.rb").title == "Update the tests in test/spec_show_errors.rb"
 
 
 def test_a_task_about_tests_or_documents_begins_with_them(zoo: Engine) -> None:
@@ -275,18 +226,20 @@ def test_a_task_about_tests_or_documents_begins_with_them(zoo: Engine) -> None:
 
 
 def test_steps_that_need_nothing_of_each_other_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    files = {"a/one.py": "def greet(): return 1\n", "b/two.py": "def greet(): return 2\n", "c/three.py": "greet = 3\n"}
+    files = {"a/one.py": "def greet(): return 1\n", "b/two.py": "def part(): return 2\n"}
     with indexed(repository(tmp_path / "apart", files), watch=False) as engine:
-        made = planned(engine, "rename greet to hail")
-    assert [step.depends_on for step in made.plan.steps] == [()] * len(made.plan.steps)
-    assert made.plan.files == set(files)
+        made = planned(engine, "Let a/one.py and b/two.py be quiet")
+    assert [(step.files_to_modify, step.depends_on) for step in made.plan.steps] == [
+        (("a/one.py",), ()),
+        (("b/two.py",), ()),
+    ]
 
 
 def test_only_what_has_to_be_done_is_in_a_plan_of_the_least(zoo: Engine) -> None:
     task = "rename `lock_gate` to `bolt`"
     least = planned(zoo, task, mvp_only=True)
     assert "docs/keepers.md" in planned(zoo, task).plan.files - least.plan.files
-    assert any("docs/keepers.md" in each for each in least.plan.nice_to_have_features)
+    assert [each for each in least.plan.nice_to_have_features if each.startswith(LIKELY_TITLE)]
 
 
 # -- what is said about it ---------------------------------------------------------------------------------------------
@@ -297,6 +250,7 @@ def test_the_commands_of_the_repository_say_when_a_step_is_done(zoo: Engine) -> 
     assert step_with(made, "zoo/cages.py").checks == ("make lint",)
     assert step_with(made, "tests/test_cages.py").checks == ("make test",)
     assert "make test (Makefile)" in made.plan.testing_strategy.unit
+    assert step_with(made, "tests/test_cages.py").acceptance_criteria == ("`make test` passes",)
     assert all(step.acceptance_criteria for step in made.plan.steps)
 
 
@@ -308,18 +262,6 @@ def test_a_name_with_several_meanings_is_asked_about(tmp_path: Path) -> None:
     assert [(each.text, each.candidates) for each in made.plan.questions] == [
         ("Which `greet` is meant?", ("a.py:1 (greet)", "b.py:1 (greet)"))
     ]
-
-
-def test_a_rename_of_what_is_defined_twice_begins_with_both_and_asks(tmp_path: Path) -> None:
-    files = {
-        "a.py": "def greet(): return 1\n",
-        "b/b.py": "def greet(): return 2\n",
-        "c/use.py": "from a import greet\ngreet()\n",
-    }
-    with indexed(repository(tmp_path / "twice", files), watch=False) as engine:
-        made = planned(engine, "rename greet to hail")
-    assert made.plan.questions[0].text == "Which `greet` is meant?"
-    assert [step.files_to_modify for step in made.plan.steps] == [("a.py",), ("b/b.py",), ("c/use.py",)]
 
 
 def test_a_name_that_nobody_defines_is_asked_about_with_what_comes_near(zoo: Engine) -> None:
@@ -348,10 +290,6 @@ def test_a_name_that_is_spelled_with_a_mark_behind_it_is_not_asked_about(tmp_pat
         assert not [question for question in questions if "accepts_html" in question.text]
 
 
-def test_what_is_to_be_added_is_not_asked_about(zoo: Engine) -> None:
-    assert planned(zoo, "Add `lock_gates` to Cage").plan.questions == ()
-
-
 def test_a_task_that_nothing_here_has_to_do_with_is_asked_about(zoo: Engine) -> None:
     made = planned(zoo, "xylophone quartz")
     assert (made.status, made.plan.steps) == ("needs_clarification", ())
@@ -367,24 +305,22 @@ def test_a_plan_that_is_probably_wrong_asks_which_place_is_meant(zoo: Engine) ->
 
 
 @pytest.mark.parametrize("task", ["make it better", "please fix the code"])
-def test_a_task_that_does_not_say_what_is_to_change_is_asked_about(tmp_path: Path, task: str) -> None:
+def test_a_task_of_words_without_meaning_is_asked_about(tmp_path: Path, task: str) -> None:
     files = {"better.py": "def fix(code): return code\n", "b.py": "def better(code): return 2\n"}
     with indexed(repository(tmp_path / "vague", files), watch=False) as engine:
         made = planned(engine, task)
     assert made.status == "needs_clarification"
-    assert made.plan.questions[0].text.startswith("The task does not say what to change")
+    assert made.plan.questions
 
 
 RULE = RememberedItem("dis_1", "discovery", "rule", "", "Never lock the gate of a cage by hours.", "AGENTS.md:3", 0.9)
 FACT = RememberedItem("mem_2", "memory", "facts", "", "The gate never locks on hours.", "m.md", 0.8)
 
 
-def test_what_the_team_holds_to_binds_the_plan_and_is_asked_about_where_it_forbids(zoo: Engine) -> None:
+def test_what_the_team_holds_to_binds_the_plan(zoo: Engine) -> None:
     team = ProjectKnowledge(recall=lambda _text, _count, _files=None: [RULE, FACT])
     made = planned(zoo, "Lock the gate for more hours", team=team)
     assert made.plan.scope.constraints == ("AGENTS.md:3 says: “Never lock the gate of a cage by hours.” [dis_1]",)
-    assert [each.candidates for each in made.plan.questions if "dis_1" in each.text] == [("yes", "no")]
-    assert not [each for each in planned(zoo, "Sell tickets", team=team).plan.questions if "dis_1" in each.text]
 
 
 def test_a_file_that_many_import_and_none_tests_is_a_risk(tmp_path: Path) -> None:

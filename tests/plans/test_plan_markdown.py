@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Estimate, Plan, PlanEvidence
+from context_engine.plans.model import Plan, PlanEvidence
 from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_events import PlanEvent, fold_progress
 from context_engine.plans.plan_json import PlanVersion, parse_plan
@@ -91,7 +91,7 @@ def test_a_plan_under_way_shows_what_is_done() -> None:
         PlanEvent(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, data=data)
         for n, (uid, kind, data) in enumerate(rows, 1)
     ]
-    text = render_plan(FULL, fold_progress(FULL, events, now=0))
+    text = render_plan(FULL, fold_progress(FULL, events))
     assert "failed, 50 % done" in text
     assert "### 1. Write tax - completed" in text
     assert "- [x] tests pass" in text
@@ -106,7 +106,7 @@ def test_progress_is_a_bar_and_a_row_for_each_step() -> None:
         PlanEvent(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, actor="ann")
         for n, (uid, kind) in enumerate(rows, 1)
     ]
-    text = render_progress(plan, fold_progress(plan, events, now=0))
+    text = render_progress(plan, fold_progress(plan, events))
     assert text.startswith("█████░░░░░░░░░░░░░░░ 25 % - 1 of 4 steps, executing\n")
     assert "| 2 | Step 2 | ready |  |\n" in text
     assert "| 3 | Step 3 | waiting | for 2 |\n" in text
@@ -116,9 +116,9 @@ def test_progress_is_a_bar_and_a_row_for_each_step() -> None:
 
 def test_progress_shows_the_estimates_that_there_are() -> None:
     plan = plan_of((), (1,))
-    steps = (msgspec.structs.replace(plan.steps[0], estimate=Estimate(2, 2, 2)), plan.steps[1])
+    steps = (msgspec.structs.replace(plan.steps[0], hours=2), plan.steps[1])
     plan = msgspec.structs.replace(plan, steps=steps)
-    text = render_progress(plan, fold_progress(plan, [], now=0))
+    text = render_progress(plan, fold_progress(plan, []))
     assert "| 1 | Step 1 | ready |  | 2 h |" in text
     assert "| 2 | Step 2 | waiting | for 1 |  |" in text
 
@@ -152,9 +152,9 @@ def test_a_difference_is_told_in_numbers() -> None:
 
 @given(plans(), plans())
 def test_any_plan_can_be_told(one: Plan, other: Plan) -> None:
-    text = render_plan(one, fold_progress(one, (), now=0))
+    text = render_plan(one, fold_progress(one, ()))
     assert text.count("\n### ") == len(one.steps)
-    assert render_progress(one, fold_progress(one, (), now=0)).endswith("\n")
+    assert render_progress(one, fold_progress(one, ())).endswith("\n")
     rows = render_difference(compare_plans(one, other)).splitlines()
     assert all(row.startswith("| ") and row.endswith(" |") for row in rows if row.startswith("|"))
 

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from context_engine.context.proposals import is_strict
 from context_engine.errors import CallError, InvalidArgument, InvalidPlan, TooLarge
-from context_engine.plans.model import Estimate, Plan, PlanStep, format_effort, parse_effort
+from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_json import (
     BYTES_MAX,
     STEPS_MAX,
@@ -49,7 +49,7 @@ def test_a_plan_reads_as_it_was_written(plan: Plan) -> None:
     assert parse_plan(told).remarks == ()
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["goal", "steps", "title", "depends_on", "uid", "estimate", "o", "risks", "questions", "id", "evidence"]), inner, max_size=5), max_leaves=15))  # fmt: skip
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["goal", "steps", "title", "depends_on", "uid", "hours", "risks", "questions", "id", "evidence"]), inner, max_size=5), max_leaves=15))  # fmt: skip
 def test_whatever_is_sent_is_read_or_refused(value: object) -> None:
     refusal = None
     try:
@@ -96,7 +96,7 @@ def test_a_written_step_has_every_field_of_the_seed() -> None:
     assert (first["files_to_modify"], first["files_to_create"], first["acceptance_criteria"]) == ([], [], [])
     assert (first["depends_on"], first["blocks"], first["can_parallel_with"]) == ([], [2], [])
     assert (second["depends_on"], second["blocks"], second["priority"]) == ([1], [], "medium")
-    assert (first["estimated_effort"], first["estimate"]) == ("2 hours", {"o": 1.0, "m": 2.0, "p": 4.0})
+    assert first["estimated_effort"] == "2 hours"
 
 
 def test_risks_and_milestones_have_the_fields_of_the_seed() -> None:
@@ -123,7 +123,7 @@ def test_steps_without_an_order_can_all_be_done_side_by_side() -> None:
 def test_a_draft_may_say_things_loosely() -> None:
     plan = steps(
         "Look around",
-        {"title": "  Write\n it ", "files_to_modify": "src/a.py", "depends_on": "1", "priority": "HIGH", "estimate": 2},
+        {"title": "  Write\n it ", "files_to_modify": "src/a.py", "depends_on": "1", "priority": "HIGH", "hours": 2},
         {"title": "Test", "depends_on": [2.0, "1"], "description": None, "acceptance_criteria": ["", " passes "]},
         risks=["It is slow"],
         testing_strategy={"coverage_target": 90},
@@ -132,7 +132,7 @@ def test_a_draft_may_say_things_loosely() -> None:
     assert [step.title for step in plan.steps] == ["Look around", "Write it", "Test"]
     assert plan.steps[1].files_to_modify == ("src/a.py",)
     assert plan.steps[1].priority == "high"
-    assert plan.steps[1].estimate == Estimate(2, 2, 2)
+    assert plan.steps[1].hours == 2
     assert plan.steps[2].depends_on == ("s1", "s2")
     assert plan.steps[2].acceptance_criteria == ("passes",)
     assert (plan.risks[0].issue, plan.testing_strategy.coverage_target) == ("It is slow", "90")
@@ -174,17 +174,9 @@ def test_a_field_that_no_plan_has_is_named() -> None:
     assert [remark.path for remark in read.remarks] == ["colour", "steps[0].tilte", "scope.in"]
 
 
-def test_an_effort_in_words_is_an_estimate() -> None:
-    plan = steps({"title": "a", "estimated_effort": "2-4 hours"}, {"title": "b", "estimated_effort": "small"})
-    assert [step.hours for step in plan.steps] == [3.0, 1.0]
-    assert plan.steps[1].estimated_effort == "small"
-
-
-@given(st.floats(0.02, 500))
-def test_hours_in_words_are_about_those_hours(hours: float) -> None:
-    read = parse_effort(format_effort(hours))
-    assert read is not None
-    assert read.m == pytest.approx(hours, rel=0.1, abs=0.01)
+def test_hours_are_told_in_words_too() -> None:
+    told = told_of(steps({"title": "a", "hours": 2}, {"title": "b", "estimated_effort": "small"}))["steps"]
+    assert [(step.get("hours"), step["estimated_effort"]) for step in told] == [(2.0, "2 h"), (None, "small")]
 
 
 # -- uids -------------------------------------------------------------------------------------------------------------
@@ -256,7 +248,7 @@ def test_the_work_of_a_step_does_not_change_with_what_it_waits_for() -> None:
         ({"goal": "g", "steps": [{"title": 3}]}, "steps[0].title", "str"),
         ({"goal": "g", "steps": {"a": 1}}, "steps", "array"),
         ({"goal": "g", "steps": [{"title": "a", "priority": "urgent"}]}, "steps[0].priority", "urgent"),
-        ({"goal": "g", "steps": [{"title": "a", "estimate": {"o": -1, "m": 1, "p": 2}}]}, "steps[0].estimate.o", ">= 0"),
+        ({"goal": "g", "steps": [{"title": "a", "hours": -1}]}, "steps[0].hours", ">= 0"),
         ({"goal": "g", "steps": [{"title": "a", "uid": "../x"}]}, "steps[0].uid", "regex"),
         ({"goal": "g", "steps": [{"title": "a", "uid": "7"}]}, "steps[0].uid", "regex"),
         ({"goal": "g", "steps": [{"title": "a", "depends_on": [True]}]}, "steps[0].depends_on[0]", "str"),

@@ -9,19 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Estimate, Plan, PlanQuestion
+from context_engine.plans.model import Plan, PlanQuestion
 from context_engine.plans.plan_events import (
-    DEFAULT_LIMITS,
     Execution,
     PlanEvent,
-    RetryLimits,
     fold_progress,
     plan_status,
 )
-from context_engine.timestamps import parse_timestamp
 from tests.support.planned import events, plan_of, plans
 
-NOON = parse_timestamp("2026-11-21T12:00:00Z") or 0.0
 BEGIN = {"started": "step_started", "completed": "step_completed", "failed": "step_failed", "skipped": "step_skipped", "retried": "step_retried", "released": "step_released", "reopened": "step_reopened"}  # fmt: skip
 
 
@@ -36,10 +32,8 @@ def log(*told: str, hours: float = 1) -> list[PlanEvent]:
     return rows
 
 
-def after(
-    plan: Plan, *told: str, hours: float = 1, policy: RetryLimits = DEFAULT_LIMITS, now: float = NOON
-) -> Execution:
-    return fold_progress(plan, log(*told, hours=hours), now=now, policy=policy)
+def after(plan: Plan, *told: str, hours: float = 1) -> Execution:
+    return fold_progress(plan, log(*told, hours=hours))
 
 
 def statuses(execution: Execution) -> list[str]:
@@ -52,7 +46,7 @@ def statuses(execution: Execution) -> list[str]:
 @given(plans().flatmap(lambda plan: st.tuples(st.just(plan), events([step.uid for step in plan.steps]))))
 def test_any_log_can_be_read(told: tuple[Plan, list[PlanEvent]]) -> None:
     plan, happened = told
-    found = fold_progress(plan, happened, now=NOON)
+    found = fold_progress(plan, happened)
     assert sum(found.counts.values()) == len(plan.steps)
     assert found.status in ("ready", "executing", "completed", "failed", "stalled")
     done = {uid for uid, state in found.steps.items() if state.status in ("completed", "skipped")}
@@ -77,7 +71,7 @@ def test_progress_is_where_the_moves_lead_that_were_possible(told: tuple[Plan, l
             new = _plainly(where[event.step], event)
             impossible += new is None
             where[event.step] = new or where[event.step]
-    found = fold_progress(plan, happened, now=NOON)
+    found = fold_progress(plan, happened)
     plain = {"pending": "open", "ready": "open", "in_progress": "running"}
     assert {uid: plain.get(state.status, state.status) for uid, state in found.steps.items()} == where
     assert found.passed_over == impossible
@@ -111,7 +105,7 @@ def test_the_order_in_which_a_log_is_handed_over_does_not_count(
     plan, happened = told
     shuffled = list(happened)
     chance.shuffle(shuffled)
-    assert fold_progress(plan, shuffled, now=NOON) == fold_progress(plan, happened, now=NOON)
+    assert fold_progress(plan, shuffled) == fold_progress(plan, happened)
 
 
 # -- the acceptance of the specification -------------------------------------------------------------------------------
@@ -120,7 +114,7 @@ def test_the_order_in_which_a_log_is_handed_over_does_not_count(
 def test_nothing_has_to_begin_for_progress_to_be_told() -> None:
     found = after(plan_of((), (1,)))
     assert statuses(found) == ["ready", "pending"]
-    assert (found.status, found.percentage, found.next, found.seq) == ("ready", 0, "s1", 0)
+    assert (found.status, found.percentage, found.next) == ("ready", 0, "s1")
 
 
 def test_completing_a_step_makes_those_that_waited_for_it_ready() -> None:
@@ -166,16 +160,6 @@ def test_a_plan_in_a_circle_is_stalled() -> None:
     assert after(plan_of((2,), (1,))).status == "stalled"
 
 
-def test_a_step_that_nobody_ends_is_open_again_when_its_lease_is_over() -> None:
-    plan, policy = plan_of((), (1,)), RetryLimits(lease_hours=2)
-    assert after(plan, "1 started", policy=policy, now=NOON + 7_200).current == ("s1",)
-    found = after(plan, "1 started", policy=policy, now=NOON + 7_201)
-    assert (found.ready, found.steps["s1"].lease_expired) == (("s1",), True)
-    assert after(plan, "1 started", now=NOON + 10**9).current == ("s1",)
-    assert after(plan, "1 started", "1 started taken_over", policy=policy, now=NOON + 7_201).current == ("s1",)
-    assert after(plan, "1 started", "1 completed", policy=policy, now=NOON + 10**9).percentage == 50
-
-
 def test_time_is_told_of_a_step() -> None:
     state = after(plan_of(()), "1 started", "1 completed").steps["s1"]
     assert (state.started_at, state.completed_at) == ("2026-11-21T12:00:00.000Z", "2026-11-21T13:00:00.000Z")
@@ -184,14 +168,14 @@ def test_time_is_told_of_a_step() -> None:
 
 def test_a_rollback_opens_the_steps_that_it_names() -> None:
     told = [*log("1 started", "1 completed", "2 started", "2 completed"), PlanEvent(seq=5, at="2026-11-21T20:00:00Z", kind="rolled_back", data={"reopened": ["s2", "gone"]})]  # fmt: skip
-    found = fold_progress(plan_of((), (1,)), told, now=NOON)
+    found = fold_progress(plan_of((), (1,)), told)
     assert statuses(found) == ["completed", "ready"]
     assert found.steps["s2"].attempts == 1
 
 
 def test_steps_weigh_by_their_estimate() -> None:
     plan = plan_of((), ())
-    heavy = msgspec.structs.replace(plan.steps[1], estimate=Estimate(3, 3, 3))
+    heavy = msgspec.structs.replace(plan.steps[1], hours=3)
     plan = msgspec.structs.replace(plan, steps=(plan.steps[0], heavy))
     found = after(plan, "2 started", "2 completed")
     assert (found.percentage, found.weighted_percentage) == (50, 75)
@@ -208,9 +192,7 @@ def test_a_pace_is_told_once_three_steps_are_done() -> None:
 
 def plan_taking(*hours: float, waits: tuple[tuple[int, ...], ...]) -> Plan:
     plan = plan_of(*waits)
-    steps = (
-        msgspec.structs.replace(step, estimate=Estimate(h, h, h)) for step, h in zip(plan.steps, hours, strict=True)
-    )
+    steps = (msgspec.structs.replace(step, hours=h) for step, h in zip(plan.steps, hours, strict=True))
     return msgspec.structs.replace(plan, steps=tuple(steps))
 
 
@@ -251,7 +233,7 @@ def test_execution_state_has_every_field_of_the_seed() -> None:
     assert (fourth["status"], fourth["unmet"]) == ("pending", [3])
     assert told["blocked"] == [{"step": 4, "because": [3]}]
     assert told["counts"] == {"completed": 1, "failed": 1, "in_progress": 1, "pending": 1}
-    assert (told["next"], told["seq"], told["total"], told["percentage"]) == (None, 5, 4, 25.0)
+    assert (told["next"], told["total"], told["percentage"]) == (None, 4, 25.0)
 
 
 def test_error_and_notes_of_a_step_are_told() -> None:
@@ -259,7 +241,7 @@ def test_error_and_notes_of_a_step_are_told() -> None:
     happened = log("1 started", "1 failed", "2 started", "2 completed")
     happened[1].data["error"] = "it broke"
     happened[3].data["notes"] = "easy"
-    steps = fold_progress(plan, happened, now=NOON).serialize(plan)["steps"]
+    steps = fold_progress(plan, happened).serialize(plan)["steps"]
     assert (steps[0]["error"], steps[1]["notes"]) == ("it broke", "easy")
 
 

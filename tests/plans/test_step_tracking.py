@@ -9,7 +9,7 @@ import pytest
 
 from context_engine.errors import Conflict, InvalidArgument, PreconditionFailed, TooLarge
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_events import CompletionReport, StepCaller
+from context_engine.plans.plan_events import CompletionReport
 from context_engine.plans.step_tracking import DIRTY_BYTES_MAX
 from tests.support.desks import Desks, plan, step
 
@@ -50,7 +50,7 @@ def statuses(here: Desks, plan_id: str = "Cents") -> list[str]:
 def test_a_step_goes_from_ready_over_in_progress_to_completed_and_unlocks_what_waited(here: Desks) -> None:
     plan_id = saved(here, plan(step("s1"), step("s2", "s1"), step("s3", "s1")))
     assert statuses(here) == ["ready", "pending", "pending"]
-    started = here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Ada"))
+    started = here.plans.steps.start("Cents", 1, actor="Ada")
     assert (started.state.status, started.state.actor, started.unlocked) == ("in_progress", "Ada", ())
     done, _ = here.plans.steps.complete(plan_id, "s1", CompletionReport(notes="all of it"))
     assert (done.unlocked, done.execution.ready, done.state.notes) == (("s2", "s3"), ("s2", "s3"), "all of it")
@@ -84,10 +84,10 @@ def test_a_step_that_was_never_started_cannot_complete(here: Desks) -> None:
 
 def test_a_step_that_is_in_progress_is_not_started_twice(here: Desks) -> None:
     saved(here)
-    here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Ada"))
+    here.plans.steps.start("Cents", 1, actor="Ada")
     with pytest.raises(Conflict, match="by Ada") as caught:
-        Desks(here.folder).plans.steps.start("Cents", 1, caller=StepCaller(actor="Bob"))
-    assert (caught.value.details["actor"], caught.value.details["current"]) == ("Ada", 2)
+        Desks(here.folder).plans.steps.start("Cents", 1, actor="Bob")
+    assert caught.value.details["actor"] == "Ada"
     with pytest.raises(Conflict):
         here.plans.steps.start("Cents", 1, force=True)
 
@@ -140,24 +140,12 @@ def test_a_failure_may_skip_what_waits_for_it(here: Desks) -> None:
 
 def test_a_step_that_was_begun_can_be_given_back(here: Desks) -> None:
     saved(here)
-    here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Ada"))
+    here.plans.steps.start("Cents", 1, actor="Ada")
     here.plans.steps.fail("Cents", 1, release=True)
     assert statuses(here)[0] == "ready"
-    here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Bob"))
+    here.plans.steps.start("Cents", 1, actor="Bob")
     with pytest.raises(InvalidArgument, match="retry and skip"):
         here.plans.steps.fail("Cents", 1, retry=True, skip=True)
-
-
-def test_a_step_that_nobody_ends_in_time_is_free_again(tmp_path: Path) -> None:
-    here = Desks(tmp_path, lease_hours=2)
-    saved(here)
-    here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Ada"))
-    here.at("2026-11-21T13:59:00Z")
-    with pytest.raises(Conflict):
-        here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Bob"))
-    here.at("2026-11-21T14:01:00Z")
-    assert here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Bob")).state.actor == "Bob"
-    assert here.plans.repository.load("Cents").events[-1].data["taken_over"] == "Ada"
 
 
 def test_evidence_is_asked_for_where_the_team_wants_it(tmp_path: Path) -> None:
@@ -191,32 +179,6 @@ def test_an_event_that_would_be_too_long_for_its_line_changes_nothing(here: Desk
     with pytest.raises(TooLarge):
         here.plans.steps.complete("Cents", 1, wordy)
     assert log.read_bytes() == before
-
-
-# -- who calls ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_call_that_rests_on_an_older_state_is_refused_with_the_current_one(here: Desks) -> None:
-    saved(here, plan(step("s1"), step("s2")))
-    seq = here.plans.steps.start("Cents", 1, caller=StepCaller(expected_seq=1)).seq
-    with pytest.raises(Conflict) as caught:
-        here.plans.steps.start("Cents", 2, caller=StepCaller(expected_seq=1))
-    assert caught.value.details == {"expected_seq": 1, "current": seq}
-    with pytest.raises(Conflict, match="no event 9"):
-        here.plans.steps.start("Cents", 2, caller=StepCaller(expected_seq=9))
-    assert here.plans.steps.start("Cents", 2, caller=StepCaller(expected_seq=seq)).seq == seq + 1
-
-
-def test_a_call_with_a_key_counts_once(here: Desks) -> None:
-    saved(here)
-    first = here.plans.steps.start("Cents", 1, caller=StepCaller(key="k1", expected_seq=1))
-    again = Desks(here.folder).plans.steps.start("Cents", 1, caller=StepCaller(key="k1", expected_seq=1))
-    assert (again.repeated, again.seq, again.state.status) == (True, first.seq, "in_progress")
-    with pytest.raises(Conflict, match="another call"):
-        here.plans.steps.complete("Cents", 1, caller=StepCaller(key="k1"))
-    here.plans.steps.fail("Cents", 1, error="no", retry=True, caller=StepCaller(key="k2"))
-    repeated, _ = here.plans.steps.fail("Cents", 1, error="no", retry=True, caller=StepCaller(key="k2"))
-    assert (repeated.repeated, repeated.state.retries_left) == (True, 2)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

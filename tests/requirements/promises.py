@@ -295,7 +295,7 @@ S2 = (
         P("S2-create-plan-diagrams", "create_plan takes `generate_diagrams`.", kept=("tests/tools/test_plan_creation_tools.py::test_a_plan_has_the_fields_that_were_promised",)),
         P("S2-create-plan-grounded", "Plan steps rest on code that was retrieved from the workspace.", kept=("tests/plans/test_plan_draft.py::test_every_path_exists_and_every_line_is_where_the_evidence_says",)),
         P("S2-create-plan-without-model", "create_plan yields real steps without any language model.", kept=("tests/plans/test_plan_draft.py::test_nothing_is_connected_to",)),
-        P("S2-tool-14-refine_plan", "`refine_plan` changes a plan by feedback.", kept=("tests/tools/test_plan_refinement_tools.py::test_a_refined_plan_is_the_next_version", "tests/tools/test_plan_refinement_tools.py::test_orders_in_words_are_carried_out_and_the_rest_stays_open")),
+        P("S2-tool-14-refine_plan", "`refine_plan` changes a plan by feedback.", kept=("tests/tools/test_plan_refinement_tools.py::test_a_refined_plan_is_the_next_version", "tests/tools/test_plan_refinement_tools.py::test_feedback_in_words_stays_open_with_a_brief_and_the_schema_of_operations")),
         P("S2-tool-15-visualize_plan", "`visualize_plan` draws a plan as diagrams.", kept=("tests/tools/test_plan_refinement_tools.py::test_a_plan_is_drawn",)),
         P("S2-tool-16-execute_plan", "`execute_plan` carries out plan steps.", kept=("tests/tools/test_plan_creation_tools.py::test_a_whole_plan_is_carried_out_by_its_own_packets",), note="It hands out work packets and applies changes that the caller supplies."),
     ),

@@ -43,7 +43,7 @@ def test_plans_that_are_sent() -> None:
     def read(text: str) -> None:
         plan = read_plan(text).plan
         validate_plan(plan, ground())
-        render_plan(plan, fold_progress(plan, (), now=0))
+        render_plan(plan, fold_progress(plan, ()))
 
     fuzz(
         "plans that are sent",
@@ -85,7 +85,7 @@ def test_events_of_plans() -> None:
 
     def read(text: str) -> None:
         found = event_log.parse_log(as_bytes(text))
-        fold_progress(plan_of((), (1,)), version_events(found.events), now=0)
+        fold_progress(plan_of((), (1,)), version_events(found.events))
 
     fuzz(
         "events of plans",

@@ -239,7 +239,7 @@ def test_the_hostile_plan_arrives_with_its_texts(text: str) -> None:
 def test_markdown_of_plans() -> None:
     def read(text: str) -> None:
         plan = sent(text)
-        render_plan(plan, fold_progress(plan, (), now=0))
+        render_plan(plan, fold_progress(plan, ()))
 
     fuzz("Markdown of plans", TEXTS, read)
 
@@ -247,7 +247,7 @@ def test_markdown_of_plans() -> None:
 def test_pictures_of_plans() -> None:
     def read(text: str) -> None:
         plan = sent(text)
-        state = fold_progress(plan, (), now=0)
+        state = fold_progress(plan, ())
         modules = {text: [1]}
         for drawing in (
             mermaid.draw_dependencies(plan, state),

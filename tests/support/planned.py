@@ -9,7 +9,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from context_engine.plans.model import (
-    Estimate,
     Milestone,
     Plan,
     PlanEvidence,
@@ -28,7 +27,7 @@ FILES = ("src/app.py", "src/db.py", "src/web.py", "tests/test_app.py")
 TITLES = st.sampled_from(["Write it", "Test it", "end", 'say "x" [y]; %%', "Ship 🎉", "a|b", "direction LR", "<b>"])
 WORDS = st.sampled_from(["", "one", "two words", "~/odd~1/", "ümlaut"])
 PATHS = st.lists(st.sampled_from(FILES), max_size=2, unique=True).map(tuple)
-ESTIMATES = st.none() | st.integers(0, 9).map(lambda hours: Estimate(hours, hours + 1, hours + 5))
+ESTIMATES = st.none() | st.integers(0, 9).map(float)
 
 
 def plan_of(*waits: tuple[int, ...], **fields: Any) -> Plan:
@@ -83,7 +82,7 @@ def _step(draw: st.DrawFn, number: int, count: int, acyclic: bool) -> PlanStep:
         files_to_modify=draw(PATHS),
         depends_on=tuple(f"s{each}" for each in waits),
         priority=draw(st.sampled_from(["high", "medium", "low"])),
-        estimate=draw(ESTIMATES),
+        hours=draw(ESTIMATES),
         acceptance_criteria=draw(st.sampled_from([(), ("it passes",)])),
     )
 

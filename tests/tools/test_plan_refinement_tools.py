@@ -11,6 +11,7 @@ import pytest
 
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.llm_endpoint import ModelDraft
+from context_engine.context.proposals import find_problem
 from context_engine.context.refinement import SecondPassRunner
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
@@ -93,11 +94,18 @@ def test_a_refined_plan_is_the_next_version(shop: Engine) -> None:
     assert versions[0]["change_summary"] == "1 step removed (2), step 2 changed (depends_on)"
 
 
-def test_orders_in_words_are_carried_out_and_the_rest_stays_open(shop: Engine) -> None:
+def test_feedback_in_words_stays_open_with_a_brief_and_the_schema_of_operations(shop: Engine) -> None:
     plan_id = kept(shop)
-    found = told(refine_plan, shop, plan_id=plan_id, feedback="remove step 3; make it nicer", focus_steps=[2])
+    found = told(
+        refine_plan,
+        shop,
+        plan_id=plan_id,
+        operations=[{"op": "remove_step", "step": 3}],
+        feedback="make it nicer",
+        focus_steps=[2],
+    )
     assert [step["title"] for step in found["plan"]["steps"]] == ["Write tax", "Use it"]
-    assert found["open_feedback"] == ["steps 2: make it nicer"]
+    assert (found["status"], found["open_feedback"]) == ("needs_refinement", ["steps 2: make it nicer"])
     following = found["next"]
     assert following["tool"] == "refine_plan"
     assert following["arguments_template"]["plan_id"] == plan_id
@@ -105,7 +113,8 @@ def test_orders_in_words_are_carried_out_and_the_rest_stays_open(shop: Engine) -
     assert "steps 2: make it nicer" in following["brief"]
     assert "2. [s2] Use it (after 1): shop/orders.py, web/bills.py" in following["brief"]
     assert estimate_max_tokens(following["brief"]) <= 2_000
-    assert "next" not in told(refine_plan, shop, plan_id=plan_id, feedback="step 2 takes 2h; really?", assist="off")
+    assert {"add_step", "set_files"} <= set(following["schema"]["properties"]["operations"]["items"]["discriminator"]["mapping"])  # fmt: skip
+    assert "next" not in told(refine_plan, shop, plan_id=plan_id, feedback="really?", assist="off")
 
 
 def test_an_answer_closes_its_question_and_what_it_names_is_looked_up(shop: Engine) -> None:
@@ -122,9 +131,9 @@ def test_an_answer_closes_its_question_and_what_it_names_is_looked_up(shop: Engi
 def test_a_stale_version_is_a_conflict(shop: Engine) -> None:
     plan_id = kept(shop)
     whole = told(load_plan, shop, plan_id=plan_id)["plan"]
-    told(refine_plan, shop, plan_id=plan_id, feedback="remove step 3")
+    told(refine_plan, shop, plan_id=plan_id, operations=[{"op": "remove_step", "step": 3}])
     for way in ({"plan_id": plan_id, "expected_version": 1}, {"current_plan": whole}):
-        error = refused(Conflict, refine_plan, shop, **way, feedback="remove step 1")
+        error = refused(Conflict, refine_plan, shop, **way, operations=[{"op": "remove_step", "step": 1}])
         assert error.details["current"] == 2
         assert "load_plan" in error.suggestion
 
@@ -132,7 +141,11 @@ def test_a_stale_version_is_a_conflict(shop: Engine) -> None:
 def test_operations_that_make_a_circle_leave_the_disk_as_it_is(shop: Engine) -> None:
     plan_id = kept(shop)
     before = on_disk(shop, plan_id)
-    error = refused(Cycle, refine_plan, shop, plan_id=plan_id, feedback="rename step 3 to 'x'; step 1 depends on 3")
+    operations = [
+        {"op": "update_step", "step": 3, "title": "x"},
+        {"op": "set_dependencies", "step": 1, "depends_on": [3]},
+    ]
+    error = refused(Cycle, refine_plan, shop, plan_id=plan_id, operations=operations)
     assert error.details["cycle"] in ([1, 3, 1], [1, 3, 2, 1])
     assert on_disk(shop, plan_id) == before
 
@@ -162,7 +175,7 @@ def test_a_file_that_is_not_there_is_rejected_and_nothing_kept(shop: Engine) -> 
 def test_what_was_wrong_before_does_not_keep_anybody_from_changing_the_rest(shop: Engine) -> None:
     plan = {"goal": "g", "steps": [{"title": "a", "files_to_modify": ["gone.py"]}, {"title": "b"}]}
     plan_id = told(save_plan, shop, plan=plan, allow_invalid=True)["plan_id"]
-    found = told(refine_plan, shop, plan_id=plan_id, feedback='rename step 2 to "c"')
+    found = told(refine_plan, shop, plan_id=plan_id, operations=[{"op": "update_step", "step": 2, "title": "c"}])
     assert (found["ok"], found["version"]) == (True, 2)
     assert found["validation"]["errors"][0]["path"] == "gone.py"
 
@@ -185,11 +198,11 @@ def test_a_draft_takes_the_place_of_a_plan_and_keeps_its_steps(shop: Engine) -> 
     plan_id = kept(shop)
     told(refine_plan, shop, plan_id=plan_id, feedback="make it nicer")
     draft = {"goal": "Charge tax nicely", "steps": [{"title": "Write tax", "files_to_modify": ["shop/prices.py"]}, {"title": "Test it", "files_to_create": ["tests/test_tax.py"], "depends_on": [1]}]}  # fmt: skip
-    found = told(refine_plan, shop, plan_id=plan_id, draft=draft, expected_version=2, submission_id="sub_1")
+    found = told(refine_plan, shop, plan_id=plan_id, draft=draft, expected_version=2)
     assert (found["version"], found["meta"]["assist_used"]) == (3, "host")
     assert [step["uid"] for step in found["plan"]["steps"]] == ["s1", "s4"]
     assert found["open_feedback"] == []
-    again = told(refine_plan, shop, plan_id=plan_id, draft=draft, expected_version=2, submission_id="sub_1")
+    again = told(refine_plan, shop, plan_id=plan_id, draft=draft, expected_version=3)
     assert (again["version"], again["persistence"]["unchanged"]) == (3, True)
     assert len(told(view_history, shop, plan_id=plan_id)["versions"]) == 3
 
@@ -211,16 +224,26 @@ def test_a_draft_that_is_not_true_is_rejected_or_refused(shop: Engine) -> None:
     assert told(load_plan, shop, plan_id=plan_id)["execution"]["ready_steps"] == [1]
 
 
+def test_operations_take_up_the_feedback(shop: Engine) -> None:
+    plan_id = kept(shop)
+    told(refine_plan, shop, plan_id=plan_id, feedback="make it nicer")
+    told(refine_plan, shop, plan_id=plan_id, clarifications={"q1": "the lower one"})
+    assert told(load_plan, shop, plan_id=plan_id)["plan"]["open_feedback"] == ["make it nicer"]
+    found = told(
+        refine_plan, shop, plan_id=plan_id, operations=[{"op": "update_step", "step": 2, "title": "Use it nicely"}]
+    )
+    assert (found["status"], found["open_feedback"]) == ("ready", [])
+
+
 def test_a_model_takes_up_what_is_left(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    draft = {
-        "goal": "Charge tax",
-        "steps": [{"title": "Write tax nicely", "uid": "s1", "files_to_modify": ["shop/prices.py"]}],
-    }
+    draft = {"operations": [{"op": "update_step", "step": 1, "title": "Write tax nicely"}]}
 
     class Model:
         def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> ModelDraft:
             assert "make it nicer" in brief
-            assert check({"goal": "g", "steps": [{"title": "a", "files_to_modify": ["no.py"]}]})
+            assert not find_problem(draft, schema)
+            assert check({"operations": [{"op": "set_files", "step": 1, "add": ["no.py"]}]})
+            assert check({"operations": [{"op": "set_files", "step": 9, "add": ["no.py"]}]})
             assert not check(draft)
             return ModelDraft(draft=draft)
 
@@ -236,11 +259,13 @@ def test_a_model_takes_up_what_is_left(shop: Engine, monkeypatch: pytest.MonkeyP
 
 def test_a_plan_in_hand_can_be_refined_without_being_kept(shop: Engine) -> None:
     before = len(list((Path(shop.root) / ".context-engine" / "plans").iterdir()))
-    found = told(refine_plan, shop, current_plan=json.dumps(PLAN), feedback="remove step 3", auto_save=False)
+    found = told(
+        refine_plan, shop, current_plan=json.dumps(PLAN), operations=[{"op": "remove_step", "step": 3}], auto_save=False
+    )
     assert [step["title"] for step in found["plan"]["steps"]] == ["Write tax", "Use it"]
     assert found["persistence"] == {"saved": False}
     assert len(list((Path(shop.root) / ".context-engine" / "plans").iterdir())) == before
-    new = told(refine_plan, shop, current_plan=PLAN, feedback="remove step 3")
+    new = told(refine_plan, shop, current_plan=PLAN, operations=[{"op": "remove_step", "step": 3}])
     assert new["version"] == 1
     assert told(load_plan, shop, plan_id=new["persistence"]["plan_id"])["plan"]["goal"] == "Charge tax"
 
@@ -282,7 +307,7 @@ def test_a_picture_of_one_plan_is_always_the_same(shop: Engine) -> None:
 def test_a_plan_in_hand_and_an_old_version_are_drawn(shop: Engine) -> None:
     assert "n3" in told(visualize_plan, shop, plan=PLAN, direction="LR")["mermaid"]
     plan_id = kept(shop)
-    told(refine_plan, shop, plan_id=plan_id, feedback="remove step 3")
+    told(refine_plan, shop, plan_id=plan_id, operations=[{"op": "remove_step", "step": 3}])
     assert "n3" not in told(visualize_plan, shop, plan_id=plan_id)["mermaid"]
     assert "n3" in told(visualize_plan, shop, plan_id=plan_id, version=1)["mermaid"]
 
@@ -334,11 +359,12 @@ def test_a_version_that_is_not_there_is_refused(shop: Engine) -> None:
 
 def test_a_refinement_is_answered_with_what_was_done_and_what_is_open(shop: Engine) -> None:
     plan_id = told(save_plan, shop, plan={"goal": "G", "steps": [{"title": "One"}, {"title": "Two"}]})["plan_id"]
-    feedback = "Swap steps 1 and 2. Step 1 should run make lint too; also consider discounts"
-    made = json.loads(text(refine_plan, shop, plan_id=plan_id, feedback=feedback))
+    operations = [{"op": "move_step", "step": 1, "to": "end"}]
+    asked = {"plan_id": plan_id, "operations": operations, "feedback": "also consider discounts"}
+    made = json.loads(text(refine_plan, shop, **asked))
     assert (made["ok"], made["version"], made["open_feedback"]) == (True, 2, ["also consider discounts"])
-    assert made["applied"] == ["swapped steps 1 and 2", "step 1 runs `make lint`"]
-    assert "draft" in made["next"]
+    assert (made["status"], made["applied"]) == ("needs_refinement", ["moved step 1 to 2"])
+    assert "operations" in made["next"]["schema"]["properties"]
     assert made.keys().isdisjoint({"plan", "diff", "validation"})
 
 

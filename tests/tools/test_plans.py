@@ -135,7 +135,7 @@ def test_a_step_starts_without_its_packet_where_that_is_not_wanted_or_cannot_be_
 def test_a_plan_goes_from_start_to_end(here: Desks) -> None:
     plan_id = saved(here)
     started = call(here, start_step, plan_id="Cents", step_number=1, actor="Ada")
-    assert (started["step"]["status"], started["step"]["actor"], started["seq"]) == ("in_progress", "Ada", 2)
+    assert (started["step"]["status"], started["step"]["actor"]) == ("in_progress", "Ada")
     done = call(
         here,
         complete_step,
