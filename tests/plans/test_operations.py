@@ -311,7 +311,7 @@ def test_a_step_that_an_operation_before_has_removed_is_refused() -> None:
 
 def test_what_is_no_operation_or_too_many_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="not an object"):
-        apply_operations(plan_of(()), ["remove step 1"])  # ty: ignore[invalid-argument-type]
+        apply_operations(plan_of(()), ["remove step 1"])
     with pytest.raises(InvalidArgument, match="at most"):
         apply_operations(plan_of(()), [{"op": "set_goal", "goal": "x"}] * (OPERATIONS_MAX + 1))
 
