@@ -1,7 +1,7 @@
 """Find the files that a task changes, each with the evidence for it.
 
 Files that the task names are certain. Files that use what it names, and files that search and history suggest, have the
-probability that the task changes them. What the task asks for is not read: that is for the agent that carries it out.
+probability that the task changes them. Nothing reads what the task asks for: that is for the agent that carries it out.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class _PlanEditor:
     def step(self, uid: str) -> PlanStep:
         return self.steps[self.place(uid)]
 
-    def open(self, *names: StepName) -> tuple[str, ...]:
+    def unlock(self, *names: StepName) -> tuple[str, ...]:
         """Return the uids of steps that may be changed. Raises: PreconditionFailed for a done step."""
         uids = tuple(self.uids(names))
         done = [uid for uid in uids if uid in self.closed and uid not in self.reopened]
@@ -268,7 +268,7 @@ class _Operation(msgspec.Struct, kw_only=True, tag_field="op", forbid_unknown_fi
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         raise NotImplementedError
 
-    def given(self, *names: str) -> dict[str, Any]:
+    def sent_fields(self, *names: str) -> dict[str, Any]:
         """Return those of the named fields that were sent."""
         return {name: value for name in names if (value := getattr(self, name)) is not UNSET}
 
@@ -299,8 +299,8 @@ class _AddStep(_StepFields, kw_only=True, tag="add_step"):
     after: StepName | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        place = _target_index(work, self.given(*_POSITION))
-        step = work.new_step(self.given("title", "uid", "depends_on", *_StepFields.__struct_fields__))
+        place = _target_index(work, self.sent_fields(*_POSITION))
+        step = work.new_step(self.sent_fields("title", "uid", "depends_on", *_StepFields.__struct_fields__))
         work.steps.insert(place, step)
         return f"added step {step.title!r}", step.uid
 
@@ -329,7 +329,7 @@ class _RemoveStep(_Operation, tag="remove_step"):
     step: StepName
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.open(self.step)
+        (uid,) = work.unlock(self.step)
         gone = work.remove(uid)
         return f"removed step {work.label(uid)} {gone.title!r}", uid
 
@@ -341,9 +341,9 @@ class _UpdateStep(_StepFields, kw_only=True, tag="update_step"):
     title: str | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.open(self.step)
+        (uid,) = work.unlock(self.step)
         names = ("title", *_StepFields.__struct_fields__)
-        fields = self.given(*names)
+        fields = self.sent_fields(*names)
         if not fields:
             raise InvalidArgument("it changes nothing", suggestion=f"Name a field: {', '.join(names)}.")
         work.change(uid, **fields)
@@ -360,7 +360,7 @@ class _SplitStep(_Operation, tag="split_step"):
     into: tuple[str | dict[str, Any], ...]
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.open(self.step)
+        (uid,) = work.unlock(self.step)
         if len(self.into) < 2:
             raise InvalidArgument(
                 "it names no two parts", suggestion='Say into what: "into": ["first part", "second part"].'
@@ -371,7 +371,7 @@ class _SplitStep(_Operation, tag="split_step"):
         own = {key: value for key, value in parts[0].items() if key not in ("uid", "depends_on")}
         steps = [
             parse_part(PlanStep, own, replace(whole, hours=hours, estimated_effort=""), where="into[0]"),
-            *(work.new_step(_inherited(whole, hours) | part) for part in parts[1:]),
+            *(work.new_step(_fields_of_part(whole, hours) | part) for part in parts[1:]),
         ]
         for at in range(1, len(steps)):
             steps[at] = replace(steps[at], depends_on=(*steps[at].depends_on, steps[at - 1].uid))
@@ -385,7 +385,7 @@ class _SplitStep(_Operation, tag="split_step"):
         return f"split step {work.label(uid)} into {len(steps)}", *(step.uid for step in steps)
 
 
-def _inherited(whole: PlanStep, hours: float | None) -> dict[str, Any]:
+def _fields_of_part(whole: PlanStep, hours: float | None) -> dict[str, Any]:
     """Return the fields that each part of a split step starts with."""
     fields = {"description": whole.description, "priority": whole.priority, "checks": whole.checks, "hours": hours}
     return {name: value for name, value in fields.items() if value}
@@ -398,7 +398,7 @@ class _MergeSteps(_Operation, tag="merge_steps"):
     title: str = ""
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        uids = sorted(work.open(*self.steps), key=work.place)
+        uids = sorted(work.unlock(*self.steps), key=work.place)
         if len(uids) < 2:
             raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
         merged = _merge([work.step(uid) for uid in uids], self.title)
@@ -439,7 +439,7 @@ class _MoveStep(_Operation, tag="move_step"):
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         uid = work.uid(self.step)
-        given = self.given(*_POSITION)
+        given = self.sent_fields(*_POSITION)
         if not given:
             raise InvalidArgument("it names no position", suggestion='Write "to": 2, "before": 3 or "after": 3.')
         if uid in work.uids(given[name] for name in ("before", "after") if name in given):
@@ -461,7 +461,7 @@ class _SetDependencies(_Operation, tag="set_dependencies"):
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         if isinstance(self.depends_on, UnsetType) and not (self.add or self.remove):
             raise InvalidArgument("it changes nothing", suggestion='Write "depends_on": [1, 2], or "add"/"remove".')
-        (uid,) = work.open(self.step)
+        (uid,) = work.unlock(self.step)
         waits = work.step(uid).depends_on if isinstance(self.depends_on, UnsetType) else work.uids(self.depends_on)
         gone = work.uids(self.remove)
         kept = tuple(wait for wait in dict.fromkeys((*waits, *work.uids(self.add))) if wait not in gone)
@@ -481,10 +481,10 @@ class _SetFiles(_Operation, tag="set_files"):
     remove: Texts = ()
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        given = self.given(*FILE_FIELDS)
+        given = self.sent_fields(*FILE_FIELDS)
         if not (given or self.add or self.remove):
             raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(FILE_FIELDS)}, add and remove.")
-        (uid,) = work.open(self.step)
+        (uid,) = work.unlock(self.step)
         step = work.step(uid)
         unknown = [path for path in self.remove if path not in step.files]
         if unknown:
@@ -508,7 +508,7 @@ class _SetEstimate(_Operation, tag="set_estimate"):
     hours: Hours
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.open(self.step)
+        (uid,) = work.unlock(self.step)
         work.steps[work.place(uid)] = replace(work.step(uid), hours=self.hours, estimated_effort="")
         return f"step {work.label(uid)} takes {format_effort(self.hours)}", uid
 
@@ -525,13 +525,13 @@ class _AnswerQuestion(_Operation, tag="answer_question"):
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         name, answer = self.question.strip().casefold(), " ".join(self.answer.split())
         questions = work.value("questions")
-        found = next((each for each in questions if name in (each.id.casefold(), each.text.casefold())), None)
+        found = next((row for row in questions if name in (row.id.casefold(), row.text.casefold())), None)
         if found is None:
-            listed = "; ".join(f"{each.id}: {each.text[:80]}" for each in questions[:10]) or "it asks nothing"
+            listed = "; ".join(f"{row.id}: {row.text[:80]}" for row in questions[:10]) or "it asks nothing"
             raise InvalidArgument(f"the plan does not ask {self.question[:80]!r}", suggestion=f"It asks: {listed}.")
         if not answer:
             raise InvalidArgument("the answer is empty", suggestion="Give an answer.")
-        work.rest["questions"] = tuple(replace(each, answer=answer) if each is found else each for each in questions)
+        work.rest["questions"] = tuple(replace(row, answer=answer) if row is found else row for row in questions)
         return (f"{found.id} is answered: {answer[:80]}",)
 
 
@@ -545,7 +545,7 @@ class _SetScope(_Operation, tag="set_scope"):
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         names = PlanScope.__struct_fields__
-        given = self.given(*names)
+        given = self.sent_fields(*names)
         if not given:
             raise InvalidArgument("it changes nothing", suggestion=f"It takes {', '.join(names)}.")
         work.rest["scope"] = replace(work.value("scope"), **given)

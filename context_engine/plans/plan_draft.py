@@ -2,7 +2,7 @@
 
 The names in the task are looked up. Their files, the files that use them, and files that search and history suggest
 become steps with evidence. `confidence_score` is the probability that the first two steps name a changed file; if it is
-too low, and for open points, the plan asks. What the task asks for is left to the agent, which refines the plan.
+too low, and for open points, the plan asks. The agent knows what the task asks for, and refines the plan.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class StepDraft(NamedTuple):
 def draft_steps(task: PlanTask) -> tuple[list[StepDraft], int]:
     """Return all drafts in an order in which they can be done, and the index from which they can wait.
 
-    What is defined comes before what uses it, then tests, then documents; those first that the task asks for by name.
+    Definitions come before their uses, then tests, then documents; those first that the task asks for by name.
     """
     tests, docs = list(_test_drafts(task)), list(_doc_drafts(task))
     roles = task.change.roles
