@@ -76,7 +76,7 @@ class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanScope(msgspec.Struct, frozen=True):
-    """What a plan includes and excludes."""
+    """The limits of a plan: its parts and what it leaves out."""
 
     included: Texts = ()
     excluded: Texts = ()

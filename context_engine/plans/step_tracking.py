@@ -462,7 +462,7 @@ _OPEN = {
         "Answer each criterion in criteria_met: its number, or its text.",
     ),
 }
-"""What may be open: its name for one and for several, and what to do."""
+"""Parts of a step that may be open: the name for one and for several, and the advice."""
 
 
 def _open_step(plan: Plan, step: PlanStep, unmet: Mapping[str, Sequence[str]]) -> PreconditionFailed:
