@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load bench-soak postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load bench-soak postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -153,6 +153,9 @@ bench-review: ## a pull request as a review session, twice, and killed in the mi
 
 bench-edit: ## replayed edits, side by side with three peers; where the bench lies: make bench-edit ARGS=DIR
 	@$(PYTHON) evals/edit/side_by_side.py $(ARGS)
+
+eval-freshness: ## new functions asked for at once, 1,000 times: make eval-freshness ARGS="REPOSITORY ..."
+	@$(PYTHON) evals/freshness/ask_at_once.py $(ARGS)
 
 noise: ## what a review says of real commits, and how long it takes: make noise ARGS="REPOSITORY ... [--show]"
 	@$(PYTHON) evals/noise/noise.py $(ARGS)

@@ -91,7 +91,7 @@ def ask(job: Job) -> dict[str, float]:
         shutil.rmtree(Path(job.folder) / cache, ignore_errors=True)
     began = time.perf_counter()
     with closing(Engine.open(job.tree, settings=job.settings(cache))) as engine:
-        engine.index.live.watching = True  # as in a server: the watcher tells of edits, no answer sweeps
+        engine.watch()  # as in a server: the watcher reports edits, no answer scans for them
         assert engine.search.find(Query(job.questions[0])).hits
         figures = {"open_ms": (time.perf_counter() - began) * 1e3, "rss_first_mb": rss_anon_mb() - bare}
         plain, filtered = [], []
@@ -113,7 +113,7 @@ def edit(job: Job) -> dict[str, float]:
     from context_engine.model import Query
 
     with closing(Engine.open(job.tree, settings=job.settings("build", shares=bool(job.address)))) as engine:
-        engine.index.live.watching = True
+        engine.watch()
         assert engine.search.find(Query(job.questions[0])).hits
         snapshot = engine.search.searcher().snapshot
         small = (snapshot.chunk_starts[1:] - snapshot.chunk_starts[:-1] <= EDITED_CHUNKS_MAX) & snapshot.file_alive

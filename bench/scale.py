@@ -118,7 +118,7 @@ def watch_it(at: Path, cache: Path, questions: list[str]) -> dict[str, float]:
     figures = {"rss_imports_mb": rss_anon_mb() - bare}
     began = time.perf_counter()
     engine = Engine.open(at, settings=Settings(cache_folder=cache, workers=0, staleness_ms=600_000))
-    engine.index.live.watching = True  # as in a server: the watcher tells of edits, no answer sweeps
+    engine.watch()  # as in a server: the watcher reports edits, no answer scans for them
     first = engine.search.find(Query(questions[0]))
     figures["open_ms"] = (time.perf_counter() - began) * 1e3
     assert first.hits

@@ -94,8 +94,8 @@ class Settings:
         500, "How long no file must change before edits are indexed.", least=0, most=60_000, repository=True
     )
     staleness_ms: int = setting(
-        1_000,
-        "An answer may rest on a look at the files this old; 0 looks before every answer.",
+        0,
+        "An answer may call a look at the files this old fresh; 0 looks before every answer.",
         least=0,
         most=600_000,
         repository=True,

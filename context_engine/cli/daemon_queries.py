@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from context_engine.daemon import DaemonConnection, EnginePool
     from context_engine.engine import Engine
 
-SCANNED_FILES_MAX = 3_000
-"""In a work tree of at most so many files a command looks for edits itself, in 5 to 15 ms for 1,000 files: the watcher
-reports an edit some 0.1 s later, and a script asks sooner. In larger ones a command relies on the watcher."""
 DECLINED = {"state": "declined"}
 """The answer to a request that the client's own process must carry out."""
 
@@ -75,9 +72,7 @@ class QueryAnswerer:
         else:
             chosen = find_project(folder)
         with self._pool.lease(chosen) as lease:
-            engine = lease.engine()
-            _find_edits(engine)
-            yield engine
+            yield lease.engine()
 
 
 def _check_index(engine: Engine, *_: str) -> bool:
@@ -86,14 +81,6 @@ def _check_index(engine: Engine, *_: str) -> bool:
     if not engine.index.is_complete():
         raise DeclinedError
     return True
-
-
-def _find_edits(engine: Engine) -> None:
-    """Look for edits that the watcher has not reported yet. Raises: AccessFailed."""
-    live = engine.index.live
-    snapshot = live.snapshot()
-    if snapshot is not None and len(snapshot.by_path) <= SCANNED_FILES_MAX and not live.is_building:
-        live.scan()
 
 
 def _may_write(options: Mapping[str, Any]) -> bool:

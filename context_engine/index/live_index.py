@@ -1,8 +1,8 @@
 """The live index: the snapshot that answers queries, the files that changed since, and the thread that updates it.
 
 A query never waits for a long run. Before an answer the index is compared with the workspace: by the watcher's list, or
-by a scan of sizes and times when there is no watcher. A few edited files get a moment to be indexed. The answer names
-the rest.
+by a scan of sizes and times where a watcher does not hear every change at once. A few edited files get a moment to be
+indexed. The answer names the rest, and says how long ago the files were looked at if that was not for this answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from context_engine.errors import ContextEngineError, StorageBusy
@@ -19,7 +19,7 @@ from context_engine.index.build_order import ORDERED_FILES_MIN
 from context_engine.index.index_store import IndexStore
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import IndexReport, Progress
-from context_engine.repo import changes_rules, is_under
+from context_engine.repo import WorkspaceWatcher, changes_rules, is_under
 
 WAIT_S = 0.15
 """How long an answer waits for edited files to be indexed: a handful takes some 10 ms each."""
@@ -31,11 +31,12 @@ FIRST_POLL_S = 0.01
 INLINE_FILES_MAX = 8
 EDITS_WAIT_S = 5.0
 """How long a full run waits for the thread that is indexing a few edits; it never waits for another full run."""
+QUICK_SCAN_S = 0.1
+"""A scan that takes no longer, of some 5,000 files, precedes every answer."""
 SWEEP_REST_FACTOR = 20
-"""After a scan there is no other for twenty times its duration: at most 5 % of the time is spent on scans."""
-SWEEP_REST_MIN_S = 0.5
+"""After a longer scan there is no other for twenty times its duration: at most 5 % of the time is spent on these."""
 WATCHED_REST_S = 30.0
-"""Watchers lose events when a queue overflows: an occasional scan finds what they missed."""
+"""Watchers do not hear what is written through a mapping of memory: an occasional scan finds it."""
 FULL_RUN_FILES = 200
 """When more files than this changed (a branch switch), a full run is faster than indexing each."""
 RETRY_S = 1.0
@@ -44,20 +45,6 @@ TREE_SHARE = 0.22
 TREE_BYTES_MIN = 1_000_000
 TIDY_AFTER_S = 3.0
 """After so long without an edit the small segments of edits are merged."""
-
-
-class WatcherState(Protocol):
-    """A watcher of the workspace: whether it runs, and the changes it has seen but not yet reported."""
-
-    @property
-    def is_running(self) -> bool:
-        """False when it stopped or never could run."""
-        ...
-
-    @property
-    def pending(self) -> frozenset[str]:
-        """Changed paths, still waiting for a quiet moment."""
-        ...
 
 
 class Sweep(Protocol):
@@ -79,17 +66,21 @@ class LiveIndex:
         builder: IndexBuilder,
         sweep: Sweep,
         *,
-        rest_s: float = SWEEP_REST_MIN_S,
+        rest_s: float = 0.0,
         on_indexed: Callable[[], object] = lambda: None,
     ) -> None:
-        """`on_indexed` is called whenever something may have been indexed, in the thread that did it."""
+        """`rest_s`: how old a look at the files an answer may rest on without saying so.
+
+        `on_indexed` is called whenever something may have been indexed, in the thread that did it.
+        """
         self._on_indexed = on_indexed
         self._store = store
         self._builder = builder
         self._find_stale_files = sweep
         self._lock = threading.Lock()
         self._run_lock = threading.Lock()
-        self._stale: set[str] = set()
+        self._stale: dict[str, int] = {}  # paths, each with the number of the report that named it last
+        self._reports = 0
         self._requested: str = ""  # "", "paths", "run" or "rebuild": what the thread is to do next
         self._wake = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
@@ -97,10 +88,11 @@ class LiveIndex:
         self._scanned_at = 0.0
         self._rest_least_s = rest_s
         self._rest_s = 0.0
+        self._looked = True  # whether the last answer rests on a look of its own
         self._queued = False  # a run was asked for and has not ended
         self._step: Progress | None = None
-        self.watching = False
-        self._watcher: WatcherState | None = None
+        self._watcher: WorkspaceWatcher | None = None
+        self._was_exact = False
         self._untidy = False
         self.last_error: str | None = None
 
@@ -116,18 +108,22 @@ class LiveIndex:
         text_bytes = int(snapshot.file_column("size").sum()) if snapshot is not None else 0
         return max(TREE_BYTES_MIN, int(text_bytes * TREE_SHARE))
 
-    def refresh(self) -> None:
-        """Find edits and have them indexed; wait a moment when they are few, or when nothing is indexed yet."""
+    def refresh(self) -> str:
+        """Find edits and have them indexed; wait a moment when they are few, or when nothing is indexed yet.
+
+        Return how fresh a snapshot is that is read after this. A phrase that is asked for after an answer was made may
+        speak of a newer snapshot.
+        """
         if self.snapshot() is None:
             self._await_first()
         stale = self.stale_files()
-        if not stale or self.is_building or self.snapshot() is None:
-            return  # only an explicit run builds an index, never a search
-        self._request("paths" if len(stale) <= FULL_RUN_FILES else "run")
-        if len(stale) <= INLINE_FILES_MAX:
-            known = self.last_error
-            with self._wake:
-                self._wake.wait_for(lambda: not self._stale or self.last_error is not known, WAIT_S)
+        if stale and not self.is_building and self.snapshot() is not None:  # a search never builds an index
+            self._request("paths" if len(stale) <= FULL_RUN_FILES else "run")
+            if len(stale) <= INLINE_FILES_MAX:
+                known = self.last_error
+                with self._wake:
+                    self._wake.wait_for(lambda: not self._stale or self.last_error is not known, WAIT_S)
+        return self.describe_freshness()
 
     def index_shown(self, paths: frozenset[str]) -> bool:
         """Have files indexed that an answer found changed; wait a moment, and return whether to answer again.
@@ -138,7 +134,7 @@ class LiveIndex:
             return False
         self.mark_stale(paths)
         with self._wake:
-            is_indexed = self._wake.wait_for(lambda: self._stale.isdisjoint(paths), SHOWN_WAIT_S)
+            is_indexed = self._wake.wait_for(lambda: paths.isdisjoint(self._stale), SHOWN_WAIT_S)
             self._scanned_at = 0.0
         return is_indexed
 
@@ -169,41 +165,49 @@ class LiveIndex:
 
     def stale_files(self) -> frozenset[str]:
         """Return the files known to differ from the index."""
-        rest_s = self._rest_s
-        if self.is_watching:
-            if self.watching:
-                rest_s = math.inf
-            else:
-                rest_s = max(rest_s, WATCHED_REST_S)
-            if self._watcher is not None and (pending := self._watcher.pending):
-                self.mark_stale(pending)  # an answer does not wait for the quiet that a batch waits for
-        if time.monotonic() - self._scanned_at >= rest_s and not self.is_building:
+        is_exact = self._watcher is not None and self._watcher.is_running and self._watcher.is_exact
+        if self._watcher is not None and (pending := self._watcher.pending):
+            self.mark_stale(pending)  # an answer does not wait for the quiet that a batch waits for
+        if not is_exact:
+            rest_s = self._rest_s
+        elif self._was_exact:
+            rest_s = WATCHED_REST_S
+        else:
+            rest_s = 0.0  # before this the watcher did not hear
+        is_due = time.monotonic() - self._scanned_at >= rest_s
+        if is_due and not self.is_building:
             try:
                 self.scan()
             except ContextEngineError as error:  # the workspace is gone or closed: an answer says so, and why
                 self.last_error = error.message
                 self._scanned_at = time.monotonic()
+                is_due = False
+            self._was_exact = is_exact
+        self._looked = is_exact or is_due
         with self._lock:
             return frozenset(self._stale)
 
     @property
     def is_watching(self) -> bool:
-        """Whether edits are reported as they happen, so that scans are only a second check."""
-        return self.watching or (self._watcher is not None and self._watcher.is_running)
+        """Whether edits are reported as they happen."""
+        return self._watcher is not None and self._watcher.is_running
 
-    def follow(self, watcher: WatcherState) -> None:
+    def follow(self, watcher: WorkspaceWatcher) -> None:
         """Rely on a watcher as long as it runs; it reports through `mark_stale`."""
         self._watcher = watcher
 
     def scan(self) -> None:
         """Scan the workspace now."""
-        began = time.monotonic()
+        before, began = self._reports, time.monotonic()
         found = self._find_stale_files()
         ended = time.monotonic()
         with self._lock:
-            self._stale = set(found)
+            reported_since = {path: report for path, report in self._stale.items() if report > before}
+            self._reports += 1
+            self._stale = dict.fromkeys(found, self._reports) | reported_since
             self._scanned_at = ended
-            self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR) if self._rest_least_s else 0.0
+            is_slow = ended - began > QUICK_SCAN_S
+            self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR * is_slow)
 
     @property
     def progress(self) -> Progress | None:
@@ -224,6 +228,7 @@ class LiveIndex:
     def describe_freshness(self) -> str:
         """Return a phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`.
 
+        `fresh 4 s ago` in a large tree of which no watcher reports every edit, until it is looked at again.
         It ends with `WITHOUT_STORE` while the store of a team does not answer.
         """
         return self._describe_progress() + (WITHOUT_STORE if self._store.problem else "")
@@ -238,7 +243,10 @@ class LiveIndex:
             count = len(self._stale)
         if count:
             return f"{count} file{'s' * (count != 1)} edited since index"
-        return "fresh"
+        age_s = time.monotonic() - self._scanned_at
+        if self._looked or age_s <= self._rest_least_s:
+            return "fresh"
+        return f"fresh {math.ceil(age_s)} s ago"
 
     # -- bringing it up to date --
 
@@ -263,11 +271,9 @@ class LiveIndex:
             )
         try:
             with self._lock:
-                before = set(self._stale)
+                before = dict(self._stale)
             report = self._builder.index_workspace(under=under, force=force, progress=show_step, cancel=cancel)
-            with self._lock:
-                self._stale -= {path for path in before if is_under(path, under)}
-                self.last_error = None
+            self._note_indexed({path: report for path, report in before.items() if is_under(path, under)})
             return report
         except ContextEngineError as error:
             self.last_error = error.message
@@ -293,7 +299,8 @@ class LiveIndex:
         if not paths:
             return
         with self._lock:
-            self._stale |= paths
+            self._reports += 1
+            self._stale |= dict.fromkeys(paths, self._reports)
             count = len(self._stale)
         is_full_run = count > FULL_RUN_FILES or changes_rules(paths)
         self._request("run" if is_full_run else "paths")
@@ -323,12 +330,8 @@ class LiveIndex:
                 self._scanned_at = 0.0
             except ContextEngineError as error:
                 self.last_error = error.message
-                with self._lock:
-                    self._stale.clear()
             except Exception as error:  # noqa: BLE001 - a thread has no caller; `last_error` reports it
                 self.last_error = f"{type(error).__name__}: {error}"
-                with self._lock:
-                    self._stale.clear()
             with self._wake:
                 self._queued = self._queued and self._requested in ("run", "rebuild")
                 self._wake.notify_all()
@@ -344,14 +347,18 @@ class LiveIndex:
                 self._builder.merge_segments()
             return
         with self._lock:
-            paths = set(self._stale)
+            paths = dict(self._stale)
         with self._run_lock:
             self._builder.index_paths(sorted(path for path in paths if not path.startswith(".git/")))
-        with self._lock:
-            self._stale -= paths
-            self.last_error = None
-            self._untidy = True
+        self._note_indexed(paths)
+        self._untidy = True
         self._on_indexed()
+
+    def _note_indexed(self, paths: Mapping[str, int]) -> None:
+        """Note that paths were indexed as they were reported; one that was reported again since is still stale."""
+        with self._lock:
+            self._stale = {path: report for path, report in self._stale.items() if paths.get(path) != report}
+            self.last_error = None
 
     def close(self) -> None:
         """Stop the thread; a run in progress keeps what it has committed."""

@@ -54,7 +54,8 @@ class SymbolService:
 
     def find(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
         """Find where a name is defined: exact, qualified or a glob. Raises: NotIndexed, InvalidPath."""
-        graph = self._fresh_graph()
+        freshness = self._live.refresh()
+        graph = self._newest_graph()
         if path in (None, "", "."):
             under = ""
         else:
@@ -62,7 +63,7 @@ class SymbolService:
         found = graph.definitions(name, kind=kind, under=under) or find_inherited_symbols(graph, name)
         near = () if found else tuple(graph.near_names(name))
         shown = tuple(self._definition(graph, defined) for defined in found[:limit])
-        return Found(shown, len(found), near, self._live.describe_freshness())
+        return Found(shown, len(found), near, freshness)
 
     def outline(self, path: str, *, details: bool = True) -> FileOutline:
         """Outline one file as it is now; without `details`, in half the time, definitions have no signature and no doc.
@@ -105,9 +106,10 @@ class SymbolService:
         The depth is 1 if none is given, and `IMPACT_DEPTH` for an impact. Uses that may mean something else are
         counted, and listed `with_possible`. Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
         """
-        graph = self._fresh_graph()
+        freshness = self._live.refresh()
+        graph = self._newest_graph()
         if direction == "unused":
-            return self._trace_unused(graph, target, limit)
+            return self._trace_unused(graph, target, limit, freshness)
         as_path = self._as_file(graph, target)
         steps = depth or (IMPACT_DEPTH if direction == "impact" and not as_path else 1)
         tracer = GraphTraversal(graph, steps, limit, with_possible=with_possible)
@@ -124,7 +126,7 @@ class SymbolService:
                 notes = (*found_by, *notes)
         if self._live.is_watching:
             self._parses.trees.fill(graph.snapshot.by_path)
-        shown, freshness = tuple(edges[:limit]), self._live.describe_freshness()
+        shown = tuple(edges[:limit])
         tests = tracer.tests() if direction == "impact" else ()
         notes = (*notes, *self._edges.notes())
         return Trace(target, direction, shown, len(edges) > limit, notes, freshness, tracer.possible, tests)
@@ -240,8 +242,12 @@ class SymbolService:
         return stamp[1] if stamp is not None else None
 
     def _fresh_graph(self) -> SymbolGraph:
-        """Return the graph of the newest snapshot, kept until there is another."""
+        """Return the graph of the newest snapshot after a look for edits."""
         self._live.refresh()
+        return self._newest_graph()
+
+    def _newest_graph(self) -> SymbolGraph:
+        """Return the graph of the newest snapshot, kept until there is another."""
         snapshot = self._live.snapshot()
         if snapshot is None:
             raise no_index()
@@ -250,12 +256,12 @@ class SymbolService:
                 self._graph = snapshot, SymbolGraph(snapshot, self._parses, self._edges)
             return self._graph[1]
 
-    def _trace_unused(self, graph: SymbolGraph, target: str, limit: int) -> Trace:
+    def _trace_unused(self, graph: SymbolGraph, target: str, limit: int, freshness: str) -> Trace:
         """Return the definitions in a file or a folder that nothing uses."""
         under = "" if target in ("", ".") else str(self._root.rel(target))
         with self._question(graph):
             search = find_unused(graph, under, limit)
-        notes, freshness = tuple(describe_search(search)), self._live.describe_freshness()
+        notes = tuple(describe_search(search))
         is_cut = len(search.steps) > limit or not search.is_complete
         return Trace(target, "unused", tuple(search.steps[:limit]), is_cut, notes, freshness)
 

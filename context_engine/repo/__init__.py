@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         without_secrets,
     )
     from context_engine.repo.walker import Walk, WalkedFile, walk, walk_paths
-    from context_engine.repo.watch import Watcher, changes_rules
+    from context_engine.repo.watch import Watcher, WorkspaceWatcher, changes_rules
     from context_engine.repo.workspace_files import ReadFile, WorkspaceFile, WorkspaceFiles
     from context_engine.repo.workspace_roots import (
         check_workspace_root,
@@ -72,7 +72,7 @@ __getattr__ = lazy_exports(
     subprocess_runner: last_lines minimal_environment program_identity run_program temporary_files
         without_secrets
     walker: Walk WalkedFile walk walk_paths
-    watch: Watcher changes_rules
+    watch: Watcher WorkspaceWatcher changes_rules
     workspace_files: ReadFile WorkspaceFile WorkspaceFiles
     workspace_roots: check_workspace_root is_clone nearest_project project_of_process resolve_path uri_to_path
     """,

@@ -14,19 +14,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Protocol
 
 from context_engine.errors import ContextEngineError
 from context_engine.model import Skipped
 from context_engine.repo import file_reader
 from context_engine.repo.walker import Walk, WalkedFile, scan, walk_paths
-from context_engine.repo.watch import changes_rules
+from context_engine.repo.watch import WorkspaceWatcher, changes_rules
 from context_engine.storage import ConfinedFolder
 
 ANY_SIZE = 1 << 62
 """A search reads what nobody would index: generated files, long logs, minified bundles."""
 WATCHED_REST_S = 30.0
-"""A watcher loses events when its queue overflows: a sweep now and then finds what it missed."""
+"""A watcher does not hear what is written through a mapping of memory: a sweep now and then finds it."""
 ANEW_PATHS = 200
 """When more than this changed (a branch switch), walking is quicker than looking at each."""
 SETTLED_NS = 1_000_000_000
@@ -34,20 +33,6 @@ SETTLED_NS = 1_000_000_000
 
 _path = attrgetter("path")
 _time = attrgetter("mtime_ns")
-
-
-class WorkspaceWatcher(Protocol):
-    """A watcher of the workspace: whether it notices everything, and what it has not reported yet."""
-
-    @property
-    def is_running(self) -> bool:
-        """False when it stopped or never could run."""
-        ...
-
-    @property
-    def pending(self) -> frozenset[str]:
-        """Paths seen to change, still waiting for a quiet moment."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +105,7 @@ class FileLister:
         Raises: FileNotFound, AccessFailed when the root is gone or closed.
         """
         with self._lock:
-            is_watched = self._watcher is not None and self._watcher.is_running
+            is_watched = self._watcher is not None and self._watcher.is_running and self._watcher.is_exact
             heard = self._take_heard()
             now = time.monotonic()
             if is_watched and self._was_watched:

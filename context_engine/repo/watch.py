@@ -1,7 +1,8 @@
 """Reports which paths changed, in batches: everything of one burst of edits at once, when it has become quiet.
 
 Only folders that the walk enters are watched, so a build that fills an ignored folder stays unheard. What changes
-before `is_running` is true, and what the system drops when its queue overflows, is not reported: callers sweep for it.
+before `is_running` is true is not reported: callers scan for it. On Linux who asks for `pending` knows of every change
+made before, without waiting; elsewhere the system reports a change some 0.1 s later.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import Protocol
 
 from context_engine.errors import ContextEngineError
 from context_engine.repo.git import Git
 from context_engine.repo.ignore_rules import IGNORE_FILES
+from context_engine.repo.inotify import Inotify
+from context_engine.repo.paths import is_under
 from context_engine.repo.walker import NEVER, walk
 
 QUIET_MS = 500
@@ -24,16 +28,9 @@ QUIET_MS = 500
 BATCH_S_MAX = 5.0
 """A build that never pauses must not delay edits for ever."""
 STEP_MS = 50
-"""How often the system's events are looked at; stopping takes at most one step."""
-FEW = 4
-"""So many watchers of a process look that often; more share these looks, for each makes whoever answers wait (decision
-0044)."""
-NAME = "ctx-watcher"
+"""How often a batch that waits for quiet is looked at, and the events of other systems than Linux."""
 START_WAIT_S = 1.0
 STOP_WAIT_S = 0.9
-REST_FACTOR = 10
-"""Registering new folders may take a tenth of the time, no more: a checkout makes hundreds of them."""
-
 HEAD = ".git/HEAD"
 """How a change of branch is reported, wherever the repository keeps its HEAD."""
 
@@ -42,9 +39,6 @@ NETWORK_FILE_SYSTEMS = frozenset(
     "fuse.glusterfs fuse.davfs2 fuse.vmhgfs-fuse".split()
 )
 """What other machines change there, the local kernel does not report."""
-
-Events = Generator[Collection[tuple[object, str]], None, None]
-"""What `watchfiles` yields: one set of (kind, absolute path) a step, empty when nothing happened."""
 
 
 class Batch:
@@ -85,6 +79,25 @@ def changes_rules(paths: Collection[str]) -> bool:
     return HEAD in paths or any(path.rpartition("/")[2] in IGNORE_FILES for path in paths)
 
 
+class WorkspaceWatcher(Protocol):
+    """What an answer asks of a watcher."""
+
+    @property
+    def is_running(self) -> bool:
+        """False when it stopped or never could run."""
+        ...
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `pending` holds every change that was made before it was asked."""
+        ...
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """Paths that changed, still waiting for a quiet moment."""
+        ...
+
+
 class Watcher:
     """Watches one root in a thread of its own and calls `on_batch`, there, with relative POSIX paths.
 
@@ -117,7 +130,7 @@ class Watcher:
         """End within a second; what was not handed over yet is dropped. A receiver at work is not interrupted."""
         run, self._run = self._run, None
         if run is not None:
-            run.stopping.set()
+            run.stop()
             if run.thread is not threading.current_thread():
                 run.thread.join(STOP_WAIT_S)
 
@@ -128,29 +141,74 @@ class Watcher:
         return run is not None and run.is_listening and run.thread.is_alive()
 
     @property
+    def is_exact(self) -> bool:
+        """Whether `pending` holds every change that was made before it was asked, as on Linux."""
+        run = self._run
+        return run is not None and run.is_exact
+
+    @property
     def pending(self) -> frozenset[str]:
         """Paths that have changed and were not reported yet, because it is not quiet."""
         run = self._run
-        if run is not None:
-            return run.batch.paths
-        return frozenset()
+        if run is None:
+            return frozenset()
+        return run.pending()
 
 
-def rest_s(watchers: int) -> float:
-    """Return how long each of so many watchers waits between two looks; the system keeps the events meanwhile.
+class RecursiveListener:
+    """The changes below a root, as macOS and Windows report them some 0.1 s later. Used by one thread at a time."""
 
-    >>> rest_s(1), rest_s(4), rest_s(8), rest_s(50)
-    (0.0, 0.0, 0.05, 0.575)
-    """
-    return max(0.0, watchers / FEW - 1) * STEP_MS / 1_000
+    is_exact = False
+
+    def __init__(self, *folders: str) -> None:
+        from watchfiles import watch  # its 70 ms are only spent where a workspace is watched
+
+        self._stopping = threading.Event()
+        self._heard: set[str] = set()
+        self._events = watch(
+            *folders,
+            watch_filter=None,
+            debounce=STEP_MS,
+            step=STEP_MS,
+            stop_event=self._stopping,
+            rust_timeout=STEP_MS,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            force_polling=False,  # scans before an answer are the cheaper way to poll
+            ignore_permission_denied=True,
+        )
+        self.wait(None)
+
+    def add(self, folder: str) -> None:
+        """Do nothing: what is below the root is watched."""
+
+    def wait(self, timeout_s: float | None) -> None:  # noqa: ARG002 - a look takes `STEP_MS`
+        """Wait for a change, as long as one look takes."""
+        self._heard |= {path for _, path in next(self._events, ())}
+
+    def wake(self) -> None:
+        """End the watch."""
+        self._stopping.set()
+
+    def read(self) -> set[str]:
+        """Return the absolute paths that changed since the last time."""
+        heard, self._heard = self._heard, set()
+        return heard
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._events.close()
 
 
 class _StoppedEarly(Exception):  # noqa: N818 - it ends the thread, it is not an error
     """The watcher was stopped in the middle of something."""
 
 
+Listener = Inotify | RecursiveListener
+
+
 class _WatchThread:
-    """One thread's time between `start` and `stop`."""
+    """One thread's time between `start` and `stop`. What it heard is taken by it, and by who asks for `pending`."""
 
     def __init__(self, owner: Watcher, root: str, on_batch: Callable[[frozenset[str]], None], quiet_s: float) -> None:
         self._owner = owner
@@ -159,13 +217,41 @@ class _WatchThread:
         self._on_batch = on_batch
         self._git_dir = ""
         self._folders: set[str] = set()
-        self._unheard: set[str] = set()  # new folders that are not registered yet
-        self._rests_until = 0.0
-        self.batch = Batch(quiet_s=quiet_s, longest_s=BATCH_S_MAX)
+        self._has_other_rules = False
+        self._batch = Batch(quiet_s=quiet_s, longest_s=BATCH_S_MAX)
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._listener: Listener | None = None
+        self._failure: Exception | None = None
+        self._reporting: frozenset[str] = frozenset()
         self.is_listening = False
         self.settled = threading.Event()
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._follow, name=NAME, daemon=True)
+        self.thread = threading.Thread(target=self._follow, name="ctx-watcher", daemon=True)
+
+    def stop(self) -> None:
+        """Have the thread end."""
+        self._stopping.set()
+        with self._lock:
+            if self._listener:
+                self._listener.wake()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `pending` holds every change that was made before."""
+        return self.is_listening and self._listener is not None and self._listener.is_exact
+
+    def pending(self) -> frozenset[str]:
+        """Return what was heard and not reported yet."""
+        with self._lock:
+            if self.is_exact and self._listener:
+                known = self._batch.paths
+                try:
+                    self._take_events(self._listener)
+                except Exception as error:  # noqa: BLE001 - it is the thread's, which ends by it
+                    self._failure = error
+                if self._failure or self._batch.paths is not known:
+                    self._listener.wake()
+            return self._batch.paths | self._reporting
 
     def _follow(self) -> None:
         try:
@@ -175,104 +261,103 @@ class _WatchThread:
         except Exception as error:  # noqa: BLE001 - a thread has no caller; `problem` has the error
             self._owner.problem = _in_words(error)
         finally:
-            self.is_listening = False
+            with self._lock:
+                self.is_listening = False
+                if self._listener:
+                    self._listener.close()
+                    self._listener = None
             self.settled.set()
 
     def _listen(self) -> None:
-        events = self._register({""}, None)
+        if sys.platform == "linux":  # there a recursive watch follows links and enters ignored folders
+            listener = self._listener = Inotify()
+        else:
+            listener = self._listener = RecursiveListener(self._root, *filter(None, [self._find_git_dir()]))
+        self._enter_all(listener)
         self.is_listening = True
         self.settled.set()
-        while (changes := next(events, None)) is not None:  # the events end when `stopping` is set
-            self._take(changes)
-            now = time.monotonic()
-            due = self.batch.is_due(now)
-            if self._unheard and (due or now >= self._rests_until):
-                news, self._unheard = self._unheard, set()
-                events = self._register(news, events)
-            if due:
-                self._check()
-                self._on_batch(self.batch.take())
-            elif not changes:
-                self.stopping.wait(rest_s(sum(thread.name == NAME for thread in threading.enumerate())))
+        wait_s: float | None = None
+        while True:
+            listener.wait(wait_s)
+            self._check()
+            with self._lock:
+                self._take_events(listener)
+                is_due = self._batch.is_due(time.monotonic())
+                paths = self._reporting = self._batch.take() if is_due else frozenset()
+                wait_s = STEP_MS / 1_000 if self._batch.paths else None
+            if self._has_other_rules or self._opens_folders(paths):  # at once, and when git has made its files
+                self._enter_all(listener)
+            if paths:
+                self._on_batch(paths)
+                self._reporting = frozenset()
 
     def _check(self) -> None:
-        if self.stopping.is_set():
+        if self._stopping.is_set():
             raise _StoppedEarly
+        if self._failure:
+            raise self._failure
 
     # -- which folders --
 
-    def _register(self, news: set[str], events: Events | None) -> Events:
-        """Watch these folders too. The old watch ends only when the new one runs, so that no change is lost."""
-        began = time.monotonic()
-        self._survey(news)
-        wider = self._open(events)
-        if events is not None and wider is not events:
-            self._take(next(events, ()))
-            events.close()
-        known = set(self._folders)
-        self._survey(news)  # what was made while the new watch was being opened
-        self._unheard |= self._folders - known
-        ended = time.monotonic()
-        self._rests_until = ended + (ended - began) * REST_FACTOR
-        return wider
+    def _enter_all(self, listener: Listener) -> None:
+        """Watch all folders that the walk enters, and git's own."""
+        self._has_other_rules = False
+        if self._find_git_dir():
+            listener.add(self._git_dir)
+        is_new = True
+        while is_new:  # once more for folders that were made before they could be watched
+            seen = walk(self._root, check=self._check)
+            with self._lock:
+                is_new = self._watch_folders(listener, seen.folders)
 
-    def _survey(self, news: set[str]) -> None:
-        """Find the folders that the walk enters; files in new ones count as changed. "" stands for all folders."""
-        if "" in news:
-            self._folders |= set(walk(self._root, check=self._check).folders)
-            git_dir = Git(self._root).git_dir()
-            self._git_dir = str(git_dir) if git_dir else ""
-            return
-        for folder in sorted(news):
-            if os.path.isdir(self._absolute(folder)):
-                seen = walk(self._root, under=folder, check=self._check)
-                self._folders |= set(seen.folders)
-                self.batch.add((str(entry.path) for entry in seen.entries), time.monotonic())
+    def _find_git_dir(self) -> str:
+        git_dir = Git(self._root).git_dir()
+        self._git_dir = str(git_dir) if git_dir and git_dir.is_dir() else ""
+        return self._git_dir
 
-    def _open(self, events: Events | None) -> Events:
-        """Register the folders with the system. Events count from when this returns."""
-        from watchfiles import watch  # its 70 ms are only spent where a workspace is watched
+    def _enter(self, listener: Listener, folder: str) -> None:
+        """Watch a new folder and those below it; the files in them count as changed."""
+        is_new = True
+        while is_new:
+            seen = walk(self._root, under=folder, check=self._check)
+            self._batch.add((str(entry.path) for entry in seen.entries), time.monotonic())
+            is_new = self._watch_folders(listener, seen.folders)
 
-        one_by_one = sys.platform == "linux"  # there a recursive watch follows links and enters ignored folders
-        if events is not None and not one_by_one:
-            return events
-        self._folders = {folder for folder in self._folders if os.path.isdir(self._absolute(folder))}
-        if "" not in self._folders:
-            raise FileNotFoundError(self._root) if not os.path.isdir(self._root) else OSError("it cannot be listed")
-        if one_by_one:
-            paths = [self._absolute(folder) for folder in self._folders]
-        else:
-            paths = [self._root]
-        opened = watch(
-            *paths,
-            *([self._git_dir] if os.path.isdir(self._git_dir) else []),
-            watch_filter=None,
-            debounce=STEP_MS,
-            step=STEP_MS,
-            stop_event=self.stopping,
-            rust_timeout=STEP_MS,
-            yield_on_timeout=True,
-            raise_interrupt=False,
-            force_polling=False,  # sweeps before an answer are the cheaper way to poll
-            recursive=not one_by_one,
-            ignore_permission_denied=True,
-        )
-        self._take(next(opened, ()))
-        return opened
+    def _watch_folders(self, listener: Listener, folders: Iterable[str]) -> bool:
+        """Watch folders; return whether one of them was not watched yet."""
+        new = [folder for folder in folders if folder not in self._folders]
+        for folder in new:
+            listener.add(self._absolute(folder))
+        self._folders.update(new)
+        return bool(new)
 
     # -- what is heard --
 
-    def _take(self, changes: Collection[tuple[object, str]]) -> None:
-        """Sort out the events of one look."""
-        paths = [heard for _, path in changes if (heard := self._relative_path(path))]
+    def _take_events(self, listener: Listener) -> None:
+        """Sort out what was heard; new folders are watched at once, other rules by the thread."""
+        changes = listener.read()
         if changes and not os.path.isdir(self._root):
             raise FileNotFoundError(self._root)
-        for path in paths:
-            if path.rpartition("/")[2] in IGNORE_FILES or (path == HEAD and not self._git_dir):
-                self._unheard.add("")  # other rules, other folders
-            elif os.path.isdir(absolute := self._absolute(path)) and not os.path.islink(absolute):
-                self._unheard.add(path)
-        self.batch.add(paths, time.monotonic())
+        if "" in changes:  # events were dropped: as after a change of branch, only a walk is right
+            paths = [HEAD]
+        else:
+            paths = [heard for path in changes if (heard := self._relative_path(path))]
+        self._batch.add(paths, time.monotonic())
+        self._has_other_rules |= "" in changes or self._opens_folders(paths)
+        folders = [path for path in paths if path in self._folders or self._is_folder(path)]
+        for folder in folders:
+            self._folders = {known for known in self._folders if not is_under(known, folder)}
+        for folder in filter(self._is_folder, folders):
+            self._enter(listener, folder)
+
+    def _opens_folders(self, paths: Collection[str]) -> bool:
+        """Return whether after these changes the walk may enter other folders, or there is a repository."""
+        is_new_repository = HEAD in paths and not self._git_dir
+        return is_new_repository or any(path.rpartition("/")[2] in IGNORE_FILES for path in paths)
+
+    def _is_folder(self, path: str) -> bool:
+        absolute = self._absolute(path)
+        return os.path.isdir(absolute) and not os.path.islink(absolute)
 
     def _relative_path(self, path: str) -> str:
         """Return the path as it is reported, relative to the root; empty for one that does not matter."""
@@ -328,16 +413,15 @@ def _file_system(path: str) -> str:
 
 
 def _in_words(error: Exception) -> str:
-    text = str(error)
     if isinstance(error, FileNotFoundError):
         return "Edits are no longer followed: the folder is gone."
-    if "watch limit" in text or "os error 28" in text:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return (
             "Edits are not followed: this system watches too few folders at once; "
             "raise fs.inotify.max_user_watches to 524288."
         )
-    if "os error 24" in text or os.strerror(errno.EMFILE) in text:
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
         return "Edits are not followed: too many open files or watchers; raise fs.inotify.max_user_instances."
     if isinstance(error, ContextEngineError):
         return f"Edits are not followed: {error.message}"
-    return f"Edits are not followed: {type(error).__name__}: {text}"
+    return f"Edits are not followed: {type(error).__name__}: {error}"

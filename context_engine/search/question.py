@@ -75,6 +75,16 @@ class Question:
         """Parse a question; the last ones are kept."""
         return _parse(text)
 
+    def is_naming(self, name: str) -> bool:
+        """Return whether a symbol is asked for by its plain name.
+
+        >>> [Question.of(text).is_naming("drain_all") for text in ("drain_all", "why does drainAll wait", "drain all")]
+        [True, True, False]
+        """
+        term = compound_term(name)
+        named = (self.symbol, *(term for term, _ in self.mentioned), *(member for _, member in self.members))
+        return bool(term) and term in named
+
     @property
     def is_short(self) -> bool:
         """Whether it is a title alone: all its words weigh alike."""

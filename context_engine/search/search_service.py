@@ -137,11 +137,11 @@ class SearchService:
 
         For ranking several workspaces together.
         """
-        self._live.refresh()
+        freshness = self._live.refresh()
         searcher = self.searcher()
         if searcher is None:
             return None
-        return SearchState(searcher, self._files.load, self._live.describe_freshness(), self._live.last_error or "")
+        return SearchState(searcher, self._files.load, freshness, self._live.last_error or "")
 
     def searcher(self) -> Searcher | None:
         """Return the searcher of the newest snapshot, kept until another is published; None without an index."""
@@ -181,11 +181,11 @@ class SearchService:
 
     def overview(self) -> Landmarks:
         """Return the languages, folders, entry points and central files of the index. Raises: NotIndexed."""
-        self._live.refresh()
+        freshness = self._live.refresh()
         searcher = self.searcher()
         if searcher is None:
             raise no_index()
-        return find_landmarks(searcher.snapshot, ROLES, self._live.describe_freshness())
+        return find_landmarks(searcher.snapshot, ROLES, freshness)
 
     def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
         """Complete a path to indexed files (and folders), best first, with their number; none without an index."""

@@ -101,11 +101,11 @@ TOLERANCE = 1.25
 
 
 def cut_excerpt(
-    text: str, query: str, *, lines_max: int, chars_max: int, defines: str = "", heads: Sequence[int] = ()
+    text: str, query: str, *, lines_max: int, chars_max: int, defines: Iterable[str] = (), heads: Sequence[int] = ()
 ) -> tuple[int, str]:
     """Return the number of lines before it, and the excerpt of about `lines_max` lines, `chars_max` characters.
 
-    `defines` is the name that the query asks for and the text defines: the line with the definition is preferred.
+    `defines` are the names that the query asks for and the text defines: the lines of their definitions are preferred.
     `heads` are the lines, counted from 0, at which definitions start, below 0 for one that started before the text: an
     excerpt does not start inside a definition that fits, and does not go on to one that has nothing of the query. A
     single line longer than `chars_max` stays whole; the caller cuts inside lines.
@@ -119,8 +119,9 @@ def cut_excerpt(
     if is_short:
         before = _count_foreign_lines(worth, heads)
         return before, "\n".join(lines[before:])
-    if defines and (line := _defining_line(lines, defines)) is not None:
-        worth[line] += DEFINING_WORTH
+    for name in defines:
+        if (line := _defining_line(lines, name)) is not None:
+            worth[line] += DEFINING_WORTH
     start, stop = _LineRuns(lines, worth, heads, lines_max, chars_max).find_best()
     return start, "\n".join(lines[start:stop])
 

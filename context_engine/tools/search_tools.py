@@ -271,7 +271,7 @@ def excerpt_hit(hit: Hit, query: str, rank: int = 0) -> tuple[LineSpan, str]:
         lines_max, chars_max = EXCERPT_LINES, EXCERPT_CHARS
     else:
         lines_max, chars_max = NEXT_LINES, NEXT_CHARS
-    defines = _named_symbol(hit)
+    defines = _find_named(hit, query)
     heads = sorted({lines.first - hit.chunk.span.first for lines, _ in hit.chunk.definitions})
     before, text = cut_excerpt(
         hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines, heads=heads
@@ -284,15 +284,21 @@ def excerpt_hit(hit: Hit, query: str, rank: int = 0) -> tuple[LineSpan, str]:
 def find_best_line(hit: Hit, query: str) -> tuple[int, str]:
     """Return the number and the text of the line of a hit that an editor should jump to."""
     span, text = excerpt_hit(hit, query)
-    before, best = cut_excerpt(text, query, lines_max=1, chars_max=LINE_CHARS_MAX, defines=_named_symbol(hit))
+    before, best = cut_excerpt(text, query, lines_max=1, chars_max=LINE_CHARS_MAX, defines=_find_named(hit, query))
     return span.first + before, clip_line(best.split("\n")[0], LINE_CHARS_MAX, query)
 
 
-def _named_symbol(hit: Hit) -> str:
-    """Return the name that the chunk of a hit defines, if the query names it."""
-    if "symbol" in hit.why or "mention" in hit.why:
-        return hit.chunk.title.rpartition(".")[2]
-    return ""
+def _find_named(hit: Hit, query: str) -> dict[str, LineSpan]:
+    """Return the names that the chunk of a hit defines and the query asks for, each with its lines in the chunk."""
+    from context_engine.search import Question
+
+    asked, chunk = Question.of(query), hit.chunk.span
+    named = {name.rpartition(".")[2]: lines for lines, name in reversed(hit.chunk.definitions)}
+    return {
+        name: LineSpan(max(lines.first, chunk.first), min(lines.last, chunk.last))
+        for name, lines in named.items()
+        if asked.is_naming(name)
+    }
 
 
 def _filter(
@@ -415,7 +421,9 @@ def _row(hit: Hit, query: str, profile: str, rank: int = 0) -> dict[str, Any]:
     chunk = hit.chunk
     span, text = chunk.span, chunk.text
     if profile in ("fast", "line"):
-        text = clip_line(first_line(text), LINE_CHARS_MAX, query)
+        span = next(iter(_find_named(hit, query).values()), span)
+        lines = text.split("\n")[span.first - chunk.span.first :]
+        text = clip_line(first_line("\n".join(lines)), LINE_CHARS_MAX, query)
     elif profile == "balanced":
         span, text = excerpt_hit(hit, query, rank)
     return drop_empty(

@@ -15,8 +15,9 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageBusy
-from context_engine.index import live_index
+from context_engine.index import live_index, symbol_graph
 from context_engine.index.live_index import FULL_RUN_FILES
+from context_engine.index.symbol_graph import SymbolDefinition
 from context_engine.model import Progress, Query
 from context_engine.settings import Settings
 from tests.support.engines import cache_for, found, indexed, open_engine
@@ -24,6 +25,13 @@ from tests.support.open_files import open_files
 from tests.support.trees import commit, git, repository, tree
 
 MANY = {f"src/part_{number:03}.py": f"def part_{number}():\n    return zebra\n" for number in range(60)}
+
+
+class QuietWatcher:
+    """A watcher that hears nothing: what is stale is remembered, not looked for."""
+
+    is_running = is_exact = True
+    pending: frozenset[str] = frozenset()
 
 
 def until(true: Callable[[], object], seconds: float = 60.0) -> None:
@@ -137,7 +145,8 @@ def test_indexing_a_folder_leaves_its_namesakes_stale(tmp_path: Path, under: str
         write(root, "src/a.py", "x = 22\n")
         write(root, "src2/b.py", "y = 22\n")
         engine.status()
-        engine.index.live.watching = True  # as with a watcher: what is stale is remembered, not looked for
+        engine.index.live.follow(QuietWatcher())
+        engine.status()
         report = engine.index.update(path=under)
         assert (report.added, report.changed, report.removed) == (0, 1, 0)
         assert engine.status().stale == ("src2/b.py",)
@@ -154,6 +163,62 @@ def test_indexing_one_file_takes_in_that_file(tmp_path: Path) -> None:
         assert engine.status().stale == ("b.py",)
 
 
+def test_a_file_that_is_edited_while_it_is_indexed_is_still_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
+    with indexed(root) as engine:
+        live = engine.index.live
+        live.follow(QuietWatcher())
+        live.stale_files()
+        index_paths, runs = live._builder.index_paths, []
+
+        def edit_meanwhile(paths: list[str]) -> bool:
+            is_changed = index_paths(paths)
+            if not runs:
+                write(root, "a.py", "def tiger(): ...\n")
+                live.mark_stale(frozenset({"a.py"}))
+            runs.append(paths)
+            return is_changed
+
+        monkeypatch.setattr(live._builder, "index_paths", edit_meanwhile)
+        write(root, "a.py", "def panther(): ...\n")
+        live.mark_stale(frozenset({"a.py"}))
+        until(lambda: live.describe_freshness() == "fresh")
+        assert runs == [["a.py"], ["a.py"]]
+        assert found(engine, "tiger") == ["a.py"]
+
+
+def test_an_answer_does_not_speak_of_a_snapshot_that_came_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_index, "WAIT_S", 0.0)  # as on a machine too busy to index in time
+    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
+    with indexed(root) as engine:
+        definitions = symbol_graph.SymbolGraph.definitions
+
+        def answer_late(graph: symbol_graph.SymbolGraph, name: str, **how: str) -> list[SymbolDefinition]:
+            defined = definitions(graph, name, **how)
+            until(lambda: engine.index.live.describe_freshness() == "fresh")
+            return defined
+
+        monkeypatch.setattr(symbol_graph.SymbolGraph, "definitions", answer_late)
+        write(root, "a.py", "def panther(): ...\n")
+        answer = engine.symbols.find("panther")
+        assert (answer.definitions, answer.freshness) == ((), "1 file edited since index")
+
+
+def test_where_looking_takes_long_an_answer_says_when_the_files_were_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_index, "QUICK_SCAN_S", 0.0)
+    monkeypatch.setattr(live_index, "SWEEP_REST_FACTOR", 1e9)
+    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
+    with indexed(root) as engine:
+        assert engine.search.find(Query("lion")).freshness == "fresh"
+        assert engine.search.find(Query("lion")).freshness == "fresh 1 s ago"
+
+
 # -- batches --
 
 
@@ -167,7 +232,8 @@ def test_a_branch_switch_is_one_batch(tmp_path: Path) -> None:
     with indexed(root) as engine:
         generation = engine.status().generation
         git(root, "checkout", "--quiet", "other")
-        engine.index.live.watching = True
+        engine.index.live.follow(QuietWatcher())
+        engine.index.live.stale_files()
         engine.index.live.mark_stale(frozenset({".git/HEAD", *MANY}))
         seen = set()
 

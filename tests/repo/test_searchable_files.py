@@ -31,7 +31,7 @@ class Ear:
     """A watcher that hears what a test tells it."""
 
     def __init__(self) -> None:
-        self.is_running = True
+        self.is_running = self.is_exact = True
         self.pending: frozenset[str] = frozenset()
 
 

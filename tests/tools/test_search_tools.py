@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,3 +96,17 @@ def test_no_place_is_shown_twice_or_without_its_code_whatever_the_budget(station
     ]
     assert len(shown) == len({(path, lines) for path, lines, _ in shown})
     assert all(content for _, _, content in shown)
+
+
+@pytest.mark.parametrize(
+    ("detail", "shown"),
+    [("balanced", "def later_27("), ("rich", "def later_27("), ("fast", ":109-110 of 1-128 later_27")],
+)
+@pytest.mark.parametrize("question", ["later_27", "why does later_27 return so late?"])
+def test_a_row_about_a_named_symbol_shows_its_definition(
+    tmp_path: Path, question: str, detail: str, shown: str
+) -> None:
+    functions = [f"def later_{number}(amount):\n    return amount + {number}\n" for number in range(40)]
+    with indexed(tree(tmp_path / "w", {"siblings.py": "\n\n".join(functions)})) as engine:
+        text = tools.call(engine, "search_code", {"query": question, "detail": detail}).text
+    assert shown in text
