@@ -1,8 +1,8 @@
 """Reports which paths changed, in batches: everything of one burst of edits at once, when it has become quiet.
 
 Only folders that the walk enters are watched, so a build that fills an ignored folder stays unheard. What changes
-before `is_running` is true is not reported: callers scan for it. On Linux who asks for `pending` knows of every change
-made before, without waiting; elsewhere the system reports a change some 0.1 s later.
+before `is_running` is true is not reported: callers scan for it. On Linux `pending` holds every change
+made before it is asked, without waiting; elsewhere the system reports a change some 0.1 s later.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def changes_rules(paths: Collection[str]) -> bool:
 
 
 class WorkspaceWatcher(Protocol):
-    """What an answer asks of a watcher."""
+    """The state of a watcher, as an answer needs it."""
 
     @property
     def is_running(self) -> bool:
@@ -208,7 +208,7 @@ Listener = Inotify | RecursiveListener
 
 
 class _WatchThread:
-    """One thread's time between `start` and `stop`. What it heard is taken by it, and by who asks for `pending`."""
+    """One thread from `start` to `stop`. Its events are sorted out by it, and by callers of `pending`."""
 
     def __init__(self, owner: Watcher, root: str, on_batch: Callable[[frozenset[str]], None], quiet_s: float) -> None:
         self._owner = owner

@@ -5,7 +5,7 @@
 Each repository is a folder with code; it is copied first. A round adds a function with a new name to a file, inserts it,
 or makes a file, and asks in one of ten ways: three tools of a server, three of a server with a daemon, two commands of
 each. The answer shows the line of the definition; or shows the right place without that line; or is not marked fresh;
-or it lies.
+or is wrongly marked fresh.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SHOWN, OTHER_LINES, NOT_FRESH, LIE = "shown", "right place, other lines", "not marked fresh", "lie"
+SHOWN, OTHER_LINES, NOT_FRESH, WRONG = "shown", "right place, other lines", "not marked fresh", "wrongly fresh"
 TEMPLATES = {
     ".py": "def {name}(amount):\n    total = amount + {number}\n    return total\n",
     ".go": "func {name}(amount int) int {{\n\ttotal := amount + {number}\n\treturn total\n}}\n",
@@ -108,12 +108,12 @@ def main() -> None:
                 counts.setdefault(way, Counter())[outcome] += 1
                 if outcome != SHOWN and asked.show:
                     print(f"--- {repository.name} {way}: {outcome}: {edit}\n{text}")
-    outcomes = (SHOWN, OTHER_LINES, NOT_FRESH, LIE)
+    outcomes = (SHOWN, OTHER_LINES, NOT_FRESH, WRONG)
     print("| way | rounds | " + " | ".join(outcomes) + " |\n|---|" + "---|" * (1 + len(outcomes)))
     total = sum(counts.values(), Counter())
     for way, found in [*counts.items(), ("all", total)]:
         print(f"| {way} | {found.total()} | " + " | ".join(str(found[outcome]) for outcome in outcomes) + " |")
-    sys.exit(total[LIE] + total[OTHER_LINES] > 0)
+    sys.exit(total[WRONG] + total[OTHER_LINES] > 0)
 
 
 def ask_rounds(root: Path, scratch: Path, rounds: int, chance: random.Random) -> Iterator[tuple[str, str, Edit, str]]:
@@ -199,7 +199,7 @@ def judge(edit: Edit, text: str) -> str:
 
     >>> edit = Edit("f_1", "a.py", 9, "def f_1(")
     >>> judge(edit, "a.py:9 def f_1(x):"), judge(edit, "lexical · fresh"), judge(edit, "1 file edited since index")
-    ('shown', 'lie', 'not marked fresh')
+    ('shown', 'wrongly fresh', 'not marked fresh')
     >>> judge(edit, "lexical · fresh @@ a.py:1-3 of 1-12 f_0")
     'right place, other lines'
     """
@@ -210,7 +210,7 @@ def judge(edit: Edit, text: str) -> str:
     rows = [row for row in ROW.finditer(text) if row["path"] == edit.path]
     if any(int(row["from"] or row["first"]) <= edit.line <= int(row["to"] or row["last"]) for row in rows):
         return OTHER_LINES
-    return LIE
+    return WRONG
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evals.freshness import ask_at_once
-from evals.freshness.ask_at_once import LIE, OTHER_LINES, SHOWN
+from evals.freshness.ask_at_once import OTHER_LINES, SHOWN, WRONG
 from tests.support.trees import repository
 
 SHELF = "\n\n".join(f"def read_{name}(path):\n    return open(path).{name}\n" for name in ("name", "mode", "encoding"))
@@ -22,7 +22,7 @@ def test_an_answer_to_a_question_right_after_an_edit_shows_it_or_is_not_marked_f
     files = {f"src/part_{number}.py": SHELF.replace("read", f"read_{number}") for number in range(8)}
     root = repository(tmp_path / "w", files)
     rounds = list(ask_at_once.ask_rounds(root, tmp_path, 40, random.Random(7)))
-    wrong = [(way, edit, text) for way, outcome, edit, text in rounds if outcome in (LIE, OTHER_LINES)]
+    wrong = [(way, edit, text) for way, outcome, edit, text in rounds if outcome in (WRONG, OTHER_LINES)]
     assert wrong == []
     assert Counter(outcome for _, outcome, _, _ in rounds)[SHOWN] >= 20  # most, on a busy machine too
 
