@@ -207,7 +207,7 @@ class Engine(Workspace, DeprecatedMethods):
             self.edits,
             self.memory,
             verify_commands=settings.verify_commands,
-            objections=self._objections,
+            review=lambda diff: self.reviews.find_objections(diff),
             approval_needed=settings.approvals_mode == "required",
             person_needed=settings.approvals_require_human,
             evidence_needed=settings.plan_evidence_required,
@@ -217,12 +217,6 @@ class Engine(Workspace, DeprecatedMethods):
             shared_records=self._shared_records,
         )
         return PlanService(place)
-
-    def _objections(self, diff: str) -> tuple[str, ...]:
-        """Return the urgent findings of a review of a diff of the present files."""
-        from context_engine.review import ReviewOptions
-
-        return self.reviews.review_diff(diff, ReviewOptions(analyzers="none", fail_on="P1")).fail_reasons
 
     @property
     def reviews(self) -> ReviewService:

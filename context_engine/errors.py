@@ -356,6 +356,13 @@ class AccessFailed(HostError):
     code = "ACCESS_FAILED"
 
 
+class TimedOut(AccessFailed):
+    """Git did not end in its time; the same call would take as long again."""
+
+    code = "TIMED_OUT"
+    retryable = False
+
+
 class DiskFull(HostError):
     """The disk with the index or the records is full."""
 

@@ -7,7 +7,7 @@ Lines are 1-based and both ends included; paths are workspace-relative POSIX.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
@@ -212,6 +212,18 @@ class Skipped:
     path: str
     reason: str
     detail: str = ""
+
+
+class ChangeObjections(NamedTuple):
+    """The objections to a change: urgent findings of a review, and the new ones of a linter, one sentence each.
+
+    `linter` is empty when it reads none of the files; `problem` says why it did not run to its end.
+    """
+
+    objections: Sequence[str] = ()
+    linter: str = ""
+    lint: Sequence[str] = ()
+    problem: str = ""
 
 
 class CommitFileChange(NamedTuple):

@@ -58,20 +58,16 @@ PROGRAMS = (
     Reach(
         "review/analyzer_runner.py:_Analysis._run_program",
         "`ruff`, `typos`; `eslint`, `go`, `tsc`, `cargo` only where the user's CTX_REVIEW_PROGRAMS names them",
-        "a review with analyzers",
-        "over copies in a folder of their own, few variables, no tokens, no network asked for, ended after its time",
-    ),
-    Reach(
-        "plans/plan_execution.py:ChangeVerifier._findings",
-        "`ruff`",
-        "`execute_plan` with verify=lint",
-        "reads a text from us, under the ruff settings of the workspace",
+        "a review with analyzers; of these `ruff` for `execute_plan` with verify=lint",
+        "over copies in a folder of their own, few variables, no tokens, no network asked for, ended after its time;"
+        " `ruff` and `typos` without any settings, and of a failure only its class is quoted",
     ),
     Reach(
         "plans/plan_execution.py:ChangeVerifier._run_command",
         "the commands of the user's CTX_VERIFY_COMMANDS",
         "`execute_plan` with verify=tests",
-        "run the code of the project, which is what the user allowed; no variables that are named like secrets",
+        "run the code of the project, which is what the user allowed; no variables that are named like secrets;"
+        " of their output only counts, places in the workspace and classes of errors are quoted",
     ),
     Reach(
         "repo/subprocess_runner.py:run_program",

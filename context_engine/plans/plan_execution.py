@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import shlex
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,16 +22,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.edit import EditResult, EditService, FileEdit, Patch, content_of, diff_versions, format_diff
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
+from context_engine.model import ChangeObjections
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import Execution
 from context_engine.plans.step_tracking import CompletionReport, StepTracker
 from context_engine.repo import (
-    Ruff,
-    find_program,
-    last_lines,
-    minimal_environment,
     run_program,
     size_and_mtime,
+    summarize_output,
     without_secrets,
 )
 from context_engine.secrets import RedactedDocument, redact_file
@@ -43,20 +40,16 @@ if TYPE_CHECKING:
 
 Level = Literal["none", "syntax", "lint", "tests"]
 """Each level includes the checks of those before it."""
-LINT_S = 20.0
-"""One file; a linter takes a tenth of a second for it."""
 COMMAND_S = 600.0
 """A slower test suite is not run between two edits; its owner can allow a part of it."""
-TAIL_CHARS_MAX = 4_000
-"""Of the output of a command; the summary of a test run is at its end."""
 FINDINGS_MAX = 20
 NOT_ALLOWED = "no command is allowed here: the user can allow some, as CTX_VERIFY_COMMANDS='pytest -q; npm test'"
 
 INTERPRETERS = frozenset("bash sh zsh dash fish python pypy node deno bun ruby perl php java dotnet env make".split())
 """Programs that run what they are given: a line with one of them is allowed only as it is."""
 
-Review = Callable[[str], Sequence[str]]
-"""Return the objections of a review to a diff of the files as they are now, one sentence each."""
+Review = Callable[[str], ChangeObjections]
+"""Reviews a diff of the files as they are now."""
 
 
 class VerificationCheck(NamedTuple):
@@ -117,7 +110,7 @@ class ChangeVerifier:
         if level != "none":
             checks += [_check_syntax(file) for file in files if file.after is not None]
         if level in ("lint", "tests"):
-            checks += [*self._lint(files), *self._review_changes(files)]
+            checks += self._check_changes(files)
         if level == "tests" and VerificationResult(tuple(checks)).passed:  # a test run may take minutes
             checks += self._run_commands(named, cancel)
         return VerificationResult(tuple(checks))
@@ -134,45 +127,21 @@ class ChangeVerifier:
         left_out = [VerificationCheck("tests", command, None, why) for command in others]
         return [*ran, *left_out] or [VerificationCheck("tests", "", None, NOT_ALLOWED)]
 
-    def _lint(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
-        """Run ruff on Python files and report new findings, with the settings of this workspace."""
-        python = [file for file in files if file.path.endswith(Ruff.SUFFIXES) and file.after is not None]
-        program = find_program(Ruff.NAME, outside=self._root)
-        if not program or not python:
-            if python:
-                return [VerificationCheck("lint", Ruff.NAME, None, "ruff is not installed")]
-            return []
-        return [self._lint_file(program, item) for item in python]
-
-    def _lint_file(self, program: str, file: VerifiedFile) -> VerificationCheck:
-        try:
-            before, after = (self._findings(program, file.path, data) for data in (file.before, file.after))
-        except ValueError as error:
-            return VerificationCheck("lint", file.path, None, f"ruff failed: {error}")
-        new = list((Counter(after) - Counter(before)).elements())
-        summary = "; ".join(f"{code} {message}" for code, message in new[:FINDINGS_MAX])
-        return VerificationCheck("lint", file.path, not new, summary)
-
-    def _findings(self, program: str, path: str, data: bytes | None) -> list[tuple[str, str]]:
-        """Return (rule, message) of each finding; positions do not count, because lines move. Raises: ValueError."""
-        if data is None:
-            return []
-        words, environment = Ruff.check_text(program, path), minimal_environment(os.environ)
-        ran = run_program(words, self._root, limit_s=LINT_S, environment=environment, given=data)
-        if ran.exit not in Ruff.EXITS:
-            raise ValueError(ran.problem or ran.err.strip()[-200:] or f"it ended with {ran.exit}")
-        return [(row.rule, row.message) for row in Ruff.parse_findings(ran.out)]
-
-    def _review_changes(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
-        """Run a review and report its urgent findings: a secret, a removed name that is still used, and so on."""
+    def _check_changes(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
+        """Run a linter over copies of both versions, and a review: new lint, a secret, a removed name in use."""
         diff = "".join(diff_versions(file.path, file.before, file.after) for file in files)
         if self._review is None or not diff:
             return []
         try:
-            reasons = self._review(diff)
+            found = self._review(diff)
         except ContextEngineError as error:
             return [VerificationCheck("review", "", None, f"the review failed: {error.message}")]
-        return [VerificationCheck("review", "", not reasons, "; ".join(reasons[:FINDINGS_MAX]))]
+        checks = [VerificationCheck("review", "", not found.objections, "; ".join(found.objections[:FINDINGS_MAX]))]
+        if found.linter:
+            passed = None if found.problem else not found.lint
+            says = found.problem or "; ".join(found.lint[:FINDINGS_MAX])
+            checks.insert(0, VerificationCheck("lint", found.linter, passed, says))
+        return checks
 
     def _run_command(self, command: str, cancel: threading.Event | None) -> VerificationCheck:
         try:
@@ -185,7 +154,7 @@ class ChangeVerifier:
             ended = f"it {ran.problem}"
         else:
             ended = f"it ended with {ran.exit}"
-        output = last_lines(RedactedDocument.of(ran.out).text, TAIL_CHARS_MAX).strip()
+        output = summarize_output(RedactedDocument.of(ran.out).text, self._root)
         return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{output}".strip())
 
 

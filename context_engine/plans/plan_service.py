@@ -291,7 +291,7 @@ class PlanDependencies(NamedTuple):
     edits: EditService
     knowledge: KnowledgeService
     verify_commands: str = ""
-    objections: Review | None = None
+    review: Review | None = None
     approval_needed: bool = False
     person_needed: bool = False
     evidence_needed: bool = False
@@ -322,7 +322,7 @@ class PlanService:
         self._knowledge = place.knowledge
         self.factory = PlanFactory(self.sources, self.repository, self.paths)
         self.refiner = PlanRefiner(self.repository, self.paths, self.factory, place.workspace)
-        verifier = ChangeVerifier(place.root.path, parse_commands(place.verify_commands), place.objections)
+        verifier = ChangeVerifier(place.root.path, parse_commands(place.verify_commands), place.review)
         self.executor = PlanExecutor(place.edits, self.steps, verifier)
 
     def sources(self) -> PlanSources:

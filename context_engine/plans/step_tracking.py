@@ -10,6 +10,7 @@ commit, the answer says so instead of guessing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -145,8 +146,8 @@ class PlanWorkTree:
     def _changed_since(self, commit: str) -> frozenset[str]:
         """Return the files that differ from a commit, committed meanwhile or not, and those untracked by git."""
         tracked = self._git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--")
-        unknown = self._git.run("ls-files", "--others", "--exclude-standard", "-z")
-        return frozenset(path for path in _names(tracked) | _names(unknown) if not path.startswith(f"{STATE_FOLDER}/"))
+        unknown = {os.fsencode(path).decode("utf-8", "replace") for path in self._git.untracked_paths()}
+        return frozenset(path for path in _names(tracked) | unknown if not path.startswith(f"{STATE_FOLDER}/"))
 
     def _exists(self, path: str) -> bool:
         try:

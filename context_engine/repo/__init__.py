@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from context_engine.repo.git_diffs import ChangeContents, DiffReader, DiffRequest, GitDiff, TouchedFile
     from context_engine.repo.ignore_rules import GlobMatcher, compile_path_glob
     from context_engine.repo.paths import Root, is_sensitive, is_under, near_names, path_of_listing
+    from context_engine.repo.program_output import describe_exit, quote_known_words, summarize_output
     from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember
     from context_engine.repo.revision_files import GitRevision
     from context_engine.repo.ripgrep import (
@@ -32,10 +33,8 @@ if TYPE_CHECKING:
         find_ripgrep,
         find_text_engine,
     )
-    from context_engine.repo.ruff_program import Ruff, RuffFinding
     from context_engine.repo.searchable_files import FileLister, FileListing
     from context_engine.repo.subprocess_runner import (
-        last_lines,
         minimal_environment,
         program_identity,
         run_program,
@@ -67,9 +66,9 @@ __getattr__ = lazy_exports(
     repositories: RepositoryRegistry WorkspaceMember
     revision_files: GitRevision
     ripgrep: VERSION_MIN GrepRequest MatchedLine SearchDeadline TextEngine find_ripgrep find_text_engine
-    ruff_program: Ruff RuffFinding
+    program_output: describe_exit quote_known_words summarize_output
     searchable_files: FileLister FileListing
-    subprocess_runner: last_lines minimal_environment program_identity run_program temporary_files
+    subprocess_runner: minimal_environment program_identity run_program temporary_files
         without_secrets
     walker: Walk WalkedFile walk walk_paths
     watch: Watcher WorkspaceWatcher changes_rules

@@ -19,12 +19,12 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
-from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
+from context_engine.errors import AccessFailed, InvalidArgument, TimedOut, TooLarge, UnsupportedHost
 from context_engine.repo.executables import find_program, kill_process, safe_path
 from context_engine.repo.git_files import (
     CONFIG_BYTES_MAX,
@@ -33,17 +33,22 @@ from context_engine.repo.git_files import (
     REFS_BYTES_MAX,
     GitHead,
     Repository,
+    find_costly_pattern,
     problem_of,
     read_head,
     read_text,
     repository_of,
     work_trees_of,
 )
+from context_engine.repo.program_output import describe_exit
 
 if TYPE_CHECKING:
     import subprocess
+
 TIMEOUT_S = 30.0
 """A cold `git log` over a large history takes some ten seconds on a slow disk."""
+SUSPICIOUS_S = 1.5
+"""Nearly every command has ended by then; of one that has not we ask whether a pattern of the repository holds it."""
 OUTPUT_BYTES_MAX = 32_000_000
 """The path list of a million files fits; a longer diff is of no use."""
 
@@ -85,7 +90,7 @@ SAFEGUARDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Added to commands for which settings name programs that prepare their output, or files to read before."""
 READS_NO_FILES = frozenset(
-    {"branch", "cat-file", "config", "for-each-ref", "ls-tree", "merge-base", "rev-list", "rev-parse"}
+    {"branch", "cat-file", "config", "for-each-ref", "ls-files", "ls-tree", "merge-base", "rev-list", "rev-parse"}
 )
 """Commands that never read files of the work tree. For all others filters are off; `git log -p` reads files too."""
 
@@ -93,8 +98,7 @@ KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFI
 """Where git and the user's settings are stored. All other `GIT_*` are dropped: a hook that starts us sets GIT_DIR."""
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-_LISTED = r"^(filter\..*\.(clean|smudge|process|required)|core\.excludesfile)$"
-_OF_THE_REPOSITORY = frozenset({"local", "worktree"})
+_FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 ORIGIN_WAIT_S = 5.0
 WORK_TREES_MAX = 64
 """A repository with more work trees has leftovers of some program; the first ones are enough."""
@@ -112,6 +116,7 @@ class Git:
         self._path = ("", "")
         self._accepted: Repository | None = None
         self._overrides: tuple[object, Mapping[str, str]] | None = None
+        self._excludes: tuple[object, str | None] | None = None
 
     def head(self) -> GitHead | None:
         """Return the branch and commit that are checked out; None without a repository. Starts no process."""
@@ -196,16 +201,33 @@ class Git:
     def excludes_file(self) -> str | None:
         """Return the user's own ignore file for all repositories (core.excludesFile), if it exists.
 
-        A repository cannot set it.
+        A repository cannot set it. Git is asked again when the user's settings have changed.
         """
+        key = _settings_key(None)
+        if self._excludes and self._excludes[0] == key:
+            return self._excludes[1]
         try:
             said = self.run("config", "--type=path", "--get", "core.excludesFile", timeout_s=5, is_apart=True)
         except (AccessFailed, UnsupportedHost):  # exit 1 = not set; without git the usual place still counts
             said = b""
         path = os.path.join(self._root, os.fsdecode(said).rstrip("\n") or _usual_excludes())
-        if os.path.isfile(path):
-            return path
-        return None
+        found = path if os.path.isfile(path) else None
+        self._excludes = (key, found)
+        return found
+
+    def tracked_paths(self) -> list[str]:
+        """Return the paths below the root that git tracks, a submodule as one. Raises: as `run`."""
+        return [path for path in os.fsdecode(self.run("ls-files", "--cached", "-z")).split("\0") if path]
+
+    def untracked_paths(self, tracked: Iterable[str] | None = None) -> list[str]:
+        """Return the paths below the root that git neither tracks nor ignores. Raises: as `run` and `walk`.
+
+        Our own walker lists them: the ignore rules of a repository can keep git's matcher busy for ever.
+        """
+        from context_engine.repo.walker import walk_untracked
+
+        known = frozenset(self.tracked_paths() if tracked is None else tracked)
+        return walk_untracked(self._root, known, excludes_file=self.excludes_file())
 
     def commit(self, ref: str) -> str:
         """Return the hash of the commit that a branch, tag, hash or expression (`HEAD~2`) names.
@@ -361,21 +383,20 @@ class Git:
         return {**found, **_as_variables(self._overriding(repository))}
 
     def _overriding(self, repository: Repository | None) -> Mapping[str, str]:
-        """Return settings that switch every filter off, listed again whenever settings have changed."""
+        """Return settings that switch every filter and ignore rule off, listed again whenever settings have changed."""
         key, kept = _settings_key(repository), self._overrides
         if kept and key and kept[0] == key:
             return kept[1]
         try:
             where = self._place(repository, ("config",))
-            said = self._output(("config", "-z", "--show-scope", "--get-regexp", _LISTED), where, timeout_s=TIMEOUT_S)
+            said = self._output(("config", "-z", "--name-only", "--get-regexp", _FILTERS), where, timeout_s=TIMEOUT_S)
         except AccessFailed as error:
             if error.details.get("exit") != 1:
                 raise
             said = b""  # none is set
-        words = said.decode("utf-8", "surrogateescape").split("\0")
-        found = overriding(
-            (scope, *row.partition("\n")[::2]) for scope, row in zip(words[::2], words[1::2], strict=False)
-        )
+        names = filter(None, said.decode("utf-8", "surrogateescape").split("\0"))
+        found = {name: "false" if name.endswith(".required") else "" for name in names}
+        found["core.excludesFile"] = os.devnull  # `diff` opens it: a pipe would hold it
         self._overrides = (key, found)
         return found
 
@@ -411,12 +432,14 @@ class Git:
 
         with _put_aside() as complaints, _put_aside(given) as standard_input:
             process = self.start(args, environment, stdin=standard_input, stdout=subprocess.PIPE, stderr=complaints)
-            said, in_time = _collect(process, timeout_s, bytes_max)
+            said, problem = _collect(process, timeout_s, bytes_max, lambda: find_costly_pattern(self._root))
             complaints.seek(0)
-            complaint = complaints.read(POINTER_BYTES_MAX).decode("utf-8", "replace").strip()
-        if not in_time:
-            raise AccessFailed(
-                f"git {args[0]} took longer than {timeout_s:g} s", suggestion="try again", details={"args": list(args)}
+            complaint = complaints.read(POINTER_BYTES_MAX).decode("utf-8", "replace")
+        if problem:
+            raise TimedOut(
+                f"git {args[0]} was ended: {problem}",
+                suggestion="Remove what it names, or do without this repository's history and changes.",
+                details={"args": list(args)},
             )
         if len(said) > bytes_max:
             raise TooLarge(
@@ -426,9 +449,9 @@ class Git:
             )
         if process.returncode:
             raise AccessFailed(
-                f"git {args[0]} failed: {complaint.splitlines()[-1] if complaint else 'it said nothing'}",
+                f"git {args[0]} failed with {describe_exit(process.returncode, complaint)}",
                 suggestion="run the same command in a terminal",
-                details={"args": list(args), "exit": process.returncode, "stderr": complaint},
+                details={"args": list(args), "exit": process.returncode},
             )
         return said
 
@@ -445,26 +468,6 @@ class Git:
 
 
 # -- options of git ----------------------------------------------------------------------------------------------
-
-
-def overriding(rows: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Return the settings that override those which are set, given as (scope, name, value).
-
-    >>> overriding([("local", "filter.lfs.clean", "git-lfs clean"), ("global", "filter.lfs.required", "true")])
-    {'filter.lfs.clean': '', 'filter.lfs.required': 'false'}
-    >>> overriding([("global", "core.excludesfile", "~/.ignore"), ("local", "core.excludesfile", "/dev/zero")])
-    {'core.excludesFile': '~/.ignore'}
-    """
-    found: dict[str, str] = {}
-    excludes, is_foreign = _usual_excludes(), False
-    for scope, name, value in rows:
-        if name.startswith("filter."):
-            found[name] = "false" if name.endswith(".required") else ""
-        elif scope in _OF_THE_REPOSITORY:
-            is_foreign = True
-        else:
-            excludes = value
-    return found | ({"core.excludesFile": excludes} if is_foreign else {})
 
 
 def _usual_excludes() -> str:
@@ -559,17 +562,24 @@ def _holding(file: IO[bytes], content: bytes) -> IO[bytes]:
     return file
 
 
-def _collect(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int) -> tuple[bytes, bool]:
-    """Return the output up to one byte over the limit, and whether it came in time. The process has ended then."""
-    late = threading.Event()
+def _collect(
+    process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int, find_cause: Callable[[], str]
+) -> tuple[bytes, str]:
+    """Return the output up to one byte over the limit, and why git had to be ended. The process has ended then."""
+    ended = threading.Event()
+    problems: list[str] = []
 
-    def stop() -> None:
-        late.set()
+    def watch() -> None:
+        if ended.wait(min(SUSPICIOUS_S, timeout_s)):
+            return
+        cause = find_cause()
+        if not cause and ended.wait(max(0.0, timeout_s - SUSPICIOUS_S)):
+            return
+        problems.append(cause or f"it took longer than {timeout_s:g} s")
         kill_process(process)
 
-    timer = threading.Timer(timeout_s, stop)
-    timer.daemon = True
-    timer.start()
+    watcher = threading.Thread(target=watch, name="ctx-git", daemon=True)
+    watcher.start()
     assert process.stdout  # it was opened as a pipe
     try:
         with process.stdout as pipe:
@@ -582,9 +592,9 @@ def _collect(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int)
         process.wait()
         raise
     finally:
-        timer.cancel()
-        timer.join()  # a canceled timer lives a moment longer, and who closes the engine counts the threads
-    return said, not late.is_set()
+        ended.set()
+        watcher.join()  # who closes the engine counts the threads
+    return said, "".join(problems)
 
 
 def origin_name(address: str) -> str:

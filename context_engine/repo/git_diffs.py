@@ -204,8 +204,7 @@ class DiffReader:
 
     def _untracked_files(self, left_out: list[Skipped]) -> Iterator[tuple[TouchedFile, str]]:
         """Yield each untracked file that is not ignored, with the diff that adds it."""
-        said = self._git.run("ls-files", "--others", "--exclude-standard", "-z").decode("utf-8", "surrogateescape")
-        names = [*filter(None, said.split("\0"))]
+        names = self._git.untracked_paths()
         if len(names) > UNTRACKED_MAX:
             rest = f"{len(names) - UNTRACKED_MAX:,} more untracked files"
             left_out.append(Skipped(_printable(names[UNTRACKED_MAX]), "too_many", rest))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -37,6 +38,11 @@ FILES_OF_GIT = (
 FILES_OF_THE_TREE = (".gitattributes", ".gitignore", ".gitmodules", ".mailmap")
 NEVER_ELSEWHERE = ("HEAD", "index", "refs", "packed-refs", "logs")
 """Parts of a repository that must not be links, because a link would show the history of another one."""
+
+STARS_MIN = 4
+"""Stars in one pattern that take git more than a second for a long name; nobody writes so many."""
+LOOK_S_MAX = 2.0
+"""In this time a hundred thousand files are listed."""
 
 HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LINKS_MAX = 5  # symbolic refs that name one another, as git allows
@@ -153,6 +159,31 @@ def problem_of(repository: Repository) -> str:
     for place in (os.path.join(folder, name) for folder in folders for name in NEVER_ELSEWHERE):
         if os.path.islink(place) and not any(is_within(place, folder) for folder in folders):
             return f"{place} is a link to another repository"
+    return ""
+
+
+def find_costly_pattern(root: str) -> str:
+    """Return the attributes file whose pattern git, before 2.41, may match in every combination; empty without one.
+
+    Git looks the attributes of a file up for its diff: 14 stars and a long name take hours.
+    """
+    found = repository_of(root)
+    if found is None:
+        return ""
+    places = [os.path.join(found.common_dir, "info", "attributes")]
+    until = time.monotonic() + LOOK_S_MAX
+    for folder, folders, names in os.walk(found.top):
+        folders[:] = [name for name in folders if name != ".git"]
+        places += [os.path.join(folder, name) for name in names if name == ".gitattributes"]
+        if time.monotonic() > until:
+            break
+    for place in places:
+        lines = read_text(os.path.dirname(place), os.path.basename(place), CONFIG_BYTES_MAX).splitlines()
+        for number, line in enumerate(lines, start=1):
+            stars = len(re.findall(r"\*+", line.split()[0])) if line.strip() else 0
+            if stars >= STARS_MIN:
+                shown = os.path.relpath(place, found.top)
+                return f"line {number} of {shown} has a pattern of {stars} stars, which git matches in every way"
     return ""
 
 

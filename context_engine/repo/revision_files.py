@@ -6,13 +6,15 @@ git runs.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from context_engine.errors import AccessFailed, TooLarge, UnsupportedHost
+from context_engine.errors import AccessFailed, ContextEngineError, TooLarge, UnsupportedHost
 from context_engine.repo.git import TIMEOUT_S, Git
-from context_engine.repo.git_diffs import VERSION_BYTES_MAX, parse_batch
+from context_engine.repo.git_diffs import UNTRACKED_MAX, VERSION_BYTES_MAX, parse_batch
 from context_engine.repo.paths import is_sensitive
 
 WORDS_MAX = 200
@@ -35,11 +37,14 @@ class GitRevision:
     def paths(self) -> Sequence[str]:
         """Return every path, sorted; none where git fails."""
         if self.commit == self.WORK_TREE:
-            output = self._git_output("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        elif self.commit == self.STAGE:
+            return sorted({*self._stored_paths(self.STAGE), *self._untracked_paths()})
+        return self._stored_paths(self.commit)
+
+    def _stored_paths(self, commit: str) -> Sequence[str]:
+        if commit == self.STAGE:
             output = self._git_output("ls-files", "-z", "--cached")
         else:
-            output = self._git_output("ls-tree", "-r", "-z", "--name-only", self.commit)
+            output = self._git_output("ls-tree", "-r", "-z", "--name-only", commit)
         return sorted(set(filter(None, output.decode("utf-8", "replace").split("\0"))))
 
     def read(self, paths: Iterable[str]) -> Mapping[str, bytes]:
@@ -71,16 +76,33 @@ class GitRevision:
             return {}
         patterns = [part for word in wanted for part in ("-e", word)]
         options = ("-I", "-F", "-w", "-o", "-z", "--no-color", "--no-recurse-submodules")
-        before = {self.WORK_TREE: ("--untracked",), self.STAGE: ("--cached",)}.get(self.commit, ())
-        after = () if before else (self.commit,)
+        before = ("--cached",) if self.commit == self.STAGE else ()
+        after = (self.commit,) if self.commit not in (self.STAGE, self.WORK_TREE) else ()
         output = self._git_output("grep", *options, *before, *patterns, *after, timeout_s=GREP_S_MAX)
         found: dict[str, set[str]] = {word: set() for word in wanted}
         for row in output.decode("utf-8", "replace").split("\n"):
             place, _, word = row.partition("\0")
-            path = place if before else place.partition(":")[2]
+            path = place.partition(":")[2] if after else place
             if word in found and path and not is_sensitive(path):
                 found[word].add(path)
+        if self.commit == self.WORK_TREE:
+            self._search_untracked(found)
         return {word: sorted(paths) for word, paths in found.items()}
+
+    def _untracked_paths(self) -> list[str]:
+        try:
+            paths = self.git.untracked_paths()
+        except ContextEngineError:
+            return []
+        return [os.fsencode(path).decode("utf-8", "replace") for path in paths]
+
+    def _search_untracked(self, found: Mapping[str, set[str]]) -> None:
+        """Add the files that git does not track, which `git grep` would find by rules of the repository."""
+        for path, data in self.read(self._untracked_paths()[:UNTRACKED_MAX]).items():
+            text = data.decode("utf-8", "replace")
+            for word in filter(text.__contains__, found):
+                if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
+                    found[word].add(path)
 
     def _git_output(self, *args: str, given: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
         """Return what git prints; nothing when it refuses, is not installed, or finds nothing (`grep` exits with 1)."""

@@ -187,15 +187,3 @@ def _end_of(file: IO[bytes], most: int) -> bytes:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - most))
     return file.read()
-
-
-def last_lines(text: str, most: int) -> str:
-    r"""Return the end of a text, from the beginning of a line: it contains the summary of a test run.
-
-    >>> last_lines("one\ntwo\nthree\n", 10)
-    '…\nthree\n'
-    """
-    end = text[-most:]
-    if len(text) <= most:
-        return text
-    return f"…{end[max(end.find(chr(10)), 0) :]}"

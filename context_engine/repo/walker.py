@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -284,6 +284,8 @@ class _Walker:
         self._folders_seen: set[tuple[int, int]] = set()
         self._repositories_seen: set[str] = set()
         self._by_name = _NameVerdicts()
+        self._ignore_files: Mapping[str, str] = IGNORE_FILES
+        self._built_in = [PlacedRules(IgnoreRules("built-in", BUILT_IN, name="built in"))]
 
     def result(self) -> Walk:
         """Return what was found, in order."""
@@ -352,7 +354,7 @@ class _Walker:
 
     def _outer_rules(self, excludes_file: str | None) -> RuleStack:
         """Return the rules before the root is listed: built in, git's own, and those of the folders above it."""
-        inner = [PlacedRules(IgnoreRules("built-in", BUILT_IN, name="built in"))]
+        inner = self._built_in
         top = enclosing_work_tree(self._root) or self._root
         if top == self._root:
             way = []
@@ -361,7 +363,7 @@ class _Walker:
         outer = [(0, rules) for rules in self._rules_of_git(top, excludes_file)]
         for number in range(len(way)):
             folder = os.path.join(top, *way[:number])
-            names = [name for name in IGNORE_FILES if _is_plain_file(os.path.join(folder, name))]
+            names = [name for name in self._ignore_files if _is_plain_file(os.path.join(folder, name))]
             outer += [(number, rules) for rules in self._rules_of(OpenFolder(folder, None), names, report=False)]
         for number, name in enumerate(way):
             above = RuleStack(_placed_above(outer, way[:number]))
@@ -534,7 +536,8 @@ class _Walker:
         if ".git" in entries and folder.rel and common_dir_of(folder.absolute):
             stack = stack.without_git()
             more += self._rules_of_git(folder.absolute, None)
-        names = [name for name in IGNORE_FILES if name in entries and entries[name].is_file(follow_symlinks=False)]
+        found = [name for name in self._ignore_files if name in entries]
+        names = [name for name in found if entries[name].is_file(follow_symlinks=False)]
         if names:
             more += self._rules_of(opened, names, folder.rel)
         if more:
@@ -567,6 +570,60 @@ class _Walker:
         if rel is not None:
             self._skipped.append((rel, *why))
         return ""
+
+
+class _UntrackedWalker(_Walker):
+    """Finds the files that git neither tracks nor ignores: only git's ignore files count, and only by name."""
+
+    def __init__(self, root: str, top: OpenFolder, tracked: Collection[str], check: Callable[[], None]) -> None:
+        super().__init__(root, top, BYTES_MAX, check, LEVELS_ALL)
+        self._tracked = tracked
+        self._ignore_files = {".gitignore": "gitignore"}
+        self._built_in = []
+        self.untracked: list[str] = []
+
+    def _why_closed(
+        self, folder: _PendingFolder, opened: OpenFolder, entries: Mapping[str, _Entry]
+    ) -> tuple[str, str] | None:
+        """Return why a folder is not entered: too deep, or another repository, which git does not look into."""
+        if ".git" in entries and folder.rel and common_dir_of(folder.absolute):
+            return "nested_worktree", "another repository"
+        return super()._why_closed(folder._replace(insisted=True), opened, {})
+
+    def _judge(self, folder: _PendingFolder, stack: RuleStack, entries: Mapping[str, _Entry]) -> None:
+        prefix = f"{folder.rel}/" if folder.rel else ""
+        view = stack.at(folder.rel)
+        for name, entry in entries.items():
+            path = prefix + name
+            if name == ".git" or path in self._tracked:  # a folder that git tracks is a submodule
+                continue
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if view.value(name, is_folder) & 1:
+                continue
+            if is_folder:
+                self._waiting += filter(None, [self._folder(folder, stack, path, entry, insisted=True)])
+            elif stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode) in (stat.S_IFREG, stat.S_IFLNK):
+                self.untracked.append(path)
+
+
+def walk_untracked(
+    root: str | os.PathLike[str],
+    tracked: Collection[str],
+    *,
+    excludes_file: str | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> list[str]:
+    """Return the files below `root` that git would call untracked, sorted; `tracked` are those of its index.
+
+    Git's own matcher can take for ever (30 bytes of .gitignore and a long name, before git 2.41); ours cannot. A
+    repository inside is left out. Raises: as `walk`.
+    """
+    real = os.path.realpath(root)
+    with _enter(real) as top:
+        walker = _UntrackedWalker(real, top, tracked, check)
+        walker.begin(excludes_file)
+        walker.walk("")
+        return sorted(walker.untracked)
 
 
 def _placed_above(outer: Iterable[tuple[int, IgnoreRules]], way: Sequence[str]) -> list[PlacedRules]:

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from context_engine.model import Finding
-from context_engine.repo import find_program, minimal_environment, program_identity, run_program, temporary_files
+from context_engine.repo import (
+    describe_exit,
+    find_program,
+    minimal_environment,
+    program_identity,
+    quote_known_words,
+    run_program,
+    temporary_files,
+)
 from context_engine.review.analyzers import Analyzer, AnalyzerMessage, AnalyzerOutputError
 from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.review_options import ReviewOptions
@@ -27,6 +35,8 @@ FILES_MAX = 500
 """More paths are too long for the command line of some systems."""
 TREE_FILES_MAX, TREE_BYTES_MAX = 5_000, 100_000_000
 """A compiler needs the whole tree; a larger one is left to the project's own CI."""
+SAID_BYTES_MAX = 10_000
+"""A program says at the beginning of its output why it failed."""
 QUIET_IN_TESTS = ("S", "ASYNC", "B003", "B018", "B015", "F841", "PLR0124")
 """Rules that tests break on purpose."""
 
@@ -181,13 +191,13 @@ class _Analysis:
             )
             if result.problem:
                 return (), result.problem
+            output = f"{result.err}\n{result.out[:SAID_BYTES_MAX].decode(errors='replace')}"
             if result.exit not in analyzer.good_exits:
-                output = result.err or result.out.decode(errors="replace")
-                return (), f"failed with exit code {result.exit}: {_last_line(output)}"
+                return (), f"failed with {describe_exit(result.exit, output)}"
             try:
                 return analyzer.read(result.out, result.err, folder), ""
-            except AnalyzerOutputError as error:
-                return (), f"said what cannot be read: {_last_line(str(error))}"
+            except AnalyzerOutputError:
+                return (), f"printed what cannot be read, {describe_exit(result.exit, output)}"
 
     def _compare(
         self, messages: Iterable[AnalyzerMessage], old_messages: Iterable[AnalyzerMessage]
@@ -209,11 +219,14 @@ class _Analysis:
                 yield self._make_finding(message, file, file.new, is_new=is_new)
 
     def _make_finding(self, message: AnalyzerMessage, file: ReviewedFile, new: FileVersion, *, is_new: bool) -> Finding:
+        text = message.message
+        if self.analyzer.runs_project_code:  # which can read any file, and make its program print it
+            text = quote_known_words(text, new.text)
         return Finding(
             rule=message.rule,
             source=self.analyzer.name,
-            title=message.message.partition("\n")[0],
-            body=message.message,
+            title=text.partition("\n")[0],
+            body=text,
             priority=message.priority,
             category=message.category,
             confidence=message.confidence,
@@ -236,7 +249,3 @@ def _accepts(analyzer: Analyzer, file: ReviewedFile) -> bool:
 def _line_with_message(source: FileVersion | None, message: AnalyzerMessage) -> str:
     """Return the line of a message with its text, since one line may be wrong in two ways."""
     return f"{source.line(message.line) if source else ''} {message.message}"
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")[:200]

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.model import Suggestion
-from context_engine.repo import Ruff, RuffFinding
 from context_engine.text import OUTPUT_BYTES_MAX, read_json
 
 if TYPE_CHECKING:
@@ -139,30 +138,33 @@ def _ruff_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     The target is Python 3.13, since 3.14 accepts `except ValueError, e` of old code.
     """
     rules = f"--select={','.join(RUFF_RULES)}", f"--ignore={','.join(RUFF_IGNORED)}"
-    return Ruff.check_files(program, paths, ["--isolated", "--target-version=py313", *rules])
+    options = "--isolated", "--no-cache", "--quiet", "--output-format=json", "--target-version=py313"
+    return [program, "check", *options, *rules, "--", *paths]
 
 
 def read_ruff(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
     """Read ruff's JSON, except files that it cannot parse: it only guesses there, and a check reports their syntax."""
-    try:
-        rows = Ruff.parse_findings(out)
-    except ValueError as error:
-        raise AnalyzerOutputError(complaint or repr(error)) from error
-    unparsed = {row.path for row in rows if not row.rule}
-    return [_read_ruff_row(row, folder) for row in rows if row.path not in unparsed and not _is_older_name(row)]
+
+    def messages() -> list[AnalyzerMessage]:
+        rows = read_json(out or b"[]", bytes_max=OUTPUT_BYTES_MAX)
+        unparsed = {row["filename"] for row in rows if row["code"] in (None, "invalid-syntax")}
+        wanted = [row for row in rows if row["filename"] not in unparsed and not _is_older_name(row)]
+        return [_read_ruff_row(row, folder) for row in wanted]
+
+    return _read_rows(messages, complaint)
 
 
-def _is_older_name(row: RuffFinding) -> bool:
-    return row.rule == "F821" and any(f"`{name}`" in row.message for name in OLDER_NAMES)
+def _is_older_name(row: Any) -> bool:
+    return row["code"] == "F821" and any(f"`{name}`" in row["message"] for name in OLDER_NAMES)
 
 
-def _read_ruff_row(row: RuffFinding, folder: Path) -> AnalyzerMessage:
-    priority, category, confidence = next(kind for start, kind in RUFF_KINDS if row.rule.startswith(start))
-    fix = None
-    if row.fix:
-        fix = Suggestion(row.fix, can_auto_fix=True)
-    path = relative_path(row.path, folder)
-    return AnalyzerMessage(path, row.first, row.last, row.rule, row.message, priority, category, confidence, fix)
+def _read_ruff_row(row: Any, folder: Path) -> AnalyzerMessage:
+    rule, message = row["code"], row["message"]
+    priority, category, confidence = next(kind for start, kind in RUFF_KINDS if rule.startswith(start))
+    fix = (row.get("fix") or {}).get("message")
+    suggestion = Suggestion(fix, can_auto_fix=True) if fix else None
+    path, first, last = relative_path(row["filename"], folder), row["location"]["row"], row["end_location"]["row"]
+    return AnalyzerMessage(path, first, last, rule, message, priority, category, confidence, suggestion)
 
 
 # -- typos -------------------------------------------------------------------------------------------------------------
@@ -322,7 +324,7 @@ def _read_rustc(message: Any, folder: Path) -> AnalyzerMessage | None:
 
 # -- all of them -------------------------------------------------------------------------------------------------------
 
-RUFF = Analyzer(Ruff.NAME, Ruff.NAME, Ruff.SUFFIXES, _ruff_command, read_ruff, good_exits=Ruff.EXITS)
+RUFF = Analyzer("ruff", "ruff", (".py", ".pyi"), _ruff_command, read_ruff, good_exits=(0, 1))
 TYPOS = Analyzer("typos", "typos", (), _typos_command, read_typos, good_exits=(0, 2))
 ESLINT = Analyzer(
     "eslint",

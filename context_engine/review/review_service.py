@@ -10,12 +10,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import Cancelled, PreconditionFailed
+from context_engine.model import ChangeObjections
 from context_engine.repo import DiffRequest, GitDiff, GitRevision
 from context_engine.review.analyzer_runner import TreeReader
+from context_engine.review.analyzers import RUFF
 from context_engine.review.classification import summarize_change
 from context_engine.review.finding import redact_finding
 from context_engine.review.invariants import compile_globs
@@ -84,6 +86,23 @@ class ReviewService:
     def review_diff(self, text: str, options: ReviewOptions) -> ReviewResult:
         """Review a diff against the work tree. Raises: as `read_diff` and `review`."""
         return self.review(self.read_diff(text), options)
+
+    def find_objections(self, text: str) -> ChangeObjections:
+        """Return what speaks against a diff of the present files. Raises: as `read_diff` and `review`."""
+        change = self.read_diff(text)
+        options = ReviewOptions(analyzers=(RUFF.name,), fail_on="P1")
+        report = self.workspace.analyzers.run(change.files, options, deadline=change.began + options.time_budget_s)
+        redact = self.workspace.redact_parts(change.files)
+        found = [redact_finding(finding, redact) for finding in report.findings if finding.is_new]
+        result = self.review(change, replace(options, analyzers="none"))
+        return ChangeObjections(
+            objections=result.fail_reasons,
+            linter=", ".join(run.name for run in report.runs if run.name == RUFF.name),
+            lint=[f"{finding.rule} {finding.title} at {finding.path}:{finding.line}" for finding in found],
+            problem="; ".join(
+                f"{run.name}: {run.why_not}" for run in report.runs if run.name == RUFF.name and run.why_not
+            ),
+        )
 
     def review_git(
         self, request: DiffRequest, options: ReviewOptions, *, cancel: threading.Event | None = None

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from context_engine.edit import diff_versions
 from context_engine.edit.syntax_check import find_new_errors
+from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
-from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, Review, VerifiedFile
-from tests.support.engines import GRAMMARS, LANGUAGES
-from tests.support.trees import git, repository
+from context_engine.model import ChangeObjections
+from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, Review, VerificationCheck, VerifiedFile
+from tests.support.engines import GRAMMARS, LANGUAGES, indexed
+from tests.support.trees import git, repository, tree
 
 GOOD, BAD = b"def f():\n    return 1\n", b"def f(:\n    return 1\n"
 
@@ -47,36 +50,41 @@ def test_nothing_is_looked_at_when_nobody_asks(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def ruff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real one, which the environment of these tests has."""
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Engine]:
+    """One whose reviews find the ruff of these tests."""
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
-    (tmp_path / "pyproject.toml").write_text('[tool.ruff.lint]\nselect = ["F"]\n')
+    with indexed(tree(tmp_path / "work", {"a.py": GOOD}), watch=False, flush=False) as engine:
+        yield engine
 
 
-@pytest.mark.usefixtures("ruff")
-def test_only_what_a_linter_finds_now_and_did_not_find_before_fails(tmp_path: Path) -> None:
+def linted(engine: Engine, before: bytes, after: bytes) -> list[VerificationCheck]:
+    (engine.root / "a.py").write_bytes(after)
+    with_review = ChangeVerifier(engine.root, (), engine.reviews.find_objections)
+    return [each for each in with_review.verify([edited("a.py", before, after)], "lint").checks if each.kind == "lint"]
+
+
+def test_only_what_a_linter_finds_now_and_did_not_find_before_fails(engine: Engine) -> None:
     old, more = b"import os\n", b"x = 1\nimport os\nimport sys\n"
-    found = verifier(tmp_path).verify([edited("a.py", old, more)], "lint")
-    assert [each.passed for each in found.checks] == [True, False]
-    assert "sys" in found.checks[1].says
-    assert "os" not in found.checks[1].says.replace("`sys`", "")
-    assert verifier(tmp_path).verify([edited("a.py", more, b"y = 2\n" + more)], "lint").passed
+    (check,) = linted(engine, old, more)
+    assert check.passed is False
+    assert check.says == "F401 `sys` imported but unused at a.py:3"
+    assert [each.passed for each in linted(engine, more, b"y = 2\n" + more)] == [True]
 
 
-def test_without_a_linter_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_linter_nothing_is_claimed(engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = verifier(tmp_path).verify([edited("a.py", GOOD, GOOD)], "lint")
-    assert (found.passed, found.is_whole, found.checks[1].says) == (True, False, "ruff is not installed")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert linted(engine, GOOD, GOOD + b"x = 1\n") == [VerificationCheck("lint", "ruff", None, "ruff: not installed")]
 
 
 def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    def review(diff: str) -> tuple[str, ...]:
+    def review(diff: str) -> ChangeObjections:
         seen.append(diff)
-        return ("P0 a.py:2: a secret",) if "secret" in diff else ()
+        return ChangeObjections(("P0 a.py:2: a secret",) if "secret" in diff else ())
 
-    def broken_review(diff: str) -> tuple[str, ...]:
+    def broken_review(diff: str) -> ChangeObjections:
         raise InvalidArgument(f"{len(diff)} is no diff")
 
     def checks(look: Review, after: bytes) -> list[tuple[bool | None, str]]:
@@ -98,11 +106,14 @@ def test_a_diff_for_a_review_is_one_that_git_reads(tmp_path: Path, before: bytes
     assert (found.read_bytes() if found.exists() else None) == after
 
 
-def test_commands_decide_by_how_they_end_and_say_their_last_words(tmp_path: Path) -> None:
-    command = f'"{sys.executable}" -c "print(41 + 1); raise SystemExit(0)"'
+def test_commands_decide_by_how_they_end_and_say_what_failed_where(tmp_path: Path) -> None:
+    tree(tmp_path, {"tests/test_a.py": ""})
+    said = "FAILED tests/test_a.py::test_sum - AssertionError: 41 is no 42\ngone/test_b.py:3: Error\n= 1 failed, 2 passed ="
+    command = f'"{sys.executable}" -c "print({said!r}); raise SystemExit(0)"'
     passed = verifier(tmp_path, command).verify([], "tests")
     assert (passed.passed, passed.is_whole) == (True, True)
-    assert "42" in passed.checks[0].says
+    places = "1 failed, 2 passed\ntests/test_a.py::test_sum AssertionError"
+    assert passed.checks[0].says == f"it ended with 0\n{places}"
     failed = verifier(tmp_path, f'"{sys.executable}" -c "raise SystemExit(2)"').verify([], "tests")
     assert (failed.passed, failed.checks[0].says) == (False, "it ended with 2")
 
@@ -139,8 +150,8 @@ def test_a_command_gets_no_token_and_one_that_cannot_be_read_is_unknown(
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "anything")
     monkeypatch.setenv("COLOUR", "green")
-    command = f"\"{sys.executable}\" -c \"import os; print([n in os.environ for n in ('GITHUB_TOKEN', 'COLOUR')])\""
+    command = f"\"{sys.executable}\" -c \"import os, sys; sys.exit('GITHUB_TOKEN' in os.environ or 'COLOUR' not in os.environ)\""
     (check,) = verifier(tmp_path, command).verify([], "tests").checks
-    assert "[False, True]" in check.says
+    assert check.says == "it ended with 0"
     (check,) = verifier(tmp_path, 'pytest "-q').verify([], "tests").checks
     assert (check.passed, check.says) == (None, "it cannot be read: No closing quotation")

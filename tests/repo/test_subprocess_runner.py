@@ -14,7 +14,6 @@ import pytest
 from context_engine.repo import subprocess_runner
 from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import (
-    last_lines,
     minimal_environment,
     run_program,
     temporary_files,
@@ -134,14 +133,6 @@ def test_a_program_that_will_not_stop_talking_is_ended(tmp_path: Path, monkeypat
     told = ran("while True: print('again and again' * 100)", tmp_path, limit_s=60)
     assert (told.exit, told.problem) == (None, "said more than 1 MB")
     assert len(told.out) <= subprocess_runner.OUTPUT_BYTES_MAX
-
-
-def test_the_end_of_a_long_text_begins_with_a_line() -> None:
-    end = last_lines("".join(f"line {n}\n" for n in range(9_999)), 4_000)
-    assert end.startswith("…\nline ")
-    assert end.endswith("line 9998\n")
-    assert len(end) <= 4_001
-    assert last_lines("short", 4_000) == "short"
 
 
 def test_an_analyser_gets_no_more_of_the_environment_than_it_needs(

@@ -80,7 +80,7 @@ def test_what_only_the_new_version_has_is_new_and_the_work_tree_is_never_looked_
         ("raise SystemExit(3)", "exit code 3"),
         ("import os; os.abort()", "exit code"),
         ("print('hello')", "cannot be read"),
-        ("import sys; sys.stdin.read(); sys.exit('no config')", "no config"),
+        ("import sys; sys.stdin.read(); sys.exit('cannot find module x')", "exit code 1 (cannot find module)"),
     ],
 )
 def test_a_program_that_fails_is_a_warning_and_no_end_of_a_review(script: str, said: str) -> None:

@@ -245,7 +245,7 @@ def test_a_separate_git_folder_counts_once_its_settings_name_the_work_tree(tmp_p
 def test_settings_cannot_move_the_work_tree_elsewhere(tmp_path: Path, secret: Path) -> None:
     hostile = repository(tmp_path / "hostile", {"a.txt": "a\n"})
     git(hostile, "config", "core.worktree", str(secret))
-    assert b"plan.txt" not in Git(hostile).run("ls-files", "--others")
+    assert "plan.txt" not in Git(hostile).untracked_paths()
     git(hostile, "config", "core.bare", "true")
     assert Git(hostile).run("ls-files").split() == [b"a.txt"]
 
@@ -288,7 +288,7 @@ def test_a_pipe_in_place_of_a_file_of_git_holds_nobody(tmp_path: Path, place: st
     Git(repo).head()
     assert {entry.path for entry in walk(str(repo)).entries} >= {"src/app.py"}
     with pytest.raises(AccessFailed):
-        Git(repo).run("ls-files", "--others", "--exclude-standard")
+        Git(repo).untracked_paths()
     with pytest.raises(AccessFailed):
         Git(repo).run("blame", "--", "src/app.py")
     assert time.monotonic() - began < HANGS_S
@@ -316,7 +316,7 @@ def test_settings_that_name_a_file_anywhere_neither_hold_git_nor_show_that_file(
     began = time.monotonic()
     here = Git(repo)
     here.excludes_file()
-    here.run("ls-files", "--others", "--exclude-standard")
+    here.untracked_paths()
     here.run("blame", "--", "src/app.py")
     here.run("diff", "HEAD")
     here.run("log", "-1", "--format=%aN")
@@ -331,8 +331,7 @@ def test_files_that_the_user_ignores_everywhere_stay_ignored_whatever_a_reposito
     repo = repository(tmp_path / "repo", {"a.txt": "a\n"})
     tree(repo, {"x.log": "", "new.txt": "", "theirs": "*\n"})
     git(repo, "config", "core.excludesFile", "theirs")
-    said = Git(repo).run("ls-files", "--others", "--exclude-standard").split()
-    assert said == [b"new.txt", b"theirs"]
+    assert Git(repo).untracked_paths() == ["new.txt", "theirs"]
     assert Git(repo).excludes_file() == str(tmp_path / "mine")
 
 
