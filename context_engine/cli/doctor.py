@@ -37,7 +37,13 @@ from context_engine.model import Status
 from context_engine.repo import VERSION_MIN, Watcher, check_workspace_root, find_program, find_ripgrep, nearest_project
 from context_engine.semantic import WITH_NEXT_RUN
 from context_engine.settings import Settings
-from context_engine.storage import is_network_drive, user_cache_folder
+from context_engine.storage import (
+    close_to_others,
+    is_network_drive,
+    make_private_folder,
+    user_cache_folder,
+    user_data_folder,
+)
 from context_engine.text import format_count
 
 NAME_A_ROOT = "Name a project's folder: --root PATH, or the variable CTX_ROOT."
@@ -45,6 +51,8 @@ REINSTALL = f"Reinstall it: uv tool install --force {PACKAGE} (or pip install --
 FREE_BYTES_LOW = 1_000_000_000
 """The index of a large repository has about 100 MB, and a rebuild needs twice that."""
 RUN_S_MAX = 10.0
+CACHE_FOLDERS = ("workspaces", "clones", "grammars", "histories", "vectors")
+"""What is ours in a cache folder that the user named: there may be other things in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +138,7 @@ def cache(case: DoctorContext) -> Iterator[CheckResult]:
     """Check that the index folder is writable and has free space."""
     folder = _cache_folder(case)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"1")
         free = shutil.disk_usage(folder).free
@@ -146,6 +154,16 @@ def cache(case: DoctorContext) -> Iterator[CheckResult]:
         yield warning("cache", space, "Free some space, or set CTX_CACHE_FOLDER to another disk.")
     else:
         yield ok("cache", space)
+
+
+def privacy(case: DoctorContext) -> Iterator[CheckResult]:
+    """Close what earlier releases left open to other users of this machine."""
+    folders = [_cache_folder(case) / name for name in CACHE_FOLDERS] + [user_cache_folder(), user_data_folder()]
+    closed = [path for folder in folders if os.name == "posix" for path in close_to_others(folder)]
+    if closed:
+        yield ok("privacy", f"other users could read {format_count(len(closed), 'path')}, closed now: {closed[0]}")
+    else:
+        yield ok("privacy", "other users cannot read the index, memories and counts")
 
 
 def _cache_folder(case: DoctorContext) -> Path:
@@ -332,7 +350,7 @@ def _converse(process: subprocess.Popen[bytes]) -> str:
 
 
 Check = Callable[[DoctorContext], Iterator[CheckResult]]
-CHECKS: tuple[Check, ...] = (packages, programs, parsers, cache, settings, index, watcher, server, clients)
+CHECKS: tuple[Check, ...] = (packages, programs, parsers, cache, privacy, settings, index, watcher, server, clients)
 
 
 # -- the report -------------------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ from context_engine.errors import (
     UnsupportedHost,
 )
 from context_engine.repo import find_program
+from context_engine.storage import make_private_folder
 from context_engine.text import suggest_nearest
 
 MANIFEST = "manifest.json"
@@ -100,7 +101,7 @@ def pull(
     except (StorageCorrupt, UnsupportedHost):
         pass  # damaged or not here: made anew below
     try:
-        models_folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(models_folder)
         _require_room(models_folder)
         with tempfile.TemporaryDirectory(dir=models_folder, prefix=".new-", ignore_cleanup_errors=True) as scratch:
             content = build_files(

@@ -21,6 +21,7 @@ from xxhash import xxh3_64_digest
 
 from context_engine.index import translate_disk_errors
 from context_engine.model import Commit, CommitFileChange
+from context_engine.storage import make_private_folder
 
 FORMAT = b"ctxhist2"
 """Raise the digit when the columns change: files of other releases are then mined again.
@@ -144,7 +145,7 @@ class HistoryFile:
         """Replace the saved facts. Raises: DiskFull."""
         body = msgspec.msgpack.encode(_pack(facts))
         with translate_disk_errors(self.path.parent):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.path.parent)
             descriptor, part = tempfile.mkstemp(".part", "history-", self.path.parent)
             try:
                 with open(descriptor, "wb") as file:

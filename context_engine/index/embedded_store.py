@@ -25,7 +25,7 @@ from typing import Any
 
 import apsw
 import numpy as np
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
 from context_engine.index import segment as segments
@@ -40,7 +40,7 @@ from context_engine.index.index_store import (
 )
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
-from context_engine.storage import database
+from context_engine.storage import create_private, database, lock_private, make_private_folder, open_private
 
 SCHEMA_VERSION = 6
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
@@ -220,10 +220,10 @@ class EmbeddedStore(IndexStore):
 
         Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
         """
-        lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
+        lock = lock_private(self.folder / "writer.lock", timeout=wait_s)
         with translate_disk_errors(self.folder):
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                make_private_folder(self.folder)
             except FileNotFoundError as error:  # what /proc says of a folder that cannot be made in it
                 raise database.write_failed_error(self.folder, INDEX_ADVICE, str(error.strerror)) from error
             try:
@@ -291,7 +291,7 @@ class EmbeddedWriter(IndexWriter):
         self.path = folder / generation
         self.is_published = published
         self._parts: dict[int, Path] = {}
-        self._db = _connect(self.path / "index.db", apsw.SQLITE_OPEN_READWRITE)
+        self._db = _connect(self.path / "index.db")
         self._remove_leftovers()
 
     def close(self) -> None:
@@ -498,7 +498,7 @@ class EmbeddedWriter(IndexWriter):
         if self.is_published:
             return
         new = self._folder / "CURRENT.new"
-        with open(new, "w", encoding="ascii") as out:
+        with open(new, "w", encoding="ascii", opener=open_private) as out:
             out.write(self.generation)
             out.flush()
             os.fsync(out.fileno())
@@ -661,8 +661,9 @@ def choose_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], 
 
 def _create(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(parents=True)
-    db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    make_private_folder(path)
+    create_private(path / "index.db")
+    db = _connect(path / "index.db")
     with database.transaction(db):
         db.execute(_SCHEMA.format(schema=SCHEMA_VERSION))
     db.close()
@@ -712,15 +713,15 @@ def find_problems(path: Path, looked: Callable[[int], None] = lambda _: None) ->
 def _connect_to_read(path: Path) -> tuple[apsw.Connection, bool]:
     """Open a database; return whether it is a frozen copy, which shows no later changes (full or read-only disk)."""
     try:
-        return _connect(path, apsw.SQLITE_OPEN_READWRITE), False
+        return _connect(path), False
     except database.REFUSED:
         if (frozen := database.open_frozen(path)) is None:
             raise
         return frozen, True
 
 
-def _connect(path: Path, flags: int) -> apsw.Connection:
-    db = apsw.Connection(str(path), flags=flags)
+def _connect(path: Path) -> apsw.Connection:
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     db.set_busy_timeout(5_000)
     # NORMAL: a power cut may lose the last commits of this cache, never its integrity.
     db.execute(

@@ -30,6 +30,7 @@ from xxhash import xxh3_64_intdigest
 
 from context_engine.embedding import KEY_BYTES, VectorRows
 from context_engine.errors import NextStep, StorageCorrupt
+from context_engine.storage import open_private
 
 MAGIC = b"CTXSEG05"
 ALIGN_BYTES = 64
@@ -269,7 +270,7 @@ def write(segment: Segment, path: Path) -> int:
     }
     header = json.dumps(facts).encode()
     header += b" " * (-(len(header) + 16) % ALIGN_BYTES)
-    with open(path, "wb") as out:
+    with open(path, "wb", opener=open_private) as out:
         out.write(MAGIC + len(header).to_bytes(4, "little") + zlib.crc32(header).to_bytes(4, "little") + header)
         for array in arrays.values():
             out.write(array.data)

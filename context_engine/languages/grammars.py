@@ -27,6 +27,7 @@ from tree_sitter import Language as TreeSitterLanguage
 from tree_sitter import Parser, Query, QueryCursor, Tree
 
 from context_engine.languages.compact_tree import GrammarNames
+from context_engine.storage import make_private_folder
 
 SYSTEMS = {"darwin": "macos", "linux": "linux", "windows": "windows"}
 MACHINES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
@@ -236,7 +237,7 @@ def _write_checked(path: Path, content: bytes, sha256: str) -> None:
     """Write a library that other processes may be loading: complete under its name, or not at all."""
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ValueError(f"{path.name} does not have the checksum of its manifest")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as part:
         part.write(content)
     try:

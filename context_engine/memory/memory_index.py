@@ -25,7 +25,7 @@ import numpy.typing as npt
 from context_engine.embedding import hash_texts
 from context_engine.errors import HostError
 from context_engine.memory.memory_ranking import COSINE_MIN
-from context_engine.storage import database, is_network_drive, transaction
+from context_engine.storage import database, make_private_folder, transaction
 from context_engine.text import expand_words, split_words
 
 SCHEMA_VERSION = 1
@@ -259,15 +259,11 @@ class MemoryIndex:
 
 def _open_database(path: Path | None) -> apsw.Connection:
     """Open a database with its tables; one of another layout is created again. Without a path it is in memory."""
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    db = apsw.Connection(":memory:" if path is None else str(path))
-    db.set_busy_timeout(BUSY_MS)
-    if path is not None and is_network_drive(path):
-        log = "TRUNCATE"
+    if path is None:
+        db = apsw.Connection(":memory:")
     else:
-        log = "WAL"
-    db.execute(f"PRAGMA journal_mode = {log}; PRAGMA synchronous = NORMAL").fetchall()
+        make_private_folder(path.parent)
+        db = database.open_in_cache(path, busy_ms=BUSY_MS, settings="PRAGMA synchronous = NORMAL")
     with transaction(db):
         if db.pragma("user_version") == 0:
             db.execute(_SCHEMA.format(version=SCHEMA_VERSION))

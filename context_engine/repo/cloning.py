@@ -26,6 +26,7 @@ from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, Stor
 from context_engine.model import Progress
 from context_engine.repo.git import Git
 from context_engine.repo.workspace_roots import CLONES_FOLDER
+from context_engine.storage import lock_private, make_private_folder
 
 SCHEMES = ("https", "ssh", "file")
 QUIET_S_MAX = 120.0
@@ -301,10 +302,10 @@ class Clones:
     @contextmanager
     def lock(self, place: Path) -> Generator[None]:
         """Keep other processes from working on a clone. Raises: StorageBusy."""
-        from filelock import FileLock, Timeout
+        from filelock import Timeout
 
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{place}.lock", timeout=0)
+        make_private_folder(self.folder)
+        lock = lock_private(f"{place}.lock", timeout=0)
         try:
             lock.acquire()
         except Timeout:

@@ -308,6 +308,7 @@ class Git:
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
+                umask=0o077,  # a clone in the cache is for its user alone
                 start_new_session=os.name == "posix",  # so that what git starts ends with it, and nobody can be asked
             )
         except FileNotFoundError as error:

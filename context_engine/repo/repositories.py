@@ -25,6 +25,7 @@ from context_engine.errors import AccessFailed, Conflict, ContextEngineError, Fi
 from context_engine.model import Progress
 from context_engine.repo import cloning, workspace_roots
 from context_engine.repo.cloning import Clones, repository_name
+from context_engine.storage import lock_private, make_private_folder, open_private
 
 FILE = "workspaces.json"
 DEFAULT = "default"
@@ -234,12 +235,12 @@ class RepositoryRegistry:
 
         Raises: InvalidArgument, AccessFailed, and whatever `change` raises; nothing is written then.
         """
-        from filelock import FileLock, Timeout  # reading, which the fast start does, needs no lock
+        from filelock import Timeout  # reading, which the fast start does, needs no lock
 
         check_name(workspace, "workspace")
         try:
-            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with FileLock(f"{self.file}.lock", timeout=WAIT_S):
+            make_private_folder(self.file.parent)
+            with lock_private(f"{self.file}.lock", timeout=WAIT_S):
                 known = self.workspaces()
                 members = tuple(change(known.get(workspace, ())))
                 known[workspace] = members
@@ -252,7 +253,8 @@ class RepositoryRegistry:
     def _write(self, workspaces: dict[str, tuple[WorkspaceMember, ...]]) -> None:
         rows = {name: [asdict(member) for member in members] for name, members in workspaces.items() if members}
         temporary = self.file.with_suffix(f".{os.getpid()}.new")
-        temporary.write_text(json.dumps({"version": VERSION, "workspaces": rows}, indent=2) + "\n", "utf-8")
+        with open(temporary, "w", encoding="utf-8", opener=open_private) as out:
+            out.write(json.dumps({"version": VERSION, "workspaces": rows}, indent=2) + "\n")
         os.replace(temporary, self.file)
 
     def _parse(self, document: Any) -> dict[str, tuple[WorkspaceMember, ...]]:

@@ -25,7 +25,7 @@ import apsw
 
 from context_engine.errors import HostError
 from context_engine.index import translate_disk_errors
-from context_engine.storage import transaction
+from context_engine.storage import make_private_folder, open_in_cache, transaction
 
 AccessKind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
 """A file or a part of it was read, shown as a hit, edited, named by a plan, or has a finding of a review."""
@@ -291,7 +291,7 @@ class FileUsage:
     def _open_database(self) -> apsw.Connection:
         """Return the database; one that is damaged or of another release is replaced by an empty one."""
         if self._db is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self._path.parent)
             try:
                 self._db = _connect(self._path)
             except (apsw.CorruptError, apsw.NotADBError, _OtherSchemaError):
@@ -306,10 +306,8 @@ class _OtherSchemaError(Exception):
 
 
 def _connect(path: Path) -> apsw.Connection:
-    db = apsw.Connection(str(path))
-    db.set_busy_timeout(BUSY_MS)
+    db = open_in_cache(path, busy_ms=BUSY_MS, settings="PRAGMA synchronous=NORMAL")
     try:
-        db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL").fetchall()
         db.execute("BEGIN IMMEDIATE")
         version = db.pragma("user_version")
         if version == 0:

@@ -27,7 +27,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.repo import FileLister, FileListing, WalkedFile
 from context_engine.search.gram_parts import FILES_MAX, GramPart, GramRow, file_grams, pack_part
 from context_engine.search.pattern_factors import Factor
-from context_engine.storage import StateFolder
+from context_engine.storage import StateFolder, lock_private
 
 LISTED_MIN = 2_000
 """A smaller workspace is searched whole in about 30 ms."""
@@ -101,10 +101,10 @@ class GramIndex:
 
     def build(self, listing: FileListing) -> None:
         """Index the files of a listing that are not indexed, unless another process is doing it."""
-        from filelock import FileLock, Timeout  # only for those who write
+        from filelock import Timeout  # only for those who write
 
         self._folder.make()
-        lock = FileLock(self._folder.path / "lock")
+        lock = lock_private(self._folder.path / "lock")
         try:
             lock.acquire(blocking=False)
         except Timeout:

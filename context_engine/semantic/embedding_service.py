@@ -32,6 +32,7 @@ from context_engine.semantic.embedding_backfill import (
 from context_engine.semantic.missing_vectors import CHUNKS, Mask
 from context_engine.semantic.reranker import Reranker
 from context_engine.semantic.vector_store import VectorStore
+from context_engine.storage import open_private
 
 NO_MODEL = frozenset({"none", "static"})
 OPEN_WAIT_S = 30.0
@@ -339,5 +340,5 @@ def write_served_model(folder: Path, stated: Mapping[str, Any]) -> None:
 
     A folder that cannot be written keeps the old note: the next change of models then has no older model to use.
     """
-    with suppress(OSError):
-        (folder / SERVED_FILE).write_text(json.dumps(dict(stated)), "utf-8")
+    with suppress(OSError), open(folder / SERVED_FILE, "w", encoding="utf-8", opener=open_private) as out:
+        out.write(json.dumps(dict(stated)))

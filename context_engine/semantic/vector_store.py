@@ -31,12 +31,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from filelock import FileLock, Timeout
+from filelock import Timeout
 from xxhash import xxh3_64_intdigest
 
 from context_engine.embedding import KEY_BYTES, Keys, VectorRows, VectorSpace, quantize
 from context_engine.errors import InvalidVectors, StorageBusy
 from context_engine.index import translate_disk_errors
+from context_engine.storage import lock_private, make_private_folder, open_private
 
 MAGIC = b"CTXVEC01"
 """Raise the number when the layout changes: files with another one are left alone until they are the oldest."""
@@ -188,8 +189,8 @@ class VectorStore:
     def backfill_lock(self) -> Generator[bool]:
         """Yield whether this process is the one of this machine that fills the space, until the block ends."""
         with translate_disk_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / "filler.lock", timeout=0)
+            make_private_folder(self.folder)
+            lock = lock_private(self.folder / "filler.lock", timeout=0)
             with suppress(Timeout):
                 lock.acquire()
         try:
@@ -212,8 +213,8 @@ class VectorStore:
     @contextmanager
     def _writing(self) -> Generator[None]:
         with translate_disk_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / "writer.lock", timeout=LOCK_WAIT_S)
+            make_private_folder(self.folder)
+            lock = lock_private(self.folder / "writer.lock", timeout=LOCK_WAIT_S)
             try:
                 lock.acquire()
             except Timeout:
@@ -456,7 +457,7 @@ def _create_file(path: Path, space: VectorSpace) -> Path:
     """Create a file without records, under a name that no reader looks for until it is published."""
     part = path.with_suffix(".part")
     head = _head(space, os.urandom(8)) + _count_field(0)
-    with open(part, "wb", buffering=0) as out:
+    with open(part, "wb", buffering=0, opener=open_private) as out:
         _write(out, head.ljust(HEADER_BYTES, b"\0"))
     return part
 

@@ -41,7 +41,7 @@ from context_engine.errors import AccessFailed, ContextEngineError, HostError, I
 from context_engine.server.grants import Grant, RateLimiter
 from context_engine.server.server_log import Log, RepeatFilter
 from context_engine.server.token_file import TokenFile
-from context_engine.storage import ConfinedFolder
+from context_engine.storage import ConfinedFolder, make_private_folder
 
 OPEN_PATHS = ("/health", "/ready")
 """The paths without a token, for process supervisors; their replies contain no names."""
@@ -218,7 +218,7 @@ def _create_bearer_file(path: Path) -> bool:
     """Create a token that only this user can read; return False where another server was first, whose token stays."""
     token = secrets.token_urlsafe(RANDOM_BYTES) + "\n"
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         return ConfinedFolder(path.parent).write_bytes(path.name, token.encode(), replace=False, mode=0o600)
     except OSError as error:
         raise HostError(

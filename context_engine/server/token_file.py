@@ -23,10 +23,11 @@ from pathlib import Path
 
 import msgspec
 import platformdirs
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
 from context_engine.server.grants import EVERY_PROJECT, ROLES, Grant
+from context_engine.storage import lock_private, make_private_folder
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1
@@ -244,8 +245,8 @@ class TokenFile:
     ) -> TokenPage:
         """Read, change and replace the file under its lock; readers never see a part."""
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with FileLock(f"{self.path}.lock", timeout=LOCK_WAIT_S, mode=0o600):
+            make_private_folder(self.path.parent)
+            with lock_private(f"{self.path}.lock", timeout=LOCK_WAIT_S):
                 page = self.page()
                 if not page.key:
                     page = msgspec.structs.replace(page, key=secrets.token_hex(KEY_BYTES))

@@ -10,7 +10,7 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.storage.confined_folder import ConfinedFolder, OpenFolder, UnsafePathError
-    from context_engine.storage.database import open_in_state, transaction
+    from context_engine.storage.database import open_in_cache, open_in_state, transaction
     from context_engine.storage.event_log import EventLog, LogContent, head_path
     from context_engine.storage.index_folders import (
         is_network_drive,
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     )
     from context_engine.storage.locks import LivenessLock, PathLocks, home_id
     from context_engine.storage.numbered_versions import NumberedVersions, corrupt_version_error, version_file_name
+    from context_engine.storage.private_files import (
+        close_to_others,
+        create_private,
+        lock_private,
+        make_private_folder,
+        open_private,
+    )
     from context_engine.storage.records import (
         MergePolicy,
         MergePolicyOf,
@@ -45,12 +52,13 @@ __getattr__ = lazy_exports(
     __name__,
     """
     confined_folder: ConfinedFolder OpenFolder UnsafePathError
-    database: open_in_state transaction
+    database: open_in_cache open_in_state transaction
     event_log: EventLog LogContent head_path
     index_folders: is_network_drive readable_config_folder user_cache_folder user_config_folder user_data_folder
         workspace_id
     locks: LivenessLock PathLocks home_id
     numbered_versions: NumberedVersions corrupt_version_error version_file_name
+    private_files: close_to_others create_private lock_private make_private_folder open_private
     records: MergePolicy MergePolicyOf RecordFolder SharedRecords SyncedRecords VersionedRecords
     state_folder: ABANDONED_AFTER_S STATE_FOLDER UNSETTLED_NS FileStamp PublishFiles StateFolder is_state_path
         translate_os_errors

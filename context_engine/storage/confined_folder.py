@@ -211,7 +211,7 @@ class ConfinedFolder:
                 _flush(parent, os.path.dirname(name))
         return True
 
-    def make_folders(self, relative: str = "", *, owner: tuple[int, int] | None = None) -> None:
+    def make_folders(self, relative: str = "", *, mode: int = 0o777, owner: tuple[int, int] | None = None) -> None:
         """Make a folder and those above it, the trusted one included. Raises: OSError, UnsafePathError."""
         way = self._full_path(relative)
         with suppress(FileNotFoundError), self._enter(way):
@@ -221,7 +221,7 @@ class ConfinedFolder:
         for count in range(1, len(parts) + 1):
             with self._enter("/".join(parts[: count - 1])) as (parent, prefix), suppress(FileExistsError):
                 name = os.path.join(prefix, parts[count - 1])
-                os.mkdir(name, dir_fd=parent)
+                os.mkdir(name, mode, dir_fd=parent)
                 if owner:
                     _change_owner(name, parent, owner)
         with self._enter(way):  # what was there already is a folder

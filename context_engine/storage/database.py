@@ -21,6 +21,7 @@ import msgspec
 
 from context_engine.errors import ContextEngineError, DiskFull, StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.storage.index_folders import is_network_drive
+from context_engine.storage.private_files import create_private
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, StateFolder
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -185,7 +186,7 @@ def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection
     Raises: OSError, apsw.Error.
     """
     if not read_inode(path):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+        create_private(path)
     db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
     db.set_busy_timeout(busy_ms)
     set_journal_mode(db, path, settings)

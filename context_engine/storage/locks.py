@@ -26,6 +26,7 @@ from filelock import lock_descriptor, unlock_descriptor
 
 from context_engine.errors import ContextEngineError, StorageBusy
 from context_engine.storage.confined_folder import UnsafePathError
+from context_engine.storage.private_files import PRIVATE_FILE
 from context_engine.storage.state_folder import StateFolder, translate_os_errors
 
 LOCKS = 64
@@ -66,7 +67,7 @@ class LockFile:
                 os.close(descriptor)
 
     def _try_lock(self, flags: int) -> bool:
-        descriptor = self._folder.open(self._name, flags)
+        descriptor = self._folder.open(self._name, flags, PRIVATE_FILE)
         try:
             # A file that was deleted between opening and locking guards nothing.
             if lock_descriptor(descriptor, blocking=False) and os.fstat(descriptor).st_nlink:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
 from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError, is_temporary
+from context_engine.storage.private_files import PRIVATE_FILE, PRIVATE_FOLDER, make_private_folder
 
 STATE_FOLDER = ".context-engine"
 DATABASES = ("journal.db", "state.db")
@@ -59,17 +60,22 @@ def is_state_path(path: str) -> bool:
 class StateFolder:
     """The state folder of a workspace, or a folder in it. The folder around it is trusted, nothing inside. Thread-safe.
 
+    In a workspace, memories and plans have the permissions of the user's other files, because git shares them. All else
+    is readable by its user alone: databases, locks and keys there (by the mode that they are opened with), and whatever
+    is outside of workspaces.
+
     Paths are relative to it, with `/`. Reading never fails: a problem is returned as a value, or as a missing file.
     Writing and deleting raise WriteFailed, DiskFull, and StorageCorrupt for anything that is not a plain file or
     folder.
     """
 
-    __slots__ = ("_files", "_home", "path")
+    __slots__ = ("_files", "_home", "_is_private", "path")
 
     def __init__(self, home: Path) -> None:
         """Create nothing. `home` is the state folder itself."""
         self.path = home
         self._home = self
+        self._is_private = home.name != STATE_FOLDER
         self._files = ConfinedFolder(home.parent).folder(home.name)
 
     def folder(self, relative: str) -> StateFolder:
@@ -77,6 +83,7 @@ class StateFolder:
         inner = StateFolder.__new__(StateFolder)
         inner.path = self.path / relative
         inner._home = self._home
+        inner._is_private = self._is_private
         with translate_os_errors(inner.path):
             inner._files = self._files.folder(relative)
         return inner
@@ -136,16 +143,12 @@ class StateFolder:
     # -- writing --
 
     def make(self) -> None:
-        """Make the folder; the state folder around it also gets its `.gitignore`."""
+        """Make the folder; the state folder of a workspace also gets its `.gitignore`."""
         home = self._home
-        with translate_os_errors(home.path):
-            if not home._files.exists(GIT_IGNORE):
-                owner = self._owner()
-                home._files.make_folders(owner=owner)
-                home._files.write_bytes(GIT_IGNORE, _GIT_IGNORE_TEXT.encode(), replace=False, owner=owner)
-        if self is not home:
-            with translate_os_errors(self.path):
-                self._files.make_folders(owner=self._owner())
+        if not self._is_private and not home._files.exists(GIT_IGNORE):
+            home.create(GIT_IGNORE, _GIT_IGNORE_TEXT.encode(), flush=False)
+        with translate_os_errors(self.path):
+            self._make_folders()
 
     def update_git_ignore(self) -> None:
         """Add entries that an earlier release did not write; a list that the user has changed stays as it is."""
@@ -156,7 +159,7 @@ class StateFolder:
         if lines.startswith(_GIT_IGNORE_HEADER) and set(lines.split()) < set(_GIT_IGNORE_TEXT.split()):
             self.replace(GIT_IGNORE, _GIT_IGNORE_TEXT.encode(), flush=False)
 
-    def create(self, relative: str, data: bytes, *, flush: bool = True, mode: int = 0o666) -> bool:
+    def create(self, relative: str, data: bytes, *, flush: bool = True, mode: int | None = None) -> bool:
         """Write a new file and the folders above it; False when there is one of that name."""
         return self._write(relative, data, replace=False, flush=flush, mode=mode)
 
@@ -164,14 +167,23 @@ class StateFolder:
         """Write a file, whether it exists or not, and the folders above it."""
         self._write(relative, data, replace=True, flush=flush)
 
-    def _write(self, relative: str, data: bytes, *, replace: bool, flush: bool, mode: int = 0o666) -> bool:
-        owner = self._owner()
+    def _write(self, relative: str, data: bytes, *, replace: bool, flush: bool, mode: int | None = None) -> bool:
+        mode, owner = self._file_mode(mode), self._owner()
         with translate_os_errors(self.path / relative):
-            self._files.make_folders(relative.rpartition("/")[0], owner=owner)
+            self._make_folders(relative.rpartition("/")[0])
             return self._files.write_bytes(relative, data, replace=replace, flush=flush, mode=mode, owner=owner)
 
+    def _make_folders(self, relative: str = "") -> None:
+        if self._is_private:
+            make_private_folder(self._files.top)
+        mode = PRIVATE_FOLDER if self._is_private else 0o777
+        self._files.make_folders(relative, mode=mode, owner=self._owner())
+
+    def _file_mode(self, mode: int | None = None) -> int:
+        return PRIVATE_FILE if self._is_private else mode or 0o666
+
     @contextmanager
-    def open_descriptor(self, relative: str, flags: int, mode: int = 0o666) -> Generator[int]:
+    def open_descriptor(self, relative: str, flags: int, mode: int | None = None) -> Generator[int]:
         """Open a file until the block ends; where `flags` create it, the folders above it must exist."""
         with translate_os_errors(self.path / relative):
             descriptor = self.open(relative, flags, mode)
@@ -180,9 +192,9 @@ class StateFolder:
             finally:
                 os.close(descriptor)
 
-    def open(self, relative: str, flags: int, mode: int = 0o666) -> int:
+    def open(self, relative: str, flags: int, mode: int | None = None) -> int:
         """Open a file; a new one belongs to the owner of the workspace. Raises: OSError."""
-        descriptor = self._files.open(relative, flags, mode)
+        descriptor = self._files.open(relative, flags, self._file_mode(mode))
         if flags & os.O_CREAT and (owner := self._owner()):
             with suppress(PermissionError):
                 os.fchown(descriptor, *owner)

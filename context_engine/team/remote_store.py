@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple
 from context_engine.errors import InvalidArgument, StorageBusy, StoreUnavailable, UnsupportedHost
 from context_engine.repo import Git, pip_install
 from context_engine.settings import Settings
+from context_engine.storage import open_private
 
 Part = Literal["Store", "Records", "Search", "Jobs"]
 BACKENDS: Mapping[str, tuple[str, Collection[Part]]] = {
@@ -97,7 +98,7 @@ class RemoteStore(ABC):
     def fetch(self, repository: str, name: str, target: Path, on_sent: OnBytesSent = lambda _: None) -> None:
         """Write a segment to a file. Raises: FileNotFoundError when it is not stored, or no longer."""
         size, number = 1, 0
-        with open(target, "wb") as out:
+        with open(target, "wb", opener=open_private) as out:
             while out.tell() < size:
                 piece = self.read_piece(repository, name, number)
                 if piece is None:

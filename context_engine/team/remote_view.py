@@ -23,6 +23,7 @@ from secrets import token_hex
 import msgspec
 
 from context_engine.errors import StorageCorrupt, StoreUnavailable, StoreUnusable
+from context_engine.storage import make_private_folder, open_private
 from context_engine.team.manifest import Manifest, decode_manifest
 from context_engine.team.remote_store import RETRY_DELAY_S, ManifestRevision, RemoteStore, unavailable_error
 
@@ -235,10 +236,11 @@ class ManifestFile:
         if state.manifest is None:
             self._path.unlink(missing_ok=True)
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
         part = self._path.with_name(f"{self._path.name}-{token_hex(4)}.part")
         try:
-            part.write_bytes(state.revision.to_bytes(8, "little") + state.manifest)
+            with open(part, "wb", opener=open_private) as out:
+                out.write(state.revision.to_bytes(8, "little") + state.manifest)
             os.replace(part, self._path)
         finally:
             part.unlink(missing_ok=True)

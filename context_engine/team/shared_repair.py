@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.errors import StorageCorrupt, StoreUnavailable, StoreUnusable
 from context_engine.index import ProgressCounter, RepairReport
+from context_engine.storage import make_private_folder
 from context_engine.team.manifest import SegmentRef
 from context_engine.team.remote_store import hash_file
 
@@ -121,7 +122,7 @@ def _check_here(store: SharedStore, ref: SegmentRef, counter: ProgressCounter) -
 
 def _check_remote(store: SharedStore, ref: SegmentRef, counter: ProgressCounter) -> str:
     """Fetch a segment from the remote store, only to compare its hash."""
-    store.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(store.folder)
     part = store.folder / f"{ref.name[:16]}-{token_hex(4)}.part"
     try:
         store.remote.fetch(store.repository, ref.name, part, counter)

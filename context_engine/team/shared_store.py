@@ -22,7 +22,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from context_engine.errors import ContextEngineError, StorageCorrupt, StoreUnavailable
 from context_engine.index import segment as segments
@@ -36,7 +36,7 @@ from context_engine.index.index_seeding import file_states
 from context_engine.index.index_store import FileState, IndexStore, ProgressCounter, RepairReport, SkippedFile
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
-from context_engine.storage import ABANDONED_AFTER_S
+from context_engine.storage import ABANDONED_AFTER_S, lock_private, make_private_folder
 from context_engine.team.manifest import Manifest, SegmentRef, encode_manifest
 from context_engine.team.remote_store import ManifestRevision, RemoteStore, RepositoryLease, busy_error, hash_file
 from context_engine.team.remote_view import NOTHING, ManifestFile, RemoteView, corrupt_store_error
@@ -263,7 +263,7 @@ class SharedStore(IndexStore):
 
     def fetch(self, name: str) -> None:
         """Fetch a segment as it was uploaded. Raises: FileNotFoundError, StorageCorrupt."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.folder)
         part = self.folder / f"{name[:16]}-{token_hex(4)}.part"
         try:
             self.remote.fetch(self.repository, name, part, lambda _: None)
@@ -314,8 +314,8 @@ class SharedStore(IndexStore):
     def _lock_writer(self, wait_s: float) -> Generator[None]:
         """Lock this machine's index, and the remote one when writes are shared."""
         with translate_disk_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
+            make_private_folder(self.folder)
+            lock = lock_private(self.folder / "writer.lock", timeout=wait_s)
             try:
                 lock.acquire()
             except Timeout:

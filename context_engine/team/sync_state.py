@@ -17,7 +17,7 @@ from typing import NamedTuple
 import apsw
 
 from context_engine.errors import StorageBusy
-from context_engine.storage import FileStamp, database, translate_os_errors
+from context_engine.storage import FileStamp, database, make_private_folder, translate_os_errors
 
 ADVICE = database.StorageAdvice(
     "the state of the team's records",
@@ -118,7 +118,7 @@ class SyncState:
 
 def _create(path: Path, busy_ms: int) -> apsw.Connection:
     with translate_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         db = database.open_in_cache(path, busy_ms=busy_ms, settings="PRAGMA synchronous = NORMAL")
     try:
         db.execute(_TABLES)

@@ -73,7 +73,19 @@ def test_on_a_machine_where_all_is_well_nothing_is_a_problem(home: Path) -> None
     assert told["ok"] is True
     assert result.exit_code == 0
     parts = [each["part"] for each in told["findings"]]
-    expected = ["workspace", "packages", "ripgrep", "git", "parsers", "cache", "settings", "index", "watcher", "server"]
+    expected = [
+        "workspace",
+        "packages",
+        "ripgrep",
+        "git",
+        "parsers",
+        "cache",
+        "privacy",
+        "settings",
+        "index",
+        "watcher",
+        "server",
+    ]
     assert parts[: len(expected)] == expected
     assert sorted(each.name for each in (home / "work").iterdir()) == [".git", "a.py"], "nothing is left behind"
 

@@ -38,7 +38,6 @@ TOUCHES_FILES = {
     "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",
     "cli/doctor.py": "tries whether the cache can be written, makes a folder of its own to try the server in, asks whether roots exist",
     "server/authentication.py": "the bearer token of the HTTP server, in the user's config folder or where its owner put it",
-    "server/gain_store.py": "makes the user's data folder, for its own counts",
     "server/token_file.py": "the tokens of a shared server, in the user's config folder or where its owner put them",
     "server/shared_server.py": "asks whether there is such a file; opens nothing",
     "server/server_log.py": "the audit log of a shared server, where its owner wants it",
@@ -84,7 +83,6 @@ OPENS_BESIDE_STATE = {
     },
     "settings.py": {"path.open": "the user's own settings, in the user's config folder"},
     "storage/database.py": {
-        "os.open": "a database in the user's cache",
         "os.stat": "whether it is still the file that was opened; follows no link",
         "os.path.realpath": "where the workspace is: SQLite follows no link on the way to the file",
         "shutil.disk_usage": "whether the disk is full, which SQLite does not distinguish from a broken one",

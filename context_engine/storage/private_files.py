@@ -1,0 +1,73 @@
+"""Folders and files of this machine's user, which no other user can read: 0700 and 0600 from their first byte.
+
+Everything outside of workspaces is made with these functions: the cache, data, configuration and runtime folders. They
+contain names, texts and hashes of repositories that may be closed to other users.
+
+    make_private_folder(folder)
+    with open(folder / "part", "wb", opener=open_private):
+    with lock_private(folder / "writer.lock", timeout=5):
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+OTHERS = 0o077
+
+
+def make_private_folder(path: str | os.PathLike[str]) -> None:
+    """Create a folder, and those above it that are missing. Raises: OSError."""
+    folder = os.path.abspath(path)
+    if os.path.isdir(folder):
+        return
+    parent = os.path.dirname(folder)
+    if parent != folder:
+        make_private_folder(parent)
+    try:
+        os.mkdir(folder, PRIVATE_FOLDER)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
+
+
+def open_private(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file as `os.open` does; for the `opener` of `open`. Raises: OSError."""
+    return os.open(path, flags | getattr(os, "O_CLOEXEC", 0), PRIVATE_FILE)
+
+
+def create_private(path: str | os.PathLike[str]) -> None:
+    """Create an empty file unless there is one. SQLite gives the files next to a database its mode. Raises: OSError."""
+    with open(path, "ab", opener=open_private):
+        pass
+
+
+def lock_private(path: str | os.PathLike[str], *, timeout: float = -1) -> FileLock:
+    """Return the lock of a file, which is created when it is acquired."""
+    from filelock import FileLock  # only for those who write
+
+    return FileLock(path, timeout=timeout, mode=PRIVATE_FILE)
+
+
+def close_to_others(top: Path) -> list[str]:
+    """Take the permissions of other users from a folder of this user and all in it; return what had any.
+
+    Files of earlier releases have some. Raises: OSError.
+    """
+    closed = []
+    for folder, folders, files in os.walk(top):
+        for path in (folder, *(os.path.join(folder, name) for name in (*folders, *files))):
+            with suppress(FileNotFoundError):
+                status = os.lstat(path)
+                mode = stat.S_IMODE(status.st_mode)
+                if mode & OTHERS and not stat.S_ISLNK(status.st_mode):
+                    os.chmod(path, mode & ~OTHERS)
+                    closed.append(path)
+    return sorted(set(closed))
