@@ -4,9 +4,7 @@
     python scripts/pictures.py --check    write nothing; exit 1 when a picture shows other figures
 
 goals.svg: each figure that has a goal is a dot on a line whose middle is that goal: to the left it is met, and each
-step is a factor of two, so that milliseconds and megabytes stand beside each other. growth.svg: what the tables of
-bench/sizes.py tell of several sizes, a line for each store over the number of chunks, both axes logarithmic: what costs
-twice as much for twice as many chunks rises as the diagonal does. lines.svg: the share of the changed hunks that each
+step is a factor of two, so that milliseconds and megabytes stand beside each other. lines.svg: the share of the changed hunks that each
 system shows within a budget of tokens. One file serves light and dark pages.
 """
 
@@ -23,23 +21,10 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "pictures"
-SECTION, GROWTH, SHOWN = "100,000 chunks", "An index as it grows", "Are the right lines shown?"
-GROWING = (
-    "build from nothing, processor time",
-    "a question, p50",
-    "a question, p95",
-    "take in one edited file, p50",
-    "anonymous memory above numpy, all questions",
-    "disk here",
-)
-"""Rows of the tables of bench/sizes.py that are drawn, without their units."""
+SECTION, SHOWN = "100,000 chunks", "Are the right lines shown?"
 
 WIDTH, MARGIN, ROW, HEAD, FOOT = 760, 32, 50, 84, 48
 """Pixels. As wide as a page of documentation shows without making it smaller."""
-PANEL_WIDTH, PANEL_HEIGHT, PANEL_HEAD, PANEL_FOOT, PANEL_LEFT = 330, 270, 80, 44, 44
-"""Two beside each other; lines have the height between head and foot, numbers stand to their left."""
-LEAST = 0.1
-"""Tables tell a tenth at least; nothing at all has no place on such an axis."""
 STEPS = 3
 """Factors of two to each side of the goal; a figure beyond them widens the line for all."""
 STYLE = """
@@ -80,20 +65,11 @@ class Figure(NamedTuple):
         return math.log2(self.seen / self.goal)
 
 
-class Growth(NamedTuple):
-    """How one figure grows: where it was measured -> (chunks, value) for each size; and what it should be at most."""
-
-    name: str
-    lines: dict[str, list[tuple[int, float]]]
-    goals: list[tuple[int, float]]
-
-
 def main(argv: Sequence[str]) -> int:
     """Draw, or compare; the exit code."""
     text = FIGURES.read_text(encoding="utf-8")
     drawn = {
         PICTURES / "goals.svg": goals_picture(text),
-        PICTURES / "growth.svg": growth_picture(text),
         PICTURES / "lines.svg": lines_picture(text),
     }
     if "--check" in argv:
@@ -167,40 +143,6 @@ def figures(table: Iterable[Sequence[str]]) -> Iterator[Figure]:
         yield Figure(said, seen[at], float(wanted[2].replace(",", "")), unit)
 
 
-def growths(text: str) -> list[Growth]:
-    """What tables of several sizes tell, in the order of `GROWING`.
-
-    A table's head is `9 files, 90 chunks`, a place for each column, `goal`; its rows are `name (unit)`, or `... kind
-    (unit)`.
-    """
-    grown: dict[str, Growth] = {}
-    for chunks, (head, *cells) in sorted(sized(text)):
-        about = ""
-        for name, *values, goal in cells:
-            about = about if name.startswith("... ") else name.rpartition(", ")[0]
-            whole = f"{about}, {name[4:]}" if name.startswith("... ") else name
-            growth = grown.setdefault(whole, Growth(whole, {}, []))
-            for place, value in zip(head[1:-1], values, strict=True):
-                if value:
-                    growth.lines.setdefault(place, []).append((chunks, number(value)))
-            if goal:
-                growth.goals.append((chunks, number(goal.partition(", ")[0])))
-    shown = {growth.name.rpartition(" (")[0]: growth for growth in grown.values()}
-    return [shown[name] for name in GROWING if name in shown]
-
-
-def sized(text: str) -> Iterator[tuple[int, list[list[str]]]]:
-    """(chunks, table) of each table of bench/sizes.py."""
-    for table in tables(below(text, GROWTH)):
-        if (size := re.fullmatch(r"[\d,]+ files, ([\d,]+) chunks", table[0][0])) and table[0][-1] == "goal":
-            yield int(number(size[1])), table
-
-
-def number(text: str) -> float:
-    """A number with commas between its thousands."""
-    return float(text.replace(",", ""))
-
-
 # -- how it looks -------------------------------------------------------------------------------------------------
 
 
@@ -219,18 +161,6 @@ def goals_picture(text: str) -> str:
     ]
     told = "; ".join(f"{each.name}: {_amount(each)}" for each in shown)
     return _page(bottom + FOOT, head[0], about, told, lines)
-
-
-def growth_picture(text: str) -> str:
-    """What each figure costs as the index grows."""
-    shown = growths(text)
-    if not shown:
-        raise SystemExit(f"{FIGURES} has no table of bench/sizes.py under {GROWTH!r}")
-    height = HEAD + (len(shown) + 1) // 2 * PANEL_HEIGHT
-    about = "Over the number of chunks, both axes logarithmic. Dashed: the goal, at most."
-    lines = [line for number, each in enumerate(shown) for line in _panel(each, number)]
-    told = "; ".join(f"{each.name}: {_last(place, line, '')}" for each in shown for place, line in each.lines.items())
-    return _page(height, "An index as it grows", about, told, lines)
 
 
 def lines_picture(text: str) -> str:
@@ -286,7 +216,9 @@ def shares(text: str) -> dict[str, list[tuple[int, float]]]:
     """
     for (_, *head), *table in tables(below(text, SHOWN)):
         budgets = [
-            int(number(cell.removesuffix(" tokens"))) for cell in head if re.fullmatch(r"[\d,]+( tokens)?", cell)
+            int(cell.removesuffix(" tokens").replace(",", ""))
+            for cell in head
+            if re.fullmatch(r"[\d,]+( tokens)?", cell)
         ]
         found = {
             SYSTEMS.get(name.strip("`"), name.strip("`")): list(zip(budgets, map(float, cells), strict=False))
@@ -348,93 +280,6 @@ def _row(figure: Figure, top: int, steps: int) -> Iterator[str]:
     yield f'<text class="quiet" x="{WIDTH - MARGIN}" y="{top + 18}" text-anchor="end">{_amount(figure)}</text>'
     yield f'<line class="{kind}" x1="{_x(0, steps)}" x2="{x}" y1="{y}" y2="{y}" stroke-width="3"/>'
     yield f'<circle class="{kind}" cx="{x}" cy="{y}" r="5"/>'
-
-
-class _Plot(NamedTuple):
-    """Where numbers lie in one panel: a power of ten has the same width everywhere, and the same height."""
-
-    left: float
-    right: float
-    top: float
-    floor: float
-    chunks: tuple[int, int]
-    values: tuple[int, int]
-    """The powers of ten at both ends."""
-
-    def x(self, chunks: float) -> float:
-        """Where a number of chunks lies."""
-        return self._between(math.log10(chunks), self.chunks, self.left, self.right)
-
-    def y(self, value: float) -> float:
-        """Where a value lies."""
-        return self._between(math.log10(max(value, LEAST)), self.values, self.floor, self.top)
-
-    @staticmethod
-    def _between(power: float, ends: tuple[int, int], first: float, last: float) -> float:
-        return round(first + (power - ends[0]) / (ends[1] - ends[0]) * (last - first), 1)
-
-
-def _panel(growth: Growth, number: int) -> Iterator[str]:
-    """One figure over the number of chunks; each line has its name and its last value at the head."""
-    left, top = MARGIN + number % 2 * (WIDTH - 2 * MARGIN - PANEL_WIDTH), HEAD + number // 2 * PANEL_HEIGHT
-    points = [point for line in (*growth.lines.values(), growth.goals) for point in line]
-    plot = _Plot(
-        left + PANEL_LEFT,
-        left + PANEL_WIDTH,
-        top + PANEL_HEAD,
-        top + PANEL_HEIGHT - PANEL_FOOT,
-        _powers(chunks for chunks, _ in points),
-        _powers(value for _, value in points),
-    )
-    said, _, unit = growth.name.removesuffix(")").rpartition(" (")
-    yield f'<text x="{left}" y="{top + 16}">{escape(said)} ({unit})</text>'
-    yield from _grid(plot)
-    if len(growth.goals) > 1:
-        yield f'<polyline class="goal" points="{_corners(plot, growth.goals)}"/>'
-    for order, (place, line) in enumerate(growth.lines.items()):
-        yield f'<polyline class="of{order}" points="{_corners(plot, line)}"/>'
-        yield from (f'<circle class="of{order}" cx="{plot.x(at)}" cy="{plot.y(value)}" r="3.5"/>' for at, value in line)
-        told = escape(_last(place, line, unit))
-        yield f'<text class="of{order}" x="{left}" y="{top + 36 + 18 * order}">{told}</text>'
-
-
-def _powers(numbers: Iterable[float]) -> tuple[int, int]:
-    """The powers of ten below and above all of them, a tenth of leeway left so that one chunk more changes no axis.
-
-    >>> _powers([11_774, 967_460]), _powers([5.1, 5.2]), _powers([96_746, 1_020_000])
-    ((4, 6), (0, 1), (5, 6))
-    """
-    logs = [math.log10(max(each, LEAST)) for each in numbers]
-    first, last = math.floor(min(logs) + 0.04), math.ceil(max(logs) - 0.04)
-    return first, max(last, first + 1)
-
-
-def _grid(plot: _Plot) -> Iterator[str]:
-    """A line for each power of ten, with the number beside it."""
-    for power in range(plot.values[0], plot.values[1] + 1):
-        y = plot.y(10.0**power)
-        yield f'<line class="line" x1="{plot.left}" x2="{plot.right}" y1="{y}" y2="{y}"/>'
-        yield f'<text class="quiet" x="{plot.left - 6}" y="{y + 4}" text-anchor="end">{10.0**power:,g}</text>'
-    for power in range(plot.chunks[0], plot.chunks[1] + 1):
-        x, ends = plot.x(10.0**power), power == plot.chunks[1]
-        yield f'<line class="line" x1="{x}" x2="{x}" y1="{plot.top}" y2="{plot.floor}"/>'
-        anchor, said = ("end", " chunks") if ends else ("middle", "")
-        yield f'<text class="quiet" x="{x}" y="{plot.floor + 18}" text-anchor="{anchor}">{10**power:,}{said}</text>'
-
-
-def _corners(plot: _Plot, line: Iterable[tuple[int, float]]) -> str:
-    return " ".join(f"{plot.x(chunks)},{plot.y(value)}" for chunks, value in line)
-
-
-def _last(place: str, line: Sequence[tuple[int, float]], unit: str) -> str:
-    """The value at the greatest size.
-
-    >>> _last("here", [(10_000, 5.0), (1_000_000, 1234.5)], "ms")
-    'here: 1,234 ms at 1,000,000 chunks'
-    """
-    chunks, value = line[-1]
-    shown = f"{value:,.0f}" if value >= 100 else f"{value:g}"
-    return f"{place}: {shown} {unit}".rstrip() + f" at {chunks:,} chunks"
 
 
 def _amount(figure: Figure) -> str:

@@ -1,4 +1,4 @@
-"""The pictures in docs/ show the figures of the page: each on its side of its goal, and how they grow."""
+"""The pictures in docs/ show the figures of the page: each on its side of its goal."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 from scripts import pictures
 from scripts.pictures import (
     FIGURES,
-    GROWING,
-    GROWTH,
     PICTURES,
     SECTION,
     Figure,
     figures,
     goals_picture,
-    growth_picture,
-    growths,
     rows,
 )
 
@@ -65,55 +61,7 @@ def test_a_dot_is_right_of_the_goal_exactly_when_that_is_missed(shown: list[Figu
     assert all(f"{each.name}, p95" in told and f"{each.seen:g} ms, goal {each.goal:g}" in told for each in shown)
 
 
-@given(
-    st.dictionaries(st.integers(1, 10**7), st.tuples(AMOUNTS, AMOUNTS), min_size=1, max_size=4),
-    st.sampled_from([("p50",), ("p95",), ("p50", "p95")]),
-)
-def test_what_grows_is_a_line_for_each_place(sizes: dict[int, tuple[float, float]], kinds: tuple[str, ...]) -> None:
-    """The order of the tables is of no importance; what only one place has is a line of its own."""
-    names = [
-        f"a question, {kinds[0]} (ms)",
-        *(f"... {kind} (ms)" for kind in kinds[1:]),
-        "files that nobody draws (MB)",
-    ]
-    page = f"# B\n\n## {GROWTH} (`make`)\n"
-    for chunks, (here, there) in sizes.items():
-        page += f"\n| 7 files, {chunks:,} chunks | this machine | A & B | goal |\n| --- | --- | --- | --- |\n"
-        page += "".join(f"| {name} | {here:,.1f} | {there:,.1f} | 2,000, met |\n" for name in names)
-        page += f"| disk here (MB) | {here} |  |  |\n"
-    grown = {each.name: each for each in growths(page)}
-    assert list(grown) == [*(f"a question, {kind} (ms)" for kind in kinds), "disk here (MB)"]
-    ours = sorted((chunks, here) for chunks, (here, _) in sizes.items())
-    assert grown["disk here (MB)"].lines == {"this machine": ours} and grown["disk here (MB)"].goals == []
-    assert grown[f"a question, {kinds[0]} (ms)"].goals == [(chunks, 2_000.0) for chunks, _ in ours]
-    whole = ET.fromstring(growth_picture(page))
-    lines = [line for line in whole.iter(f"{SVG}polyline") if line.attrib["class"] != "goal"]
-    assert len(lines) == sum(len(each.lines) for each in grown.values())
-    height = float(whole.attrib["viewBox"].split()[3])
-    for x, y in (point.split(",") for line in lines for point in line.attrib["points"].split()):
-        assert 0 < float(x) < pictures.WIDTH, "a tenth of leeway may lie beyond the axis, never beyond the picture"
-        assert pictures.HEAD < float(y) < height
-
-
-def test_what_costs_ten_times_for_ten_times_rises_evenly() -> None:
-    page = f"## {GROWTH}\n"
-    for chunks in (10_000, 100_000, 1_000_000):
-        page += f"\n| 7 files, {chunks:,} chunks | here | goal |\n| --- | --- | --- |\n| disk here (MB) | {chunks / 1000} | |\n"
-    (line,) = ET.fromstring(growth_picture(page)).iter(f"{SVG}polyline")
-    (left, low), (middle, half), (right, high) = (
-        [float(each) for each in point.split(",")] for point in line.attrib["points"].split()
-    )
-    assert left < middle < right and low > half > high
-    assert middle - left == pytest.approx(right - middle, abs=0.2) and low - half == pytest.approx(half - high, abs=0.2)
-
-
-def test_the_page_has_the_three_sizes_and_every_row_that_is_drawn() -> None:
-    grown = growths(FIGURES.read_text(encoding="utf-8"))
-    assert [each.name.rpartition(" (")[0] for each in grown] == list(GROWING)
-    assert all(len(each.lines["this machine"]) == 3 for each in grown)
-
-
-@pytest.mark.parametrize("name", ["goals.svg", "growth.svg"])
+@pytest.mark.parametrize("name", ["goals.svg", "lines.svg"])
 def test_one_file_serves_light_and_dark_pages_and_reaches_for_nothing(name: str) -> None:
     text = (PICTURES / name).read_text(encoding="utf-8")
     assert "prefers-color-scheme: dark" in text
@@ -128,5 +76,3 @@ def test_a_page_without_the_table_is_told() -> None:
     ):
         with pytest.raises(SystemExit, match="no table"):
             goals_picture(text)
-        with pytest.raises(SystemExit, match="no table"):
-            growth_picture(text)
