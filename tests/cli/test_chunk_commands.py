@@ -48,7 +48,7 @@ def test_an_index_is_built_and_written_with_vectors_that_name_their_model(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "out" / "chunks"
-    assert ctx(monkeypatch, "chunks", "export", folder, "--root", root) == 0
+    assert ctx(monkeypatch, "chunk", "export", folder, "--root", root) == 0
     chunks = read_folder(folder)
     assert {row.kind for row in chunks.rows} == {*CHUNK_KINDS}
     assert (chunks.files, chunks.dimensions, chunks.model) == (tuple(FILES.values()), 384, "static")
@@ -64,7 +64,7 @@ def test_an_index_is_built_and_written_with_vectors_that_name_their_model(
 def test_vectors_can_be_left_out_and_a_folder_inside_the_workspace_is_told(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ctx(monkeypatch, "chunks", "export", root / ".cortex", "--root", root, "--no-vectors") == 0
+    assert ctx(monkeypatch, "chunk", "export", root / ".cortex", "--root", root, "--no-vectors") == 0
     assert read_folder(root / ".cortex").dimensions == 0
     told = capsys.readouterr()
     assert "no vectors" in told.out
@@ -74,9 +74,9 @@ def test_vectors_can_be_left_out_and_a_folder_inside_the_workspace_is_told(
 def test_an_export_tells_what_changed_since_the_last_one(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root) == 0
+    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root) == 0
     (root / "pool.py").write_text("def drained():\n    return 0\n")
-    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root) == 0
+    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root) == 0
     texts = [row.text for row in read_folder(tmp_path / "out").rows]
     assert any("def drained" in text for text in texts)
     assert not any("def acquire" in text for text in texts)
@@ -86,7 +86,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused_with_the_next_step(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("x")
-    assert ctx(monkeypatch, "chunks", "export", tmp_path / "file", "--root", root) == 2
+    assert ctx(monkeypatch, "chunk", "export", tmp_path / "file", "--root", root) == 2
     assert "is a file, not a folder\nhint: Name a folder" in capsys.readouterr().err
 
 
@@ -96,10 +96,10 @@ def test_without_room_the_old_files_stay_as_they_were(
     def full(path: Path, data: bytes) -> None:
         raise DiskFull(f"no room to write {path.name}", suggestion=f"Free {len(data)} bytes.")
 
-    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root) == 0
+    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root) == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     monkeypatch.setattr(chunk_folder, "write_atomic", full)
-    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root, "--no-vectors") == 2
+    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root, "--no-vectors") == 2
     assert "error: no room to write doc-chunks.json\nhint: Free" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
@@ -107,7 +107,7 @@ def test_without_room_the_old_files_stay_as_they_were(
 def test_a_model_that_is_not_here_is_refused_and_nothing_is_written(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root, "--embedder", "minilm") == 2
+    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root, "--embedder", "minilm") == 2
     assert "minilm" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -116,19 +116,19 @@ def test_a_folder_is_checked_file_by_file(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "out"
-    assert ctx(monkeypatch, "chunks", "export", folder, "--root", root) == 0
+    assert ctx(monkeypatch, "chunk", "export", folder, "--root", root) == 0
     capsys.readouterr()
-    assert ctx(monkeypatch, "chunks", "check", folder) == 0
+    assert ctx(monkeypatch, "chunk", "check", folder) == 0
     whole = capsys.readouterr().out
     assert [line.split() for line in whole.splitlines()[:4]] == [[name, "ok"] for name in FILES.values()]
     assert "of 384 numbers" in whole
     (folder / "code-data.json").write_text("[")
     (folder / "doc-chunks.json").unlink()
-    assert ctx(monkeypatch, "chunks", "check", folder) == 1
+    assert ctx(monkeypatch, "chunk", "check", folder) == 1
     told = capsys.readouterr().out
     assert "doc-chunks.json        not there" in told
     assert "code-data.json         it is not JSON of chunks" in told
-    assert ctx(monkeypatch, "chunks", "check", tmp_path / "none") == 2
+    assert ctx(monkeypatch, "chunk", "check", tmp_path / "none") == 2
     assert "ctx chunk export" in capsys.readouterr().err
 
 

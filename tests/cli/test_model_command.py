@@ -30,7 +30,7 @@ def ctx(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def test_without_a_word_it_lists(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ctx(monkeypatch, "models") == 0
+    assert ctx(monkeypatch, "model") == 0
     assert capsys.readouterr().out.startswith("minilm  all-MiniLM-L6-v2, 384 dimensions, 22.8 MB, Apache-2.0; absent: ")
     assert not cache.exists()
 
@@ -39,9 +39,9 @@ def test_what_was_pulled_is_listed_and_verified(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = cache / "models" / MINILM.folder
-    assert ctx(monkeypatch, "models", "pull", "minilm", "--from", str(weights.package())) == 0
-    assert ctx(monkeypatch, "models", "verify") == 0
-    assert ctx(monkeypatch, "models", "list") == 0
+    assert ctx(monkeypatch, "model", "pull", "minilm", "--from", str(weights.package())) == 0
+    assert ctx(monkeypatch, "model", "verify") == 0
+    assert ctx(monkeypatch, "model", "list") == 0
     ready = f"minilm is ready: {place}\n"
     told = capsys.readouterr()
     assert told.out.startswith(ready + ready + "minilm ")
@@ -64,12 +64,12 @@ def test_a_failure_says_the_next_step(
     words: tuple[str, ...],
     complaint: str,
 ) -> None:
-    assert ctx(monkeypatch, "models", *words) == 2
+    assert ctx(monkeypatch, "model", *words) == 2
     assert capsys.readouterr().err.replace("\nhint: ", ". ") == f"error: {complaint}\n"
 
 
 def test_another_word_is_wrong_usage(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ctx(monkeypatch, "models", "delete") == 2
+    assert ctx(monkeypatch, "model", "delete") == 2
 
 
 def test_models_lie_in_the_cache_that_the_settings_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_models_lie_in_the_cache_that_the_settings_name(tmp_path: Path, monkeypa
     assert model_commands.models_folder(tmp_path) == user_cache_folder() / "models"
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(tmp_path / "mine"))
     monkeypatch.setattr(model_commands, "find_project", lambda here: here)
-    assert model_commands.models_folder(tmp_path) == tmp_path / "mine" / "models"
+    assert model_commands.models_folder(tmp_path) == tmp_path / "mine" / "model"
 
 
 def test_the_command_line_starts_without_the_makers_of_models() -> None:

@@ -37,6 +37,7 @@ NOT_RUN = {
     "exact-references.md": "it needs an indexer; tests/external_edges has an index that one made",
     "http.md": "the server runs until it is stopped; tests/e2e/test_shared_server.py stops it",
     "python-api.md": "its blocks are Python, and run below",
+    "ui.md": "the page is served until it is stopped; tests/ui opens it",
     "sharing.md": "it needs a database; `make postgres` and `make qdrant` start them",
 }
 """Guides without a `console` block, and what runs their contents instead."""
