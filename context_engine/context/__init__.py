@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         load_tokenizer,
     )
     from context_engine.context.prompt_parsing import (
-        VERBS,
         Mention,
         extract_clauses,
         extract_objective,
@@ -73,7 +72,7 @@ if TYPE_CHECKING:
     )
     from context_engine.context.related_files import RelatedFile, find_partners
     from context_engine.context.resolve_references import PromptReference, ReferencePlace, resolve_mentions
-    from context_engine.context.rule_scope import ADDITION, EVERYWHERE, RuleScope
+    from context_engine.context.rule_scope import EVERYWHERE, RuleScope
     from context_engine.context.shown_lines import ShownLines, ShownLinesBySession
     from context_engine.context.workspace import Workspace
 
@@ -90,13 +89,13 @@ __getattr__ = lazy_exports(
     gather: gather_files
     localizer: NO_HIT BestHit GatherRequest GatheredFiles glob_for_path
     project_knowledge: QUOTED_FROM_REPOSITORY ProjectKnowledge RememberedItem load_tokenizer
-    prompt_parsing: VERBS Mention extract_clauses extract_objective is_task parse_mentions
+    prompt_parsing: Mention extract_clauses extract_objective is_task parse_mentions
     proposals: PROBLEM_CHARS_MAX accept_draft compute_draft_id format_location parse_draft
     refinement: ASSIST_MODES BRIEF_TOKENS_MAX BriefSection SecondPass SecondPassResult SecondPassRunner build_brief
         open_runner
     related_files: RelatedFile find_partners
     resolve_references: PromptReference ReferencePlace resolve_mentions
-    rule_scope: ADDITION EVERYWHERE RuleScope
+    rule_scope: EVERYWHERE RuleScope
     shown_lines: ShownLines ShownLinesBySession
     workspace: Workspace
     """,

@@ -20,7 +20,6 @@ from typing import Literal
 
 from context_engine.context import EVERYWHERE, RuleScope
 from context_engine.errors import InvalidArgument
-from context_engine.memory.rule_text import find_rules
 from context_engine.search import expand_braces
 from context_engine.text import escape_line, shorten_prose, uuid8
 
@@ -96,7 +95,7 @@ def read_rule_file(path: str, text: str) -> RuleScope | None:
     r"""Return the scope of a file of rules; None for every other file, and for copies.
 
     >>> read_rule_file("docs/.cursor/rules/pages.mdc", "---\nglobs: *.mdx\n---\n- Use short sentences.\n")
-    RuleScope(folder='docs', globs=('**/*.mdx',), is_on_request=False, is_for_code=False, topics=())
+    RuleScope(folder='docs', globs=('**/*.mdx',), is_on_request=False)
     >>> read_rule_file("tests/fixtures/repo/AGENTS.md", "- Use tabs.") is None
     True
     """
@@ -206,13 +205,13 @@ def _normalize(glob: str, folder: str, is_anywhere: bool) -> Iterator[str]:
 
 CONFIDENCE: Mapping[str, float] = {
     "adr": 0.95,
-    "rules": 0.90,
-    "contributing": 0.80,
+    "rules": 0.80,
+    "contributing": 0.60,
     "marker": 0.90,
     "fix": 0.95,
     "breaking": 0.95,
 }
-"""Share of thirty findings that a reader called right, in steps of 0.05 (docs/decisions/0025)."""
+"""Share of thirty findings that a reader called right, in steps of 0.05; less for bullets, which no one judges."""
 
 CONTENT_CHARS_MAX = 600
 """Characters of a decision or rule: the first paragraph has its core, the provenance leads to the rest."""
@@ -245,7 +244,8 @@ _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+)$")
 _STATUS_LINE = re.compile(r"^[-*\s]*+status\**\s*:\**\s*(.+)$", re.IGNORECASE)
 _NUMBER = re.compile(r"^(?:adr[-\s]?)?\d+[.:)\s-]+", re.IGNORECASE)
 _NO_LONGER = re.compile(r"superseded|deprecated|rejected|withdrawn", re.IGNORECASE)
-_FENCE = re.compile(r"\s{0,3}(```|~~~)")
+_FENCE = re.compile(r"\s*(```|~~~)")
+_UNDERLINE = re.compile(r"(?:={3,}|-{3,}|~{3,})\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def _split_sections(text: str) -> list[DocumentSection]:
         if mark:
             fence = "" if fence == mark[1] else fence or mark[1]
         heading = None if fence else _HEADING.match(line)
-        underline = not fence and gathered and re.fullmatch(r"(=|-|~){3,}\s*", line) and gathered[-1].strip()
+        underline = not fence and gathered and _UNDERLINE.fullmatch(line) and gathered[-1].strip()
         if heading or underline:
             if heading:
                 named = heading[2].rstrip(" \t#") or "#"
@@ -340,30 +340,58 @@ def _first_words(lines: Sequence[str]) -> str:
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
-DOCUMENT_GLOBS = ("**/*.md", "**/*.mdx", "**/*.rst", "**/*.adoc", "**/docs/**")
-"""The files that a section on documentation is about."""
+RULE_WORDS_MIN = 3
+"""`Python 3.9` and `Open an issue` are not rules."""
+_BULLET = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.+)")
+_LINK = re.compile(r"!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\W*|<?https?://\S+>?")
 
 
 def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[Discovery]:
-    """Return the rules of a file, each under its heading; those about other work than a change of files on request."""
+    """Return the bullets of a file of rules, each under its heading. What a bullet says is not judged."""
     found: list[Discovery] = []
     twins: Counter[str] = Counter()
-    for rule in find_rules(text, is_contributing=importer == "contributing"):
-        content = shorten_prose(rule.text, CONTENT_CHARS_MAX)
-        title = rule.title or escape_line(path.rpartition("/")[2])
-        discovery = _make_discovery(
-            "rule", title, content, "discovery", importer, path=path, line=rule.line, twin=twins[content]
-        )
-        globs = DOCUMENT_GLOBS if rule.is_for_documents and not scope.globs else scope.globs
-        scoped = replace(
-            scope,
-            globs=globs,
-            is_on_request=scope.is_on_request or rule.is_other_work,
-            is_for_code=rule.is_for_code and not globs,
-            topics=rule.topics,
-        )
-        found.append(replace(discovery, scope=scoped))
+    for title, bullet, line in _read_bullets(text):
+        if len(bullet.split()) < RULE_WORDS_MIN or bullet.endswith(":") or _LINK.fullmatch(bullet):
+            continue
+        content = shorten_prose(bullet, CONTENT_CHARS_MAX)
+        name = title or escape_line(path.rpartition("/")[2])
+        rule = _make_discovery("rule", name, content, "discovery", importer, path=path, line=line, twin=twins[content])
+        found.append(replace(rule, scope=scope))
         twins[content] += 1
+    return found
+
+
+def _read_bullets(text: str) -> list[tuple[str, str, int]]:
+    """Return the bullets outside code fences: the heading above, the text, and the line.
+
+    The text begins with the sentence that introduces its list with a colon. Indented lines continue a bullet.
+    """
+    found: list[tuple[str, str, int]] = []
+    title = intro = fence = before = ""
+    intro_indent, is_open = -1, False
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = _FENCE.match(line)
+        if mark:
+            fence = "" if fence == mark[1] else fence or mark[1]
+        heading, bullet = _HEADING.match(line), _BULLET.fullmatch(line)
+        if mark or fence:
+            is_open = False
+        elif heading or (before.strip() and _UNDERLINE.fullmatch(line)):
+            title, intro, is_open = heading[2].rstrip(" \t#") if heading else before.strip(), "", False
+        elif bullet:
+            said, indent = bullet["text"].strip(), len(bullet["indent"].expandtabs(4))
+            found.append((title, f"{intro} {said}" if intro and indent > intro_indent else said, number))
+            if said.endswith(":"):
+                intro, intro_indent = said, indent
+            is_open = True
+        elif is_open and line[:1] in (" ", "\t") and line.strip():
+            found[-1] = (title, f"{found[-1][1]} {line.strip()}", found[-1][2])
+        elif line.strip():
+            intro, intro_indent = line.strip() if line.rstrip().endswith(":") else "", -1
+            is_open = False
+        else:
+            is_open = False
+        before = "" if bullet else line
     return found
 
 

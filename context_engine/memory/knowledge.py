@@ -33,7 +33,7 @@ from context_engine.secrets import redact_file
 from context_engine.text import query_terms
 from context_engine.timestamps import DAY_S, Now
 
-IMPORTERS_VERSION = b"6:"
+IMPORTERS_VERSION = b"7:"
 """Increase it when an importer finds something else: every file is then read again."""
 FILES_AT_ONCE = 500
 """Files of one commit of the index; cancellation is checked between two."""
@@ -260,9 +260,7 @@ class Knowledge:
         query = " ".join(text.split())[:most]
         if len(query) < least:
             return []
-        found = self.search(
-            KnowledgeQuery(query, limit=RESULTS_MAX), lambda known: _applies(known, query, files)
-        ).results
+        found = self.search(KnowledgeQuery(query, limit=RESULTS_MAX), lambda known: _applies(known, files)).results
         commits = [result for result in found if result.entry.source == "git"]
         return [_to_remembered_item(result) for result in found if result not in commits[COMMITS_SHOWN:]][:limit]
 
@@ -405,15 +403,14 @@ def _passes(known: KnowledgeEntry, sought: KnowledgeQuery) -> bool:
     return sought.type in ("all", known.type) and _in_module(known, sought.module)
 
 
-def _applies(known: KnowledgeEntry, text: str, files: Collection[str] | None) -> bool:
-    """Return whether an entry is not a rule of a file, or is one for a task with this text that changes `files`.
+def _applies(known: KnowledgeEntry, files: Collection[str] | None) -> bool:
+    """Return whether an entry is not a rule of a file, or is one for a task that changes `files`.
 
     If no files are known, a rule has to be one for every file.
     """
     if known.type != "rule" or known.source != "discovery":
         return True
-    is_for_them = known.scope.is_everywhere if files is None else known.scope.applies_to_any(files)
-    return is_for_them and known.scope.is_met(text, files or ())
+    return known.scope.is_everywhere if files is None else known.scope.applies_to_any(files)
 
 
 def _in_module(known: KnowledgeEntry, module: str) -> bool:
