@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -145,8 +146,10 @@ class PlanWorkTree:
 
     def _changed_since(self, commit: str) -> frozenset[str]:
         """Return the files that differ from a commit, committed meanwhile or not, and those untracked by git."""
-        tracked = self._git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--")
-        unknown = {os.fsencode(path).decode("utf-8", "replace") for path in self._git.untracked_paths()}
+        with ThreadPoolExecutor(max_workers=1) as pool:  # git compares while we list
+            listing = pool.submit(self._git.untracked_paths)
+            tracked = self._git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--")
+            unknown = {os.fsencode(path).decode("utf-8", "replace") for path in listing.result()}
         return frozenset(path for path in _names(tracked) | unknown if not path.startswith(f"{STATE_FOLDER}/"))
 
     def _exists(self, path: str) -> bool:

@@ -592,10 +592,10 @@ class _UntrackedWalker(_Walker):
 
     def _judge(self, folder: _PendingFolder, stack: RuleStack, entries: Mapping[str, _Entry]) -> None:
         prefix = f"{folder.rel}/" if folder.rel else ""
-        view = stack.at(folder.rel)
+        view, tracked = stack.at(folder.rel), self._tracked
         for name, entry in entries.items():
             path = prefix + name
-            if name == ".git" or path in self._tracked:  # a folder that git tracks is a submodule
+            if path in tracked or name == ".git":  # a folder that git tracks is a submodule
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
             if view.value(name, is_folder) & 1:

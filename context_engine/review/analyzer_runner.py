@@ -162,12 +162,16 @@ class _Analysis:
             if missing := [name for name in self.analyzer.required_files if name not in tree]:
                 return [], f"is not used here: there is no {missing[0]}"
             new, old = {**tree, **new}, {**before(), **old}
+        if not self.analyzer.needs_whole_tree:  # one start of the program for both versions
+            both = {f"new/{path}": data for path, data in new.items()} | {f"old/{path}": old[path] for path in old}
+            messages, problem = self._run_program(both, sorted(both), self.limit_s)
+            sides = [_below(side, messages) for side in ("new", "old")]
+            return list(self._compare(*sides)), problem
         end = time.monotonic() + self.limit_s
         messages, problem = self._run_program(new, sorted(file.path for file in self.files), self.limit_s)
         if problem or not messages:
             return [], problem
-        old_paths = new if self.analyzer.needs_whole_tree else old
-        old_messages, problem = self._run_program(old, sorted(old_paths), end - time.monotonic())
+        old_messages, problem = self._run_program(old, sorted(new), end - time.monotonic())
         if problem:
             return ([], problem)
         return (list(self._compare(messages, old_messages)), "")
@@ -237,6 +241,16 @@ class _Analysis:
             is_new=is_new,
             suggestion=message.suggestion,
         )
+
+
+def _below(folder: str, messages: Iterable[AnalyzerMessage]) -> list[AnalyzerMessage]:
+    """Return the messages about files below a folder, with paths relative to it."""
+    prefix = f"{folder}/"
+    return [
+        message._replace(path=message.path.removeprefix(prefix))
+        for message in messages
+        if message.path.startswith(prefix)
+    ]
 
 
 def _accepts(analyzer: Analyzer, file: ReviewedFile) -> bool:
