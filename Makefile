@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load bench-soak postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -108,23 +108,11 @@ bench-promised: ## what the documents promise of speed, beside what it takes her
 bench-plans: ## lists, moves and versions of 500 plans, and one plan of a thousand steps
 	@$(PYTHON) bench/plans.py $(ARGS)
 
-bench-worktrees: ## a second work tree's index, begun with that of the first: make bench-worktrees ARGS="REPOSITORY ..."
-	@$(PYTHON) bench/worktrees.py $(ARGS)
-
-bench-shared: ## an index shared through a database and fetched by another machine: make bench-shared ARGS="REPOSITORY [--store URL]"
-	@$(PYTHON) bench/shared.py $(ARGS)
-
 bench-daemon: ## commands and ten stdio servers with the daemon and without: make bench-daemon ARGS=REPOSITORY
 	@$(PYTHON) bench/daemon.py $(ARGS)
 
 bench-load: ## fifty clients over HTTP for a minute, two servers on one store; with --kills 20 under fire: make bench-load ARGS=REPOSITORY
 	@$(PYTHON) bench/load.py $(ARGS)
-
-bench-soak: ## half an hour of mixed calls and edits on two shared servers; what grows: make bench-soak ARGS="REPOSITORY [--minutes 5]"
-	@$(PYTHON) bench/soak.py $(ARGS)
-
-bench-team: ## plans and memories written alone and on a PostgreSQL that a team shares, looked at, and had by a new machine
-	@$(PYTHON) bench/team.py $(ARGS)
 
 bench-tenants: ## fifty repositories on one store: leaks over 10,000 questions, cost of neighbours: make bench-tenants ARGS="--tasks FILE --corpus DIR"
 	@$(PYTHON) bench/tenants.py $(ARGS)
@@ -147,9 +135,6 @@ qdrant: ## the same on Qdrant's own engine behind HTTP, with 20 kills of the ser
 
 proxies: ## real nginx and Caddy as in deploy/, before two servers that are replaced meanwhile; apt-get install nginx caddy
 	@$(CHECK) tests -- tests/project/test_deploy_proxies.py $(ARGS)
-
-bench-review: ## a pull request as a review session, twice, and killed in the middle: make bench-review ARGS="REPOSITORY BASE HEAD"
-	@$(PYTHON) bench/review_sessions.py $(ARGS)
 
 bench-edit: ## replayed edits, side by side with three peers; where the bench lies: make bench-edit ARGS=DIR
 	@$(PYTHON) evals/edit/side_by_side.py $(ARGS)
