@@ -1,4 +1,4 @@
-"""Write the generated parts of the documentation anew, the catalogue and the packaging too, or check the documentation.
+"""Write the generated parts of the documentation anew, and the packaging, or check the documentation.
 
     python scripts/docs.py            write
     python scripts/docs.py --check    write nothing; exit 1 and show the difference when something is out of date
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
     how = ["--check", "--diff", "--check-fail-msg=run `make docs`"] if check else ["-r"]
     cog = ["-m", "cogapp", *how, "-P", "-U", "-I", ".", "--verbosity=1", *files]
     # tests compare these with what they are made from, so a check has nothing to do
-    writers = [["-m", "scripts.protocol_catalogue", "--write"], ["-m", "scripts.command_pages", "--write"]]
+    writers = [["-m", "scripts.command_pages", "--write"]]
     others = [] if check else [*writers, ["scripts/packages.py"]]
     return max(subprocess.run([sys.executable, *each], cwd=ROOT, check=False).returncode for each in [*others, cog])
 

@@ -20,10 +20,9 @@ Offers = list[tuple[str, str]]
 
 def complete_tools(incomplete: str) -> Offers:
     """Complete names of tools, with their descriptions."""
-    from context_engine.server import read_catalogue
+    from context_engine import tools
 
-    listed = (row["tool"] for row in read_catalogue()["tools"])
-    return _starting(incomplete, ((tool["name"], tool["description"].partition(". ")[0]) for tool in listed))
+    return _starting(incomplete, ((tool.name, tool.description.partition(". ")[0]) for tool in tools.ALL))
 
 
 def complete_clients(incomplete: str) -> Offers:

@@ -5,18 +5,16 @@ call`.
 
 | topic | files |
 | --- | --- |
-| fast start | serve, serve_options, bootstrap, framing, stdio_session, daemon_relay |
-| shutdown | shutdown |
-| sessions in the daemon | daemon_sessions |
+| start and end | serve, serve_options, shutdown |
+| stdio | stdio_streams, framing, stdio_session, daemon_relay; in the daemon: daemon_sessions |
 | projects | projects, remote_projects, chunk_server |
-| calls without the library | direct_calls, plain_call, call_progress |
-| calls | dispatcher, profiles, grants, metrics, server_log, worker_threads |
+| calls | dispatcher, profiles, grants, metrics, server_log, worker_threads, call_progress |
 | record of calls | gain_store |
 | protocol | mcp_server, client_requests, resources, prompt_templates, tool_mounting |
 | HTTP | http_server, page_server, connections, authentication |
 | shared servers | shared_server, grants, token_file |
 
-The modules of the fast start import only a small part of the standard library; a test checks that.
+The modules of start, end and stdio import only a small part of the standard library; a test checks that.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
         name_folders,
         workspace_folders,
     )
-    from context_engine.server.serve import main, read_catalogue
+    from context_engine.server.serve import main
     from context_engine.server.serve_options import OPTIONS
     from context_engine.server.token_file import TokenFile, TokenRecord, TokenRequest
 
@@ -57,7 +55,7 @@ __getattr__ = lazy_exports(
     page_server: PageRequest PageResponse PageServer
     profiles: PROFILES ToolSelection STORE_TOOLS
     projects: CLIENT_VARIABLE Projects find_project_path name_folders workspace_folders
-    serve: main read_catalogue
+    serve: main
     serve_options: OPTIONS
     token_file: TokenFile TokenRecord TokenRequest
     """,

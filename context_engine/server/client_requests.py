@@ -14,7 +14,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import json
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
@@ -29,9 +31,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
-from context_engine.errors import Cancelled
-from context_engine.server.direct_calls import ROOTS_TIMEOUT_S, root_paths
-from context_engine.server.plain_call import workspaces_in_meta
+from context_engine.errors import Cancelled, InvalidArgument
+from context_engine.repo import uri_to_path
 from context_engine.server.projects import Projects
 from context_engine.tools import UserAnswer, UserQuestion, no_answer
 
@@ -39,6 +40,10 @@ FIRST_MODERN_VERSION = "2026-07-28"
 FORM_TIMEOUT_S = 120.0
 """Time to read and decide; clients give up on a call that takes much longer."""
 KEY_CHARS = 16
+ROOTS_TIMEOUT_S = 3.0
+"""A client that declares roots and does not answer within this time has none."""
+TURN_KEY = "x-codex-turn-metadata"
+"""One client sends its folders with every call, under this key of `_meta`."""
 ROOTS_KEY = "roots"
 """The key of the folders in the answers of a client since protocol version 2026-07-28."""
 
@@ -173,3 +178,32 @@ def _dump(answer: Any) -> Any:
     if isinstance(answer, types.ListRootsResult):
         return answer.model_dump(mode="json")
     return None
+
+
+def root_paths(result: Any) -> list[str]:
+    """Return the roots of a reply to `roots/list` as paths, without those that are not folders of this machine."""
+    listed = result.get("roots") if isinstance(result, Mapping) else None
+    paths = []
+    for root in listed if isinstance(listed, list) else ():
+        uri = root.get("uri") if isinstance(root, Mapping) else None
+        with suppress(InvalidArgument, ValueError):
+            paths.append(uri_to_path(str(uri), windows=os.name == "nt"))
+    return paths
+
+
+def workspaces_in_meta(meta: Mapping[str, Any] | None) -> list[str]:
+    """Return the folders in the `_meta` of a call, in either form: a mapping by path, or a list.
+
+    >>> workspaces_in_meta({"x-codex-turn-metadata": {"workspaces": {"/work/web": {"latest_git_commit_hash": "1a"}}}})
+    ['/work/web']
+    >>> workspaces_in_meta({"x-codex-turn-metadata": '{"workspaces": ["/a"]}'}), workspaces_in_meta(None)
+    (['/a'], [])
+    """
+    turn = (meta or {}).get(TURN_KEY)
+    if isinstance(turn, str):  # one client sends a text
+        with suppress(ValueError):
+            turn = json.loads(turn)
+    found = turn.get("workspaces") if isinstance(turn, Mapping) else None
+    if not isinstance(found, Mapping | list):
+        return []
+    return [path for path in found if isinstance(path, str)]

@@ -10,6 +10,7 @@ is a line of the log. Only a small part of the standard library is imported.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -17,13 +18,8 @@ from collections.abc import Mapping
 
 from context_engine.daemon import DaemonClient, is_switched_off, start_daemon
 from context_engine.server.framing import LineFramer
-from context_engine.server.stdio_session import (
-    LINE_BYTES_MAX,
-    LOG_MARK,
-    REPLIES_BYTES_MAX,
-    StreamWriter,
-    read_chunks,
-)
+from context_engine.server.stdio_session import LINE_BYTES_MAX, LOG_MARK, REPLIES_BYTES_MAX, encode
+from context_engine.server.stdio_streams import StreamWriter, read_chunks
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
@@ -41,7 +37,7 @@ FIRST_CLIENT_VARIABLE = "CLAUDE_PROJECT_DIR"
 
 
 class DaemonLink:
-    """The connection of one stdio server to the daemon."""
+    """The connection of one stdio server to the daemon, which answers its messages."""
 
     def __init__(self, client: DaemonClient) -> None:
         """Use `open_link`. The link closes the client."""
@@ -54,23 +50,34 @@ class DaemonLink:
         """Whether the daemon does not keep up with the client."""
         return self._writer.is_full
 
-    def send(self, message: bytes) -> None:
-        """Queue a line for the daemon; never waits."""
-        self._writer.put(message)
+    def send(self, message: dict[str, Any]) -> None:
+        """Queue a message for the daemon; never waits."""
+        self._writer.put(encode(message) + b"\n")
 
     def relay(self, session: StdioSession) -> None:
         """Pass messages both ways until the daemon goes; the session then keeps what was not answered."""
-        session.begin_relay(self)
+        session.attach(self)
         framer = LineFramer(LINE_BYTES_MAX)
         for chunk in read_chunks(self._descriptor):
             for line in framer.feed(chunk):
                 if line.startswith(LOG_MARK):
                     sys.stderr.write(line[1:].decode("utf-8", "replace") + "\n")
                 else:
-                    session.relay_line(line)
-        session.end_relay()
+                    _deliver(session, line)
+        from context_engine.server.dispatcher import may_write  # the tools are imported: they are needed from now on
+
+        session.detach(lambda request: request["method"] == "tools/call" and may_write(request.get("params") or {}))
         self._writer.close()
         self._client.close()
+
+
+def _deliver(session: StdioSession, line: bytes) -> None:
+    message = json.loads(line)
+    session.wait_for_room()
+    if "method" in message:
+        session.deliver(line, question_id=message.get("id"))
+    else:
+        session.deliver(line, reply_id=message.get("id"))
 
 
 def open_link(options: ServeOptions, env: Mapping[str, str]) -> DaemonLink | None:

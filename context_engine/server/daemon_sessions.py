@@ -13,13 +13,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from context_engine.server.bootstrap import BootstrapResponder
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import CLIENT_VARIABLE
-from context_engine.server.serve import open_projects, read_catalogue, serve_session
+from context_engine.server.serve import import_library, open_projects, serve_session
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.shutdown import RunningCalls
-from context_engine.server.stdio_session import StdioPipes, StdioSession
+from context_engine.server.stdio_session import StdioSession
+from context_engine.server.stdio_streams import StdioPipes
 
 if TYPE_CHECKING:
     from context_engine.daemon import DaemonConnection, EnginePool
@@ -30,8 +30,8 @@ class SessionServer:
 
     def __init__(self, pool: EnginePool) -> None:
         self._pool = pool
-        self._catalogue = read_catalogue()
         self._sessions: set[StdioSession] = set()
+        threading.Thread(target=import_library, name="importing", daemon=True).start()
 
     @property
     def count(self) -> int:
@@ -44,8 +44,7 @@ class SessionServer:
         connection.send({"state": "ready"})
         connection.socket.settimeout(None)
         descriptor = connection.socket.fileno()
-        bootstrap = BootstrapResponder(self._catalogue, options.selection, private=os.urandom(8).hex())
-        session = StdioSession(StdioPipes(descriptor, descriptor), bootstrap)
+        session = StdioSession(StdioPipes(descriptor, descriptor))
         running = RunningCalls()
         projects, dispatcher, _ = open_projects(
             options,
@@ -58,8 +57,15 @@ class SessionServer:
         self._sessions.add(session)
         try:
             listening.start()
-            projects.start()
-            serve_session(session, projects, dispatcher, options.selection, running=running, ends_with_input=True)
+            serve_session(
+                session,
+                projects,
+                dispatcher,
+                options.selection,
+                running=running,
+                began=projects.start,
+                ends_with_input=True,
+            )
         finally:
             self._sessions.discard(session)
             running.cancel_all()

@@ -414,6 +414,14 @@ def parse_call(name: str, arguments: Any) -> ResolvedCall:
     return ResolvedCall(inner, inner.name, given, own or project, via=tool.name)
 
 
+def may_write(call: Mapping[str, Any]) -> bool:
+    """Return whether a call of a tool may change anything; one that would be refused does not."""
+    try:
+        return not parse_call(call.get("name", ""), call.get("arguments")).tool.hints.read_only
+    except (ContextEngineError, TypeError):
+        return False
+
+
 def _split_project(arguments: Any) -> tuple[Any, str]:
     """Return the arguments without `project`, which no tool takes itself, and the project."""
     if isinstance(arguments, str):

@@ -27,11 +27,9 @@ from context_engine import __version__, tools
 from context_engine.errors import BugError, CallError, ContextEngineError, FileNotFound, UnknownTool
 from context_engine.server import profiles, prompt_templates, resources
 from context_engine.server.client_requests import ClientInputRequired, create_asker, forget_roots, settle_projects
-from context_engine.server.direct_calls import STRUCTURED_SINCE, format_problem, result_fields
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
 from context_engine.server.grants import SCOPE_KEY, Grant
 from context_engine.server.instructions import format_instructions
-from context_engine.server.plain_call import APP_TYPE, shows_apps
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import Projects
 from context_engine.server.shared_server import ClientSessions, SharedServer
@@ -53,6 +51,11 @@ LISTS: tuple[CacheableMethod, ...] = (
 )
 READS = ("resources/read", "prompts/get", "completion/complete")
 """The methods other than tools that read a project."""
+SEE_STRUCTURED = "The result is in structuredContent."
+STRUCTURED_SINCE = "2025-06-18"
+"""The first version of the protocol with structured content; older clients get the same JSON as text."""
+APPS = "io.modelcontextprotocol/ui"
+"""The extension for views (SEP-1865)."""
 RESOURCE_NOT_FOUND = -32002
 """The code before protocol version 2026-07-28, which replaced it by "invalid params"."""
 Context = ServerRequestContext[Any]
@@ -65,18 +68,16 @@ def build_server(
     projects: Projects | None = None,
     running: RunningCalls | None = None,
     shared: SharedServer | None = None,
-    pipe: str = "",
 ) -> Server[Any]:
     """Return a protocol server over the dispatcher, with no stream yet.
 
     `selection` decides which tools are listed; by default that of the dispatcher. With `shared` each request is
-    answered as its token sees the server; a request without a grant is an error. `pipe` is the name of the session of
-    a client over a pipe.
+    answered as its token sees the server; a request without a grant is an error.
     """
     selection = selection or dispatcher.selection
     instructions = format_instructions([wire["name"] for wire in profiles.list_tools(tool_rows(), selection)])
     views = ServerViews(dispatcher, selection, shared.sessions if shared else None)
-    handlers = _RequestHandlers(views, projects, WorkerThreads(running or RunningCalls(), pipe=pipe))
+    handlers = _RequestHandlers(views, projects, WorkerThreads(running or RunningCalls()))
     server: Server[Any] = Server(
         NAME,
         version=VERSION,
@@ -169,8 +170,18 @@ def tool_result(outcome: CallResult, *, structured: bool = False) -> types.CallT
     """
     error = outcome.error
     if error and tools.is_malformed(error):
-        raise MCPError(types.INVALID_PARAMS, format_problem(error), error.as_dict())
-    return types.CallToolResult.model_validate(result_fields(outcome, structured=structured))
+        raise MCPError(types.INVALID_PARAMS, _format_problem(error), error.as_dict())
+    text = outcome.reply.text
+    content = tools.read_object(text) if structured else None
+    block = types.TextContent(type="text", text=text if content is None else SEE_STRUCTURED)
+    if content is None:
+        return types.CallToolResult(content=[block], is_error=outcome.reply.is_error)
+    return types.CallToolResult(content=[block], structured_content=content, is_error=outcome.reply.is_error)
+
+
+def _format_problem(error: ContextEngineError) -> str:
+    """Return the message of an error of the protocol: the problem and the next step."""
+    return f"{error.message}. {error.suggestion}".strip()
 
 
 async def call_tool(
@@ -301,7 +312,7 @@ class _RequestHandlers:
             return more
         dispatcher, uri = self._views.for_request(context).dispatcher, str(params.uri)
         if _shows_apps(context) and (view := resources.find_view(uri)):
-            page = types.TextResourceContents(uri=uri, mime_type=APP_TYPE, text=resources.render_view(view))
+            page = types.TextResourceContents(uri=uri, mime_type=resources.APP_TYPE, text=resources.render_view(view))
             return types.ReadResourceResult(contents=[page])
         try:
             content = await self._threads.run(context, partial(resources.read_resource, dispatcher, uri))
@@ -351,9 +362,11 @@ class _RequestHandlers:
 
 
 def _shows_apps(context: Context) -> bool:
-    """Return whether the client of a request shows views of tools."""
+    """Return whether the client of a request shows views of tools (MCP Apps)."""
     capabilities = context.session.client_capabilities
-    return capabilities is not None and shows_apps({"extensions": capabilities.extensions})
+    extensions = capabilities.extensions if capabilities else None
+    kinds = ((extensions or {}).get(APPS) or {}).get("mimeTypes")
+    return isinstance(kinds, list) and resources.APP_TYPE in kinds
 
 
 def _protocol_error(
@@ -364,7 +377,7 @@ def _protocol_error(
         default = types.INVALID_PARAMS
     else:
         default = types.INTERNAL_ERROR
-    return MCPError(code or default, dispatcher.redact(format_problem(error)), details | {"code": error.code})
+    return MCPError(code or default, dispatcher.redact(_format_problem(error)), details | {"code": error.code})
 
 
 def _check_cursor(params: types.PaginatedRequestParams | None) -> None:

@@ -25,7 +25,6 @@ from context_engine import tools
 from context_engine.errors import AccessDenied, FileNotFound
 from context_engine.secrets import collect_redactions
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.plain_call import APP_TYPE
 from context_engine.tools import Call, render_rules_page
 
 STATUS, RULES, METRICS, FILE = "ctx://status", "ctx://rules", "ctx://metrics", "ctx://file/"
@@ -33,6 +32,8 @@ WHICH = "?project="
 SENDER = "(resource)"
 """The name under which the metrics count masked secrets."""
 JSON = "application/json"
+APP_TYPE = "text/html;profile=mcp-app"
+"""The media type of a view (SEP-1865)."""
 MIME_TYPES = {
     "css": "text/css",
     "html": "text/html",

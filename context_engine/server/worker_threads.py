@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -16,12 +17,14 @@ from mcp.server.context import ServerRequestContext
 from context_engine.model import Progress
 from context_engine.server.call_progress import EVERY_S, ProgressTicker
 from context_engine.server.client_requests import Ask, ClientInputRequired
-from context_engine.server.direct_calls import AT_ONCE, SESSION_CHARS, new_session_name
 from context_engine.server.grants import OWNER, SCOPE_KEY
-from context_engine.server.plain_call import CLIENT_CHARS_MAX
 from context_engine.server.shutdown import RunningCalls
 from context_engine.tools import Call, no_answer
 
+AT_ONCE = 8
+"""Calls that run at once; further ones wait. Replies are quick; only indexing takes long, and it has its own lock."""
+SESSION_CHARS = 12
+CLIENT_CHARS_MAX = 60
 SESSION_HEADER = "mcp-session-id"
 
 Result = TypeVar("Result")
@@ -30,11 +33,10 @@ Result = TypeVar("Result")
 class WorkerThreads:
     """The threads of one server. At the end of the process their work is awaited, then canceled."""
 
-    def __init__(self, running: RunningCalls, *, pipe: str = "") -> None:
-        """`pipe` is the name of the session of a client over a pipe, by default a new one."""
+    def __init__(self, running: RunningCalls) -> None:
         self._running = running
         self._limiter = anyio.CapacityLimiter(AT_ONCE)
-        self._pipe = pipe or new_session_name()
+        self._pipe = os.urandom(SESSION_CHARS // 2).hex()  # the name of the session of a client over a pipe
 
     async def run(
         self, context: ServerRequestContext[Any], work: Callable[[Call], Result], *, ask: Ask = no_answer

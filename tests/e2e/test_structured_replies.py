@@ -19,7 +19,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from context_engine.server.direct_calls import SEE_STRUCTURED
+from context_engine.server.mcp_server import SEE_STRUCTURED
 from context_engine.server.profiles import CORE
 from tests.e2e.conftest import FILES
 from tests.e2e.wire import Wire

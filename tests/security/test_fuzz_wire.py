@@ -18,10 +18,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 
-from context_engine.server import connections, serve
-from context_engine.server.bootstrap import BootstrapResponder
-from context_engine.server.profiles import ToolSelection
-from context_engine.server.stdio_session import StdioPipes, StdioSession, _Receiver
+from context_engine.server import connections
+from context_engine.server.stdio_session import StdioSession
+from context_engine.server.stdio_streams import StdioPipes
 from tests.security.test_security_http import HEAD, OPENING, PATIENCE_S, POSTED, all_of, place, serving
 
 FUZZ_S = float(os.environ.get("CTX_TEST_FUZZ_S", "0"))
@@ -197,19 +196,22 @@ def test_any_message_over_http_gets_a_reply_in_json_and_no_error_of_ours(
     fuzz(check)
 
 
-class AnswersAll(_Receiver):
-    def receive(self, message: dict[str, object]) -> dict[str, object]:
-        return {"jsonrpc": "2.0", "id": message.get("id"), "result": {}}
+class AnswersAll:
+    is_full = False
+
+    def __init__(self, session: StdioSession) -> None:
+        self._session = session
+
+    def send(self, message: dict[str, object]) -> None:
+        reply = {"jsonrpc": "2.0", "id": message.get("id"), "result": {}}
+        self._session.deliver(json.dumps(reply).encode(), reply_id=reply["id"])
 
 
 def test_any_line_over_stdio_gets_at_most_one_reply_and_the_next_one_its_own() -> None:
     reading, writing = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
-    conversation = StdioSession(
-        StdioPipes(nothing, writing),
-        BootstrapResponder(serve.read_catalogue(), ToolSelection(), private="p"),
-    )
-    conversation._receiver = AnswersAll()
+    conversation = StdioSession(StdioPipes(nothing, writing))
+    conversation.attach(AnswersAll(conversation))
     ping = json.dumps({"jsonrpc": "2.0", "id": "our own", "method": "ping"}).encode()
     rest = b""
 

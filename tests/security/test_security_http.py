@@ -26,12 +26,13 @@ import pytest
 
 from context_engine.server import connections, http_server, mcp_server
 from context_engine.server.authentication import AllowedHosts, Authenticator, RequestGuard
-from context_engine.server.bootstrap import BootstrapResponder
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.server_log import LINES_MAX, LoggingBridge
-from context_engine.server.stdio_session import StdioPipes, StdioSession, _LibraryReceiver
+from context_engine.server.stdio_session import StdioSession
+from context_engine.server.stdio_streams import StdioPipes
+from tests.server.test_stdio_session import Peer
 from tests.support import preloaded
 from tests.support.serving import in_thread
 from tests.support.tools_stand_in import StandIn
@@ -476,9 +477,9 @@ def test_in_the_newer_era_each_post_is_a_conversation_of_its_own_and_both_are_an
 def test_over_stdio_a_second_request_with_the_id_of_one_under_way_gets_an_error() -> None:
     reading, writing = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
-    conversation = StdioSession(StdioPipes(nothing, writing), BootstrapResponder({}, ToolSelection(), private="p"))
-    kept: list[Any] = []
-    conversation._receiver = _LibraryReceiver(kept.append)
+    conversation = StdioSession(StdioPipes(nothing, writing))
+    peer = Peer()
+    conversation.attach(peer)
     call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "trace", "arguments": {}}}
     try:
         for ident in (7, 7, 8):
@@ -489,7 +490,7 @@ def test_over_stdio_a_second_request_with_the_id_of_one_under_way_gets_an_error(
         reply = json.loads(os.read(reading, 10_000))
         assert (reply["id"], reply["error"]["code"]) == (7, INVALID_REQUEST)
         assert "7" in reply["error"]["message"]
-        assert [each["id"] for each in kept] == [7, 8]
+        assert [each["id"] for each in peer.saw] == [7, 8]
     finally:
         conversation.close()
         for each in (reading, writing, nothing):

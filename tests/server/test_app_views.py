@@ -18,7 +18,8 @@ from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
 
 from context_engine.server import resources
-from context_engine.server.plain_call import APP_TYPE, APPS, shows_apps
+from context_engine.server.mcp_server import APPS
+from context_engine.server.resources import APP_TYPE
 from tests.support.stdio_clients import StdioServerParameters
 from tests.support.trees import tree
 
@@ -60,7 +61,7 @@ def test_a_client_that_shows_views_gets_their_addresses_and_documents(root: Path
 
 
 @ERAS
-@pytest.mark.parametrize("declared", [None, {}, {"mimeTypes": ["text/plain"]}])
+@pytest.mark.parametrize("declared", [None, {}, {"mimeTypes": ["text/plain"]}, {"mimeTypes": APP_TYPE}])
 def test_every_other_client_gets_what_it_got_before(root: Path, era: str, declared: dict[str, Any] | None) -> None:
     async def body() -> None:
         async with connected(root, era, declared) as client:
@@ -81,8 +82,3 @@ def test_a_view_is_one_document_that_loads_nothing(view: resources.AppView) -> N
     assert re.findall(r"https?://[^\"\s]+", page) in ([], ["http://www.w3.org/2000/svg"])
     names = re.findall(r"^(?:async )?(?:function|const|let|class) ([a-zA-Z]+)", page, re.MULTILINE)
     assert len(names) == len(set(names)), "two scripts of one module declare one name"
-
-
-@pytest.mark.parametrize("given", [{}, {"extensions": None}, {"extensions": {APPS: {"mimeTypes": APP_TYPE}}}])
-def test_only_a_list_with_the_media_type_declares_views(given: dict[str, Any]) -> None:
-    assert not shows_apps(given)
