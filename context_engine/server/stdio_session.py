@@ -159,9 +159,9 @@ class StdioSession:
                 self._send(interrupted_reply(request))
             opening = [*self._opening.values()]
             again = [request for request in self._unanswered if request not in opening]
-            self._waiting = [*map(self._replayed, opening), *again]
+            self._waiting = [*map(self._as_replay, opening), *again]
 
-    def _replayed(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _as_replay(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return a message of the opening for the next peer, whose reply the client must not get twice."""
         is_answered = message["method"] == INITIALIZE and message not in self._unanswered
         return {**message, "id": self._replay_id} if is_answered else message

@@ -41,9 +41,8 @@ TOUCHES_FILES = {
     "server/token_file.py": "the tokens of a shared server, in the user's config folder or where its owner put them",
     "server/shared_server.py": "asks whether there is such a file; opens nothing",
     "server/server_log.py": "the audit log of a shared server, where its owner wants it",
-    "server/stdio_session.py": "the standard streams, moved aside so that no print can spoil the protocol, and /dev/null",
+    "server/stdio_streams.py": "the standard streams, moved aside so that no print can spoil the protocol, and /dev/null",
     "server/shutdown.py": "a pipe to itself, which every signal wakes it with, and the data of the system on parent processes",
-    "server/serve.py": "its own generated file in this package",
     "storage/": "files of our own, in the user's cache and in `.context-engine/`",
     "edit/journal.py": "the journal of edits, in `.context-engine/`",
     "history/commit_facts.py": "the mined history, in the user's cache",
@@ -70,7 +69,7 @@ TOUCHES_FILES = {
 # Functions that close a descriptor which they did not open, each with the reason why nothing else can use its number
 # later.
 CLOSES_FOR_OTHERS = {
-    "server/stdio_session.py:_run": "a thread that owns the duplicate made for it; nothing else knows its number",
+    "server/stdio_streams.py:_run": "a thread that owns the duplicate made for it; nothing else knows its number",
 }
 
 # What a module that knows the folder `.context-engine/` may ask the system for by a path of its own. Whatever is in
