@@ -22,8 +22,8 @@ def test_a_key_is_made_once_and_found_again(tmp_path: Path) -> None:
 
 def test_whoever_asks_at_the_same_moment_gets_the_same_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        assert len(set(pool.map(lambda _: load_label_key(tmp_path / "state"), range(16)))) == 1
-    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == [".gitignore", NAME]
+        assert len(set(pool.map(lambda _: load_label_key(tmp_path / ".context-engine"), range(16)))) == 1
+    assert sorted(path.name for path in (tmp_path / ".context-engine").iterdir()) == [".gitignore", NAME]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
