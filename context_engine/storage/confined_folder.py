@@ -6,11 +6,10 @@ A `ConfinedFolder` trusts the folder that it was given and nothing beneath it. I
   without a second name (hard link);
 - `follow_links=True`: a symbolic link is followed as long as it stays beneath the folder.
 
-Paths are relative, with `/` between their parts. Linux resolves one in a single call of `openat2`, which is safe even
-when a folder is replaced by a link meanwhile. Where that call is missing (old kernels, some sandboxes, macOS) each part
-is opened with `O_NOFOLLOW` relative to the one before: as safe, and slower. Where a system cannot open relative to a
-folder (Windows) each part is checked before the whole path is opened: weaker, because another process may replace a
-part in between.
+Paths are relative, with `/` between their parts. Each part is opened with `O_NOFOLLOW` relative to the one before,
+which is safe even when a folder is replaced by a link meanwhile. Where a system cannot open relative to a folder
+(Windows) each part is checked before the whole path is opened: weaker, because another process may replace a part in
+between.
 
 Every failure is an `OSError`. A path that must not be opened raises an `UnsafePathError`, whose `strerror` says why.
 
@@ -29,10 +28,7 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import stat
-import struct
-import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -313,10 +309,7 @@ class ConfinedFolder:
 
     def _check_status(self, way: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            if stat.S_ISLNK(status.st_mode):
-                reason = errno.ELOOP
-            else:
-                reason = errno.EINVAL
+            reason = errno.ELOOP if stat.S_ISLNK(status.st_mode) else errno.EINVAL
             raise UnsafePathError(reason, f"is {describe_kind(status)}", way)
         if status.st_nlink > 1 and not self.follow_links:
             raise UnsafePathError(errno.EMLINK, "has a second name (a hard link)", way)
@@ -364,10 +357,7 @@ class OpenFolder:
 
     def identity(self) -> tuple[int, int]:
         """Return device and number of the folder: the same as long as it is the same folder. Raises: OSError."""
-        if self.descriptor is None:
-            status = os.stat(self.path)
-        else:
-            status = os.fstat(self.descriptor)
+        status = os.stat(self.path) if self.descriptor is None else os.fstat(self.descriptor)
         return status.st_dev, status.st_ino
 
     def stat(self, name: str) -> os.stat_result:
@@ -383,12 +373,7 @@ class OpenFolder:
             return os.open(_check_names(self.path, way, follow_links=False), flags, mode)
         if "/" not in way and way != "..":
             return os.open(way or ".", flags | _NO_LINK, mode, dir_fd=self.descriptor)
-        if (call := _syscall()) is None:
-            return _open_parts(self.descriptor, way, flags, mode)
-        how = struct.pack("=QQQ", flags, mode if flags & os.O_CREAT else 0, _BENEATH | _NO_SYMBOLIC_LINKS)
-        if (number := call(self.descriptor, os.fsencode(way), how)) < 0:
-            raise OSError(-number, os.strerror(-number), way)
-        return number
+        return _open_parts(self.descriptor, way, flags, mode)
 
 
 def _open_parts(folder: int, way: str, flags: int, mode: int) -> int:
@@ -442,67 +427,18 @@ def describe_kind(status: os.stat_result) -> str:
     return kinds.get(stat.S_IFMT(status.st_mode), "a device")
 
 
-# -- three ways to resolve a path, the best first ---------------------------------------------------------------------
+# -- two ways to resolve a path, the better first ----------------------------------------------------------------------
 
 
 @cache
 def best_opener() -> Opener:
     """Return the safest way to resolve a path that this system has."""
-    if _syscall() is not None:
-        return open_by_kernel
     if os.open in os.supports_dir_fd and _NO_LINK:
         return open_by_walk
     return open_by_names
 
 
-_OPENAT2 = 437
-_MACHINES = frozenset({"x86_64", "aarch64", "riscv64", "ppc64le", "s390x", "loongarch64"})
-"""Where that is its number, and files may be large without saying so."""
-_NO_MAGIC_LINKS, _NO_SYMBOLIC_LINKS, _BENEATH = 0x02, 0x04, 0x08
 _RENAME_NO_REPLACE = 1
-
-
-def open_by_kernel(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
-    """Open by `openat2`, which resolves the whole path at once (Linux 5.6 and later)."""
-    call, resolve = _syscall(), _BENEATH | _NO_MAGIC_LINKS | (0 if follow_links else _NO_SYMBOLIC_LINKS)
-    how = struct.pack("=QQQ", flags, mode if flags & os.O_CREAT else 0, resolve)
-    folder = os.open(top, _ENTERED)
-    try:
-        if call:
-            number = call(folder, os.fsencode(way) or b".", how)
-        else:
-            number = -errno.ENOSYS
-    finally:
-        os.close(folder)
-    if number >= 0:
-        return number
-    if follow_links and -number in {errno.EXDEV, errno.EAGAIN}:  # an absolute link may stay beneath; a folder was moved
-        return open_by_walk(top, way, flags, mode, follow_links)
-    raise OSError(-number, os.strerror(-number), way)
-
-
-@cache
-def _syscall() -> Callable[[int, bytes, bytes], int] | None:
-    """Return `openat2` as a function that returns a descriptor or a negative error; None where the system lacks it."""
-    if not sys.platform.startswith("linux") or platform.machine() not in _MACHINES:
-        return None
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    libc.syscall.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
-
-    def openat2(folder: int, way: bytes, how: bytes) -> int:
-        while (number := libc.syscall(_OPENAT2, folder, way, how, len(how))) < 0:
-            if (reason := ctypes.get_errno()) != errno.EINTR:
-                return -reason
-        return number
-
-    number = openat2(-1, b"/", struct.pack("=QQQ", _ENTERED, 0, _NO_MAGIC_LINKS))
-    if number < 0:  # ENOSYS of an old kernel, EPERM of a sandbox
-        return None
-    os.close(number)
-    return openat2
 
 
 def open_by_walk(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:

@@ -115,10 +115,7 @@ class _StoredRecords:
     @contextmanager
     def _lock(self, paths: Iterable[str]) -> Generator[None]:
         """Lock these paths on this machine, and the kind of records on all machines of a team."""
-        if self._synced:
-            lease = self._synced.acquire_lease()
-        else:
-            lease = nullcontext()
+        lease = self._synced.acquire_lease() if self._synced else nullcontext()
         with lease, self._locks.hold(list(paths)):
             yield
 

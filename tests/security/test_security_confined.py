@@ -1,7 +1,6 @@
-"""A confined folder opens what is beneath it and nothing else, in each of the three ways to resolve a path.
+"""A confined folder opens what is beneath it and nothing else, in both ways to resolve a path.
 
-The contract is the same for all three. The race at the end is only won by the two that resolve relative to an open
-folder.
+The contract is the same. The race at the end is only won by the one that resolves relative to an open folder.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from context_engine.storage.confined_folder import ConfinedFolder, Opener, Unsaf
 from tests.support.open_files import open_files
 
 OPENERS = {
-    "kernel": confined_folder.open_by_kernel,
     "walk": confined_folder.open_by_walk,
     "names": confined_folder.open_by_names,
 }
@@ -32,8 +30,6 @@ SECRET = b"of somebody else"
 
 @pytest.fixture(params=OPENERS)
 def opener(request: pytest.FixtureRequest) -> Opener:
-    if request.param == "kernel" and confined_folder.best_opener() is not confined_folder.open_by_kernel:
-        pytest.skip("this system has no openat2")
     return OPENERS[request.param]
 
 
@@ -320,21 +316,6 @@ def test_links_in_a_circle_end(lenient: ConfinedFolder, top: Path) -> None:
     assert raised.value.errno == errno.ELOOP
 
 
-# -- which way is taken -----------------------------------------------------------------------------------------------
-
-
-def test_a_kernel_that_refuses_the_call_is_worked_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confined_folder, "_syscall", lambda: None)
-    assert confined_folder.best_opener.__wrapped__() is confined_folder.open_by_walk
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="there is no openat2")
-def test_linux_resolves_by_its_kernel() -> None:
-    if tuple(map(int, os.uname().release.split(".")[:2])) < (5, 6):
-        pytest.skip("this kernel is older than openat2")
-    assert confined_folder.best_opener() is confined_folder.open_by_kernel
-
-
 def test_a_file_system_that_cannot_rename_without_replacing_makes_files_all_the_same(
     strict: ConfinedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,15 +339,12 @@ EXCHANGED_S = 30
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="exchanges names by renameat2")
-@pytest.mark.parametrize("name", ["kernel", "walk"])
 @pytest.mark.parametrize("follow_links", [False, True])
-def test_a_folder_exchanged_for_a_link_is_never_followed_out(
-    top: Path, outside: Path, name: str, follow_links: bool
-) -> None:
+def test_a_folder_exchanged_for_a_link_is_never_followed_out(top: Path, outside: Path, follow_links: bool) -> None:
     """Another process exchanges a folder for a link as fast as it can; nothing is read or written outside."""
     (outside / "file").write_bytes(SECRET)
     (top / "out").symlink_to(outside)
-    folder = ConfinedFolder(top, follow_links=follow_links, opener=OPENERS[name])
+    folder = ConfinedFolder(top, follow_links=follow_links, opener=confined_folder.open_by_walk)
     seen: set[bytes] = set()
     command = [sys.executable, "-c", EXCHANGER, top / "in", top / "out"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as other:

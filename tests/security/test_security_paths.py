@@ -30,12 +30,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(params=["openat2", "part by part"])
-def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace and an outside folder with the same names, opened in both ways that there are."""
-    if request.param == "part by part":
-        monkeypatch.setattr(confined_folder, "_syscall", lambda: None)
-        monkeypatch.setattr(confined_folder, "best_opener", lambda: confined_folder.open_by_walk)
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace and an outside folder with the same names."""
     tree(tmp_path / "out", {"a.py": "outside\n", "deep/a.py": "outside\n", "deep/secret-name.py": "outside\n"})
     return tree(tmp_path / "ws", {"pkg/a.py": "old\n", "pkg/deep/a.py": "old\n", "b.py": "old\n"})
 

@@ -24,7 +24,6 @@ from context_engine.engine import Engine
 from context_engine.repo import ripgrep
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
-from context_engine.storage import confined_folder
 from context_engine.storage.confined_folder import TEMPORARY_PREFIX
 from context_engine.tools import Call
 from tests.support.engines import open_engine
@@ -147,7 +146,6 @@ def both_happened(counts: Counter[str]) -> bool:
         ("pkg/deep", "all", 0.3),
         ("single.py", "all", 0.2),
         ("pkg", "no ripgrep", 0.1),
-        ("pkg", "no openat2", 0.1),
     ],
 )
 def test_whatever_is_exchanged_meanwhile_nothing_outside_is_shown_or_written_and_no_temporary_file_stays(
@@ -155,9 +153,6 @@ def test_whatever_is_exchanged_meanwhile_nothing_outside_is_shown_or_written_and
 ) -> None:
     if means == "no ripgrep":
         monkeypatch.setattr(ripgrep, "find_ripgrep", lambda *_, **__: None)
-    if means == "no openat2":  # an old kernel, macOS
-        monkeypatch.setattr(confined_folder, "_syscall", lambda: None)
-        monkeypatch.setattr(confined_folder, "best_opener", lambda: confined_folder.open_by_walk)
     root = world(tmp_path)
     path, folder, link = {
         "pkg": ("pkg/app.py", "pkg", "link0"),
