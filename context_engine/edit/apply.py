@@ -599,10 +599,7 @@ def _build_result(number: int, steps: Sequence[FileStep], tracker: ReadTracker |
 def _describe_ops(entry: JournalEntry) -> Generator[tuple[str, str]]:
     """Yield each path with what happened to the file when the call was made."""
     for op in entry.ops:
-        if entry.state == "undone":
-            before, after = (op.after, op.before)
-        else:
-            before, after = (op.before, op.after)
+        before, after = (op.after, op.before) if entry.state == "undone" else (op.before, op.after)
         if not before:
             yield op.path, "created"
         else:

@@ -139,10 +139,7 @@ def multiple_matches_error(
     content: FileContent, spots: Sequence[TextMatch], *, is_all: bool = True, asked: int = 1
 ) -> MultipleMatches:
     """Return the error that there are more places than expected, and nothing chooses one."""
-    if is_all:
-        count = f"{len(spots)}"
-    else:
-        count = f"more than {len(spots) - 1}"
+    count = f"{len(spots)}" if is_all else f"more than {len(spots) - 1}"
     if len(spots) <= asked:
         expected = " that overlap"
     else:
@@ -167,10 +164,7 @@ def fewer_matches_error(content: FileContent, spots: Sequence[TextMatch], asked:
 def anchor_error(content: FileContent, spots: Sequence[TextMatch], why: str) -> AnchorFailed:
     """Return the error that the target exists, but not where the anchor says."""
     first = content.line_of(spots[0].start) + 1
-    if len(spots) == 1:
-        where = f"line {first}"
-    else:
-        where = f"{len(spots)} places, the first at line {first}"
+    where = f"line {first}" if len(spots) == 1 else f"{len(spots)} places, the first at line {first}"
     return AnchorFailed(
         f"{why}; the target stands at {where}",
         suggestion="Correct the anchor, or leave it out if the target is unique.",
@@ -246,10 +240,7 @@ def _match(content: FileContent, spot: TextMatch) -> dict[str, Any]:
     number = content.line_of(spot.start)
     column = spot.start - content.starts[number]
     line = content.shown_lines[number]
-    if len(line) <= PREVIEW_CHARS:
-        preview = line
-    else:
-        preview = shorten_line(line, column, PREVIEW_CHARS - 2)
+    preview = line if len(line) <= PREVIEW_CHARS else shorten_line(line, column, PREVIEW_CHARS - 2)
     return {"line": number + 1, "column": column + 1, "preview": preview}
 
 

@@ -234,10 +234,7 @@ class EditService(Editor):
         `Renamer.plan_renaming` takes them. Raises: SymbolNotFound, MultipleMatches (with the places),
         InvalidArgument (the new name is not possible), TooLarge, InvalidPath, FileNotFound, Cancelled.
         """
-        if path in ("", "."):
-            under = ""
-        else:
-            under = str(self._root.rel(path))
+        under = "" if path in ("", ".") else str(self._root.rel(path))
         as_file = self._file_of(name)
         bare = splitext(basename(as_file))[0] if as_file else bare_name(name)
         query = TextQuery((bare, *other_names(bare)), case_sensitive=True)

@@ -15,9 +15,8 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Union
 
-from context_engine.edit.delta import Delta, apply_delta, delta_of_spans, make_delta, relocate_delta, reverse_delta
+from context_engine.edit.delta import Delta, apply_delta, make_delta, relocate_delta, reverse_delta
 from context_engine.edit.journal import Op
-from context_engine.edit.model import Inverse
 from context_engine.errors import BugError, InvalidArgument, StaleFile, StorageCorrupt
 from context_engine.repo import encode_as
 
@@ -34,7 +33,6 @@ class FileReplacement:
 
     data: bytes | None
     delta: Delta | None = None
-    inverse: tuple[Inverse, ...] = ()
     is_exact: bool = True
 
 
@@ -61,7 +59,7 @@ class FileEdit:
 
 def replaces(planned: PlannedFile) -> bool:
     """Return whether all of a file is replaced, whatever it contains: the plan was not made from its content."""
-    return isinstance(planned, FileReplacement) and planned.delta is None
+    return planned.delta is None
 
 
 def edit_file(path: str, plan: Callable[[bytes], PlannedFile], *, expected_hash: str = "") -> FileEdit:
@@ -107,12 +105,7 @@ def revert_op(op: Op) -> FileEdit:
 def delta_of(old: bytes, planned: PlannedFile) -> Delta:
     """Return how a plan changes a file. Raises: BugError for a plan that contradicts itself."""
     new = planned.data or b""
-    if not isinstance(planned, FileReplacement):
-        delta = delta_of_spans(new, ((span.start, span.stop, span.original) for span in planned.inverse))
-    elif planned.delta is None:
-        delta = make_delta(old, new)
-    else:
-        delta = planned.delta
+    delta = make_delta(old, new) if planned.delta is None else planned.delta
     if _apply_delta(reverse_delta(delta), new) != old:
         raise BugError(
             "a plan does not lead back to the file it was made for", suggestion="Report it; nothing was written."

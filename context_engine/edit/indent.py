@@ -108,10 +108,7 @@ def _by_one_rule(evidence: Sequence[tuple[str, str]], added: Sequence[str], near
     rule = _shift(pairs)
     if rule is not None:
         doubt = _shift_doubt(pairs, added, nearby)
-        if doubt:
-            found = Indents([], doubt)
-        else:
-            found = _check_indents(rule, pairs, added, nearby)
+        found = Indents([], doubt) if doubt else _check_indents(rule, pairs, added, nearby)
         if _lands_on_levels(pairs[0], found.indents, nearby):
             return found
         return Indents([], NO_LEVEL)

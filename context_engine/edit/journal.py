@@ -297,10 +297,7 @@ def _contents(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
     for path, before, after, mode, delta, image, temp, folders in db.execute(ops, (entry,)):
         data = database.decompress(delta, min(max(left, 1), UNPACKED_BYTES_MAX))
         left -= len(data)
-        if image is None:
-            old = None
-        else:
-            old = database.decompress(image, min(max(left, 1), UNPACKED_BYTES_MAX))
+        old = None if image is None else database.decompress(image, min(max(left, 1), UNPACKED_BYTES_MAX))
         left -= len(old or b"")
         pieces = msgspec.msgpack.decode(data, type=list[tuple[int, bytes, bytes]])
         found.append(

@@ -42,10 +42,7 @@ def locate(content: FileContent, edit: Edit) -> list[TextMatch]:
         raise line_range_error(content, edit)
     if edit.line_range is not None and edit.line_range.first > len(content.lines):
         raise line_range_error(content, edit)
-    if edit.is_anchored:
-        limit = ANCHORED_MAX
-    else:
-        limit = max(COUNTED_MAX, edit.expected_matches)
+    limit = ANCHORED_MAX if edit.is_anchored else max(COUNTED_MAX, edit.expected_matches)
     spots = list(islice(_candidates(content, edit), limit + 1))
     if not spots:
         raise no_match_error(content, edit, _why_nothing(edit))
@@ -200,10 +197,7 @@ def filter_by_anchor(content: FileContent, spots: Sequence[TextMatch], edit: Edi
 
 def span_of(content: FileContent, spot: TextMatch) -> LineSpan:
     """Return the lines of a place, counted from 1; a line break at its end does not begin another line."""
-    if content.norm[spot.stop - 1 : spot.stop] == "\n":
-        last = max(spot.start, spot.stop - 1)
-    else:
-        last = spot.stop
+    last = max(spot.start, spot.stop - 1) if content.norm[spot.stop - 1 : spot.stop] == "\n" else spot.stop
     return LineSpan(content.line_of(spot.start) + 1, content.line_of(last) + 1)
 
 

@@ -1,4 +1,4 @@
-"""PURE. The nouns of an edit: what is wanted, where it lands, and which bytes undo it.
+"""PURE. The nouns of an edit: what is wanted, and where it lands.
 
 They are plain values in their canonical form; what callers may write instead is sorted out in `tools/`.
 """
@@ -93,11 +93,3 @@ class Placement(NamedTuple):
         if self.grade == DISTANCE:
             return "fuzzy"
         return "whitespace"
-
-
-class Inverse(NamedTuple):
-    """Bytes `start` to `stop` of the new file were `original` before."""
-
-    start: int
-    stop: int
-    original: bytes

@@ -1,26 +1,33 @@
 r"""PURE. What a file becomes: all edits of a call against the text as it is, assembled once, or a refusal.
 
 >>> planned = plan(b"one\r\ntwo\r\n", [Edit("two", "2\n3")])
->>> planned.data, planned.placements[0].now, revert(planned.data, planned.inverse)
-(b'one\r\n2\r\n3\r\n', LineSpan(first=2, last=3), b'one\r\ntwo\r\n')
+>>> planned.data, planned.placements[0].now
+(b'one\r\n2\r\n3\r\n', LineSpan(first=2, last=3))
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain, pairwise
 from typing import NamedTuple
 
 from context_engine.edit import edit_errors
-from context_engine.edit.delta import align_lines, by_lines, common, pairings
+from context_engine.edit.delta import (
+    Delta,
+    align_lines,
+    by_lines,
+    common,
+    delta_of_spans,
+    pairings,
+)
 from context_engine.edit.edit_errors import placeholders, unsafe_error
 from context_engine.edit.file_content import BLANKS, BYTES_MAX, FileContent, content_of, indent_of, key_of, too_large
 from context_engine.edit.indent import doubt, is_partial, map_indents, unit_of
 from context_engine.edit.locate import is_blank, locate
-from context_engine.edit.model import EXACT, Edit, Inverse, Patch, Placement, TextMatch
+from context_engine.edit.model import EXACT, Edit, Patch, Placement, TextMatch
 from context_engine.edit.unified_diff import format_diff
 from context_engine.errors import Conflict
 from context_engine.text import LineSpan
@@ -272,11 +279,11 @@ PREVIEW_LINES_MAX = 200
 
 @dataclass(frozen=True)
 class EditPlan:
-    """The plan of edits: the new bytes of a file, where each edit lands, and how to get the old bytes back."""
+    """The plan of edits: the new bytes of a file, where each edit lands, and the difference from the old bytes."""
 
     data: bytes
     placements: tuple[Placement, ...]
-    inverse: tuple[Inverse, ...]
+    delta: Delta
     warnings: tuple[str, ...] = ()
     content: FileContent = field(repr=False, default_factory=lambda: FileContent(""))
     patches: tuple[Patch, ...] = field(repr=False, default=())
@@ -302,15 +309,6 @@ def plan(data: bytes, edits: Sequence[Edit]) -> EditPlan:
         raise edit_errors.invalid_edit_error("there are no edits", "Say what to replace, and with what.")
     drafts = edit_errors.for_each_edit(edits, partial(_draft_patches, content))
     return _assemble(content, _in_order(list(chain.from_iterable(drafts)), len(edits)))
-
-
-def revert(data: bytes, inverse: Iterable[Inverse]) -> bytes:
-    """Return the bytes before: each span of the new ones is what it was."""
-    parts, at = [], 0
-    for start, stop, original in sorted(inverse):
-        parts += [data[at:start], original]
-        at = stop
-    return b"".join([*parts, data[at:]])
 
 
 # -- each edit by itself ---------------------------------------------------------------------------------------------
@@ -411,13 +409,13 @@ def _in_order(drafts: Sequence[DraftPatch], count: int) -> list[DraftPatch]:
 
 def _assemble(content: FileContent, drafts: Sequence[DraftPatch]) -> EditPlan:
     """Assemble the new bytes, and where every change is in them."""
-    parts, inverse, size, at = [content.bom], [], len(content.bom), 0
+    parts, spans, size, at = [content.bom], [], len(content.bom), 0
     for start, stop, text in (draft.patch for draft in drafts):
         kept, new, original = (
             content.encode(part) for part in (content.text[at:start], text, content.text[start:stop])
         )
         parts += [kept, new]
-        inverse.append(Inverse(size + len(kept), size + len(kept) + len(new), original))
+        spans.append((size + len(kept), size + len(kept) + len(new), original))
         size, at = size + len(kept) + len(new), stop
     data = b"".join([*parts, content.encode(content.text[at:])])
     if len(data) > BYTES_MAX:
@@ -425,7 +423,7 @@ def _assemble(content: FileContent, drafts: Sequence[DraftPatch]) -> EditPlan:
     return EditPlan(
         data=data,
         placements=tuple(sorted(_placements(content, drafts))),
-        inverse=tuple(inverse),
+        delta=delta_of_spans(data, spans),
         warnings=tuple(_warnings(content, drafts)),
         content=content,
         patches=tuple(draft.patch for draft in drafts),

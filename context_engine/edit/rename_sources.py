@@ -222,10 +222,7 @@ class RenameFiles:
             return RenameSource(path, raw, FileContent(""), b"", None, Outline(), (), error.message)
         data = content.norm.encode("utf-8", "surrogateescape")
         language = self.languages.detect(path, data)
-        if language:
-            found = find_occurrences(language, data, name, self.grammars)
-        else:
-            found = "no code"
+        found = find_occurrences(language, data, name, self.grammars) if language else "no code"
         is_known = language is not None and (language.names.reads or language.resolution.renames)
         if isinstance(found, str) or language is None or not is_known:
             if isinstance(found, str):

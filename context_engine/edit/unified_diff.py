@@ -47,10 +47,7 @@ class EditHunk(NamedTuple):
 def hunks(diff: str) -> list[EditHunk]:
     """Return the hunks of a diff. Raises: InvalidEdit, for a text that is not a unified diff of one file."""
     text = diff.replace("\r\n", "\n")
-    if text.startswith("@@"):
-        start = text.find("@@")
-    else:
-        start = text.find("\n@@") + 1
+    start = text.find("@@") if text.startswith("@@") else text.find("\n@@") + 1
     if start <= 0 and not text.startswith("@@"):
         raise _no_diff("the diff has no hunk", "Begin each hunk with `@@ -1,3 +1,4 @@`, its lines with blank, - or +.")
     if _NEXT_FILE.search(text, start):

@@ -89,10 +89,7 @@ def find_assignment(data: bytes, start: int, stop: int) -> Assignment | None:
     if assigned is None:
         return None
     operator = assigned["op"].strip()
-    if assigned["open"]:
-        value = _quoted_span(data, assigned)
-    else:
-        value = _plain_span(data, start, assigned)
+    value = _quoted_span(data, assigned) if assigned["open"] else _plain_span(data, start, assigned)
     if value is None or (not operator and not assigned["open"] and not _is_option(data, start)):
         return None
     head = name_head(data, start)
@@ -143,10 +140,7 @@ def _quoted_span(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | No
     mark = last.group()
     start = assigned.end()
     line = data.find(b"\n", start, start + VALUE_CHARS_MAX)
-    if line >= 0:
-        limit = line
-    else:
-        limit = min(len(data), start + VALUE_CHARS_MAX)
+    limit = line if line >= 0 else min(len(data), start + VALUE_CHARS_MAX)
     stop = data.find(mark, start, limit)
     while (
         stop > start and data[stop - 1 : stop] == b"\\" and not mark.startswith(b"\\") and is_escaping(data, stop - 1)

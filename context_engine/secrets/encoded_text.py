@@ -99,10 +99,7 @@ def _part(data: bytes, begin: int, end: int, signs: Sequence[tuple[int, int, byt
 def _sign(escape: bytes) -> bytes | None:
     """Return the byte of an escape, if tokens contain such bytes."""
     is_decimal = escape.startswith(b"&#") and escape[2:3] not in (b"x", b"X")
-    if is_decimal:
-        digits = escape[2:-1]
-    else:
-        digits = escape.rstrip(b";}")[-2:]
+    digits = escape[2:-1] if is_decimal else escape.rstrip(b";}")[-2:]
     code = int(digits) if is_decimal else int(digits, 16)
     if code in SIGNS:
         return bytes([code])

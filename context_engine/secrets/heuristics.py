@@ -9,21 +9,11 @@ from itertools import pairwise
 
 DISTINCT_MIN = 8
 """A key of 20 characters has 12 or more different ones; `xxxxxxxx` and `0000` are placeholders."""
-PLACEHOLDERS = (
-    *(
-        "example",
-        "placeholder",
-        "changeme",
-        "changethis",
-        "change-me",
-        "change_me",
-        "replaceme",
-        "your",
-        "dummy",
-        "redacted",
-        "****",
-    ),
-    *("1234567890", "goes-here", "goes_here", "insert-", "foobar"),
+PLACEHOLDERS = tuple(
+    (
+        "example placeholder changeme changethis change-me change_me replaceme your dummy redacted **** "
+        "1234567890 goes-here goes_here insert- foobar"
+    ).split()
 )
 CROSSES = ("xxxx", "XXXX")
 """In one case, because one of ten thousand long random keys contains `XxXx`."""
@@ -113,15 +103,9 @@ def is_drawn(value: str) -> bool:
     if digits < DIGITS_MIN:
         if is_unfamiliar and turns(value) >= TURNS_MIN:
             return True
-        if len(value) < LONG_CHARS:
-            turns_min = TURNS_WITHOUT_DIGITS_MIN
-        else:
-            turns_min = TURNS_OF_LONG_WITHOUT_DIGITS_MIN
+        turns_min = TURNS_WITHOUT_DIGITS_MIN if len(value) < LONG_CHARS else TURNS_OF_LONG_WITHOUT_DIGITS_MIN
         return len(value) >= LETTERS_CHARS_MIN - 4 * digits and turns(value) >= turns_min
-    if len(value) < LONG_CHARS:
-        turns_min = TURNS_MIN
-    else:
-        turns_min = TURNS_OF_LONG_MIN
+    turns_min = TURNS_MIN if len(value) < LONG_CHARS else TURNS_OF_LONG_MIN
     return sum(map(str.isalpha, value)) >= DIGITS_MIN and (is_unfamiliar or turns(value) >= turns_min)
 
 

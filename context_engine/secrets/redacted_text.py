@@ -153,10 +153,7 @@ def replace_secrets(text: str, secrets: Sequence[tuple[DetectedSecret, str]], *,
     """Return the text with replacements of the secrets, which are in order and do not overlap."""
     pieces, end = [], 0
     for secret, replacement in secrets:
-        if keep_lines:
-            parts = secret.parts
-        else:
-            parts = ((secret.start, secret.stop),)
+        parts = secret.parts if keep_lines else ((secret.start, secret.stop),)
         for number, (start, stop) in enumerate(parts):
             pieces += [text[end:start], "" if number else replacement]
             end = stop
@@ -255,10 +252,7 @@ class RedactedDocument:
         pieces: list[bytes] = []
         end, labeled_secret = start, -1
         for span in self._inside(start, stop):
-            if span.secret == labeled_secret:
-                label = b""
-            else:
-                label = span.label
+            label = b"" if span.secret == labeled_secret else span.label
             pieces += [self._data[end : max(end, span.start)], label]
             end, labeled_secret = min(span.stop, stop), span.secret
         if pieces:
@@ -460,10 +454,7 @@ def redact_reply(text: str) -> RedactedText:
     redactions = _REDACTIONS.get() or ReplyRedactions()
     values = dict(redactions.values)
     clean = max((part for part in redactions.searched if part in text), key=len, default="")
-    if clean:
-        before, _, after = text.partition(clean)
-    else:
-        before, _, after = ("", "", text)
+    before, _, after = text.partition(clean) if clean else ("", "", text)
     before, after = _redact_searched(before, values), _redact_searched(after, values)
     shown = replace_copies(f"{before}{clean}{after}", values)
     labels = set(values.values())

@@ -170,10 +170,7 @@ def _body_line(data: bytes, start: int, stop: int) -> tuple[int, int] | None:
     after = AFTER_BODY.match(data, stop)
     if after is None:
         return None
-    if b"\\" in after.group():
-        before = BEFORE_ESCAPED
-    else:
-        before = BEFORE_BODY
+    before = BEFORE_ESCAPED if b"\\" in after.group() else BEFORE_BODY
     if before.search(data[max(0, start - LINE_START_BYTES) : start]):
         return (start, stop)
     return None
@@ -566,10 +563,7 @@ def _cut_at_joint(candidate: SecretCandidate, rule: SecretRule) -> SecretCandida
 
 def _is_separate(candidate: SecretCandidate, rule: SecretRule) -> bool:
     """Return whether a match is separate, or is joined to words by `-` or `_` and contains a digit."""
-    if rule.place == "start":
-        begin = candidate.word_start
-    else:
-        begin = candidate.start
+    begin = candidate.word_start if rule.place == "start" else candidate.start
     before, after = edge_before(candidate.data, begin), edge_after(candidate.data, candidate.stop)
     if before is WordEdge.FREE and after is WordEdge.FREE:
         return True

@@ -207,20 +207,8 @@ def names_more(data: bytes, stop: int) -> bool:
     return NAME_AFTER.match(data, stop) is not None
 
 
-NO_SECRET = (
-    b"expected",
-    b"public",
-    b"foreign",
-    b"primary",
-    b"sort",
-    b"cache",
-    b"partition",
-    b"csrf",
-    b"next",
-    b"page",
-    b"continuation",
-    b"pagination",
-    b"websocket",
+NO_SECRET = tuple(
+    b"expected public foreign primary sort cache partition csrf next page continuation pagination websocket".split()
 )
 """Words in the names of public values."""
 
@@ -228,47 +216,10 @@ NO_SECRET = (
 SECRET_KEYS = (
     *KEYS,
     *(
-        b"app",
-        b"application",
-        b"client",
-        b"master",
-        b"account",
-        b"service",
-        b"shared",
-        b"session",
-        b"hmac",
-        b"jwt",
-        b"aes",
-        b"crypto",
-        b"crypt",
-    ),
-    *(
-        b"storage",
-        b"admin",
-        b"deploy",
-        b"webhook",
-        b"license",
-        b"licence",
-        b"integration",
-        b"ingest",
-        b"write",
-        b"project",
-        b"server",
-        b"ssh",
-    ),
-    *(
-        b"rest",
-        b"user",
-        b"bot",
-        b"web",
-        b"subscription",
-        b"function",
-        b"host",
-        b"consumer",
-        b"security",
-        b"cipher",
-        b"salt",
-    ),
+        b"app application client master account service shared session hmac jwt aes crypto crypt storage admin "
+        b"deploy webhook license licence integration ingest write project server ssh rest user bot web "
+        b"subscription function host consumer security cipher salt"
+    ).split(),
 )
 """The same, for broad rules."""
 BARE_KEY_CHARS_MIN = 20

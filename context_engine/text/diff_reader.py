@@ -178,10 +178,7 @@ def _patch(diff: FileDiff, text: str, removed: str, added: str, *, ends: bool) -
 
 def _hunk_start(hunk: DiffHunk, removed: str, patched: int, at: int) -> int:
     """Return how many lines of the given version come before a hunk."""
-    if removed == "-":
-        own, other = ("old", "new")
-    else:
-        own, other = ("new", "old")
+    own, other = ("old", "new") if removed == "-" else ("new", "old")
     first = next(filter(None, (getattr(line, own) for line in hunk.lines)), 0)
     if first:
         return first - 1
@@ -228,10 +225,7 @@ def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> UnifiedDiff:
 
     Raises: DiffInvalid, DiffTruncated, DiffCombinedUnsupported, TooLarge.
     """
-    if text.isascii():
-        size = len(text)
-    else:
-        size = len(text.encode("utf-8", "replace"))
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     if size > bytes_max:
         raise TooLarge(
             f"the diff has {size:,} bytes, at most {bytes_max:,} are read",

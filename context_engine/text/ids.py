@@ -65,10 +65,7 @@ def make_slug(title: str, otherwise: str = "memory") -> str:
     plain = unicodedata.normalize("NFKD", title.replace("ß", "ss")).encode("ascii", "ignore").decode("ascii").lower()
     name = ""
     for part in re.findall(r"[a-z0-9]+", plain):
-        if name:
-            longer = f"{name}-{part}"
-        else:
-            longer = part[:SLUG_CHARS_MAX]
+        longer = f"{name}-{part}" if name else part[:SLUG_CHARS_MAX]
         if len(longer) > SLUG_CHARS_MAX:
             break
         name = longer

@@ -135,10 +135,7 @@ def group_spans(spans: Sequence[LineSpan], *, context: int = 0, last_line: int |
     >>> [(str(group.span), group.members) for group in groups]
     [('1-5', (2, 1)), ('49-52', (0,))]
     """
-    if last_line is None:
-        end = max((span.last for span in spans), default=0) + context
-    else:
-        end = last_line
+    end = max((span.last for span in spans), default=0) + context if last_line is None else last_line
     inside = sorted((span, number) for number, span in enumerate(spans) if span.clip(end) is not None)
     joined: list[tuple[LineSpan, list[int]]] = []
     for narrow, number in inside:

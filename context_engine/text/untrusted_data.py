@@ -299,10 +299,7 @@ class _YamlBuilder:
 
     def _end(self) -> None:
         node = self._open.pop()
-        if node.is_mapping:
-            value = self._mapping(node)
-        else:
-            value = node.items
+        value = self._mapping(node) if node.is_mapping else node.items
         if node.anchor is not None:
             self._anchors[node.anchor] = (value, node.size)
         self._add(value, node.line, node.size)

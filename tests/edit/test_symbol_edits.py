@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.edit.delta import apply_delta, reverse_delta
 from context_engine.edit.model import Edit
-from context_engine.edit.patch import plan, revert
+from context_engine.edit.patch import plan
 from context_engine.edit.symbol_edits import Doubt, SymbolEdit, laid_out, resolve_symbols, trim
 from context_engine.errors import CallError, FuzzyUnsafe, NoChange, SymbolNotFound, WrongEncoding
 from context_engine.languages import Grammars, Languages, outline_file
@@ -64,7 +65,7 @@ def test_the_specification_of_symbol_edits_holds(case: Case, grammars: Grammars)
     elif becomes:
         planned = plan(data, resolve_symbols(data, path, edits(case), LANGUAGES, grammars))
         assert planned.data.decode() == content(becomes).decode()
-        assert revert(planned.data, planned.inverse) == data
+        assert apply_delta(reverse_delta(planned.delta), planned.data) == data
 
 
 @pytest.mark.parametrize(

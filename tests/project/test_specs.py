@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from context_engine.edit.delta import apply_delta, reverse_delta
 from context_engine.edit.file_edit import edit_file
 from context_engine.edit.model import Edit, Fuzzy
-from context_engine.edit.patch import EditPlan, plan, revert
+from context_engine.edit.patch import EditPlan, plan
 from context_engine.errors import CallError
 from context_engine.text.lines import LineSpan
 from tests.support.edits import editing
@@ -136,7 +137,7 @@ def test_the_specification_holds(spec: Path, case: Case, tmp_path: Path) -> None
     elif becomes:
         planned = planned_after_a_change(tmp_path, data, wanted) if changed else plan(data, wanted)
         assert planned.data.decode() == content(becomes).decode()
-        assert revert(planned.data, planned.inverse) == data
+        assert apply_delta(reverse_delta(planned.delta), planned.data) == data
 
 
 def test_a_case_of_edits_says_what_comes_of_them() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.edit.apply import Editor
+from context_engine.edit.delta import delta_of_spans
 from context_engine.edit.file_edit import FileEdit, edit_file
-from context_engine.edit.model import Inverse
 from context_engine.edit.patch import EditPlan
 from context_engine.errors import NoMatch
 from context_engine.repo.paths import Root
@@ -23,14 +23,14 @@ def swap(path: str, *pairs: tuple[str, str], **more: Any) -> FileEdit:
     """
 
     def plan(data: bytes) -> EditPlan:
-        new, inverse, shift = data, [], 0
+        new, spans, shift = data, [], 0
         found = sorted((_place(path, data, old.encode()), old.encode(), now.encode()) for old, now in pairs)
         for at, old, now in found:
             start = at + shift
             new = new[:start] + now + new[start + len(old) :]
-            inverse.append(Inverse(start, start + len(now), old))
+            spans.append((start, start + len(now), old))
             shift += len(now) - len(old)
-        return EditPlan(new, (), tuple(inverse))
+        return EditPlan(new, (), delta_of_spans(new, spans))
 
     return edit_file(path, plan, **more)
 
