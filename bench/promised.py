@@ -28,7 +28,7 @@ from context_engine.context import widen_to_symbol
 from context_engine.embedding import normalize_rows, quantize
 from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.repo import walk
-from context_engine.repo.ripgrep import PythonGrep
+from context_engine.repo.re2_search import Re2Search
 from context_engine.repo.walker import scan
 from context_engine.search import compute_cosines
 from context_engine.search.chunk_files import ChunkRow, format_chunk_file
@@ -148,7 +148,7 @@ def five_hundred_files_are_searched_in_less_than_a_second(folder: Path, tries: i
         def found(pattern: str) -> str:
             return tools.call(engine, "grep_codebase", {"pattern": pattern}).text
 
-        for grep in (engine.text_search._engine, PythonGrep(engine.root)):
+        for grep in (engine.text_search._engine, Re2Search(engine.root)):
             engine.text_search._engine = grep
             assert "return drain(pool, 0)" in found("drain")
             took.append(least(lambda: found(next(patterns)), min(tries, 5)))

@@ -51,7 +51,7 @@ PROGRAMS = (
     ),
     Reach(
         "repo/ripgrep.py:_start",
-        "`rg`, or our own `grep_child.py` by the Python that runs us",
+        "`rg`",
         "a text search",
         "files named one by one, no settings file, no shell, ended after its time",
     ),

@@ -1,4 +1,4 @@
-r"""Searches listed files through ripgrep, or without it through a child process of our own that answers the same.
+r"""Searches listed files through ripgrep; without it `re2_search.py` finds the same.
 
 Which files there are is said by the caller: ripgrep gets their names and walks nothing. No shell is involved, no
 pattern or path can become an option, and a search that takes too long or is canceled is killed. Only numbers come back
@@ -7,7 +7,6 @@ pattern or path can become an option, and a search that takes too long or is can
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -15,12 +14,10 @@ import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from context_engine.errors import AccessFailed, BugError, Cancelled, InvalidArgument, SearchTimeout, TooLarge
+from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, SearchTimeout, TooLarge
 from context_engine.repo.executables import find_programs
-from context_engine.text import closes_too_early, to_python_pattern
 
 if TYPE_CHECKING:
     import subprocess
@@ -37,10 +34,8 @@ ARGV_SHARE = 0.9
 """Of the room that the system gives to arguments and environment, so that a small miscount does no harm."""
 ARGV_CHARS_WINDOWS = 30_000
 """Windows takes 32,767 characters for a whole command line."""
-CHILDREN_MAX = 4
-CHILD_FILES_MIN = 250
-"""A process of our own starts in some 30 ms, in which it could have searched this many files."""
 REASON_CHARS_MAX = 300
+_BRACKETS = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*+(?:\]|\Z)|[()]", re.DOTALL)
 READ_BYTES = 1 << 16
 """What a pipe holds."""
 READ_PAUSE_S = 0.001
@@ -192,7 +187,7 @@ class Ripgrep:
         fixed = [self._command, *OPTIONS, *options, case, *_with_e(asked.patterns), "--"]
         said = []
         for batch in batches(files, argv_room() - sum(map(_argv_cost, fixed))):
-            said.append(_run_process([*fixed, *batch], b"", self._root, patience, bytes_max))
+            said.append(_run_process([*fixed, *batch], self._root, patience, bytes_max))
             if said[-1].code == 2 and said[-1].complaint:
                 raise invalid_pattern(asked, reason(said[-1].complaint))
             if said[-1].is_cut:
@@ -200,58 +195,14 @@ class Ripgrep:
         return _uncut(said, bytes_max)
 
 
-class PythonGrep:
-    """The search by `grep_child.py`, a few processes at once."""
-
-    name = "python"
-
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._root = os.fspath(root)
-
-    def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
-        """Return what `TextEngine.counts` does."""
-        said = self._run({"mode": "count"}, files, asked, patience)
-        return _counts(run.out for run in said), all(run.code == 0 for run in said)
-
-    def places(
-        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
-    ) -> list[MatchedLine]:
-        """Return what `TextEngine.places` does."""
-        said = self._run({"mode": "places", "context": context, "most": most}, files, asked, patience)
-        return _places(run.out for run in said)
-
-    def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> None:
-        """Return None: this engine reports lines, not the matches on them."""
-
-    def _run(
-        self, how: dict[str, object], files: Sequence[str], asked: GrepRequest, patience: SearchDeadline
-    ) -> list[_ProcessOutput]:
-        if not files:
-            return []
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "grep_child.py")
-        command = [sys.executable, "-I", "-S", script]
-        seconds = max(1.0, patience.until - time.monotonic() + 1)  # should we be gone, it ends by itself
-        head = json.dumps(how | {"patterns": _for_python(asked), "seconds": seconds}).encode()
-        count = max(1, min(CHILDREN_MAX, os.cpu_count() or 1, len(files) // CHILD_FILES_MIN))
-        feeds = [head + b"\n" + b"\0".join(map(os.fsencode, files[number::count])) for number in range(count)]
-
-        def run(feed: bytes) -> _ProcessOutput:
-            return _run_process(command, feed, self._root, patience, OUTPUT_BYTES_MAX)
-
-        with ThreadPoolExecutor(count) as threads:
-            said = list(threads.map(run, feeds))
-        for output in said:
-            if output.code == 1:
-                raise BugError(f"the search by Python failed: {output.complaint[-REASON_CHARS_MAX:]}")
-        return _uncut(said, OUTPUT_BYTES_MAX)
-
-
 def find_text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
-    """Return the best engine of this machine: the `rg` next to our Python, the one on PATH, or our own."""
+    """Return the best engine of this machine: the `rg` next to our Python, the one on PATH, or RE2."""
     command = find_ripgrep(path, outside=root)
     if command:
         return Ripgrep(root, command)
-    return PythonGrep(root)
+    from context_engine.repo.re2_search import Re2Search  # it imports this file
+
+    return Re2Search(root)
 
 
 def find_ripgrep(path: str | None, *, outside: str | os.PathLike[str] = "") -> str | None:
@@ -265,13 +216,27 @@ def find_ripgrep(path: str | None, *, outside: str | os.PathLike[str] = "") -> s
 
 def _version(command: str) -> tuple[int, ...]:
     try:
-        said = _run_process([command, "--version"], b"", os.path.dirname(command), SearchDeadline.of(None, 5.0), 10_000)
+        said = _run_process([command, "--version"], os.path.dirname(command), SearchDeadline.of(None, 5.0), 10_000)
     except (AccessFailed, SearchTimeout):  # not for this machine, or no ripgrep at all
         return ()
     found = re.match(rb"ripgrep (\d+)\.(\d+)", said.out)
     if found:
         return (int(found[1]), int(found[2]))
     return ()
+
+
+def closes_too_early(pattern: str) -> bool:
+    r"""Return whether a bracket closes a group that was never opened: ripgrep would take it for the end of its own.
+
+    >>> closes_too_early("a)(b"), closes_too_early(r"\)[)](a)")
+    (True, False)
+    """
+    depth = 0
+    for found in _BRACKETS.findall(pattern):
+        depth += (found == "(") - (found == ")")
+        if depth < 0:
+            return True
+    return False
 
 
 # -- saying no ------------------------------------------------------------------------------------------------------
@@ -308,13 +273,6 @@ def _next_step(why: str) -> str:
     if "without ripgrep" in why:
         return "Use a simpler pattern, or install ripgrep (pip install ripgrep)."
     return "Correct the pattern; to find . * + ? ( ) [ ] { } ^ $ | themselves put a backslash before each."
-
-
-def _for_python(asked: GrepRequest) -> list[str]:
-    try:
-        return [to_python_pattern(pattern, ignore_case=asked.ignore_case) for pattern in asked.patterns]
-    except InvalidArgument as error:
-        raise invalid_pattern(asked, error.message) from None
 
 
 # -- what the processes say -----------------------------------------------------------------------------------------
@@ -424,17 +382,15 @@ def _uncut(said: list[_ProcessOutput], bytes_max: int) -> list[_ProcessOutput]:
     return said
 
 
-def _run_process(
-    command: Sequence[str], feed: bytes, folder: str, patience: SearchDeadline, bytes_max: int
-) -> _ProcessOutput:
+def _run_process(command: Sequence[str], folder: str, patience: SearchDeadline, bytes_max: int) -> _ProcessOutput:
     """Run a process to its end, its limit, or its deadline. Raises: SearchTimeout, Cancelled, AccessFailed."""
     patience.check()
-    process = _start(command, folder, fed=bool(feed))
+    process = _start(command, folder)
     ended, late = threading.Event(), threading.Event()
     guard = threading.Thread(target=_guard, args=(process.kill, ended, late, patience), daemon=True)
     guard.start()
     try:
-        out, complaint = _converse(process, feed, bytes_max)
+        out, complaint = _read_output(process, bytes_max)
         process.wait()
     except BaseException:  # an interrupt in between must not leave a process behind
         process.kill()
@@ -451,14 +407,12 @@ def _run_process(
     return _ProcessOutput(out, process.returncode, complaint.decode("utf-8", "replace").strip(), is_cut)
 
 
-def _start(command: Sequence[str], folder: str, *, fed: bool) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], folder: str) -> subprocess.Popen[bytes]:
     import subprocess  # 10 ms that starting up can do without
 
     pipe = subprocess.PIPE
     try:
-        return subprocess.Popen(
-            command, cwd=folder, stdin=pipe if fed else subprocess.DEVNULL, stdout=pipe, stderr=pipe, bufsize=0
-        )
+        return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, bufsize=0)
     except OSError as error:
         raise AccessFailed(
             f"the search cannot be started: {error.strerror}",
@@ -466,17 +420,11 @@ def _start(command: Sequence[str], folder: str, *, fed: bool) -> subprocess.Pope
         ) from error
 
 
-def _converse(process: subprocess.Popen[bytes], feed: bytes, bytes_max: int) -> tuple[bytes, bytes]:
-    """Write the input, then read the output; our child writes nothing before it has read everything."""
+def _read_output(process: subprocess.Popen[bytes], bytes_max: int) -> tuple[bytes, bytes]:
+    """Return what a process prints, and its complaints."""
     assert process.stdout  # both are opened as pipes
     assert process.stderr
     with process.stdout as out, process.stderr as complaints:
-        if process.stdin:
-            try:
-                with process.stdin as pipe:
-                    pipe.write(feed)
-            except BrokenPipeError:  # it was killed, or failed at once: see its exit code
-                pass
         parts, size = [], 0
         while size <= bytes_max and (part := out.read(READ_BYTES)):
             parts.append(part)

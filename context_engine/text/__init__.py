@@ -50,12 +50,10 @@ if TYPE_CHECKING:
         split_lines,
     )
     from context_engine.text.patterns import (
-        closes_too_early,
         compile_linear,
         escape_literal,
         fold_case,
         load_re2,
-        to_python_pattern,
     )
     from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json, read_toml, read_yaml
     from context_engine.text.words import (
@@ -86,7 +84,7 @@ __getattr__ = lazy_exports(
     ids: CHANCE_BYTES ids_ending_with make_slug make_slugs resolve_slug short_id uuid7 uuid8
     lines: COMMENT_MARKS LineSpan SpanGroup count_lines group_spans merge_spans shorten_line shorten_prose slice_lines
         split_lines
-    patterns: closes_too_early compile_linear escape_literal fold_case load_re2 to_python_pattern
+    patterns: compile_linear escape_literal fold_case load_re2
     untrusted_data: OUTPUT_BYTES_MAX ParseError read_json read_toml read_yaml
     words: CHARS_PER_TOKEN STOP_WORDS WORD_CHARS_MAX compound_term cut_words dotted_name estimate_tokens expand_words
         query_terms score_lines split_identifier split_words stem_all unique weigh_tokens

@@ -14,7 +14,8 @@ from hypothesis import strategies as some
 
 from context_engine.model import Scan, TextQuery
 from context_engine.repo import FileLister, Root, TextEngine
-from context_engine.repo.ripgrep import PythonGrep, Ripgrep, find_ripgrep
+from context_engine.repo.re2_search import Re2Search
+from context_engine.repo.ripgrep import Ripgrep, find_ripgrep
 from context_engine.search.gram_index import GramIndex, map_edits, map_listing
 from context_engine.search.gram_parts import GramPart, GramRow, file_grams, pack_part
 from context_engine.search.pattern_factors import And, Factor, Or, factors_of, factors_of_text
@@ -23,7 +24,7 @@ from tests.support.trees import tree
 
 ENGINES: dict[str, Callable[[Path], TextEngine]] = {
     "ripgrep": lambda root: Ripgrep(root, find_ripgrep("") or "no ripgrep next to this Python"),
-    "python": PythonGrep,
+    "re2": Re2Search,
 }
 LONG_AGO_S = 100.0
 

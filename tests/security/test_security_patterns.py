@@ -332,7 +332,6 @@ NOT_CONSTANT = {
     "sharing/candidate_store.py": "what pathspec makes of globs, as it matches them itself elsewhere",
     "server/token_file.py": "its own numbers",
     "secrets/redacted_text.py": "an escaped value",
-    "text/patterns.py": "only whether it compiles; the search runs in a process of its own with a limit of time",
     "secrets/assignments.py": "its own numbers",
     "secrets/verifiers.py": "joins patterns of its own",
     "secrets/secret_finder.py": "its own numbers, a pattern of ours as bytes, and joins patterns of its own",
@@ -341,7 +340,7 @@ NOT_CONSTANT = {
     "text/words.py": "joins patterns of its own",
     "tools/reply.py": "an escaped name",
     "repo/git_files.py": "joins patterns of its own",
-    "repo/grep_child.py": "a child process with a limit of time, for machines without ripgrep",
+    "repo/re2_search.py": "its own signs of an error of RE2",
     "repo/ignore_rules.py": "globs without nested repetitions, against one name or folder of a path",
 }
 """Files that give `re` a pattern which is not a constant, and why no stranger's pattern gets there."""

@@ -169,7 +169,6 @@ OTHERS = {
     "search/gram_parts.py": "our own files in the cache",
     "semantic/embedding_service.py": "a note of our own in the cache",
     "repo/repositories.py": "a file of our own in the user's data folder",
-    "repo/grep_child.py": "what our own process sends to its child",
     "hooks/hook_events.py": "what the client of the same user sends; deep nesting is refused",
     "daemon/daemon_client.py": "the answer of a process of the same user, of bounded length",
     "daemon/daemon_server.py": "the request of a process of the same user, of bounded length",

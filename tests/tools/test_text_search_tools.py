@@ -26,7 +26,7 @@ from context_engine.errors import (
 )
 from context_engine.model import Progress
 from context_engine.repo import ripgrep
-from context_engine.repo.ripgrep import PythonGrep
+from context_engine.repo.re2_search import Re2Search
 from context_engine.search import text_scanner
 from context_engine.tools import Call
 from context_engine.tools.text_search_tools import matches_per_file
@@ -269,7 +269,7 @@ def test_scout_counts_what_a_reader_would_count(
         if plain(keyword) in plain(row)
     }
     with open_engine(root) as engine:
-        for chosen in (None, PythonGrep(root)):
+        for chosen in (None, Re2Search(root)):
             engine.text_search._engine = chosen
             engine.text_search._answers.clear()
             reply = told(engine, "scout", keywords=keywords, caseSensitive=case_sensitive)
@@ -521,11 +521,11 @@ def test_a_pipe_is_neither_searched_nor_waited_for(shop: Engine) -> None:
 def test_a_search_over_its_time_is_stopped_and_says_how_to_narrow_it(
     opened: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = opened({"a.txt": "a" * 40 + "!\n"})
-    engine.text_search._engine = PythonGrep(engine.root)
-    monkeypatch.setattr(ripgrep, "SEARCH_S_MAX", 0.5)
-    with pytest.raises(SearchTimeout):
-        text(engine, "grep_codebase", pattern="(a+)+$")
+    engine = opened({"a.txt": "lion\n"})
+    monkeypatch.setattr(ripgrep, "SEARCH_S_MAX", 0.0)
+    with pytest.raises(SearchTimeout, match="too long") as stopped:
+        text(engine, "grep_codebase", pattern="lion")
+    assert "path" in stopped.value.suggestion
 
 
 def test_a_long_first_list_of_the_files_takes_no_time_from_the_search(
@@ -567,7 +567,7 @@ def test_without_ripgrep_the_answers_are_the_same(shop: Engine) -> None:
         ("scout", {"keywords": ["user", "token", "UserService"]}),
     ]
     with_rg = [text(shop, tool, **arguments) for tool, arguments in asked]
-    shop.text_search._engine = PythonGrep(shop.root)
+    shop.text_search._engine = Re2Search(shop.root)
     shop.text_search._answers.clear()
     without = [text(shop, tool, **arguments) for tool, arguments in asked]
     assert without == with_rg
