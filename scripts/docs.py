@@ -129,10 +129,10 @@ def limits(schema: Mapping[str, Any]) -> str:
 
 def checks() -> str:
     """docs/guides/reviews.md: a row for each check of a review, in the order in which they run."""
-    from context_engine.review.checks import check_registry
+    from context_engine.review.checks import CHECKS
 
     rows = []
-    for check in (*check_registry.TEXT, *check_registry.FILE, *check_registry.CHANGE):
+    for check in CHECKS:
         languages = ", ".join(check.languages) or "any file"
         if len(check.languages) > LANGUAGES_NAMED:
             languages = f"{len(check.languages)} languages"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from context_engine.model import Finding
-from context_engine.review.checks import check_registry
+from context_engine.review.checks import CHECKS, Check
 from context_engine.review.checks.companion_checks import LOCKS
 from context_engine.review.classification import FileStats
 from context_engine.review.finding import assign_ids, mark_new
@@ -28,10 +28,10 @@ from context_engine.review.source_versions import TESTS
 from context_engine.review.verdict import FileCoverage
 
 if TYPE_CHECKING:
-    from context_engine.review.checks.check import FileRun, ReviewCheck, TextRun
+    from context_engine.review.checks.check import CheckKind
     from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
-RULESET = "2"
+RULESET = "3"
 """Raised when a check finds something else than before: cached findings of another number are not used again."""
 GENERATED = re.compile(
     r"(?i)(?:^|/)(?:node_modules|vendor|third_party|dist|build)/|\.min\.(?:js|css)$|\.(?:pb|g|generated)\.\w+$"
@@ -66,7 +66,7 @@ class Reviewer:
     @property
     def ruleset(self) -> str:
         """A hash of the rules, by which caches know them."""
-        rules = [check.rule for check in (*check_registry.TEXT, *check_registry.FILE, *check_registry.CHANGE)]
+        rules = [check.rule for check in CHECKS]
         text = "\n".join((RULESET, *rules, *map(repr, self._invariants)))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -100,7 +100,7 @@ class Reviewer:
         """Review a change as a whole: what it breaks elsewhere, and what it forgot."""
         by_path = {file.path: file for file in files}
         findings = []
-        for check in check_registry.CHANGE:
+        for check in _of_kind("change"):
             for found in check.run(files, surroundings):
                 file = by_path.get(found.path)
                 if file is not None and (check.in_tests or not TESTS.search(found.path)):
@@ -111,7 +111,7 @@ class Reviewer:
         new, old = file.new, file.old
         if new is None:
             return
-        for check in check_registry.TEXT:
+        for check in _of_kind("text"):
             if not _applies(check, file) or (dangers_only and check.priority > 0):
                 continue
             findings = list(check.run(new))
@@ -127,27 +127,27 @@ class Reviewer:
 
     def _run_file_checks(self, file: ReviewedFile, *, whole_only: bool) -> list[Finding]:
         findings = []
-        for check in check_registry.FILE:
+        for check in _of_kind("file"):
             if (whole_only or not check.needs_whole) and _applies(check, file):
                 findings += [_complete(check, found, file) for found in check.run(file)]
         return findings
 
 
-def _applies(check: ReviewCheck[TextRun] | ReviewCheck[FileRun], file: ReviewedFile) -> bool:
+def _of_kind(kind: CheckKind) -> list[Check]:
+    return [check for check in CHECKS if check.kind == kind]
+
+
+def _applies(check: Check, file: ReviewedFile) -> bool:
     """Whether a check understands a file, and wants to look at it."""
-    if check.needs_whole and not file.is_whole:
-        return False
     source = file.new or file.old
-    language = source.language_name if source else ""
-    if check.languages and language not in check.languages:
-        return False
-    if check.mentions and source is not None and not any(word in source.text for word in check.mentions):
-        return False
-    return check.in_tests or not TESTS.search(file.path)
+    if source is None:
+        return not (check.languages or check.code or check.needs_whole)
+    is_wanted = (file.is_whole or not check.needs_whole) and (check.in_tests or not TESTS.search(file.path))
+    return is_wanted and check.reads(source)
 
 
 def _complete(
-    check: ReviewCheck, found: Finding, file: ReviewedFile, *, is_new: bool = True, is_caused: bool = True
+    check: Check, found: Finding, file: ReviewedFile, *, is_new: bool = True, is_caused: bool = True
 ) -> Finding:
     """Complete the finding of a check; the change causes every finding of a comparison, on any line."""
     quote = file.new.line(found.line) if file.new else ""

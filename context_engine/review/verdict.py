@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from context_engine.model import Finding, Skipped
+from context_engine.review.checks import CHECKS
 from context_engine.review.classification import ChangeSummary
 from context_engine.review.finding import PRIORITIES
 from context_engine.review.review_options import ReviewOptions
@@ -308,42 +309,5 @@ def merge_duplicates(findings: Iterable[Finding]) -> list[Finding]:
     return list(best.values())
 
 
-SAME_RULES = {
-    "E722": "bare-except",
-    "S110": "swallowed-exception",
-    "B006": "mutable-default",
-    "F632": "is-literal",
-    "E711": "equals-none",
-    "F631": "assert-tuple",
-    "F901": "raise-notimplemented",
-    "F601": "duplicate-key",
-    "PLR0124": "self-comparison",
-    "B015": "comparison-unused",
-    "B012": "return-in-finally",
-    "S307": "eval",
-    "S102": "eval",
-    "S602": "shell-true",
-    "S605": "shell-true",
-    "S506": "unsafe-yaml",
-    "S301": "unsafe-pickle",
-    "S501": "unverified-tls",
-    "S608": "sql-built",
-    "S201": "flask-debug",
-    "ASYNC251": "unawaited-sleep",
-    "T100": "breakpoint",
-    "F811": "duplicate-definition",
-    "F821": "removed-symbol",
-    "PLW0177": "nan-comparison",
-    "no-empty": "empty-catch",
-    "use-isnan": "nan-comparison-js",
-    "no-debugger": "debugger",
-    "no-cond-assign": "assignment-condition",
-    "valid-typeof": "typeof-literal",
-    "no-dupe-keys": "duplicate-key-js",
-    "no-self-compare": "self-comparison-js",
-    "no-unreachable": "unreachable-js",
-    "no-eval": "eval-js",
-    "no-console": "console-log",
-    "eqeqeq": "equals-none",
-}
+SAME_RULES = {other: check.rule for check in CHECKS for other in check.also}
 """Rules of analyzers that report the same as a check of this package."""

@@ -6,7 +6,7 @@ A reversed fix is a commit whose subject says that it fixes something, that chan
 12 lines of them, reviewed from the commit to its parent. A planted bug is one change of one file by a rule of the kinds
 below, at a place that the parser shows. A clean commit is a refactoring, a feature or a documentation change by its
 subject. Files are drawn by a hash of their name, so a run is repeatable. With --learn the counts of each rule are
-printed as rows for difference_confidence.py. Half of the repositories (HELD) are measured once, at the end.
+printed as rows for differences.toml. Half of the repositories (HELD) are measured once, at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Finding
-from context_engine.review.checks.difference_tables import COUNTS
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.reviewer import TESTS, Reviewer
 from context_engine.review.source_versions import FileVersion, Parsers, ReviewContext, ReviewedFile
@@ -443,11 +442,11 @@ def print_table(
 
 
 def print_counts(results: dict[str, list[tuple[Case, list[Finding]]]]) -> None:
-    """Print the counts of each rule as rows for difference_confidence.py."""
+    """Print the counts of each rule as rows for differences.toml."""
     from context_engine.review.checks.difference_checks import SMALL_LINES
     from context_engine.review.checks.difference_tables import RULES
 
-    titles = {title: rule for rule, (title, _) in RULES.items()}
+    titles = {known.title: rule for rule, known in RULES.items()}
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for kind, rows in results.items():
         for case, found in rows:
@@ -464,9 +463,9 @@ def print_counts(results: dict[str, list[tuple[Case, list[Finding]]]]) -> None:
                 counts[rule][f"{scope}_{'right' if kind == 'reversed fix' else 'wrong'}"] += weight
                 counts[rule]["planted"] += 1 - weight
     for rule, count in sorted(counts.items()):
-        row = ", ".join(str(count[name]) for name in ("small_right", "small_wrong", "large_right", "large_wrong"))
-        print(f'    "{rule}": RuleCounts({row}),  # planted: {count["planted"]}')
-    print(f"# known before: {len(COUNTS)}")
+        print(f"[{rule}]  # planted: {count['planted']}")
+        for size in ("small", "large"):
+            print(f"{size} = [{count[f'{size}_right']}, {count[f'{size}_wrong']}]")
 
 
 if __name__ == "__main__":

@@ -7,55 +7,49 @@ from collections.abc import Mapping
 import pytest
 
 from context_engine.model import Finding
-from context_engine.review.checks import (
-    check_registry,
-    companion_checks,
-    file_metadata_checks,
-    symbol_checks,
-)
-from context_engine.review.checks.check import ChangeRun, CheckExample, FileRun, ReviewCheck, TextRun
+from context_engine.review.checks import CHECKS, Check, companion_checks, file_checks, symbol_checks
+from context_engine.review.checks.check import CheckExample
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 from context_engine.text.diff_reader import parse_diff
 from tests.support.changes import PARSERS, changed_file, of_example, surroundings
 
-EVERY = (*check_registry.TEXT, *check_registry.FILE, *check_registry.CHANGE)
-TEXT = [(check, example) for check in check_registry.TEXT for example in check.examples]
-FILE = [(check, example) for check in check_registry.FILE for example in check.examples if example.text.strip()]
+BY_RULE = {check.rule: check for check in CHECKS}
+TEXT = [(check, example) for check in CHECKS if check.kind == "text" for example in check.list_examples()]
+FILE = [(check, example) for check in CHECKS if check.kind == "file" for example in check.list_examples()]
 SCRIPTS = [(check, example) for check, example in TEXT if "tsx" in check.languages and example.path.endswith(".js")]
 
 
-def named(each: tuple[ReviewCheck, CheckExample]) -> str:
+def lines_of(check: Check, path: str, text: str) -> list[int]:
+    source = FileVersion(path, text.encode(), PARSERS)
+    return sorted({note.span.first for note in check.run(source)}) if check.reads(source) else []
+
+
+def named(each: tuple[Check, CheckExample]) -> str:
     return f"{each[0].rule}: {each[1].new.splitlines()[0][:40]}"
 
 
 @pytest.mark.parametrize(("check", "example"), TEXT, ids=map(named, TEXT))
-def test_a_check_of_a_text_finds_what_its_examples_mark(check: ReviewCheck[TextRun], example: CheckExample) -> None:
-    found = check.run(FileVersion(example.path, example.text.encode(), PARSERS))
-    assert sorted({note.span.first for note in found}) == list(example.marked_lines)
+def test_a_check_of_a_text_finds_what_its_examples_mark(check: Check, example: CheckExample) -> None:
+    assert lines_of(check, example.path, example.text) == list(example.marked_lines)
 
 
 @pytest.mark.parametrize("suffix", [".ts", ".tsx"])
 @pytest.mark.parametrize(("check", "example"), SCRIPTS, ids=map(named, SCRIPTS))
-def test_what_is_wrong_in_javascript_is_wrong_in_typescript(
-    check: ReviewCheck[TextRun], example: CheckExample, suffix: str
-) -> None:
-    found = check.run(FileVersion(example.path.replace(".js", suffix), example.text.encode(), PARSERS))
-    assert sorted({note.span.first for note in found}) == list(example.marked_lines)
+def test_what_is_wrong_in_javascript_is_wrong_in_typescript(check: Check, example: CheckExample, suffix: str) -> None:
+    assert lines_of(check, example.path.replace(".js", suffix), example.text) == list(example.marked_lines)
 
 
 @pytest.mark.parametrize(("check", "example"), FILE, ids=map(named, FILE))
-def test_a_check_of_two_versions_finds_what_its_examples_mark(
-    check: ReviewCheck[FileRun], example: CheckExample
-) -> None:
+def test_a_check_of_two_versions_finds_what_its_examples_mark(check: Check, example: CheckExample) -> None:
     assert sorted({note.span.first for note in check.run(of_example(example))}) == list(example.marked_lines)
 
 
 def test_every_check_has_a_name_of_its_own_and_constants_that_mean_something() -> None:
-    assert len({check.rule for check in EVERY}) == len(EVERY)
+    assert len({check.rule for check in CHECKS}) == len(CHECKS)
     wrong = [
         check.rule
-        for check in EVERY
+        for check in CHECKS
         if not 0 <= check.priority <= 3 or not 0.5 <= check.confidence < 1 or check.category not in CATEGORIES
     ]
     assert wrong == []
@@ -65,24 +59,55 @@ def test_every_check_of_a_text_shows_what_it_finds_and_what_not() -> None:
     elsewhere = {"secret"}  # an example of a secret would be one: tests/review/test_reviewer.py makes them
     lacking = {
         check.rule
-        for check in check_registry.TEXT
-        if {bool(example.marked_lines) for example in check.examples} != {True, False} and check.rule not in elsewhere
+        for check in CHECKS
+        if check.kind == "text" and {bool(example.marked_lines) for example in check.list_examples()} != {True, False}
     }
-    assert lacking == set()
+    assert lacking == elsewhere
+
+
+IFS = "    if a:\n        x()\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "old", "new", "is_wrong"),
+    [
+        ("long-function", "def f():\n" + "    x()\n" * 70, "def f():\n" + "    x()\n" * 95, True),
+        ("long-function", "def f():\n" + "    x()\n" * 94, "def f():\n" + "    x()\n" * 95, False),
+        ("long-function", "def f():\n    x()", "def f():\n" + "    x()\n" * 60, False),
+        ("complexity", f"def f(a):\n{IFS * 9}", f"def f(a):\n{IFS * 16}", True),
+        ("complexity", f"def f(a):\n{IFS * 16}", f"def f(a):\n{IFS * 17}", False),
+        ("complexity", "def f(a): pass", f"def f(a):\n{IFS.replace('a', 'a and b') * 5}", False),
+    ],
+)
+def test_a_function_that_grows_beyond_a_limit_is_found(rule: str, old: str, new: str, *, is_wrong: bool) -> None:
+    assert [note.span.first for note in BY_RULE[rule].run(changed_file("a.py", old, new))] == [1] * is_wrong
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.go", "package a\nfunc f(a bool) {\n}\n", "package a\nfunc f(a bool) {\n" + "\tif a && b() {\n\t\tc()\n\t}\n" * 8 + "}\n"),
+        ("a.ts", "function f(a) {\n}\n", "function f(a) {\n" + "  if (a) { b(); }\n  c(a ? 1 : 2);\n" * 8 + "}\n"),
+        ("a.rs", "fn f(a: u8) -> u8 {\n    0\n}\n", "fn f(a: u8) -> u8 {\n    match a {\n" + "        1 => 2,\n" * 18 + "    }\n}\n"),
+        ("a.rb", "def f(a)\nend\n", "def f(a)\n" + "  b if a\n  c unless a\n" * 8 + "end\n"),
+    ],
+)  # fmt: skip
+def test_the_paths_through_a_function_are_counted_in_every_language(path: str, old: str, new: str) -> None:
+    assert list(BY_RULE["complexity"].run(changed_file(path, old, new)))
 
 
 # -- what a change does to a file beside its text --
 
 
-def found(check: ReviewCheck[FileRun], diff: str, new: bytes | None = b"", old: bytes | None = b"") -> list[Finding]:
+def found(check: Check, diff: str, new: bytes | None = b"", old: bytes | None = b"") -> list[Finding]:
     return list(check.run(ReviewedFile.of(parse_diff(diff).files[0], old, new, PARSERS)))
 
 
 @pytest.mark.parametrize("path", ["../outside.py", "a/../../b.py", "sub/.git/hooks/post-checkout", "/etc/cron.d/job"])
 def test_a_path_that_leads_out_is_found(path: str) -> None:
     diff = f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-x\n+y\n"
-    assert found(file_metadata_checks.path_escape, diff)
-    assert not found(file_metadata_checks.path_escape, diff.replace(path, "a/b..c/.github/d.py"))
+    assert found(file_checks.path_escape, diff)
+    assert not found(file_checks.path_escape, diff.replace(path, "a/b..c/.github/d.py"))
 
 
 @pytest.mark.parametrize(
@@ -91,26 +116,26 @@ def test_a_path_that_leads_out_is_found(path: str) -> None:
 def test_a_link_that_leads_out_is_found(target: str, *, leads_out: bool) -> None:
     head = "diff --git a/a/l b/a/l\nnew file mode 120000\nindex 0000000..1111111\n--- /dev/null\n+++ b/a/l\n"
     diff = f"{head}@@ -0,0 +1 @@\n+{target}\n\\ No newline at end of file\n"
-    assert bool(found(file_metadata_checks.symlink_escape, diff, target.encode(), None)) is leads_out
+    assert bool(found(file_checks.symlink_escape, diff, target.encode(), None)) is leads_out
 
 
 @pytest.mark.parametrize(("text", "is_wrong"), [(b"hello\n", True), (b"#!/bin/sh\n", False), (b"\x00\x01", False)])
 def test_a_text_that_is_made_executable_needs_an_interpreter(text: bytes, *, is_wrong: bool) -> None:
     diff = "diff --git a/run b/run\nold mode 100644\nnew mode 100755\n"
-    assert bool(found(file_metadata_checks.executable_text, diff, text, text)) is is_wrong
+    assert bool(found(file_checks.executable_text, diff, text, text)) is is_wrong
 
 
 def test_a_binary_of_more_than_a_megabyte_is_found() -> None:
     diff = "diff --git a/x.bin b/x.bin\nnew file mode 100644\nindex 0000000..1111111\nBinary files /dev/null and b/x.bin differ\n"
-    assert found(file_metadata_checks.large_binary, diff, b"\0" * 1_000_001, None)
-    assert not found(file_metadata_checks.large_binary, diff, b"\0" * 1_000, None)
+    assert found(file_checks.large_binary, diff, b"\0" * 1_000_001, None)
+    assert not found(file_checks.large_binary, diff, b"\0" * 1_000, None)
 
 
 # -- what a change shows as a whole --
 
 
 def across(
-    check: ReviewCheck[ChangeRun], changes: Mapping[str, tuple[str | None, str | None]], rest: Mapping[str, str]
+    check: Check, changes: Mapping[str, tuple[str | None, str | None]], rest: Mapping[str, str]
 ) -> list[Finding]:
     files = [changed_file(path, *versions) for path, versions in changes.items()]
     tree = {**rest, **{path: new for path, (_, new) in changes.items() if new is not None}}
@@ -273,14 +298,15 @@ def test_a_new_function_is_untested_only_where_the_others_are_tested() -> None:
 
 def test_without_a_tree_nothing_is_said_of_it() -> None:
     files = [changed_file("src/cart.ts", "", "import { a } from './prices';\n")]
-    assert [note for check in check_registry.CHANGE for note in check.run(files, ReviewContext(PARSERS))] == []
+    assert [
+        note for check in CHECKS if check.kind == "change" for note in check.run(files, ReviewContext(PARSERS))
+    ] == []
 
 
 def test_every_marked_example_mentions_what_its_check_looks_for() -> None:
     blind = {
         check.rule
-        for check in check_registry.TEXT
-        for example in check.examples
+        for check, example in TEXT
         if example.marked_lines and check.mentions and not any(each in example.text for each in check.mentions)
     }
     assert blind == set()

@@ -6,8 +6,8 @@ import pytest
 
 from context_engine.languages.leaf_tokens import read_leaf_tokens
 from context_engine.model import Finding
-from context_engine.review.checks.difference_checks import DIFFERENCE_LANGUAGES, difference
-from context_engine.review.checks.difference_tables import COUNTS, RULES
+from context_engine.review.checks.difference_checks import difference
+from context_engine.review.checks.difference_tables import RULES, confidence_of
 from context_engine.review.finding import assign_ids
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.source_versions import ReviewContext
@@ -76,7 +76,7 @@ HARMLESS = [
 
 def rules(path: str, old: str, new: str) -> list[str]:
     """The rules that a change meets, by their titles."""
-    titles = {title: rule for rule, (title, _) in RULES.items()}
+    titles = {known.title: rule for rule, known in RULES.items()}
     found = difference.run([changed_file(path, old, new)], ReviewContext(PARSERS))
     return [titles[finding.title] for finding in found]
 
@@ -126,15 +126,15 @@ def test_a_change_that_adds_to_tests_has_said_what_it_means() -> None:
 
 
 def test_every_language_is_read_into_tokens() -> None:
-    for name in DIFFERENCE_LANGUAGES:
+    for name in difference.languages:
         language = LANGUAGES.get(name)
         assert language, name
         assert read_leaf_tokens(language, b"<?php a < b;" if name == "php" else b"a < b", GRAMMARS, {1}), name
 
 
 def test_a_confidence_is_a_share_that_was_counted() -> None:
-    assert set(COUNTS) <= set(RULES)
-    assert all(min(counts) >= 0 for counts in COUNTS.values())
+    assert all(min(*known.small, *known.large) >= 0 for known in RULES.values())
+    assert all(0 < confidence_of(rule, is_small=is_small) < 1 for rule in RULES for is_small in (True, False))
 
 
 def test_a_suspicion_below_the_threshold_is_a_question() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.review.checks import check_registry
+from context_engine.review.checks import CHECKS
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import ReviewedFile
 from context_engine.text.diff_reader import parse_diff
@@ -26,9 +26,7 @@ PATHS = st.sampled_from(
         "j.md",
     ]
 )
-SNIPPETS = sorted(
-    {line for check in check_registry.TEXT for example in check.examples for line in example.text.split("\n")}
-)
+SNIPPETS = sorted({line for check in CHECKS for example in check.list_examples() for line in example.text.split("\n")})
 LINES = st.one_of(st.sampled_from(SNIPPETS), st.text(max_size=12).map(lambda text: " ".join(text.split())))
 TEXTS = st.lists(LINES, min_size=1, max_size=12).map(lambda lines: "\n".join(lines) + "\n")
 REVIEWER = Reviewer()

@@ -22,7 +22,7 @@ from context_engine.plans.plan_markdown import render_plan
 from context_engine.repo import Ruff
 from context_engine.review import analyzers
 from context_engine.review.analyzers import AnalyzerOutputError
-from context_engine.review.checks import check_registry
+from context_engine.review.checks import CHECKS
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
 from context_engine.review.validation.validation_request import CONTENT_KINDS, ValidationRequest
@@ -58,9 +58,7 @@ def test_diffs() -> None:
 
 GRAMMAR_REPEATS = 300
 """Some grammars of tree-sitter take quadratic time to recover from an error: Python's 0.7 s for `-->` a thousand times."""
-SOURCES = {
-    check.rule: example.text for check in (*check_registry.TEXT, *check_registry.FILE) for example in check.examples
-}
+SOURCES = {check.rule: example.text for check in CHECKS for example in check.list_examples()}
 
 
 def test_sources_that_are_reviewed() -> None:

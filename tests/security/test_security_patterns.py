@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from context_engine.languages.grammars import Grammars
+from context_engine.review.checks import CHECKS, Check
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "context_engine"
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
@@ -288,6 +289,15 @@ def test_the_time_of_our_patterns_grows_with_the_text_alone(part: int) -> None:
     assert superlinear([use for use in shown if full_name(use) not in BOUNDED]) == {}
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs an alarm clock")
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.kind == "text"], ids=lambda check: check.rule)
+def test_the_time_of_the_patterns_of_a_check_grows_with_the_text_alone(check: Check) -> None:
+    declared = (check.line, check.text, *check.where.values(), *check.unless.values())
+    for pattern in [re.compile(written) for written in declared if written]:
+        for make in islice(hostile_texts(pattern), TEXTS_MAX):
+            assert not is_too_slow(pattern, "search", make), f"{pattern.pattern} {make(12)!r}"
+
+
 def test_each_pattern_whose_text_is_bounded_exists() -> None:
     assert set(BOUNDED) <= {full_name(use) for use in uses()}
 
@@ -326,10 +336,12 @@ NOT_CONSTANT = {
     "plans/operations.py": "joins patterns of its own",
     "plans/changeset.py": "joins patterns of its own",
     "review/checks/companion_checks.py": "an escaped name, or one of two constants",
-    "review/checks/python_checks.py": "an escaped name",
+    "review/checks/check.py": "patterns of checks.toml, which are measured here",
+    "review/checks/file_checks.py": "an escaped name",
+    "review/checks/text_checks.py": "an escaped name",
     "review/checks/symbol_checks.py": "an escaped name",
     "review/validation/style_checks.py": "patterns of its own table",
-    "sharing/candidate_store.py": "what pathspec makes of globs, as it matches them itself elsewhere",
+    "team/candidate_store.py": "what pathspec makes of globs, as it matches them itself elsewhere",
     "server/token_file.py": "its own numbers",
     "secrets/redacted_text.py": "an escaped value",
     "secrets/assignments.py": "its own numbers",

@@ -1,39 +1,43 @@
-"""The parts of a check: its constants, the function or query that finds something, and the examples that are its tests.
+"""Checks: each is declared in `checks.toml`, and has a query, a pattern of lines, or a function.
 
-A *text check* reports what is wrong with one version of a file; it runs on the old version as well, which shows what is
-new. A *file check* compares the two versions itself. A *change check* reads all files of the change and the tree around
-them.
-
-In an example the check must report the lines that end with the mark, and no others.
+@check("conflict-marker")
+def conflict_marker(source: FileVersion) -> Iterator[Finding]: ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from context_engine.model import FROM_RULE, Finding
+from context_engine.review.finding import Category
 from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.languages import Capture, CaptureMatch
-    from context_engine.review.finding import Category
-    from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
+    from context_engine.languages import Capture
+    from context_engine.review.source_versions import FileVersion
 
 MARK = "«"
-PYTHON = ("python",)
 SCRIPT = ("javascript", "typescript", "tsx")
-GO = ("go",)
+EXAMPLE_PATHS = {"javascript": "app/code.js", "go": "app/code.go"}
+
+CheckKind = Literal["text", "file", "change"]
+Run = Callable[..., Iterable[Finding]]
+"""Takes a FileVersion (text), a ReviewedFile (file), or all files of a change and the tree around them (change)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckExample:
+class CheckExample(msgspec.Struct, frozen=True):
     """A file that a check is tested with; `old` is the version before, for checks that compare."""
 
-    path: str
     new: str
     old: str | None = None
+    path: str = "app/code.py"
 
     @property
     def text(self) -> str:
@@ -50,22 +54,12 @@ class CheckExample:
         return self.new.split("\n")
 
 
-TextRun = Callable[["FileVersion"], Iterable[Finding]]
-FileRun = Callable[["ReviewedFile"], Iterable[Finding]]
-ChangeRun = Callable[[Sequence["ReviewedFile"], "ReviewContext"], Iterable[Finding]]
-Run = TypeVar("Run", TextRun, FileRun, ChangeRun)
-CheckKind = Literal["text", "file", "change"]
+class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """A check as it is declared, and the function that looks for it.
 
-
-@dataclass(frozen=True, slots=True)
-class CheckRule:
-    """The constants of a check, above its function: `@CheckRule(...).text`, `.file` or `.change`.
-
-    A check that only reports what a tree-sitter query finds needs no function: `CheckRule(...).query(...)`.
-
-    `languages` are those it understands; none means every file. With `in_tests` it runs in tests, too. With
-    `needs_whole` it needs the file, not only hunks. A file without any of `mentions` is not searched. `confidence` is
-    how often the check was right on real commits.
+    `languages` are those it understands; none means every file, and with `code` every program. `paths`, `skipped_paths`
+    and `text` are patterns of files that it reads, `mentions` words of which one must be there. With `in_tests` it runs
+    in tests, too. With `needs_whole` it needs the file, not only hunks.
     """
 
     rule: str
@@ -74,43 +68,50 @@ class CheckRule:
     priority: int
     confidence: float
     category: Category
+    kind: CheckKind = "text"
     languages: tuple[str, ...] = ()
-    examples: tuple[CheckExample, ...] = ()
+    code: bool = False
+    paths: str = ""
+    skipped_paths: str = ""
+    skipped_texts: tuple[str, ...] = ()
+    text: str = ""
+    mentions: tuple[str, ...] = ()
     in_tests: bool = True
     needs_whole: bool = True
-    mentions: tuple[str, ...] = ()
+    query: str = ""
+    queries: Mapping[str, str] = {}
+    where: Mapping[str, str] = {}
+    unless: Mapping[str, str] = {}
+    first_line: bool = False
+    line: str = ""
+    also: tuple[str, ...] = ()
+    examples: tuple[CheckExample | str, ...] = ()
+    function: Any = None
 
-    def text(self, run: TextRun) -> ReviewCheck[TextRun]:
-        """Make a check of one version of a file."""
-        return self._make("text", run)
+    @cached_property
+    def run(self) -> Run:
+        """The function that looks for it."""
+        return self.function or (self._find_lines if self.line else self._find_captures)
 
-    def file(self, run: FileRun) -> ReviewCheck[FileRun]:
-        """Make a check that compares the two versions of a file."""
-        return self._make("file", run)
+    def reads(self, source: FileVersion) -> bool:
+        """Whether a file may contain what the check looks for."""
+        return bool(
+            (not self.languages or source.language_name in self.languages)
+            and (not self.code or source.is_code)
+            and (not self.paths or re.search(self.paths, source.path))
+            and (not self.skipped_paths or not re.search(self.skipped_paths, source.path))
+            and (not self.mentions or any(word in source.text for word in self.mentions))
+            and not any(word in source.text for word in self.skipped_texts)
+            and (not self.text or re.search(self.text, source.text))
+        )
 
-    def change(self, run: ChangeRun) -> ReviewCheck[ChangeRun]:
-        """Make a check of a whole change."""
-        return self._make("change", run)
-
-    def query(
-        self,
-        query: str,
-        where: Callable[[CaptureMatch], object] = lambda _match: True,
-        *,
-        capture: str = "it",
-        first_line: bool = False,
-    ) -> ReviewCheck[TextRun]:
-        """Make a check of one version of a file that reports a capture of each match `where` a condition holds."""
-
-        def run(source: FileVersion) -> Iterator[Finding]:
-            for match in source.matches(query):
-                if where(match):
-                    yield on_line(match[capture].first) if first_line else at_capture(match[capture])
-
-        return self._make("text", run)
+    def list_examples(self) -> list[CheckExample]:
+        """Return the examples; one that is only a text is in the first language of the check."""
+        path = EXAMPLE_PATHS.get(next(iter(self.languages), ""), "app/code.py")
+        return [CheckExample(one, path=path) if isinstance(one, str) else one for one in self.examples]
 
     def complete(self, finding: Finding) -> Finding:
-        """Return the finding of the check, with the constants of the rule where the check left them open."""
+        """Return the finding of the check, with what is declared where the check left it open."""
         return replace(
             finding,
             rule=self.rule,
@@ -122,44 +123,43 @@ class CheckRule:
             confidence=self.confidence if finding.confidence == FROM_RULE else finding.confidence,
         )
 
-    def _make(self, kind: CheckKind, run: Run) -> ReviewCheck[Run]:
-        constants = {constant.name: getattr(self, constant.name) for constant in fields(self)}
-        return ReviewCheck(**constants, kind=kind, run=run)
+    def _find_lines(self, source: FileVersion) -> Iterator[Finding]:
+        for number, line in enumerate(source.lines, 1):
+            if re.search(self.line, line):
+                yield on_line(number)
+
+    def _find_captures(self, source: FileVersion) -> Iterator[Finding]:
+        family = "script" if source.language_name in SCRIPT else source.language_name
+        for match in source.matches(self.query or self.queries.get(family, "")):
+            is_wanted = all(re.search(pattern, match[name].text) for name, pattern in self.where.items())
+            if is_wanted and not any(re.search(pattern, match[name].text) for name, pattern in self.unless.items()):
+                yield on_line(match["it"].first) if self.first_line else at_capture(match["it"])
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewCheck(CheckRule, Generic[Run]):
-    """A rule and the function that looks for it."""
+def _read_declarations() -> dict[str, Check]:
+    data = Path(__file__).with_name("checks.toml").read_bytes()
+    return {check.rule: check for check in msgspec.toml.decode(data, type=dict[str, list[Check]])["check"]}
 
-    kind: CheckKind = field(kw_only=True)
-    run: Run = field(kw_only=True)
+
+DECLARED = _read_declarations()
+"""The checks by rule, in the order in which they run."""
+
+
+def check(rule: str) -> Callable[[Run], Check]:
+    """Give a declared check its function."""
+
+    def bind(run: Run) -> Check:
+        DECLARED[rule] = msgspec.structs.replace(DECLARED[rule], function=run)
+        return DECLARED[rule]
+
+    return bind
 
 
 def at_capture(capture: Capture, body: str = "") -> Finding:
-    """Return a finding on what a query captured; the rule adds everything else."""
+    """Return a finding on what a query captured; the declaration adds everything else."""
     return Finding(body=body, span=LineSpan(capture.first, max(capture.first, capture.last)))
 
 
 def on_line(line: int, body: str = "", **fields: Any) -> Finding:
-    """Return a finding on one line, with these fields; the rule adds everything else."""
+    """Return a finding on one line, with these fields; the declaration adds everything else."""
     return Finding(body=body, span=LineSpan(line, line), **fields)
-
-
-def py(new: str, old: str | None = None) -> CheckExample:
-    """Return an example in Python."""
-    return CheckExample("app/code.py", new, old)
-
-
-def js(new: str, old: str | None = None) -> CheckExample:
-    """Return an example in JavaScript."""
-    return CheckExample("app/code.js", new, old)
-
-
-def ts(new: str, old: str | None = None) -> CheckExample:
-    """Return an example in TypeScript."""
-    return CheckExample("app/code.ts", new, old)
-
-
-def go(new: str, old: str | None = None) -> CheckExample:
-    """Return an example in Go."""
-    return CheckExample("app/code.go", new, old)

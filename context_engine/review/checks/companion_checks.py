@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from context_engine.review.checks.check import SCRIPT, CheckRule, on_line
+from context_engine.review.checks.check import SCRIPT, check, on_line
 from context_engine.text import LineSpan, read_json, read_toml
 
 if TYPE_CHECKING:
@@ -40,14 +40,7 @@ JSON_TABLES = ("dependencies", "devDependencies", "optionalDependencies", "requi
 # -- lock files --------------------------------------------------------------------------------------------------------
 
 
-@CheckRule(
-    "lock-behind",
-    "Dependency changed, lock file not",
-    "An installation from the lock file gets something else, or an error.",
-    priority=2,
-    confidence=0.75,
-    category="correctness",
-).change
+@check("lock-behind")
 def lock_behind(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report a manifest whose dependencies change while a lock file next to it, or at the top, does not."""
     changed = {file.path for file in files}
@@ -149,15 +142,7 @@ def _find_line(file: ReviewedFile, names: Sequence[str]) -> int:
 # -- files that change together ----------------------------------------------------------------------------------------
 
 
-@CheckRule(
-    "usually-together",
-    "Usually changed together",
-    "The history says so: at least five commits, and eight of ten.",
-    priority=3,
-    confidence=COCHANGE_FACTOR,
-    category="maintainability",
-    in_tests=False,
-).change
+@check("usually-together")
 def usually_together(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report a file that usually changes with a changed one, and is not in the change."""
     changed = {file.path for file in files}
@@ -177,15 +162,7 @@ def usually_together(files: Sequence[ReviewedFile], surroundings: ReviewContext)
 # -- tests -------------------------------------------------------------------------------------------------------------
 
 
-@CheckRule(
-    "untested",
-    "New function that no test names",
-    "The tests of this project name the other functions of the file.",
-    priority=2,
-    confidence=0.6,
-    category="maintainability",
-    in_tests=False,
-).change
+@check("untested")
 def untested_function(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report a new public function that no test names, in a file whose other functions mostly are in tests.
 

@@ -1,7 +1,7 @@
 """Compare both sides of a change: guards, locks and awaits it removes; operators, arguments and defaults it turns.
 
 Old and new lines of a hunk are paired by their tokens, as the parser sees them; lines that the change only moves do not
-count. A rule needs nothing but the difference. Its confidence was counted on commits (difference_confidence.py): below
+count. A rule needs nothing but the difference. Its confidence was counted on commits (differences.toml): below
 the threshold of a review it is a question for a second pass, not a finding.
 """
 
@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.languages import LeafToken
-from context_engine.review.checks.check import CheckRule, on_line
+from context_engine.review.checks.check import check, on_line
 from context_engine.review.checks.difference_tables import (
     ARITHMETIC,
     ASSIGNMENTS,
@@ -33,10 +33,10 @@ from context_engine.review.checks.difference_tables import (
     NEGATIONS,
     NULL_TEST,
     PERMISSION_WORDS,
+    RULES,
     SIZE_TEST,
     TRANSACTION_WORDS,
     confidence_of,
-    describe_rule,
 )
 from context_engine.review.source_versions import TESTS
 
@@ -55,11 +55,6 @@ SMALL_LINES = 12
 """Up to so many changed lines of code, without tests, a change is about the lines themselves."""
 FINDINGS_MAX = 3
 """Per file: a change that turns more round is meant to."""
-DIFFERENCE_LANGUAGES = (
-    *("python", "javascript", "typescript", "tsx", "go", "rust", "java"),
-    *("csharp", "kotlin", "c", "cpp", "ruby", "php"),
-)
-
 Tokens = Sequence[LeafToken]
 
 NAME_CHARS_MIN = 3
@@ -137,16 +132,7 @@ class HunkDifference:
         return bool(self.removed) and not self.added and not self.edited
 
 
-@CheckRule(
-    "difference",
-    "Turned round or taken away",
-    "The change takes away, or turns round, what the code relied on.",
-    priority=2,
-    confidence=0.5,
-    category="correctness",
-    languages=DIFFERENCE_LANGUAGES,
-    in_tests=False,
-).change
+@check("difference")
 def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> Iterator[Finding]:
     """Report guards, locks and awaits that a change removes, and operators, arguments and defaults that it turns."""
     compared = [file for file in files if _is_compared(file)]
@@ -157,12 +143,12 @@ def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> I
         found = [*_find_suspicions(file, moved)]
         unique = list({(suspicion.rule, suspicion.line): suspicion for suspicion in found}.values())
         for suspicion in unique[:FINDINGS_MAX]:
-            title, body = describe_rule(suspicion.rule)
+            rule = RULES[suspicion.rule]
             yield on_line(
                 suspicion.line,
-                f"{body} {suspicion.detail}".strip(),
+                f"{rule.body} {suspicion.detail}".strip(),
                 path=file.path,
-                title=title,
+                title=rule.title,
                 confidence=confidence_of(suspicion.rule, is_small=is_small),
             )
 
@@ -170,7 +156,7 @@ def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> I
 def _is_compared(file: ReviewedFile) -> bool:
     if file.old is None or file.new is None or not file.is_whole:
         return False
-    return file.new.language_name in DIFFERENCE_LANGUAGES and not file.new.unparsed_reason
+    return file.new.language_name in difference.languages and not file.new.unparsed_reason
 
 
 def _extends_tests(files: Sequence[ReviewedFile]) -> bool:

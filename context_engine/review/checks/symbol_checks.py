@@ -1,4 +1,4 @@
-"""Names: defined twice, imported from missing files, removed while in use, called with an old signature."""
+"""Names: imported from missing files, removed while in use, called with an old signature."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import ast
 import re
 from ast import walk
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from context_engine.languages import resolve_import
-from context_engine.review.checks.check import PYTHON, SCRIPT, CheckRule, js, on_line, py
+from context_engine.review.checks.check import SCRIPT, check, on_line
 
 if TYPE_CHECKING:
-    from context_engine.languages import Capture, Import
+    from context_engine.languages import Import
     from context_engine.model import Finding
     from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
@@ -25,89 +25,10 @@ FILES_MAX = 200
 EVIDENCE_MAX = 5
 
 
-@CheckRule(
-    "duplicate-definition",
-    "Defined twice",
-    "The second definition replaces the first, which cannot be called any more.",
-    priority=1,
-    confidence=0.9,
-    category="correctness",
-    languages=(*PYTHON, *SCRIPT),
-    examples=(
-        py("def test_a():\n    one()\n\ndef test_a(): «\n    two()", "def test_a():\n    one()"),
-        py(
-            "class A:\n    def run(self):\n        one()\n\n    def run(self): «\n        two()",
-            "class A:\n    def run(self):\n        two()",
-        ),
-        py("if a:\n    def f(): pass\nelse:\n    def f(): pass"),
-        py("@overload\ndef f(a: int): ...\n@overload\ndef f(a: str): ...\ndef f(a): return a"),
-        py("def f(): pass\nf = wrap(f)\ndef f(): return 1"),
-        py("class A:\n    @property\n    def x(self): return 1\n    @x.setter\n    def x(self, v): pass"),
-        js("class A {\n  run() {}\n  run() {} «\n}", "class A {\n  run() {}\n}"),
-        js("class A {\n  get x() { return 1; }\n  set x(v) {}\n  static x() {}\n}"),
-    ),
-).file
-def duplicate_definition(file: ReviewedFile) -> Iterator[Finding]:
-    """Report functions, methods or classes with the name of another one in the same block, on the added one."""
-    if file.new is None:
-        return
-    now = {key: found for key, found in _definitions(file.new).items() if len(found) > 1}
-    before = {key[1:] for key, found in _definitions(file.old if now else None).items() if len(found) > 1}
-    for key, found in now.items():
-        if key[1:] in before or _is_rebound(file.new, key[2], found):
-            continue
-        lines = [definition.first for definition in found]
-        added = [line for line in lines if line in file.added]
-        if added:
-            others = ", ".join(str(line) for line in lines if line != added[-1])
-            yield on_line(added[-1], f"{key[2]} is defined on line {others}, too: the last one replaces the others.")
-
-
-def _definitions(source: FileVersion | None) -> Mapping[tuple[int, str, str], list[Capture]]:
-    """Return the definitions by block, kind (a getter is not a setter) and name."""
-    by_place: dict[tuple[int, str, str], list[Capture]] = {}
-    if source is None or source.language_name not in _DEFINED:
-        return by_place
-    for found in source.matches(_DEFINED[source.language_name]):
-        definition, name = found["it"], found["name"].text
-        how = ""
-        if definition.kind == "method_definition":
-            how = definition.text.partition(name)[0]
-        if name != "_":
-            key = (found["block"].start, definition.kind + " ".join(how.split()), name)
-            by_place.setdefault(key, []).append(definition)
-    return by_place
-
-
-def _is_rebound(source: FileVersion, name: str, found: Sequence[Capture]) -> bool:
-    """Whether the name is used between its definitions: then both definitions count."""
-    between = "\n".join(source.lines[found[0].last : found[-1].first - 1])
-    return bool(re.search(rf"\b{re.escape(name)}\b(?!\s*\(self)", between))
-
-
-_DEFINED_PYTHON = """
-(module (function_definition name: (identifier) @name) @it) @block
-(module (class_definition name: (identifier) @name) @it) @block
-(block (function_definition name: (identifier) @name) @it) @block
-"""
-_DEFINED_SCRIPT = """
-(program (function_declaration name: (identifier) @name) @it) @block
-(class_body (method_definition name: (property_identifier) @name) @it) @block
-"""
-_DEFINED = {"python": _DEFINED_PYTHON, **dict.fromkeys(SCRIPT, _DEFINED_SCRIPT)}
-
-
 # -- imports ------------------------------------------------------------------------------------------------------
 
 
-@CheckRule(
-    "unresolved-import",
-    "Import of a missing file",
-    "Loading this file fails.",
-    priority=1,
-    confidence=0.85,
-    category="correctness",
-).change
+@check("unresolved-import")
 def unresolved_import(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report an added relative import of a file that the tree does not have."""
     if not surroundings.is_known:
@@ -182,14 +103,7 @@ class NameUse:
         return f"{self.path}:{self.line}: {self.text.strip()[:100]}"
 
 
-@CheckRule(
-    "removed-symbol",
-    "Removed, but still used",
-    "Code that uses it fails when it is loaded or called.",
-    priority=1,
-    confidence=0.88,
-    category="correctness",
-).change
+@check("removed-symbol")
 def removed_symbol(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report a top-level name that a change removes or renames while its file calls it or other files import it."""
     defined = {symbol.name for file in files if file.new for symbol in file.new.outline.symbols}
@@ -275,7 +189,7 @@ def _removed_names(file: ReviewedFile) -> list[str]:
     """Return the top-level names of a file that its new version does not even contain as a word."""
     if file.old is None or not file.is_whole or file.kind == "copied":
         return []
-    if file.old.language_name not in (*PYTHON, *SCRIPT):
+    if file.old.language_name not in ("python", *SCRIPT):
         return []
     words = frozenset()
     if file.new and file.kind != "renamed":
@@ -381,15 +295,7 @@ class CallSignature:
         return ""
 
 
-@CheckRule(
-    "call-mismatch",
-    "Call does not fit the new signature",
-    "It raises a TypeError.",
-    priority=1,
-    confidence=0.85,
-    category="correctness",
-    languages=PYTHON,
-).change
+@check("call-mismatch")
 def call_mismatch(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report calls of a Python function that fit its old signature and do not fit the new one."""
     changed = {file.path: pairs for file in files if (pairs := _changed_signatures(file))}
@@ -516,15 +422,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 # -- public interfaces -----------------------------------------------------------------------------------------
 
 
-@CheckRule(
-    "api-break",
-    "Public interface changed",
-    "Users of this package have to change their calls: it needs a deprecation, or a major version.",
-    priority=1,
-    confidence=0.75,
-    category="correctness",
-    in_tests=False,
-).change
+@check("api-break")
 def api_break(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report names that a package exports and that are removed, or whose old calls no longer fit."""
     for file in files:
@@ -570,6 +468,3 @@ def _explain_break(old: CallSignature, new: CallSignature) -> str:
     if old.places != new.places[: len(old.places)] and not new.takes_more:
         return "takes its arguments in another order"
     return ""
-
-
-CHANGE = (unresolved_import, removed_symbol, call_mismatch, api_break)

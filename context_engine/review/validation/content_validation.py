@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from context_engine.context import RepositoryFacts, parse_draft
 from context_engine.errors import ContextEngineError
-from context_engine.review.checks.hidden_characters import HiddenCharacter, find_conflicts, find_hidden_characters
+from context_engine.review.checks.text_checks import HiddenCharacter, find_conflicts, find_hidden_characters
 from context_engine.review.content_parsers import (
     JSON_LINES,
     SyntaxErrors,
