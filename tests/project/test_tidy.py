@@ -62,6 +62,7 @@ TOUCHES_FILES = {
     "embedding/static_embedder.py": "maps the table that this package brings along",
     "index/worker.py": "the pipes to the process that started it, no file",
     "secrets/": "its own rules, a file of this package",
+    "review/checks/check.py": "its declarations, files of this package",
     "languages/language.py": "the language files of this package, and those the user adds",
     "languages/grammars.py": "the parsers of an installed package, unpacked into the user's cache",
 }

@@ -136,23 +136,21 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
                 yield on_line(match["it"].first) if self.first_line else at_capture(match["it"])
 
 
-def _read_declarations() -> dict[str, Check]:
-    data = Path(__file__).with_name("checks.toml").read_bytes()
-    return {check.rule: check for check in msgspec.toml.decode(data, type=dict[str, list[Check]])["check"]}
+def read_declarations(name: str) -> bytes:
+    """Return a file of declarations of this package."""
+    return Path(__file__).with_name(name).read_bytes()
 
 
-DECLARED = _read_declarations()
+DECLARED: Mapping[str, Check] = {
+    check.rule: check
+    for check in msgspec.toml.decode(read_declarations("checks.toml"), type=dict[str, list[Check]])["check"]
+}
 """The checks by rule, in the order in which they run."""
 
 
 def check(rule: str) -> Callable[[Run], Check]:
     """Give a declared check its function."""
-
-    def bind(run: Run) -> Check:
-        DECLARED[rule] = msgspec.structs.replace(DECLARED[rule], function=run)
-        return DECLARED[rule]
-
-    return bind
+    return lambda run: msgspec.structs.replace(DECLARED[rule], function=run)
 
 
 def at_capture(capture: Capture, body: str = "") -> Finding:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
+
+from context_engine.review.checks.check import read_declarations
 
 COMPARISON = frozenset("< <= > >= == != === !== is in <> ~=".split())
 BOOLEAN = frozenset("and or && ||".split())
@@ -57,7 +58,7 @@ class DifferenceRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 RULES: Mapping[str, DifferenceRule] = msgspec.toml.decode(
-    Path(__file__).with_name("differences.toml").read_bytes(), type=dict[str, DifferenceRule]
+    read_declarations("differences.toml"), type=dict[str, DifferenceRule]
 )
 
 
