@@ -16,19 +16,22 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from context_engine.errors import InvalidArgument, InvalidPlan, TooLarge
-from context_engine.plans import model
 from context_engine.plans.dependency_graph import StepGraph, build_graph, find_parallel, serialize_graph
 from context_engine.plans.model import (
+    LEVELS,
     NUMBER_DIGITS,
     Milestone,
     Plan,
     PlanQuestion,
+    PlanRisk,
     PlanStep,
     format_effort,
 )
@@ -45,31 +48,10 @@ SHOWN_UNKNOWN_MAX = 10
 
 _UID = re.compile(r"s([1-9][0-9]{0,8})")
 _AT = re.compile(r" - at `\$(.*)`\Z", re.DOTALL)
-_LISTS = frozenset(
-    "files_to_modify files_to_create files_to_delete acceptance_criteria checks included excluded assumptions "
-    "constraints mvp_features nice_to_have_features patterns_used candidates open_feedback depends_on blocks "
-    "can_parallel_with steps_included".split()
-)
-"""Lists of texts; a single text counts as a list of one."""
-_REFERENCES = frozenset("depends_on blocks can_parallel_with steps_included".split())
-_WORDS = frozenset("priority likelihood provenance".split())
-_LINES = frozenset("title goal name uid".split())
-"""Fields of one line: white space in them is one blank."""
-_ALONE = {"risks": "issue", "milestones": "name", "steps": "title", "questions": "text"}
-"""Lists of objects -> the field for a text in place of an object."""
+_ALONE = {PlanRisk: "issue", Milestone: "name", PlanStep: "title", PlanQuestion: "text"}
+"""Part of a plan -> the field for a text in place of the object."""
 _DERIVED = frozenset("step_number blocks can_parallel_with dependency_graph questions_for_clarification".split())
 """Fields that `serialize_plan` derives."""
-_NESTED: Mapping[str, type[msgspec.Struct]] = {
-    "scope": model.PlanScope,
-    "architecture": model.PlanArchitecture,
-    "diagrams": model.PlanDiagram,
-    "risks": model.PlanRisk,
-    "milestones": model.Milestone,
-    "steps": model.PlanStep,
-    "testing_strategy": model.TestingStrategy,
-    "questions": model.PlanQuestion,
-    "evidence": model.PlanEvidence,
-}
 
 
 class PlanFinding(NamedTuple):
@@ -97,14 +79,30 @@ def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
     Raises: InvalidArgument (with `path` and `expected`), TooLarge, InvalidPlan (a uid or number given twice).
     """
     sent = _decode_object(value)
-    loose = _relax_object(sent, "")
-    plan = _convert_plan(loose)
-    rows = loose.get("steps") or []
-    refs, renumbered = _read_numbers(rows)
-    plan = msgspec.structs.replace(plan, steps=tuple(map(_without_derived_effort, plan.steps)))
-    plan = _with_questions(plan, loose.get("questions_for_clarification"))
-    plan = _resolve_references(_assign_uids(plan, before), refs)
-    remarks = [*_unknown_fields(loose, Plan, ""), *renumbered, *_overruled_blocks(plan, rows, refs)]
+    unknown: list[str] = []
+    loose = _loosen(sent, _type_of(Plan), "", unknown)
+    rows = sent.get("steps") or ()
+    if isinstance(rows, Sequence) and len(rows) > STEPS_MAX:
+        raise TooLarge(
+            f"the plan has {len(rows):,} steps, at most {STEPS_MAX:,} are kept",
+            suggestion="Split the task into several plans.",
+            details={"steps": len(rows), "steps_max": STEPS_MAX},
+        )
+    try:
+        plan = msgspec.convert(loose, Plan, strict=False)
+    except msgspec.ValidationError as error:
+        raise conversion_error(error, "plan") from None
+    numbers = _read_numbers(rows)
+    plan = replace(plan, steps=tuple(map(_without_derived_effort, plan.steps)))
+    plan = _with_questions(plan, sent.get("questions_for_clarification"))
+    plan = _resolve_references(_assign_uids(plan, before), numbers)
+    remarks = [
+        PlanFinding("UNKNOWN_FIELD", f"{path} is not a field of a plan and was left out", path=path)
+        for path in unknown[:SHOWN_UNKNOWN_MAX]
+    ]
+    if numbers != list(range(1, len(numbers) + 1)):
+        message = "steps are numbered 1, 2, 3 in the order in which they were sent"
+        remarks.append(PlanFinding("RENUMBERED", message))
     return ParsedPlan(plan, tuple(remarks))
 
 
@@ -115,15 +113,15 @@ def parse_part(
 
     Raises: InvalidArgument, also for an unknown field.
     """
-    known = kind.__struct_fields__
-    for key in sent:
-        if key not in known:
-            raise InvalidArgument(
-                f"{where}.{str(key)[:60]} is not a field",
-                suggestion=suggest_nearest(str(key)[:60], known).strip() or f"It takes {', '.join(known)}.",
-                details={"argument": where, "valid": known},
-            )
-    given = _relax_object(sent, "")
+    unknown: list[str] = []
+    given = _loosen(sent, _type_of(kind), "", unknown)
+    if unknown:
+        known = kind.__struct_fields__
+        raise InvalidArgument(
+            f"{where}.{unknown[0]} is not a field",
+            suggestion=suggest_nearest(unknown[0], known).strip() or f"It takes {', '.join(known)}.",
+            details={"argument": where, "valid": known},
+        )
     before = {} if base is None else msgspec.to_builtins(base)
     try:
         return msgspec.convert(before | given, kind, strict=False)
@@ -139,26 +137,6 @@ def normalize_plan(plan: Plan, before: Plan | None = None) -> Plan:
     return _resolve_references(_assign_uids(plan, before), range(1, len(plan.steps) + 1))
 
 
-def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
-    """Assign a uid to each step without one. Raises: InvalidPlan."""
-    old = before.steps if before else ()
-    used_uids = [step.uid for step in plan.steps if step.uid]
-    _check_unique(used_uids, "uid", [step.uid for step in plan.steps])
-    # A step without a uid inherits that of the step with the same title, unless another step has it.
-    free = {_title_key(step): step.uid for step in reversed(old) if step.uid not in set(used_uids)}
-    counts = [int(match[1]) for uid in (*used_uids, *(step.uid for step in old)) if (match := _UID.fullmatch(uid))]
-    # No uid is ever given twice, not even that of a step removed long ago.
-    minted = max(plan.uids_minted, before.uids_minted if before else 0, *counts, 0)
-    steps = []
-    for step in plan.steps:
-        uid = step.uid or free.pop(_title_key(step), "")
-        if not uid:
-            minted += 1
-            uid = f"s{minted}"
-        steps.append(msgspec.structs.replace(step, uid=uid))
-    return msgspec.structs.replace(plan, steps=tuple(steps), uids_minted=minted)
-
-
 def sort_uids(uids: Iterable[str]) -> tuple[str, ...]:
     """Return unique uids in an order that does not depend on the positions of steps.
 
@@ -169,47 +147,38 @@ def sort_uids(uids: Iterable[str]) -> tuple[str, ...]:
 
 
 def draft_schema() -> dict[str, Any]:
-    """Return the JSON schema for drafts by an agent or a model, without derived fields."""
-    level = {"type": "string", "enum": list(model.LEVELS)}
-    step = _object_schema(
-        uid=_described_schema("string", "As it was; empty for a new step."),
-        title=_described_schema("string", "An order, on one line."),
-        description={"type": "string"},
-        files_to_modify=_TEXTS,
-        files_to_create=_TEXTS,
-        files_to_delete=_TEXTS,
+    """Return the JSON schema for drafts by an agent or a model, without derived fields.
+
+    An endpoint can enforce it: every object has exactly these fields.
+    """
+    text, level = {"type": "string"}, {"type": "string", "enum": list(LEVELS)}
+    texts = {"type": "array", "items": text}
+
+    def form(**fields: Any) -> dict[str, Any]:
+        return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+
+    step = form(
+        uid={**text, "description": "As it was; empty for a new step."},
+        title={**text, "description": "An order, on one line."},
+        description=text,
+        files_to_modify=texts,
+        files_to_create=texts,
+        files_to_delete=texts,
         depends_on={"type": "array", "items": {"type": "integer"}, "description": "Numbers of steps; the first is 1."},
         priority=level,
-        estimated_effort=_described_schema("string", "Such as 2-4 hours."),
-        acceptance_criteria=_TEXTS,
-        checks={"type": "array", "items": {"type": "string"}, "description": "Commands."},
+        estimated_effort={**text, "description": "Such as 2-4 hours."},
+        acceptance_criteria=texts,
+        checks={**texts, "description": "Commands."},
     )
-    return _object_schema(
-        goal={"type": "string"},
+    return form(
+        goal=text,
         steps={"type": "array", "items": step},
-        mvp_features=_TEXTS,
-        nice_to_have_features=_TEXTS,
-        risks={
-            "type": "array",
-            "items": _object_schema(issue={"type": "string"}, mitigation={"type": "string"}, likelihood=level),
-        },
-        questions_for_clarification=_TEXTS,
-        testing_strategy=_object_schema(
-            unit={"type": "string"}, integration={"type": "string"}, coverage_target={"type": "string"}
-        ),
+        mvp_features=texts,
+        nice_to_have_features=texts,
+        risks={"type": "array", "items": form(issue=text, mitigation=text, likelihood=level)},
+        questions_for_clarification=texts,
+        testing_strategy=form(unit=text, integration=text, coverage_target=text),
     )
-
-
-_TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
-
-
-def _described_schema(kind: str, says: str) -> dict[str, Any]:
-    return {"type": kind, "description": says}
-
-
-def _object_schema(**fields: Any) -> dict[str, Any]:
-    """Return the schema of an object with exactly these fields, which an endpoint can enforce."""
-    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
 # -- from loose input to an object ------------------------------------------------------------------------------
@@ -219,10 +188,10 @@ def _decode_object(value: object) -> Mapping[str, Any]:
     """Decode the object that was sent. Raises: InvalidArgument, TooLarge."""
     try:
         if isinstance(value, str | bytes):
-            _check_size(len(value) if isinstance(value, bytes) else len(value.encode()))
+            check_size(len(value) if isinstance(value, bytes) else len(value.encode()))
             value = msgspec.json.decode(value)
         else:
-            _check_size(len(msgspec.json.encode(value)))
+            check_size(len(msgspec.json.encode(value)))
     except UnicodeEncodeError:
         raise _invalid_field("", "contains half a character (a lone surrogate)", "whole characters") from None
     except (msgspec.DecodeError, TypeError, ValueError, RecursionError, OverflowError) as error:
@@ -233,7 +202,8 @@ def _decode_object(value: object) -> Mapping[str, Any]:
     return value
 
 
-def _check_size(count: int) -> None:
+def check_size(count: int) -> None:
+    """Check the bytes of a plan. Raises: TooLarge."""
     if count > BYTES_MAX:
         raise TooLarge(
             f"the plan has {count:,} bytes, at most {BYTES_MAX:,} are kept",
@@ -242,71 +212,55 @@ def _check_size(count: int) -> None:
         )
 
 
-def _relax_object(sent: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the object with loose values converted; null values are dropped."""
-    found: dict[str, Any] = {"id": ""} if where == "questions" else {}
-    for key, value in sent.items():
-        if value is not None and isinstance(key, str):
-            found[key] = _relax_value(key, value, where)
-    return found
+_type_of = cache(msgspec.inspect.type_info)
 
 
-def _relax_value(key: str, value: Any, where: str) -> Any:
-    if key in _LISTS:
-        return _relax_texts(key, value)
-    if key in _ALONE and isinstance(value, Sequence) and not isinstance(value, str):
-        rows = ({_ALONE[key]: row} if isinstance(row, str) else row for row in value)
-        return [_relax_object(row, key) if isinstance(row, Mapping) else row for row in rows]
-    if key in _NESTED and isinstance(value, Mapping):
-        return _relax_object(value, key)
-    if isinstance(value, str) and key in _WORDS:
-        return value.strip().lower()
-    if isinstance(value, str) and key in _LINES:
-        return " ".join(value.split())
-    if where == "testing_strategy" and _is_number(value):
-        return f"{value:g}"
+def _loosen(value: Any, kind: Any, path: str, unknown: list[str]) -> Any:
+    """Return a value as its type wants it, where only one meaning is possible; add the paths of unknown fields.
+
+    A single text is a list of one, a number in a list is a text, blanks and nulls are left out, and words are in lower
+    case. A type with a limit of its length is a line.
+    """
+    match kind:
+        case msgspec.inspect.StructType():
+            return _loosen_object(value, kind, path, unknown) if isinstance(value, Mapping) else value
+        case msgspec.inspect.VarTupleType(item_type=item):
+            rows = [value] if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+            if not isinstance(rows, Sequence):
+                return rows
+            at = path.removesuffix(".")
+            kept = [row for row in rows if row not in ("", None)]
+            return [_loosen(row, item, f"{at}[{place}].", unknown) for place, row in enumerate(_objects(kept, item))]
+        case msgspec.inspect.LiteralType():
+            return value.strip().lower() if isinstance(value, str) else value
+        case msgspec.inspect.StrType(max_length=most, pattern=pattern):
+            is_line = bool(most or pattern)
+            if isinstance(value, str):
+                return " ".join(value.split()) if is_line else value.strip() if path.endswith("].") else value
+            is_short = _is_number(value) and abs(value) < 10**NUMBER_DIGITS
+            return f"{value:g}" if is_short and not is_line else value
     return value
 
 
-def _relax_texts(key: str, value: Any) -> Any:
-    """Return a list of texts from one text or from numbers; blank items are dropped."""
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        rows = [value]
-    else:
-        rows = value
-    if not isinstance(rows, Sequence):
-        return rows
-    if key in _REFERENCES:
-        rows = [f"{row:g}" if _is_number(row) and abs(row) < 10**NUMBER_DIGITS else row for row in rows]
-    return [row.strip() if isinstance(row, str) else row for row in rows if row != "" and row is not None]
+def _loosen_object(sent: Mapping[str, Any], kind: Any, path: str, unknown: list[str]) -> dict[str, Any]:
+    types = {field.name: field.type for field in kind.fields}
+    found: dict[str, Any] = {"id": ""} if kind.cls is PlanQuestion else {}
+    for key, value in sent.items():
+        if key in types and value is not None:
+            found[key] = _loosen(value, types[key], f"{path}{key}.", unknown)
+        elif key not in types and key not in _DERIVED:
+            unknown.append(f"{path}{str(key)[:60]}")
+    return found
+
+
+def _objects(rows: Sequence[Any], item: Any) -> Sequence[Any]:
+    """Return the rows with an object in place of a text, where the list is one of objects with a main field."""
+    name = _ALONE.get(getattr(item, "cls", None))
+    return [{name: row} if name and isinstance(row, str) else row for row in rows]
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _convert_plan(loose: Mapping[str, Any]) -> Plan:
-    """Convert the object to a plan. Raises: InvalidArgument, TooLarge."""
-    rows = loose.get("steps")
-    if isinstance(rows, Sequence) and len(rows) > STEPS_MAX:
-        raise TooLarge(
-            f"the plan has {len(rows):,} steps, at most {STEPS_MAX:,} are kept",
-            suggestion="Split the task into several plans.",
-            details={"steps": len(rows), "steps_max": STEPS_MAX},
-        )
-    try:
-        return msgspec.convert(loose, Plan, strict=False)
-    except msgspec.ValidationError as error:
-        raise conversion_error(error, "plan") from None
-
-
-def conversion_error(error: msgspec.ValidationError, where: str) -> InvalidArgument:
-    """Return what is wrong with a value, by the path of its field."""
-    at, text = _AT.search(str(error)), _AT.sub("", str(error))
-    wanted = text.removeprefix("Expected ").replace("`", "").split(", got")[0]
-    return _invalid_field(
-        (at[1] if at else "").removeprefix("."), f"is wrong: {_translate_message(text)}", wanted, where
-    )
 
 
 _TYPE_WORDS = {
@@ -319,22 +273,18 @@ _TYPE_WORDS = {
 }
 
 
-def _translate_message(text: str) -> str:
-    """Translate a message of msgspec into plain words.
-
-    >>> _translate_message("Expected `str`, got `int`")
-    'expected a text, got a whole number'
-    """
+def conversion_error(error: msgspec.ValidationError, where: str) -> InvalidArgument:
+    """Return what is wrong with a value, by the path of its field, in plain words."""
+    at, text = _AT.search(str(error)), _AT.sub("", str(error))
+    wanted = text.removeprefix("Expected ").replace("`", "").split(", got")[0]
     for theirs, ours in _TYPE_WORDS.items():
         text = text.replace(theirs, ours)
-    return text[0].lower() + text[1:].replace("`", "")
+    plain = text[0].lower() + text[1:].replace("`", "")
+    return _invalid_field((at[1] if at else "").removeprefix("."), f"is wrong: {plain}", wanted, where)
 
 
 def _invalid_field(path: str, why: str, expected: str, where: str = "plan") -> InvalidArgument:
-    if path and not path.startswith("["):
-        field = f"{where}.{path}"
-    else:
-        field = f"{where}{path}"
+    field = f"{where}.{path}" if path and not path.startswith("[") else f"{where}{path}"
     return InvalidArgument(
         f"{field} {why}",
         suggestion=f"Send {field} as {expected}; load_plan shows how a plan looks.",
@@ -345,140 +295,91 @@ def _invalid_field(path: str, why: str, expected: str, where: str = "plan") -> I
 # -- numbers, uids, questions -----------------------------------------------------------------------------------------
 
 
-def _read_numbers(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, ...], list[PlanFinding]]:
-    """Return the number that other steps use for each step: its own, else its position. Raises: InvalidPlan."""
-    given_numbers = [row.get("step_number", place) for place, row in enumerate(rows, 1)]
-    for place, number in enumerate(given_numbers):
-        if not _is_number(number) or number != int(number):
-            raise _invalid_field(
-                f"steps[{place}].step_number", f"must be a whole number, not {number!r:.40}", "a whole number"
-            )
-    _check_unique(given_numbers, "step_number", given_numbers)
-    if list(given_numbers) == list(range(1, len(given_numbers) + 1)):
-        return tuple(given_numbers), []
-    return tuple(int(number) for number in given_numbers), [
-        PlanFinding("RENUMBERED", "steps are numbered 1, 2, 3 in the order in which they were sent")
+def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
+    """Assign a uid to each step without one. Raises: InvalidPlan."""
+    old = before.steps if before else ()
+    used = {step.uid for step in plan.steps if step.uid}
+    _check_unique([step.uid or None for step in plan.steps], "uid")
+    # A step without a uid inherits that of the step with the same title, unless another step has it.
+    free = {step.title.casefold(): step.uid for step in reversed(old) if step.uid not in used}
+    counts = [int(match[1]) for uid in (*used, *(step.uid for step in old)) if (match := _UID.fullmatch(uid))]
+    # No uid is ever given twice, not even that of a step removed long ago.
+    minted = max(plan.uids_minted, before.uids_minted if before else 0, *counts, 0)
+    steps = []
+    for step in plan.steps:
+        uid = step.uid or free.pop(step.title.casefold(), "")
+        if not uid:
+            minted += 1
+            uid = f"s{minted}"
+        steps.append(replace(step, uid=uid))
+    return replace(plan, steps=tuple(steps), uids_minted=minted)
+
+
+def _read_numbers(rows: Sequence[Any]) -> list[int]:
+    """Return the number that other steps use for each step: its own, else its position.
+
+    Raises: InvalidArgument, InvalidPlan.
+    """
+    rows = [row for row in rows if row not in ("", None)]
+    numbers = [
+        row.get("step_number") or place if isinstance(row, Mapping) else place for place, row in enumerate(rows, 1)
     ]
+    for place, number in enumerate(numbers):
+        if not _is_number(number) or number != int(number):
+            why = f"must be a whole number, not {number!r:.40}"
+            raise _invalid_field(f"steps[{place}].step_number", why, "a whole number")
+    _check_unique(numbers, "step_number")
+    return [int(number) for number in numbers]
 
 
-def _check_unique(names: Sequence[object], what: str, rows: Sequence[object]) -> None:
+def _check_unique(names: Sequence[object], what: str) -> None:
     """Check that no name occurs twice. Raises: InvalidPlan for the first that does."""
-    seen = set()
-    for name in names:
-        if name in seen:
-            places = [place for place, row in enumerate(rows, 1) if row == name]
+    seen: dict[object, int] = {}
+    for place, name in enumerate(names, 1):
+        if name is not None and name in seen:
             raise InvalidPlan(
-                f"steps {places[0]} and {places[1]} have the same {what}, {name!r}",
+                f"steps {seen[name]} and {place} have the same {what}, {name!r}",
                 suggestion=f"Give each step a {what} of its own, or none: then it gets one.",
-                details={what: name, "steps": places},
+                details={what: name, "steps": [seen[name], place]},
             )
-        seen.add(name)
+        seen[name] = place
 
 
-def _resolve_references(plan: Plan, given_numbers: Sequence[int]) -> Plan:
-    """Resolve references to uids; the number of a missing step stays as it is."""
-    uids = {str(number): step.uid for number, step in zip(given_numbers, plan.steps, strict=True)}
-    steps = tuple(
-        msgspec.structs.replace(step, depends_on=sort_uids(uids.get(ref, ref) for ref in step.depends_on))
-        for step in plan.steps
-    )
-    milestones = tuple(
-        _resolve_milestone(milestone, uids, {step.uid for step in plan.steps}) for milestone in plan.milestones
-    )
-    return msgspec.structs.replace(plan, steps=steps, milestones=milestones)
-
-
-def _resolve_milestone(milestone: Milestone, uids: Mapping[str, str], known: Collection[str]) -> Milestone:
-    """Return the milestone without missing steps."""
-    included = (uids.get(ref, ref) for ref in milestone.steps_included)
-    return msgspec.structs.replace(milestone, steps_included=sort_uids(uid for uid in included if uid in known))
+def _resolve_references(plan: Plan, numbers: Sequence[int]) -> Plan:
+    """Resolve references to uids; the number of a missing step stays as it is, but not in a milestone."""
+    uids = {str(number): step.uid for number, step in zip(numbers, plan.steps, strict=True)}
+    known = {step.uid for step in plan.steps}
+    steps = (replace(step, depends_on=sort_uids(uids.get(ref, ref) for ref in step.depends_on)) for step in plan.steps)
+    milestones = []
+    for milestone in plan.milestones:
+        included = {uids.get(ref, ref) for ref in milestone.steps_included}
+        milestones.append(replace(milestone, steps_included=sort_uids(included & known)))
+    return replace(plan, steps=tuple(steps), milestones=tuple(milestones))
 
 
 def _without_derived_effort(step: PlanStep) -> PlanStep:
     """Drop an effort in words that only repeats the hours."""
     if step.hours is not None and step.estimated_effort == format_effort(step.hours):
-        return msgspec.structs.replace(step, estimated_effort="")
+        return replace(step, estimated_effort="")
     return step
 
 
 def _with_questions(plan: Plan, texts: object) -> Plan:
     """Add the questions that are only texts, and give each question an id."""
-    if isinstance(texts, Sequence):
-        listed = [text.strip() for text in texts if isinstance(text, str)]
-    else:
-        listed = []
-    known_texts = {question.text for question in plan.questions}
-    questions = [
-        *plan.questions,
-        *(PlanQuestion("", text) for text in dict.fromkeys(listed) if text and text not in known_texts),
-    ]
-    _check_unique(
-        [question.id for question in questions if question.id], "question id", [question.id for question in questions]
-    )
-    used_ids, made = {question.id for question in questions}, []
-    for number, question_row in enumerate(questions, 1):
-        made.append(msgspec.structs.replace(question_row, id=question_row.id or _free_id(number, used_ids)))
-        used_ids.add(made[-1].id)
-    return msgspec.structs.replace(plan, questions=tuple(made))
-
-
-def _free_id(number: int, used_ids: set[str]) -> str:
-    while f"q{number}" in used_ids:
-        number += 1
-    return f"q{number}"
-
-
-def _title_key(step: PlanStep) -> str:
-    return step.title.casefold()
-
-
-# -- findings ---------------------------------------------------------------------------------------------------------
-
-
-def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> list[PlanFinding]:
-    """Report unknown fields, the first few."""
-    known = {*kind.__struct_fields__, *_DERIVED}
-    found = [
-        PlanFinding(
-            "UNKNOWN_FIELD", f"{where}{key[:60]} is not a field of a plan and was left out", path=f"{where}{key[:60]}"
-        )
-        for key in sent
-        if key not in known
-    ]
-    for key, value in sent.items():
-        if key in known and key in _NESTED:
-            rows = value if isinstance(value, Sequence) else [value]
-            for place, row in enumerate(rows):
-                if rows is value:
-                    at = f"{where}{key}[{place}]."
-                else:
-                    at = f"{where}{key}."
-                found += _unknown_fields(row, _NESTED[key], at) if isinstance(row, Mapping) else []
-                if len(found) >= SHOWN_UNKNOWN_MAX:
-                    return found[:SHOWN_UNKNOWN_MAX]
-    return found[:SHOWN_UNKNOWN_MAX]
-
-
-def _overruled_blocks(plan: Plan, rows: Sequence[Mapping[str, Any]], given_numbers: Sequence[int]) -> list[PlanFinding]:
-    """Report each `blocks` that contradicts `depends_on`: it is derived from the dependencies."""
-    uids = {str(number): step.uid for number, step in zip(given_numbers, plan.steps, strict=True)}
-    waits = {step.uid: set(step.depends_on) for step in plan.steps}
-    found = []
-    for number, (step, row) in enumerate(zip(plan.steps, rows, strict=True), 1):
-        blocked = [uids.get(ref, ref) for ref in row.get("blocks", ())]
-        wrong = [uid for uid in blocked if step.uid not in waits.get(uid, ())]
-        if wrong:
-            others = tuple(place for place, other in enumerate(plan.steps, 1) if other.uid in wrong)
-            listed = ", ".join(map(str, others or wrong))
-            found.append(
-                PlanFinding(
-                    "BLOCKS_OVERRULED",
-                    f"step {number} says that it blocks {listed}, which does not depend on it",
-                    "blocks follows from depends_on: say there what a step waits for.",
-                    (number, *others),
-                )
-            )
-    return found
+    listed = [texts] if isinstance(texts, str) else texts if isinstance(texts, Sequence) else ()
+    known = {question.text for question in plan.questions}
+    new = dict.fromkeys(text.strip() for text in listed if isinstance(text, str))
+    questions = [*plan.questions, *(PlanQuestion("", text) for text in new if text and text not in known)]
+    _check_unique([question.id or None for question in questions], "question id")
+    used = {question.id for question in questions}
+    made = []
+    for number, question in enumerate(questions, 1):
+        name, free = question.id, number
+        while not name or (not question.id and name in used):
+            name, free = f"q{free}", free + 1
+        used.add(name)
+        made.append(replace(question, id=name))
+    return replace(plan, questions=tuple(made))
 
 
 VOLATILE_FIELDS = ("id", "version", "created_at", "uids_minted")
@@ -511,7 +412,7 @@ def serialize_plan(plan: Plan) -> dict[str, Any]:
 def carry_forward(target: Plan, current: Plan) -> Plan:
     """Carry an earlier version forward as the next one of the same plan: uids given since then are not reused."""
     minted = max(target.uids_minted, current.uids_minted)
-    return msgspec.structs.replace(target, id=current.id, created_at=current.created_at, uids_minted=minted)
+    return replace(target, id=current.id, created_at=current.created_at, uids_minted=minted)
 
 
 def hash_content(plan: Plan) -> str:
@@ -534,7 +435,7 @@ def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, numbe
     """Return a step with its number and derived fields."""
     # A reference to a missing step stays as it was written.
     row["depends_on"] = [number.get(uid, int(uid) if uid.isdecimal() else uid) for uid in step.depends_on]
-    row["depends_on"].sort(key=str if any(isinstance(dependency, str) for dependency in row["depends_on"]) else None)
+    row["depends_on"].sort(key=str if any(isinstance(other, str) for other in row["depends_on"]) else None)
     row["blocks"] = sorted(number[uid] for uid in drawn.needed_by[step.uid])
     row["can_parallel_with"] = sorted(number[uid] for uid in find_parallel(drawn, step.uid))
     if step.hours is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from context_engine.plans.dependency_graph import build_graph, compute_timing
-from context_engine.plans.model import Plan, PlanStep, format_effort
+from context_engine.plans.model import Plan, PlanEvidence, PlanStep, format_effort
 from context_engine.plans.plan_diff import STEP_ORDER, FieldChange, PlanDifference
 from context_engine.plans.plan_events import DONE, Execution, StepState
 from context_engine.plans.plan_json import PlanVersion
@@ -17,32 +17,40 @@ VALUE_CHARS = 80
 """Of a changed value in a table; the JSON has all of it."""
 EVIDENCE_MAX = 5
 """Places named under a step: the best ones."""
-_STATES = {"in_progress": "in progress"}
+PATH_SHOWN_MAX = 12
+"""Steps of the critical path in the line below the title."""
 
 
 def render_plan(plan: Plan, execution: Execution | None = None) -> str:
     """Render a whole plan; with its execution, the progress as well."""
-    place = plan.step_numbers()
-    notes = (plan.architecture.notes, *plan.architecture.patterns_used)
+    number, strategy = plan.step_numbers(), plan.testing_strategy
+    scope = {
+        "Included": ["the top folder" if path == "." else path for path in plan.scope.included],
+        "Excluded": plan.scope.excluded,
+        "Assumes": plan.scope.assumptions,
+        "Constraint": plan.scope.constraints,
+        "Must": plan.mvp_features,
+        "May": plan.nice_to_have_features,
+    }
+    testing = {"Unit": strategy.unit, "Integration": strategy.integration, "Coverage": strategy.coverage_target}
+    risks = [(risk.issue, risk.likelihood, risk.mitigation) for risk in plan.risks]
     parts = [
         f"# {single_line(plan.goal)}",
-        _render_head(plan, execution) + _render_damage(execution),
-        plan.task.strip() if plan.task.strip() not in ("", plan.goal) else "",
-        _render_scope(plan),
-        _render_list("## Architecture", [single_line(note) for note in notes if note.strip()]),
+        _render_head(plan, execution),
+        _render_damage(execution),
+        plan.task.strip() if plan.task.strip() != plan.goal else "",
+        _render_list("## Scope", [f"{name}: {value}" for name, values in scope.items() for value in values]),
+        _render_list("## Architecture", [plan.architecture.notes, *plan.architecture.patterns_used]),
         "## Steps" if plan.steps else "No steps yet.",
-        *(_render_step(step, place, execution) for step in plan.steps),
-        _render_milestones(plan),
-        _render_risks(plan),
-        _render_list("## Testing", _testing_rows(plan)),
-        _render_list(
-            "## Questions",
-            [f"`{question.id}` {_question(question.text, question.answer)}" for question in plan.questions],
-        ),
-        _render_list("## Open feedback", [single_line(text) for text in plan.open_feedback]),
+        *(_render_step(step, number, execution.steps[step.uid] if execution else None) for step in plan.steps),
+        _render_list("## Milestones", list(_milestone_rows(plan))),
+        f"## Risks\n\n{render_table(('risk', 'likelihood', 'what to do'), risks)}" if risks else "",
+        _render_list("## Testing", [f"{name}: {text}" for name, text in testing.items() if text.strip()]),
+        _render_list("## Questions", list(_question_rows(plan))),
+        _render_list("## Open feedback", plan.open_feedback),
         *(f"```mermaid\n{diagram.mermaid.strip()}\n```" for diagram in plan.architecture.diagrams),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return _join(parts)
 
 
 def render_progress(plan: Plan, execution: Execution) -> str:
@@ -51,40 +59,24 @@ def render_progress(plan: Plan, execution: Execution) -> str:
     done = sum(state.status in DONE for state in execution.steps.values())
     filled = round(BAR_CHARS * execution.percentage / 100)
     bar = "█" * filled + "░" * (BAR_CHARS - filled)
-    counted = f"{execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}"
-    head = f"{bar} {counted}{_render_damage(execution)}"
-    has_estimate = any(step.hours is not None for step in plan.steps)
+    head = f"{bar} {execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}"
+    has_hours = any(step.hours is not None for step in plan.steps)
     rows = [
-        [
-            str(number[step.uid]),
-            single_line(step.title),
-            *_state_cells(execution.steps[step.uid], number),
-            *([_render_estimate(step)] if has_estimate else []),
+        [str(number[step.uid]), step.title, *_state_cells(execution.steps[step.uid], number), _hours(step)][
+            : 4 + has_hours
         ]
         for step in plan.steps
     ]
     path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
-    tail = [
-        f"Next: step {number[execution.next]}, {single_line(plan.find_step(execution.next).title)}"
-        if execution.next
-        else "",
-        f"Critical path left: {path}" if path else "",
-        f"About {format_effort(execution.eta_hours)} left at the pace so far"
-        if execution.eta_hours is not None
-        else "",
-    ]
-    table = render_table(("step", "title", "state", "", *(["takes"] if has_estimate else [])), rows)
-    return "\n\n".join(part for part in (head, table, "\n".join(filter(None, tail))) if part) + "\n"
-
-
-def _render_estimate(step: PlanStep) -> str:
-    return "" if step.hours is None else format_effort(step.hours)
-
-
-def _render_damage(execution: Execution | None) -> str:
-    if execution and execution.damage:
-        return f"\n\nWarning: {execution.damage}"
-    return ""
+    tail = []
+    if execution.next:
+        tail.append(f"Next: step {number[execution.next]}, {single_line(plan.find_step(execution.next).title)}")
+    if path:
+        tail.append(f"Critical path left: {path}")
+    if execution.eta_hours is not None:
+        tail.append(f"About {format_effort(execution.eta_hours)} left at the pace so far")
+    table = render_table(("step", "title", "state", "", "takes")[: 4 + has_hours], rows)
+    return _join([head, _render_damage(execution), table, "\n".join(tail)])
 
 
 def render_history(versions: Iterable[PlanVersion]) -> str:
@@ -110,23 +102,13 @@ def render_difference(found: PlanDifference) -> str:
     old, new = found.before.step_numbers(), found.after.step_numbers()
     number = {uid: f"({place})" for uid, place in old.items()} | {uid: str(place) for uid, place in new.items()}
     rows = [
-        [
-            _field_name(change.path, number),
-            change.type,
-            _changed_value(change, change.old, number),
-            _changed_value(change, change.new, number),
-        ]
-        for change in found.changes
+        [_field_name(row.path, number), row.type, *(_changed_value(row, value, number) for value in (row.old, row.new))]
+        for row in found.changes
     ]
-    moved = [f"step {moved_step.after} was step {moved_step.before}" for moved_step in found.moved]
+    moved = [f"step {step.after} was step {step.before}" for step in found.moved]
     head = f"Version {found.before.version} to {found.after.version}: {found.summary}."
-    if rows:
-        table = render_table(("field", "change", "before", "after"), rows)
-    else:
-        table = ""
-    return (
-        "\n\n".join(part for part in (head, _render_list("", moved), table, _graph_line(found, number)) if part) + "\n"
-    )
+    table = render_table(("field", "change", "before", "after"), rows) if rows else ""
+    return _join([head, _render_list("", moved), table, _graph_line(found, number)])
 
 
 def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -146,27 +128,29 @@ def single_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def shorten_value(value: Any) -> str:
-    """Return a value as a table cell."""
-    if isinstance(value, str):
-        described = value
-    else:
-        described = "" if value is None else _describe_value(value)
-    text = single_line(described)
-    if len(text) <= VALUE_CHARS:
-        return text
-    return text[: VALUE_CHARS - 1] + "…"
-
-
 # -- parts of a plan ---------------------------------------------------------------------------------------------------
+
+
+def _join(parts: Iterable[str]) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _render_list(head: str, rows: Iterable[str]) -> str:
+    """Render a heading and its list; empty when the list is empty."""
+    listed = "\n".join(f"- {single_line(row)}" for row in rows if row.strip())
+    return "\n\n".join(filter(None, (head, listed))) if listed else ""
+
+
+def _render_damage(execution: Execution | None) -> str:
+    return f"Warning: {execution.damage}" if execution and execution.damage else ""
 
 
 def _render_head(plan: Plan, execution: Execution | None) -> str:
     """Render one line: id, version, progress, and the duration if every step has an estimate."""
     number = plan.step_numbers()
     timed = compute_timing(build_graph(plan), {step.uid: step.weight for step in plan.steps})
-    path = " → ".join(str(number[uid]) for uid in timed.critical_path[:12])
-    more = " …" if len(timed.critical_path) > 12 else ""
+    path = " → ".join(str(number[uid]) for uid in timed.critical_path[:PATH_SHOWN_MAX])
+    more = " …" if len(timed.critical_path) > PATH_SHOWN_MAX else ""
     duration = f"{format_effort(timed.duration_h)} at least" if plan.has_estimates else "longest chain"
     facts = [
         f"`{plan.id}`" if plan.id else "",
@@ -175,131 +159,66 @@ def _render_head(plan: Plan, execution: Execution | None) -> str:
         f"{len(plan.steps)} steps, {duration} ({path}{more})" if plan.steps else "",
         f"confidence {plan.confidence_score:.2f}" if plan.confidence_score else "",
     ]
-    return " · ".join(part for part in facts if part)
+    return " · ".join(filter(None, facts))
 
 
-def _render_scope(plan: Plan) -> str:
-    rows = {
-        "Included": ["the top folder" if path == "." else path for path in plan.scope.included],
-        "Excluded": plan.scope.excluded,
-        "Assumes": plan.scope.assumptions,
-        "Constraint": plan.scope.constraints,
-        "Must": plan.mvp_features,
-        "May": plan.nice_to_have_features,
-    }
-    return _render_list(
-        "## Scope", [f"{name}: {single_line(value)}" for name, values in rows.items() for value in values]
-    )
-
-
-def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution | None) -> str:
+def _render_step(step: PlanStep, number: Mapping[str, int], state: StepState | None) -> str:
     """Render a step with everything needed to carry it out."""
-    state = execution.steps[step.uid] if execution else None
-    if state and state.status not in ("pending", "ready"):
-        mark = f" - {_state_word(state)}"
-    else:
-        mark = ""
-    waits = ", ".join(str(place.get(uid, uid)) for uid in sorted(step.depends_on, key=lambda uid: place.get(uid, 0)))
+    mark = f" - {_state_word(state)}" if state and state.status not in ("pending", "ready") else ""
+    waits = ", ".join(str(number.get(uid, uid)) for uid in sorted(step.depends_on, key=lambda uid: number.get(uid, 0)))
     facts = [
         f"after {waits}" if waits else "",
         f"{step.priority} priority" if step.priority != "medium" else "",
-        step.estimated_effort or _render_estimate(step),
+        step.estimated_effort or _hours(step),
         f"`{step.uid}`",
     ]
-    if state and state.status == "completed":
-        box = "x"
-    else:
-        box = " "
+    box = "x" if state and state.status == "completed" else " "
     rows = [
-        _render_paths("Changes", step.files_to_modify),
-        _render_paths("Creates", step.files_to_create),
-        _render_paths("Deletes", step.files_to_delete),
-        _render_paths("Check", step.checks),
-        *(f"- [{box}] {single_line(criterion)}" for criterion in step.acceptance_criteria),
-        _render_evidence(step),
-        f"- Failed: {single_line(state.error)}" if state and state.error else "",
-        f"- Note: {single_line(state.notes)}" if state and state.notes else "",
+        *_path_rows(step),
+        *(f"[{box}] {criterion}" for criterion in step.acceptance_criteria),
+        f"Why: {', '.join(map(_render_evidence, step.evidence[:EVIDENCE_MAX]))}" if step.evidence else "",
+        f"Failed: {state.error}" if state and state.error else "",
+        f"Note: {state.notes}" if state and state.notes else "",
     ]
-    listed = "\n".join(row for row in rows if row)
-    parts = (
-        f"### {place[step.uid]}. {single_line(step.title)}{mark}",
-        " · ".join(filter(None, facts)),
-        step.description.strip(),
-        listed,
-    )
-    return "\n\n".join(part for part in parts if part)
+    head = f"### {number[step.uid]}. {single_line(step.title)}{mark}"
+    return _join([head, " · ".join(filter(None, facts)), step.description.strip(), _render_list("", rows)]).rstrip("\n")
 
 
-def _render_paths(name: str, paths: Sequence[str]) -> str:
-    if paths:
-        return f"- {name}: {', '.join(f'`{escape_line(path)}`' for path in paths)}"
-    return ""
+def _path_rows(step: PlanStep) -> Iterable[str]:
+    rows = {
+        "Changes": step.files_to_modify,
+        "Creates": step.files_to_create,
+        "Deletes": step.files_to_delete,
+        "Check": step.checks,
+    }
+    for name, paths in rows.items():
+        if paths:
+            yield f"{name}: {', '.join(f'`{escape_line(path)}`' for path in paths)}"
 
 
-def _render_evidence(step: PlanStep) -> str:
-    places = []
-    for evidence_item in step.evidence[:EVIDENCE_MAX]:
-        path = escape_line(evidence_item.path)
-        if evidence_item.line:
-            where = f"`{path}:{evidence_item.line}`"
-        else:
-            where = f"`{path}`" if path else ""
-        places.append(
-            " ".join(
-                part
-                for part in (
-                    where,
-                    f"`{evidence_item.symbol}`" if evidence_item.symbol else "",
-                    f"({evidence_item.kind})",
-                )
-                if part
-            )
-        )
-    if places:
-        return f"- Why: {', '.join(places)}"
-    return ""
+def _render_evidence(proof: PlanEvidence) -> str:
+    place = escape_line(proof.path) + (f":{proof.line}" if proof.line and proof.path else "")
+    return " ".join([*(f"`{name}`" for name in (place, proof.symbol) if name), f"({proof.kind})"])
 
 
-def _render_milestones(plan: Plan) -> str:
+def _milestone_rows(plan: Plan) -> Iterable[str]:
     number = plan.step_numbers()
-    rows = []
     for milestone in plan.milestones:
         included = sorted(number[uid] for uid in milestone.steps_included if uid in number)
-        if milestone.estimated_time:
-            time = f" ({single_line(milestone.estimated_time)})"
-        else:
-            time = ""
-        rows.append(f"{single_line(milestone.name)}: steps {', '.join(map(str, included))}{time}")
-    return _render_list("## Milestones", rows)
+        time = f" ({milestone.estimated_time})" if milestone.estimated_time else ""
+        yield f"{milestone.name}: steps {', '.join(map(str, included))}{time}"
 
 
-def _render_risks(plan: Plan) -> str:
-    rows = [(risk.issue, risk.likelihood, risk.mitigation) for risk in plan.risks]
-    if rows:
-        return f"## Risks\n\n{render_table(('risk', 'likelihood', 'what to do'), rows)}"
-    return ""
-
-
-def _testing_rows(plan: Plan) -> list[str]:
-    strategy = plan.testing_strategy
-    rows = {"Unit": strategy.unit, "Integration": strategy.integration, "Coverage": strategy.coverage_target}
-    return [f"{name}: {single_line(text)}" for name, text in rows.items() if text.strip()]
-
-
-def _question(text: str, answer: str) -> str:
-    if answer:
-        return f"{single_line(text)} - {single_line(answer)}"
-    return single_line(text)
-
-
-def _render_list(head: str, rows: Sequence[str]) -> str:
-    """Render a heading and its list; empty when the list is empty."""
-    if rows:
-        return "\n\n".join(part for part in (head, "\n".join(f"- {row}" for row in rows)) if part)
-    return ""
+def _question_rows(plan: Plan) -> Iterable[str]:
+    for question in plan.questions:
+        yield f"`{question.id}` {question.text}" + (f" - {question.answer}" if question.answer else "")
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
+
+
+def _hours(step: PlanStep) -> str:
+    return "" if step.hours is None else format_effort(step.hours)
 
 
 def _state_cells(state: StepState, number: Mapping[str, int]) -> tuple[str, str]:
@@ -314,7 +233,13 @@ def _state_cells(state: StepState, number: Mapping[str, int]) -> tuple[str, str]
 
 
 def _state_word(state: StepState) -> str:
-    return _STATES.get(state.status, state.status)
+    return state.status.replace("_", " ")
+
+
+def shorten_value(value: Any) -> str:
+    """Return a value as a table cell."""
+    text = single_line("" if value is None else _describe_value(value))
+    return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + "…"
 
 
 def _field_name(path: str, number: Mapping[str, str]) -> str:

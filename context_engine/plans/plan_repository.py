@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from context_engine.errors import (
     Conflict,
@@ -24,17 +26,16 @@ from context_engine.errors import (
     InvalidPlan,
     PreconditionFailed,
     StorageCorrupt,
-    TooLarge,
 )
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, fold_progress
 from context_engine.plans.plan_json import (
-    BYTES_MAX,
     ChangeType,
     ParsedPlan,
     PlanVersion,
     carry_forward,
+    check_size,
     hash_content,
     hash_step,
     normalize_plan,
@@ -160,11 +161,14 @@ class PlanRepository:
         """
         plan_id, warnings = self._valid_id(plan)
         with self._storage.lock(plan_id, NAMES):  # two plans that are saved at once must not get the same name
-            if self._storage.version_numbers(plan_id):
-                before = self._storage.read_state(plan_id)
-            else:
-                before = None
-            self._check_save(plan_id, before, expected_version, overwrite=overwrite)
+            before = self._storage.read_state(plan_id) if self._storage.version_numbers(plan_id) else None
+            check_version(before.version.version if before else 0, expected_version)
+            if before and not overwrite:
+                raise Conflict(
+                    f"there is a plan {plan_id} already, at version {before.version.version}",
+                    suggestion="Pass overwrite: true to make this its next version, or leave the id out for a new one.",
+                    details={"plan_id": plan_id, "current": before.version.version},
+                )
             checked = self._validate(plan, before, allow_invalid=allow_invalid)
             made = self._next_plan(checked.plan, plan_id, before)
             title, renamed = self._unique_name(name, made, before)
@@ -172,19 +176,12 @@ class PlanRepository:
             if tags is not None:
                 cleaned = (" ".join(tag.split()) for tag in self._storage.clean(tags))
                 kept_tags = tuple(dict.fromkeys(filter(None, cleaned)))
-            if before and _is_unchanged(before.version, made, title, kept_tags):
+            content = (hash_content(made), title, kept_tags)
+            if before and (before.version.content_hash, before.version.name, before.version.tags) == content:
                 path = self._display_path(before.version)
                 return SavedPlan(before.plan, before.version, path, True, (*warnings, *renamed), checked)
-            if before:
-                again = _find_reworded(before, made, reopened)
-            else:
-                again = ()
-            metadata = {
-                "author": author,
-                "reason": reason,
-                "name": title,
-                "tags": kept_tags,
-            }
+            again = _find_reworded(before, made, reopened) if before else ()
+            metadata = {"author": author, "reason": reason, "name": title, "tags": kept_tags}
             version = self._new_version(made, before, change if before else "created", metadata, again)
             self._storage.add_version(version, made, before)
         self._index.rows()  # writes the new row, so that the next list reads no plan
@@ -198,30 +195,18 @@ class PlanRepository:
         made = self._storage.new_id("plan")
         return made, (f"{plan.id[:80]!r} cannot be the id of a plan; it is saved as {made}",) if plan.id else ()
 
-    def _check_save(self, plan_id: str, before: PlanState | None, expected: int | None, *, overwrite: bool) -> None:
-        check_version(before.version.version if before else 0, expected)
-        if before and not overwrite:
-            raise Conflict(
-                f"there is a plan {plan_id} already, at version {before.version.version}",
-                suggestion="Pass overwrite: true to make this its next version, or leave the id out for a new plan.",
-                details={"plan_id": plan_id, "current": before.version.version},
-            )
-
     def _validate(self, plan: Plan, before: PlanState | None, *, allow_invalid: bool) -> PlanValidation:
         """Remove secrets from the plan and validate it. Raises: Cycle, DanglingDependency, InvalidPlan."""
         clean = normalize_plan(self._storage.clean_plan(plan), before.plan if before else None)
-        if before:
-            done = [uid for uid, state in before.execution.steps.items() if state.status in DONE]
-        else:
-            done = []
-        checked = validate_plan(clean, self._ground, closed=done)
+        states = before.execution.steps if before else {}
+        checked = validate_plan(clean, self._ground, closed=[uid for uid in states if states[uid].status in DONE])
         checked.raise_fatal_errors()
         if allow_invalid:
             return checked._replace(plan=clean)
         if checked.errors:
-            first = checked.errors[0]
+            first, more = checked.errors[0], len(checked.errors) - 1
             raise InvalidPlan(
-                first.message + (f" (and {len(checked.errors) - 1} more)" if len(checked.errors) > 1 else ""),
+                first.message + (f" (and {more} more)" if more else ""),
                 suggestion=f"{first.suggestion} allow_invalid: true keeps it as it is.".strip(),
                 details={"validation": checked.serialize()},
             )
@@ -229,8 +214,8 @@ class PlanRepository:
 
     def _next_plan(self, plan: Plan, plan_id: str, before: PlanState | None) -> Plan:
         """Return the plan as it will be saved: with its version, and the commit it is based on. Raises: TooLarge."""
-        _check_size(plan)
-        return msgspec.structs.replace(
+        check_size(len(msgspec.json.encode(plan)))
+        return replace(
             plan,
             id=plan_id,
             version=before.version.version + 1 if before else 1,
@@ -240,45 +225,39 @@ class PlanRepository:
 
     def _unique_name(self, name: str, plan: Plan, before: PlanState | None) -> tuple[str, tuple[str, ...]]:
         """Return a name that no other plan has, ignoring case; if needed with a number behind it."""
-        wanted_name = " ".join(self._storage.clean(name).split())[:NAME_CHARS_MAX]
-        if before and wanted_name in ("", before.version.name):
+        wanted = " ".join(self._storage.clean(name).split())[:NAME_CHARS_MAX]
+        if before and wanted in ("", before.version.name):
             return before.version.name, ()
-        wanted_name = wanted_name or shorten_headline(plan.goal or plan.task)
-        used_names = {row.name.casefold() for row in self._index.rows() if row.id != plan.id}
-        free = next(
-            numbered_name
-            for numbered_name in _numbered_names(wanted_name)
-            if numbered_name.casefold() not in used_names
-        )
-        if name and free != wanted_name:
-            warning = (f"another plan is called {wanted_name!r}; this one is {free!r}",)
-        else:
-            warning = ()
-        return free, warning
+        wanted = wanted or shorten_headline(plan.goal or plan.task)
+        used = {row.name.casefold() for row in self._index.rows() if row.id != plan.id}
+        names = (f"{wanted} ({twin})" if twin > 1 else wanted for twin in count(1))
+        free = next(numbered for numbered in names if numbered.casefold() not in used)
+        return free, (f"another plan is called {wanted!r}; this one is {free!r}",) if name and free != wanted else ()
 
     def _new_version(
-        self, plan: Plan, before: PlanState | None, change: ChangeType, metadata: dict, reopened: Sequence[str] = ()
+        self,
+        plan: Plan,
+        before: PlanState | None,
+        change: ChangeType,
+        metadata: dict[str, Any],
+        reopened: Sequence[str] = (),
     ) -> PlanVersion:
         """Return the metadata of a new version with its events; its own event is the last."""
         metadata = self._storage.clean(metadata)
-        hashed = hash_content(plan)
+        hashed, author = hash_content(plan), metadata["author"]
         created = f"created with {len(plan.steps)} step{'s' * (len(plan.steps) != 1)}"
-        if before:
-            changed = compare_plans(before.plan, plan).summary
-        else:
-            changed = created
         data = {"version": plan.version, "hash": hashed, "change_type": change}
         kind = "plan_changed" if before else "plan_created"
-        again = [self._storage.new_event("step_reopened", actor=metadata["author"], step=uid) for uid in reopened]
+        again = [self._storage.new_event("step_reopened", actor=author, step=uid) for uid in reopened]
         return PlanVersion(
             plan_id=plan.id,
             version=plan.version,
             created_at=format_timestamp(self._storage.now()),
             change_type=change,
             content_hash=hashed,
-            change_summary=changed,
+            change_summary=compare_plans(before.plan, plan).summary if before else created,
             provenance=plan.provenance,
-            events=(*again, self._storage.new_event(kind, actor=metadata["author"], data=data)),
+            events=(*again, self._storage.new_event(kind, actor=author, data=data)),
             **metadata,
         )
 
@@ -383,7 +362,7 @@ class PlanRepository:
             check_version(before.version.version, expected_version)
             _, old = self._storage.read_version(plan_id, target)  # before anything is decided: it may be damaged
             _check_idle(before, force=force)
-            plan = msgspec.structs.replace(
+            plan = replace(
                 carry_forward(old, before.plan),
                 id=plan_id,
                 version=before.version.version + 1,
@@ -394,9 +373,7 @@ class PlanRepository:
             version = self._new_version(plan, before, "rolled_back", metadata)
             data = {"version": plan.version, "to": target, "execution": execution, "reopened": list(reopened)}
             event = self._storage.new_event("rolled_back", actor=author, data=data | {"hash": version.content_hash})
-            version = msgspec.structs.replace(
-                version, rolled_back_from=before.version.version, rolled_back_to=target, events=(event,)
-            )
+            version = replace(version, rolled_back_from=before.version.version, rolled_back_to=target, events=(event,))
             self._storage.add_version(version, plan, before)
         self._index.rows()
         return RollbackResult(plan, version, kept, lost, reopened)
@@ -441,16 +418,6 @@ class PlanRepository:
         return self._storage.records.display_path(f"{version.plan_id}/{file_of(version.version)}")
 
 
-def _check_size(plan: Plan) -> None:
-    size = len(msgspec.json.encode(plan))
-    if size > BYTES_MAX:
-        raise TooLarge(
-            f"the plan has {size:,} bytes, at most {BYTES_MAX:,} are kept",
-            suggestion="Say less in descriptions and evidence, or split the task into several plans.",
-            details={"bytes": size, "bytes_max": BYTES_MAX},
-        )
-
-
 def _check_idle(before: PlanState, *, force: bool) -> None:
     """Refuse to change a plan with steps in progress. Raises: PreconditionFailed."""
     if before.execution.current and not force:
@@ -466,24 +433,17 @@ def _check_idle(before: PlanState, *, force: bool) -> None:
 def _find_reworded(before: PlanState, plan: Plan, named_open: Iterable[str]) -> tuple[str, ...]:
     """Return the uids of done steps whose work changed in this version, and of those that are named."""
     old = {step.uid: hash_step(step) for step in before.plan.steps}
-    states = before.execution.steps
-    wanted = set(named_open)
-    again = [
-        step.uid
-        for step in plan.steps
-        if step.uid in states
-        and states[step.uid].status in ("completed", "skipped")
-        and (step.uid in wanted or old[step.uid] != hash_step(step))
-    ]
-    return tuple(again)
+    done = {uid for uid, state in before.execution.steps.items() if state.status in DONE}
+    wanted = done.intersection(named_open)
+    return tuple(
+        step.uid for step in plan.steps if step.uid in wanted or (step.uid in done and old[step.uid] != hash_step(step))
+    )
 
 
 def _reopened_warning(plan: Plan, uids: Iterable[str]) -> tuple[str, ...]:
     number = plan.step_numbers()
     listed = [str(number[uid]) for uid in uids]
-    if listed:
-        return (f"open again, because its work changed after it was done: step {', '.join(listed)}",)
-    return ()
+    return (f"open again, because its work changed after it was done: step {', '.join(listed)}",) if listed else ()
 
 
 def _carry_progress(
@@ -496,10 +456,7 @@ def _carry_progress(
     now = {step.uid: hash_step(step) for step in before.plan.steps}
     touched = [uid for uid, state in states.items() if state.status not in ("pending", "ready")]
     same = {uid for uid in touched if hash_step(there[uid]) == (hashes.get(uid) or now.get(uid))}
-    if how == "keep":
-        stay = set(touched)
-    else:
-        stay = set() if how == "reset" else same
+    stay = {"keep": set(touched), "reset": set[str]()}.get(how, same)
     kept = tuple(uid for uid in touched if uid in stay and states[uid].status in DONE)
     lost = tuple(uid for uid, state in before.execution.steps.items() if state.status in DONE and uid not in there)
     return kept, lost, tuple(uid for uid in touched if uid not in stay)
@@ -507,21 +464,6 @@ def _carry_progress(
 
 _DONE_KINDS = frozenset({"step_completed", "step_skipped", "step_failed", "step_started"})
 """Events that say in `hash` what the step was like then."""
-
-
-def _is_unchanged(before: PlanVersion, plan: Plan, name: str, tags: tuple[str, ...]) -> bool:
-    return (before.content_hash, before.name, before.tags) == (hash_content(plan), name, tags)
-
-
-def _numbered_names(name: str) -> Iterator[str]:
-    """Yield the name, then the name with 2, 3, ... behind it.
-
-    >>> names = _numbered_names("cents")
-    >>> next(names), next(names), next(names)
-    ('cents', 'cents (2)', 'cents (3)')
-    """
-    yield name
-    yield from (f"{name} ({twin})" for twin in count(2))
 
 
 def _file_stamp(at: str) -> str:

@@ -91,7 +91,7 @@ def validate_plan(
         errors += _check_files(plan, drawn, ground, closed)
         plan, shared = _order_shared_files(plan, drawn)
     parse_findings = tuple(remarks)
-    fixed = [remark for remark in parse_findings if remark.code in ("RENUMBERED", "BLOCKS_OVERRULED")]
+    fixed = [remark for remark in parse_findings if remark.code == "RENUMBERED"]
     return PlanValidation(
         plan,
         tuple(errors),

@@ -166,7 +166,6 @@ def test_what_a_step_blocks_follows_from_what_waits_for_it() -> None:
         {"goal": "g", "steps": [{"title": "a", "blocks": [2, 3]}, {"title": "b", "depends_on": [1]}, {"title": "c"}]}
     )
     assert [step["blocks"] for step in serialize_plan(read.plan)["steps"]] == [[2], [], []]
-    assert [(remark.code, remark.steps) for remark in read.remarks] == [("BLOCKS_OVERRULED", (1, 3))]
 
 
 def test_a_field_that_no_plan_has_is_named() -> None:

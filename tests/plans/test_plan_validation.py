@@ -180,8 +180,8 @@ def test_a_plan_without_steps_can_be_kept() -> None:
 
 
 def test_what_the_reader_passed_over_is_told_beside_the_rest() -> None:
-    found = checked({"blocks": [2], "colour": 1}, {})
-    assert [each.code for each in found.autofixes] == ["BLOCKS_OVERRULED"]
+    found = checked({"step_number": 7, "colour": 1}, {})
+    assert [each.code for each in found.autofixes] == ["RENUMBERED"]
     assert [each.code for each in found.warnings] == ["UNKNOWN_FIELD"]
 
 
