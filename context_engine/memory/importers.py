@@ -278,10 +278,7 @@ def _decision(path: str, text: str) -> list[Discovery]:
         body = next((found for part in parts if part.line > title.line and (found := _first_words(part.lines))), "")
     if not body:
         return []
-    if _NO_LONGER.search(_find_status(parts)):
-        status = "superseded"
-    else:
-        status = "active"
+    status = "superseded" if _NO_LONGER.search(_find_status(parts)) else "active"
     name = _NUMBER.sub("", title.title)
     line = (chosen or title).line
     return [_make_discovery("decision", name, body, "discovery", "adr", path=path, line=line, status=status)]
@@ -483,10 +480,7 @@ def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
         message = f"{commit.subject}\n\n{commit.body}".strip()
         if _BREAKING.search(message):
             stated = _BREAKING_BODY.search(commit.body)
-            if stated:
-                content = shorten_prose(" ".join(stated[1].split()), CONTENT_CHARS_MAX)
-            else:
-                content = commit.subject
+            content = shorten_prose(" ".join(stated[1].split()), CONTENT_CHARS_MAX) if stated else commit.subject
             found.append(_of_commit("decision", commit, content, "breaking"))
         elif (_FIX.search(message) and not _NO_FIX.match(commit.subject)) or _REVERT.match(commit.subject):
             found.append(_of_commit("issue", commit, _with_reason(commit), "fix"))
@@ -572,10 +566,7 @@ class Discovery:
         >>> rule.provenance
         'A.md:3@1a2b3c4d5e6f'
         """
-        if self.line:
-            place = f"{self.path}:{self.line}"
-        else:
-            place = self.path
+        place = f"{self.path}:{self.line}" if self.line else self.path
         if self.commit:
             return f"{place}@{self.commit[:12]}"
         return place

@@ -188,10 +188,7 @@ def _mark_duplicates(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
     first: dict[str, str] = {}
     listed: list[MemoryEntry] = []
     for entry in entries:
-        if entry.memory:
-            other = first.setdefault(entry.memory.id, entry.path)
-        else:
-            other = entry.path
+        other = first.setdefault(entry.memory.id, entry.path) if entry.memory else entry.path
         same = f"it has the id of {other}; remove the line `id`, or one of the two"
         listed.append(entry if other == entry.path else replace(entry, memory=None, problem=same))
     return listed
@@ -201,10 +198,7 @@ def _mark_replaced(entry: MemoryEntry, known: set[str], newer: Mapping[str, str]
     memory = entry.memory
     if memory is None:
         return entry
-    if memory.superseded_by in known:
-        by = memory.superseded_by
-    else:
-        by = newer.get(memory.id, "")
+    by = memory.superseded_by if memory.superseded_by in known else newer.get(memory.id, "")
     if by and by != memory.id:
         return replace(entry, replaced_by=by)
     return entry

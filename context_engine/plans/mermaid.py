@@ -115,10 +115,7 @@ def draw_gantt(
         shown = [uid for uid in level if uid in view.names]
         lines += [f"  section Stage {place}"] if shown else []
         for uid in shown:
-            if execution:
-                state = _display_state(execution, uid)
-            else:
-                state = ""
+            state = _display_state(execution, uid) if execution else ""
             tags = {"done": "done, ", "active": "active, "}.get(state, "") + ("crit, " if uid in critical else "")
             span = _format_span(view.timed.start[uid], view.timed.start[uid] + view.hours[uid], start)
             lines.append(f"  {_step_label(number[uid], title[uid], label_chars)} :{tags}{view.names[uid]}, {span}")
@@ -155,10 +152,7 @@ def draw_architecture(
         ),
     ]
     left = len(touched) + len(related) - len(shown)
-    if left:
-        omitted_note = f" {left} more modules are not shown."
-    else:
-        omitted_note = ""
+    omitted_note = f" {left} more modules are not shown." if left else ""
     legend = "An arrow leads from a module to one that it imports. Blue: touched by the plan, gray: related."
     return MermaidDiagram("\n".join(lines) + "\n", legend + omitted_note)
 
@@ -172,10 +166,7 @@ def escape_label(text: str, chars_max: int = LABEL_CHARS) -> str:
     'a lon…'
     """
     plain = " ".join("".join(_visible_char(char) for char in text).split())
-    if len(plain) <= chars_max:
-        shown = plain
-    else:
-        shown = plain[: chars_max - 1].rstrip() + "…"
+    shown = plain if len(plain) <= chars_max else plain[: chars_max - 1].rstrip() + "…"
     coded = "".join(char if _is_harmless(char) else f"#{ord(char)};" for char in shown)
     return coded.replace(_DIRECTION, "direction#32;")
 
@@ -248,10 +239,7 @@ def _view(plan: Plan, execution: Execution | None) -> _DiagramView:
         done = tuple(uid for level in finished for uid in level)
         open_ones = tuple(uid for uid in drawn.order if uid not in set(done))
     room = NODES_MAX - bool(done)
-    if len(open_ones) <= room:
-        shown = open_ones
-    else:
-        shown = open_ones[: room - 1]
+    shown = open_ones if len(open_ones) <= room else open_ones[: room - 1]
     later = open_ones[len(shown) :]
     names = {uid: f"n{number[uid]}" for uid in shown}
     omitted = tuple(sorted(number[uid] for uid in (*done, *later)))

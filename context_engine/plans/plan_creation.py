@@ -148,10 +148,7 @@ class PlanFactory:
         Without `force_reopen` it must leave done steps unchanged. Raises: InvalidArgument (not a plan), Cycle,
         DanglingDependency, PlanNotFound, Conflict, TooLarge.
         """
-        if saving.plan_id:
-            kept = self._repository.load(saving.plan_id)
-        else:
-            kept = None
+        kept = self._repository.load(saving.plan_id) if saving.plan_id else None
         before = kept.plan if kept else None
         read = parse_plan(draft, before=before)
         plan = _fill_in(read.plan, before, task, provenance)
@@ -226,10 +223,7 @@ def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, CheckedClaims]:
 
 def _evidence_claims(evidence: Any, created: Sequence[str]) -> tuple[Any, ...]:
     """Return the paths, new files, symbols and lines that a piece of evidence claims."""
-    if evidence.line:
-        lines = (ClaimedLines(evidence.path, evidence.line, evidence.line),)
-    else:
-        lines = ()
+    lines = (ClaimedLines(evidence.path, evidence.line, evidence.line),) if evidence.line else ()
     if evidence.symbol and "/" not in evidence.symbol and evidence.kind == "definition":
         symbols = (evidence.symbol,)
     else:
@@ -409,10 +403,7 @@ class PlanRefiner:
             loaded = self._repository.load(request.plan_id)
             return loaded, loaded.plan, (), request.expected_version
         read = self._repository.parse(request.plan)
-        if request.expected_version is None:
-            expected = read.plan.version
-        else:
-            expected = request.expected_version
+        expected = read.plan.version if request.expected_version is None else request.expected_version
         return self._find_stored(read.plan.id), read.plan, read.remarks, expected
 
     def _find_stored(self, plan_id: str) -> LoadedPlan | None:
@@ -502,10 +493,7 @@ def _check_current(loaded: LoadedPlan | None, expected: int | None) -> None:
 
 def _uids_in_status(loaded: LoadedPlan | None, *statuses: str) -> frozenset[str]:
     """Return the uids of steps in one of these statuses."""
-    if loaded and loaded.execution:
-        states = loaded.execution.steps
-    else:
-        states = {}
+    states = loaded.execution.steps if loaded and loaded.execution else {}
     return frozenset(uid for uid, state in states.items() if state.status in statuses)
 
 

@@ -336,14 +336,8 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
     """
     move = STEP_MOVES[MOVES[event.kind]]
     # `ready` is derived, so the replayed status of a step that starts is still `pending`.
-    if event.kind == "step_started":
-        legal = move.before | {"pending"}
-    else:
-        legal = move.before
-    if event.data.get("forced"):
-        forced = move.forced
-    else:
-        forced = frozenset()
+    legal = move.before | {"pending"} if event.kind == "step_started" else move.before
+    forced = move.forced if event.data.get("forced") else frozenset()
     if state.status not in legal | forced:
         return None
     changes = _event_changes(state, event)

@@ -119,10 +119,7 @@ class ChangeVerifier:
         """Run the named commands that the user allows, else those of the user; report the others as not run."""
         allowed = [command for command in named if is_allowed(command, self._commands, self._root)]
         others = [command for command in named if command not in allowed]
-        if self._commands:
-            why = f"the user allows only: {'; '.join(self._commands)}"
-        else:
-            why = NOT_ALLOWED
+        why = f"the user allows only: {'; '.join(self._commands)}" if self._commands else NOT_ALLOWED
         ran = [self._run_command(command, cancel) for command in allowed or self._commands]
         left_out = [VerificationCheck("tests", command, None, why) for command in others]
         return [*ran, *left_out] or [VerificationCheck("tests", "", None, NOT_ALLOWED)]
@@ -150,10 +147,7 @@ class ChangeVerifier:
             return VerificationCheck("tests", command, None, f"it cannot be read: {error}")
         environment = without_secrets(os.environ)
         ran = run_program(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
-        if ran.problem:
-            ended = f"it {ran.problem}"
-        else:
-            ended = f"it ended with {ran.exit}"
+        ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
         output = summarize_output(RedactedDocument.of(ran.out).text, self._root)
         return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{output}".strip())
 
@@ -375,14 +369,8 @@ class PlanExecutor:
         """
         before = self.preview(step, changes, strict=strict)
         is_started = self._start(plan, execution, step, session)
-        if is_started:
-            actor = ""
-        else:
-            actor = execution.steps[step.uid].actor
-        if actor not in ("", session):
-            others = (f"the step was started by {actor}",)
-        else:
-            others = ()
+        actor = "" if is_started else execution.steps[step.uid].actor
+        others = (f"the step was started by {actor}",) if actor not in ("", session) else ()
         try:
             receipt = self._edits.apply(self._plan_edits(changes), session=session, check_syntax=level != "none")
         except ContextEngineError:
@@ -466,10 +454,7 @@ def _applied_change(path: str, before: str, after: str, old: bytes | None, new: 
     lines = diff.split("\n")[2:]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     shown = lines[:DIFF_LINES_MAX]
-    if len(lines) > len(shown):
-        more = [f"... {len(lines) - len(shown)} more lines"]
-    else:
-        more = []
+    more = [f"... {len(lines) - len(shown)} more lines"] if len(lines) > len(shown) else []
     return AppliedChange(path, before, after, added, removed, "\n".join([*diff.split("\n")[:2], *shown, *more]))
 
 

@@ -338,10 +338,7 @@ def workspace_paths(root: Root) -> WorkspacePaths:
 
     def nearest(path: str) -> str:
         error = _path_error(root, path, must_exist=True)
-        if isinstance(error, FileNotFound):
-            near = error.details.get("near")
-        else:
-            near = ()
+        near = error.details.get("near") if isinstance(error, FileNotFound) else ()
         if near:
             return near[0]
         return ""

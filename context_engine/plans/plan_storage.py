@@ -320,10 +320,7 @@ class PlanStorage:
                 details={"plan_id": version.plan_id, "current": version.version},
             )
         numbers = (*(before.versions if before else ()), version.version)
-        if before:
-            log = before.log
-        else:
-            log = self.records.log(version.plan_id).read()
+        log = before.log if before else self.records.log(version.plan_id).read()
         return self.append_events(self._build_state(version, plan, numbers, log))
 
     def _write_mirror(self, current: PlanState) -> None:
@@ -365,10 +362,7 @@ def check_version(current: int, expected: int | None) -> None:
 
 def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
     """Return the error for an unknown plan."""
-    if near:
-        hint = f"Did you mean {' or '.join(near)}? "
-    else:
-        hint = ""
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return PlanNotFound(
         f"there is no plan {which[:80]!r}",
         suggestion=hint.strip(),
@@ -419,10 +413,7 @@ class PlanIndex:
         names = self._storage.records.list_names()
         for plan_id in names:
             stamp, row = index.get(plan_id, ((), None))
-            if row:
-                now = self._storage.records.stamp(plan_id, file_of(row.version))
-            else:
-                now = ()
+            now = self._storage.records.stamp(plan_id, file_of(row.version)) if row else ()
             if row is None or not stamp or now != stamp:
                 stamp, row = self._build_row(plan_id)
             if row is not None:

@@ -113,10 +113,7 @@ def _find_cycle(plan: Plan, drawn: StepGraph) -> list[PlanFinding]:
     circle = tuple(number[uid] for uid in drawn.cycle)
     if not circle:
         return []
-    if len(circle) > CIRCLE_SHOWN_MAX:
-        shown = [*circle[:CIRCLE_SHOWN_MAX], "...", circle[-1]]
-    else:
-        shown = circle
+    shown = [*circle[:CIRCLE_SHOWN_MAX], "...", circle[-1]] if len(circle) > CIRCLE_SHOWN_MAX else circle
     chain = " -> ".join(str(item) for item in shown)
     return [
         PlanFinding(
@@ -208,10 +205,7 @@ def _check_files(plan: Plan, drawn: StepGraph, ground: WorkspacePaths, closed: C
                 )
                 found.append(invalid)
             elif not is_there and not _is_created_before(step, path, touched):
-                if len(found) < REMARKS_MAX:
-                    near = ground.nearest(path)
-                else:
-                    near = ""
+                near = ground.nearest(path) if len(found) < REMARKS_MAX else ""
                 found.append(_missing_file(number[step.uid], path, near, touched.makers.get(path, ())))
             for uid in touched.removers.get(path, ()):
                 found += _check_deletion(step, uid, path, touched, number)
@@ -338,10 +332,7 @@ def _find_doubts(plan: Plan) -> list[PlanFinding]:
     bare = tuple(number for number, step in enumerate(plan.steps, 1) if not step.acceptance_criteria)
     if bare:
         subject = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(str(item) for item in bare[:10])}"
-        if len(bare) > 10:
-            more = f" and {len(bare) - 10} more"
-        else:
-            more = ""
+        more = f" and {len(bare) - 10} more" if len(bare) > 10 else ""
         message = f"{subject}{more}: no acceptance criterion says when it is done"
         found.append(PlanFinding("NO_CRITERION", message, "Say how to check it: a test that passes, an output.", bare))
     return found

@@ -234,14 +234,8 @@ def _format_results(found: "KnowledgeResults", notes: Mapping[str, Any], chars_m
 
 def _format_result(result: "KnowledgeResult") -> str:
     known = result.entry
-    if known.title not in known.content:
-        title = f" {escape_line(known.title)}"
-    else:
-        title = ""
-    if result.status not in ("", "active"):
-        status = f" · {result.status}"
-    else:
-        status = ""
+    title = f" {escape_line(known.title)}" if known.title not in known.content else ""
+    status = f" · {result.status}" if result.status not in ("", "active") else ""
     project = f"{result.project}:" if result.project else ""
     scope = f" · for {escape_line(str(known.scope))}" if str(known.scope) else ""
     return f"@@ {known.type} {project}{escape_line(known.place)} {known.date}{scope}{status}{title}\n{known.content}"
@@ -333,10 +327,7 @@ def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     known = engine.memory.get_knowledge().list_binding()
     rows = [_rule_row(item) for item in known]
     count = count_fitting(rows, chars_max=max(chars_max - 200, 0))
-    if known:
-        lines = [f"These are {QUOTED_FROM_REPOSITORY}.", ""]
-    else:
-        lines = []
+    lines = [f"These are {QUOTED_FROM_REPOSITORY}.", ""] if known else []
     for kind, title in TITLES.items():
         lines += _rules_section(title, kind, known[:count])
     if count < len(known):
@@ -355,10 +346,7 @@ def _rules_section(title: str, kind: str, known: Sequence["KnowledgeEntry"]) -> 
 
 def _rule_row(known: "KnowledgeEntry") -> str:
     content = " ".join(known.content.split())
-    if known.title in content:
-        title = ""
-    else:
-        title = f"**{known.title}**: "
+    title = "" if known.title in content else f"**{known.title}**: "
     if len(content) > ROW_CHARS_MAX:
         content = cut_to_size(content, ROW_CHARS_MAX - 1) + "…"
     scope = f", for {known.scope}" if str(known.scope) else ""

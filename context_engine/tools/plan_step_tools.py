@@ -184,10 +184,7 @@ def request_approval(
         "is_new": request.is_new,
         "damage": request.damage,
     }
-    if ask_user:
-        decided = _ask_person(engine, call, request, planned)
-    else:
-        decided = None
+    decided = _ask_person(engine, call, request, planned) if ask_user else None
     if decided:
         fields |= {
             "request": row(request, planned, decided),
@@ -212,10 +209,7 @@ def respond_approval(
     """Write down the decision about an approval request."""
     approvals = engine.plans.approvals
     try:
-        if decided_by.strip():
-            by = f"{AGENT} for {decided_by.strip()}"
-        else:
-            by = AGENT
+        by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
         decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
     except NeedsApproval:
         request = approvals.get(request_id)
@@ -350,10 +344,7 @@ def _ask_person(
 ) -> "ApprovalOutcome | None":
     """Ask the user of the client to decide; None if that is impossible, or there is no decision."""
     approval = request.approval
-    if approval.type == "full_plan":
-        about = approval.summary
-    else:
-        about = f"{len(request.steps)} steps"
+    about = approval.summary if approval.type == "full_plan" else f"{len(request.steps)} steps"
     what = "; ".join(filter(None, (about, planned.summary)))
     text = f"Approve version {approval.plan_version} of the plan {request.plan.goal!r} ({what})?"
     answer = call.ask(UserQuestion(cut_to_size(text, NOTE_CHARS), DECISIONS, with_comment=True))
@@ -399,10 +390,7 @@ def _request_row(
     request: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
 ) -> dict[str, Any]:
     """Return a request with the information for a decision."""
-    if decided:
-        approval = decided.approval
-    else:
-        approval = request.approval
+    approval = decided.approval if decided else request.approval
     rows = [drop_empty(file._asdict()) for file in planned.files[:FILES_SHOWN_MAX]]
     details = {
         "affected_files": list(request.affected_files),

@@ -97,10 +97,7 @@ class ObjectRows(ArgumentType):
 
     def read(self, name: str, value: Any) -> tuple[Mapping[str, Any], ...]:
         """Return a list; accept JSON in a text, or a single object."""
-        if isinstance(value, str):
-            listed = parse_json_text(value)
-        else:
-            listed = value
+        listed = parse_json_text(value) if isinstance(value, str) else value
         if isinstance(listed, Mapping) or (self.alone and isinstance(listed, str)):
             listed = [listed]
         if not isinstance(listed, list | tuple):
@@ -495,10 +492,7 @@ def _version_row(version: "PlanVersion") -> dict[str, Any]:
 
 
 def _parse_moment(name: str, text: str, otherwise: float) -> float:
-    if text.strip():
-        at = timestamps.parse_timestamp(text)
-    else:
-        at = otherwise
+    at = timestamps.parse_timestamp(text) if text.strip() else otherwise
     if at is None:
         raise argument_error(name, f"is {text[:40]!r}, no moment", "Write 2026-11-21 or 2026-11-21T12:00:00Z.")
     return at
@@ -601,10 +595,7 @@ def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | Non
 
 def _chart_start(text: str, plan: "Plan") -> float | None:
     """Return the start of a chart: the given day, else the day when the plan was created, if it was saved."""
-    if text.strip():
-        at = timestamps.parse_timestamp(text)
-    else:
-        at = timestamps.parse_timestamp(plan.created_at)
+    at = timestamps.parse_timestamp(text) if text.strip() else timestamps.parse_timestamp(plan.created_at)
     if text.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
         raise argument_error("start_date", f"is {text[:40]!r}", "Write 2026-11-21.")
     return at
