@@ -23,14 +23,14 @@ from context_engine.tools.arguments import (
 from context_engine.tools.context_tools import count_model_tokens
 from context_engine.tools.plan_tools import (
     DETAIL,
+    ROWS_SHOWN,
     ObjectRows,
     PlanArgument,
+    choose_next,
     describe_next,
-    fit_difference,
     fit_plan,
+    fit_rows,
     format_step,
-    is_offered,
-    limit_rows,
     question_rows,
 )
 from context_engine.tools.reply import NOTE_CHARS, reply_size
@@ -39,11 +39,10 @@ from context_engine.tools.tool import Call, Reply, tool
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans import CreationResult, Plan, Refinement, RefinementRequest, SaveOptions
+    from context_engine.plans.plan_repository import SavedPlan
 
 FILES_MAX = 30
 """Likely files of a plan, at most: what the contract allows."""
-PROOFS_SHOWN = 6
-"""Of each step of a plan that would be too long to be sent whole."""
 
 
 @tool(
@@ -77,31 +76,24 @@ def create_plan(
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Plan a task: find its files, tests, risks and questions in this repository, as steps in order."""
-    from context_engine.plans import SaveOptions
+    from context_engine.plans import PlanRequest, SaveOptions
 
-    began = time.perf_counter()
     saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id)
+    options = _ReplyOptions("create_plan", time.perf_counter(), assist, format, detail)
     if draft is not None:
         made = engine.plans.factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
-        return _plan_reply(engine, made, SecondPassResult("none"), _ReplyOptions(began, "host", format, detail))
+        return _plan_reply(engine, made, SecondPassResult("host"), options)
     if plan_id:
         raise InvalidArgument(
             "plan_id goes with a draft: it says which plan the draft replaces",
             suggestion="Send the draft too, or refine_plan to change the plan, or leave plan_id out.",
         )
     chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
-    made = engine.plans.factory.create(
-        _plan_request(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope), saving
+    request = PlanRequest(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope)
+    made, improved = _refine_by_model(
+        engine, call, engine.plans.factory.create(request, saving), saving, assist, context_token_budget
     )
-    made, climbed = _refine_by_model(engine, call, made, saving, assist, context_token_budget)
-    climbed = climbed if detail or is_offered(climbed, assist) else replace(climbed, next=None)
-    return _plan_reply(engine, made, climbed, _ReplyOptions(began, climbed.used, format, detail))
-
-
-def _plan_request(task: str, files: int, chosen: Filter, mvp_only: bool, diagrams: bool, scoped: bool) -> Any:
-    from context_engine.plans import PlanRequest
-
-    return PlanRequest(task, files, chosen, mvp_only=mvp_only, with_diagrams=diagrams, with_scope=scoped)
+    return _plan_reply(engine, made, improved, options)
 
 
 def _refine_by_model(
@@ -121,84 +113,85 @@ def _refine_by_model(
         except CallError as error:
             return error.message
 
-    climbed = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
-    if climbed.draft is None:
-        return made, climbed
+    improved = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
+    if improved.draft is None:
+        return made, improved
     try:
-        better = engine.plans.factory.accept_draft(climbed.draft, again, provenance="model", task=made.plan.task)
+        better = engine.plans.factory.accept_draft(improved.draft, again, provenance="model", task=made.plan.task)
     except CallError as error:  # another draft was accepted meanwhile
-        warnings = (*climbed.warnings, f"the model's plan was not kept: {error.message}")
-        return made, replace(climbed, used="none", draft=None, warnings=warnings)
-    return replace(better, base=made.base), climbed
+        warnings = (*improved.warnings, f"the model's plan was not kept: {error.message}")
+        return made, replace(improved, used="none", draft=None, warnings=warnings)
+    return replace(better, base=made.base), improved
 
 
 class _ReplyOptions(NamedTuple):
-    """When the call began, who made the plan, and the form of the reply: brief unless `is_detailed`."""
+    """The tool, when its call began, who may help, and the form of the reply: brief unless `is_detailed`."""
 
+    tool: str
     began: float
-    used: str
+    assist: str
     shape: str
     is_detailed: bool
 
+    def meta(self, improved: SecondPassResult, **more: Any) -> dict[str, Any]:
+        """Return how the reply was made."""
+        ms = round((time.perf_counter() - self.began) * 1_000)
+        row = {"tool": self.tool, "ms": ms, "assist_used": improved.used, "model": count_model_tokens(improved)}
+        return drop_empty(row | more)
 
-def _plan_reply(engine: "Engine", made: "CreationResult", climbed: SecondPassResult, options: _ReplyOptions) -> Reply:
-    """Return the reply for a plan. A plan that is neither saved nor rejected is only in the reply, so it is whole."""
-    from context_engine.plans import render_plan
 
-    warnings = [*made.warnings, *climbed.warnings]
+def _plan_reply(engine: "Engine", made: "CreationResult", improved: SecondPassResult, options: _ReplyOptions) -> Reply:
+    """Return what the caller needs to go on: the id, the steps in a line each, the questions; or what is wrong.
+
+    The whole plan is added on request, and if the plan is in no file.
+    """
+    plan, is_kept = made.plan, made.status != "draft_rejected"
+    warnings = [*made.warnings, *improved.warnings]
     if options.shape == "markdown":
-        return Reply("\n\n".join([render_plan(made.plan), *(f"warning: {warning}" for warning in warnings)]))
-    if not options.is_detailed and (made.saved or made.status == "draft_rejected"):
-        return Reply(compact_json(_brief_plan(made) | drop_empty({"warnings": warnings} | {"next": climbed.next})))
-    reply: dict[str, Any] = {"ok": made.status != "draft_rejected", "status": made.status, "plan": {}}
-    reply |= {"validation": made.checked.serialize(), "persistence": _persistence_row(made)}
-    reply |= drop_empty(
-        {
-            "planning_context": _context_row(made),
-            **_rejected_rows(made.rejected),
-            "next": climbed.next,
-            "warnings": warnings,
+        return Reply("\n\n".join([render_plan(plan), *(f"warning: {warning}" for warning in warnings)]))
+    fields: dict[str, Any] = {"status": made.status, "rejected": _rejected_rows(made.rejected), "warnings": warnings}
+    validation = made.checked.serialize()
+    if is_kept:
+        fields |= {
+            "plan_id": plan.id,
+            "version": made.saved.version.version if made.saved else None,
+            "confidence": plan.confidence_score,
+            "steps": [format_step(plan, number) for number in range(1, len(plan.steps) + 1)],
+            "questions": question_rows(plan),
+            "rules": list(plan.scope.constraints),
+            "risks": [risk.issue for risk in plan.risks if risk.likelihood == "high"],
+            "next": choose_next(improved, options.assist, describe_next(plan, None)),
         }
-    )
-    ms = round((time.perf_counter() - options.began) * 1_000)
-    meta = {"tool": "create_plan", "ms": ms, "assist_used": options.used, "model": count_model_tokens(climbed)}
-    reply["meta"] = drop_empty(meta | {"index_freshness": made.base.change.freshness if made.base else ""})
-    room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(compact_json(reply))
-    return Reply(compact_json(reply | {"plan": _fit_created_plan(made.plan, room)}))
+    else:
+        fields["errors"] = validation["errors"]
+    fields = {"ok": is_kept} | drop_empty(fit_rows(fields, engine.settings.result_chars_max, rows_max=ROWS_SHOWN))
+    if options.is_detailed or (is_kept and made.saved is None):
+        freshness = made.base.change.freshness if made.base else ""
+        fields |= {"validation": validation, "persistence": _persistence_row(made.saved)}
+        fields |= drop_empty({"planning_context": _context_row(made)})
+        fields["meta"] = options.meta(improved, index_freshness=freshness)
+        fields |= _plan_fields(engine, plan, fields)
+    return Reply(compact_json(fields))
 
 
-def _brief_plan(made: "CreationResult") -> dict[str, Any]:
-    """Return what the caller needs to go on: the id, the steps in a line each, the questions; or what is wrong."""
-    plan = made.plan
-    if made.saved is None:
-        errors = made.checked.serialize()["errors"]
-        return {"ok": False, "status": made.status, **_rejected_rows(made.rejected), **limit_rows("errors", errors)}
-    fields = {
-        "ok": True,
-        "status": made.status,
-        "plan_id": plan.id,
-        "version": made.saved.version.version,
-        "confidence": plan.confidence_score,
-        **limit_rows("steps", [format_step(plan, number) for number in range(1, len(plan.steps) + 1)]),
-        "questions": question_rows(plan),
-        "rules": list(plan.scope.constraints),
-        "risks": [risk.issue for risk in plan.risks if risk.likelihood == "high"],
-        **_rejected_rows(made.rejected),
-        "next": describe_next(plan, None),
-    }
-    return drop_empty(fields)
+def _plan_fields(engine: "Engine", plan: "Plan", fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the plan, as far as it fits next to the other fields."""
+    room = engine.settings.result_chars_max - NOTE_CHARS
+    fit_rows(fields, room // 2)
+    shown, cut = fit_plan(plan, room - reply_size(compact_json(fields)))
+    return {"plan": shown, **cut}
 
 
-def _rejected_rows(rejected: Sequence[Any]) -> dict[str, Any]:
-    rows = [{"place": rejection.place, "reason": rejection.reason} for rejection in rejected]
-    return limit_rows("rejected", rows) if rows else {}
+def _rejected_rows(rejected: Sequence[Any]) -> list[dict[str, Any]]:
+    return [{"place": rejection.place, "reason": rejection.reason} for rejection in rejected]
 
 
-def _persistence_row(made: "CreationResult") -> dict[str, Any]:
-    if made.saved is None:
+def _persistence_row(saved: "SavedPlan | None") -> dict[str, Any]:
+    if saved is None:
         return {"saved": False}
-    version = made.saved.version
-    return {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
+    version = saved.version
+    row = {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": saved.path}
+    return drop_empty(row | {"unchanged": saved.unchanged or None})
 
 
 def _context_row(made: "CreationResult") -> dict[str, Any]:
@@ -217,34 +210,10 @@ def _context_row(made: "CreationResult") -> dict[str, Any]:
     )
 
 
-def _fit_created_plan(plan: "Plan", room: int) -> dict[str, Any]:
-    """Return the plan as JSON; of a long one the evidence is cut, then the descriptions, then the last steps."""
-    from context_engine.plans import serialize_plan
-
-    content = serialize_plan(plan)
-    if reply_size(compact_json(content)) <= room:
-        return content
-    content["note"] = "shortened to fit a reply: load_plan has all of it"
-    for step in content["steps"]:
-        step["evidence"] = step.get("evidence", [])[:PROOFS_SHOWN]
-        step["description"] = step["description"].split("\n", 1)[0]
-    if reply_size(compact_json(content)) > room:
-        content["dependency_graph"] = {}
-    while content["steps"] and reply_size(compact_json(content)) > room:
-        content["steps"] = content["steps"][: len(content["steps"]) * 3 // 4]
-    return content
-
-
-# -- execute_plan -----------------------------------------------------------------------------------------------------
-
-
-# -- replies ----------------------------------------------------------------------------------------------------------
-
+# -- refine_plan -------------------------------------------------------------------------------------------------------
 
 FORMATS = ("json", "markdown")
 OPERATIONS_MAX = 200
-ROOM_LEAST = 2_000
-"""Characters that a plan or a difference gets in any case; everything next to them needs less than the rest."""
 
 
 @tool(
@@ -277,7 +246,6 @@ def refine_plan(
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
     from context_engine.plans import RefinementRequest
 
-    began = time.perf_counter()
     request = RefinementRequest(
         plan_id=plan_id.strip(),
         plan=current_plan,
@@ -291,14 +259,12 @@ def refine_plan(
         auto_save=auto_save,
         strict=strict,
     )
+    options = _ReplyOptions("refine_plan", time.perf_counter(), assist, format, detail)
     made = engine.plans.refiner.refine(request)
-    if draft is not None or made.status == "draft_rejected":
-        used = "host" if draft is not None else "none"
-        return _revision_reply(engine, made, SecondPassResult("none"), _ReplyOptions(began, used, format, detail))
-    made, climbed = _revise_by_model(engine, call, made, request, assist)
-    if not (detail or made.plan.open_feedback or is_offered(climbed, assist)):
-        climbed = replace(climbed, next=None)
-    return _revision_reply(engine, made, climbed, _ReplyOptions(began, climbed.used, format, detail))
+    improved = SecondPassResult("host" if draft is not None else "none")
+    if draft is None and made.status != "draft_rejected":
+        made, improved = _revise_by_model(engine, call, made, request, assist)
+    return _revision_reply(engine, made, improved, options)
 
 
 def _revise_by_model(
@@ -325,105 +291,61 @@ def _revise_by_model(
             return error.message
         return "; ".join(error.message for error in tried.checked.errors[:3])
 
-    climbed = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
-    if climbed.draft is None:
-        return made, climbed
-    better = engine.plans.refiner.refine(replace(again, operations=climbed.draft["operations"]))
+    improved = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
+    if improved.draft is None:
+        return made, improved
+    better = engine.plans.refiner.refine(replace(again, operations=improved.draft["operations"]))
     return replace(
         better, before=made.before, applied=made.applied, found=compare_plans(made.before, better.plan)
-    ), climbed
+    ), improved
 
 
-def _revision_reply(engine: "Engine", made: "Refinement", climbed: SecondPassResult, options: _ReplyOptions) -> Reply:
-    """Return the reply for a refinement."""
-    warnings, is_kept = [*made.warnings, *climbed.warnings], made.status != "draft_rejected"
+def _revision_reply(engine: "Engine", made: "Refinement", improved: SecondPassResult, options: _ReplyOptions) -> Reply:
+    """Return what a refinement did, what is still open, and what to do next; or what is wrong.
+
+    The whole plan and the differences are added on request, and if the plan is in no file.
+    """
+    plan, is_kept = made.plan, made.status != "draft_rejected"
+    warnings = [*made.warnings, *improved.warnings]
     if options.shape == "markdown":
         wrong = [f"rejected, nothing was kept: {error.message}" for error in made.checked.errors if not is_kept]
-        parts = [
-            *wrong,
-            render_plan(made.plan),
-            render_difference(made.found),
-            *(f"warning: {warning}" for warning in warnings),
-        ]
-        return Reply("\n\n".join(parts))
-    if not options.is_detailed and (made.saved or not is_kept):
-        return Reply(compact_json(_brief_revision(made) | drop_empty({"warnings": warnings} | {"next": climbed.next})))
-    reply: dict[str, Any] = {
-        "ok": is_kept,
-        "status": made.status,
-        "version": made.plan.version,
-        **limit_rows("applied_operations", [drop_empty(applied_change._asdict()) for applied_change in made.applied]),
-        "open_feedback": list(made.plan.open_feedback),
-        "validation": {
-            key: row for name, rows in made.checked.serialize().items() for key, row in limit_rows(name, rows).items()
-        },
-        "persistence": _revision_row(made),
-    }
-    reply |= drop_empty(
-        {
-            **_resolved_row(made),
-            **_rejected_rows(made.rejected),
-            "next": climbed.next,
-            "warnings": warnings,
-        }
-    )
-    ms = round((time.perf_counter() - options.began) * 1_000)
-    meta = {
-        "tool": "refine_plan",
-        "ms": ms,
-        "assist_used": options.used,
-        "tokens": climbed.tokens and climbed.tokens._asdict(),
-    }
-    reply["meta"] = drop_empty(meta)
-    room = engine.settings.result_chars_max - NOTE_CHARS
-    reply["diff"] = fit_difference(made.found.serialize(), max(room - reply_size(compact_json(reply)), ROOM_LEAST) // 3)
-    plan, cut = fit_plan(made.plan, max(room - reply_size(compact_json(reply)), ROOM_LEAST))
-    return Reply(compact_json(reply | {"plan": plan} | cut))
-
-
-def _brief_revision(made: "Refinement") -> dict[str, Any]:
-    """Return what a refinement did, what is still open, and what to do next; or what is wrong."""
-    is_kept = made.saved is not None
-    errors = made.checked.serialize()["errors"]
-    fields = {
-        "ok": is_kept,
-        "status": made.status,
-        "plan_id": made.plan.id,
-        "version": made.plan.version,
-        "unchanged": (made.saved is not None and made.saved.unchanged) or None,
-        **limit_rows("applied", [applied.said for applied in made.applied]),
-        "changed": "" if made.applied or not is_kept else made.found.summary,
-        **limit_rows("open_feedback", list(made.plan.open_feedback)),
-        "questions": question_rows(made.plan),
-        **_resolved_row(made),
-        **limit_rows("errors", errors),
-        **_rejected_rows(made.rejected),
-    }
-    if not is_kept:
-        next_step = "correct what errors name, and send it again"
-    elif made.plan.open_feedback:
-        next_step = "open_feedback needs operations; assist: host returns a brief and their schema"
-    else:
-        next_step = (
-            describe_next(made.plan, None) if made.plan.open_questions else "view_progress, or load_plan for all"
-        )
-    return drop_empty(fields | {"next": next_step}) | {"ok": is_kept}
-
-
-def _resolved_row(made: "Refinement") -> dict[str, Any]:
+        notes = [f"warning: {warning}" for warning in warnings]
+        return Reply("\n\n".join([*wrong, render_plan(plan), render_difference(made.found), *notes]))
+    validation = made.checked.serialize()
     resolved = {question: [str(place) for place in places] for question, places in made.answered.items() if places}
-    return {"answers_resolved": resolved} if resolved else {}
+    fields: dict[str, Any] = {
+        "status": made.status,
+        "plan_id": plan.id,
+        "version": plan.version,
+        "unchanged": (made.saved is not None and made.saved.unchanged) or None,
+        "applied": [applied.said for applied in made.applied],
+        "changed": "" if made.applied or not is_kept else made.found.summary,
+        "open_feedback": list(plan.open_feedback),
+        "questions": question_rows(plan),
+        "answers_resolved": resolved,
+        "errors": validation["errors"],
+        "rejected": _rejected_rows(made.rejected),
+        "warnings": warnings,
+        "next": _next_of_revision(made, improved, options.assist),
+    }
+    fields = {"ok": is_kept} | drop_empty(fit_rows(fields, engine.settings.result_chars_max, rows_max=ROWS_SHOWN))
+    if options.is_detailed or (is_kept and made.saved is None):
+        details = {
+            "applied_operations": [drop_empty(applied._asdict()) for applied in made.applied],
+            "validation": validation,
+            "diff": made.found.serialize(),
+        }
+        fields |= fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
+        fields |= {"open_feedback": list(plan.open_feedback), "persistence": _persistence_row(made.saved)}
+        fields["meta"] = options.meta(improved)
+        fields |= _plan_fields(engine, plan, fields)
+    return Reply(compact_json(fields))
 
 
-def _revision_row(made: "Refinement") -> dict[str, Any]:
-    if made.saved is None:
-        return {"saved": False}
-    version = made.saved.version
-    row = {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
-    return drop_empty(row | {"unchanged": made.saved.unchanged or None})
-
-
-# -- pictures ---------------------------------------------------------------------------------------------------------
-
-
-# -- versions ---------------------------------------------------------------------------------------------------------
+def _next_of_revision(made: "Refinement", improved: SecondPassResult, assist: str) -> Any:
+    if made.status == "draft_rejected":
+        return "correct what errors name, and send it again"
+    if made.plan.open_feedback:
+        return improved.next or "open_feedback needs operations; assist: host returns a brief and their schema"
+    otherwise = describe_next(made.plan, None) if made.plan.open_questions else "view_progress, or load_plan for all"
+    return choose_next(improved, assist, otherwise)

@@ -1,19 +1,9 @@
 """Tools that carry a plan out: approvals, steps, work packets, changes that are applied and verified, progress."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-from context_engine.text import compact_json, drop_empty
-from context_engine.tools.file_tools import SHA_CHARS
-from context_engine.tools.reply import cut_to_size
-
-if TYPE_CHECKING:
-    from context_engine.engine import Engine
-    from context_engine.plans import Execution, PacketFile, Plan, PlanSources, PlanStep, WorkPacket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 
 from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
@@ -27,6 +17,7 @@ from context_engine.plans import (
     render_plan,
     render_progress,
 )
+from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
     ArgumentType,
     BooleanArg,
@@ -45,6 +36,7 @@ from context_engine.tools.edit_arguments import (
     read_fields,
     read_objects,
 )
+from context_engine.tools.file_tools import SHA_CHARS
 from context_engine.tools.plan_tools import (
     DETAIL,
     FORMATS,
@@ -57,14 +49,15 @@ from context_engine.tools.plan_tools import (
     PlanArgument,
     approval_row,
     brief_progress,
+    choose_next,
     cut_lines,
     describe_next,
+    fit_rows,
     format_reply,
-    is_offered,
-    parse_step_numbers,
+    list_numbers,
     which_step,
 )
-from context_engine.tools.reply import NOTE_CHARS, reply_size, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, cut_to_size, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, UserQuestion, tool
 
 if TYPE_CHECKING:
@@ -76,9 +69,12 @@ if TYPE_CHECKING:
         Execution,
         ExecutionResult,
         FileChange,
+        PacketFile,
         Plan,
+        PlanSources,
         PlanStep,
         StepUpdate,
+        WorkPacket,
     )
 
 
@@ -174,23 +170,16 @@ def request_approval(
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Show the user a plan or steps to approve of."""
-    request = engine.plans.approvals.request(
-        plan_id, steps=parse_step_numbers(step_numbers), note=note, expires_in_hours=expires_in_hours
-    )
+    steps = tuple(int(item) if item.isdecimal() and len(item) < 7 else item for item in step_numbers)
+    request = engine.plans.approvals.request(plan_id, steps=steps, note=note, expires_in_hours=expires_in_hours)
     planned = _request_diffstat(engine, request)
-    row = _request_row if detail else _brief_request
-    fields: dict[str, Any] = {
-        "request": row(request, planned),
-        "is_new": request.is_new,
-        "damage": request.damage,
-    }
     decided = _ask_person(engine, call, request, planned) if ask_user else None
+    row = approval_row(decided.approval if decided else request.approval, request.plan) | {"changes": planned.summary}
+    if detail:
+        row |= _request_details(request, planned)
+    fields: dict[str, Any] = {"request": row, "is_new": request.is_new, "damage": request.damage}
     if decided:
-        fields |= {
-            "request": row(request, planned, decided),
-            "decision": decided.approval.status,
-            **_status_row(decided),
-        }
+        fields |= {"decision": decided.approval.status, **_status_row(decided)}
     else:
         fields["next"] = "It is pending: respond_approval decides, or a person with `ctx plan approve`."
     return Reply(format_reply(fields))
@@ -239,10 +228,9 @@ def start_step(
         force=force,
         actor=actor,
     )
-    fields = _step_row(moved) if detail else _brief_step(moved, with_criteria=True)
-    fields |= _packet_field(engine, moved) if include_packet else {}
-    way_on = "Edit the files, then complete_step or fail_step; or send the changes to execute_plan with apply_changes."
-    return Reply(format_reply(fields | {"next": way_on}))
+    fields = _packet_field(engine, moved) if include_packet else {}
+    fields["next"] = "Edit the files, then complete_step or fail_step; or send them to execute_plan with apply_changes."
+    return _step_reply(moved, fields, detail=detail, with_criteria=True)
 
 
 @tool(touches="records", rare=(*RARE, "files_modified", "auto_detect_files", "force"))
@@ -274,8 +262,7 @@ def complete_step(
     }
     if not detail:
         del fields["files_modified"]
-        return Reply(format_reply(_brief_step(moved) | fields))
-    return Reply(format_reply(_step_row(moved) | fields, kept=("unlocked", "unexpected_files", "missing_files")))
+    return _step_reply(moved, fields, detail=detail)
 
 
 @tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
@@ -305,13 +292,11 @@ def fail_step(
     )
     blocked = [uid for uid, because in moved.execution.blocked.items() if moved.step.uid in because]
     fields = {
-        "blocked": _numbers(moved.plan, blocked),
-        "skipped": _numbers(moved.plan, skipped),
+        "blocked": list_numbers(moved.plan, blocked),
+        "skipped": list_numbers(moved.plan, skipped),
         "retries_left": moved.state.retries_left,
     }
-    if not detail:
-        return Reply(format_reply(_brief_step(moved) | fields))
-    return Reply(format_reply(_step_row(moved) | fields, kept=("blocked", "skipped")))
+    return _step_reply(moved, fields, detail=detail)
 
 
 @tool(touches="nothing", rare=("include_steps", "format"))
@@ -376,29 +361,15 @@ def _request_diffstat(engine: "Engine", request: "ApprovalRequest") -> "Diffstat
     return compute_diffstat(request.plan, request.steps, lines_of)
 
 
-def _brief_request(
-    request: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
-) -> dict[str, Any]:
-    """Return a request as the caller has to know it: a person reads the rest in `ctx plan show`, or with `detail`."""
-    approval = decided.approval if decided else request.approval
-    row = approval_row(approval, request.plan)
-    kept = ("id", "status", "type", "steps", "plan_version", "expires_at", "decided_by", "comment", "modifications")
-    return {name: row[name] for name in kept if name in row} | {"changes": planned.summary}
-
-
-def _request_row(
-    request: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
-) -> dict[str, Any]:
-    """Return a request with the information for a decision."""
-    approval = decided.approval if decided else request.approval
+def _request_details(request: "ApprovalRequest", planned: "Diffstat") -> dict[str, Any]:
+    """Return the information for a decision; a person reads it in `ctx plan show`, too."""
     rows = [drop_empty(file._asdict()) for file in planned.files[:FILES_SHOWN_MAX]]
-    details = {
+    return {
         "affected_files": list(request.affected_files),
         "diffstat": {"summary": planned.summary, "files": rows},
         "risks": [risk.issue for risk in request.plan.risks],
         "details_md": cut_to_size(render_plan(request.plan), DETAILS_CHARS),
     }
-    return approval_row(approval, request.plan) | details
 
 
 def _status_row(decided: "ApprovalOutcome") -> dict[str, Any]:
@@ -406,7 +377,7 @@ def _status_row(decided: "ApprovalOutcome") -> dict[str, Any]:
     return {
         "plan_version": decided.plan.version,
         "plan_status": decided.plan_status,
-        "next_steps": _numbers(decided.plan, decided.execution.ready),
+        "next_steps": list_numbers(decided.plan, decided.execution.ready),
     }
 
 
@@ -420,41 +391,26 @@ def _packet_field(engine: "Engine", moved: "StepUpdate") -> dict[str, Any]:
     return {"packet": {key: value for key, value in packet.items() if key not in shown_fields}}
 
 
-def _brief_step(moved: "StepUpdate", *, with_criteria: bool = False) -> dict[str, Any]:
-    """Return what became of a step, and what to do next."""
-    state, step = moved.state, moved.step
-    row: dict[str, Any] = {"step_number": moved.plan.step_numbers()[step.uid], "status": state.status}
-    if with_criteria:
+def _step_reply(moved: "StepUpdate", more: Mapping[str, Any], *, detail: bool, with_criteria: bool = False) -> Reply:
+    """Return what became of a step, and what to do next; with `detail` all about it, and the progress of the plan."""
+    plan, step, execution = moved.plan, moved.step, moved.execution
+    row: dict[str, Any] = {"step_number": plan.step_numbers()[step.uid], "status": moved.state.status}
+    if detail:
+        row = execution.serialize(plan)["steps"][row["step_number"] - 1]
+    if detail or with_criteria:
         row |= {"title": step.title, "acceptance_criteria": list(step.acceptance_criteria), "checks": list(step.checks)}
-    progress = brief_progress(moved.plan, moved.execution)
-    progress = {name: progress[name] for name in ("plan_status", "damage", "done", "next") if name in progress}
-    lists = {"unlocked": _numbers(moved.plan, moved.unlocked), "warnings": list(moved.warnings)}
-    return {"plan_id": moved.plan.id, "step": drop_empty(row), **lists, **progress}
-
-
-def _step_row(moved: "StepUpdate") -> dict[str, Any]:
-    """Return a step that was moved, and the progress of the plan."""
-    state, plan = moved.state, moved.plan
-    row = next(
-        progress_row for progress_row in _progress_rows(plan, moved.execution) if progress_row["uid"] == state.uid
-    )
-    return {
+    progress = brief_progress(plan, execution)
+    fields = {
         "plan_id": plan.id,
-        "step": row | {"acceptance_criteria": list(moved.step.acceptance_criteria), "checks": list(moved.step.checks)},
-        "unlocked": _numbers(plan, moved.unlocked),
-        "progress": moved.execution.serialize(plan, with_steps=False),
-        "plan_status": moved.execution.status,
+        "step": drop_empty(row),
+        "unlocked": list_numbers(plan, moved.unlocked),
         "warnings": list(moved.warnings),
+        **{name: progress[name] for name in ("plan_status", "damage", "done", "next") if name in progress},
+        "progress": execution.serialize(plan, with_steps=False) if detail else None,
+        **more,
     }
-
-
-def _progress_rows(plan: "Plan", execution: "Execution") -> list[dict[str, Any]]:
-    return execution.serialize(plan)["steps"]
-
-
-def _numbers(plan: "Plan", uids: Iterable[str]) -> list[int]:
-    number = plan.step_numbers()
-    return sorted(number[uid] for uid in uids if uid in number)
+    kept = ("unlocked", "unexpected_files", "missing_files", "blocked", "skipped") if detail else ()
+    return Reply(format_reply(fields, kept))
 
 
 PACKETS_MAX = 20
@@ -568,9 +524,9 @@ def execute_plan(
             next_steps=(NextStep("save_plan", "first"), NextStep("execute_plan", "with its plan_id")),
         )
     reply: dict[str, Any] = {"ok": True, "plan_id": state.plan.id}
-    climbed = SecondPassResult()
+    improved = SecondPassResult()
     if not changes:
-        changes, climbed = _changes_by_model(engine, call, state, step_number, assist, additional_context)
+        changes, improved = _changes_by_model(engine, call, state, step_number, assist, additional_context)
     done: ExecutionResult | None = None
     if changes:
         done = _execute_changes(engine, call, state, step_number, changes, apply_changes, verify, strict)
@@ -581,16 +537,14 @@ def execute_plan(
     steps: Sequence[PlanStep] = ()
     if done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure)):
         steps = _choose_steps(state, mode, 0 if done else step_number)[:max_steps]
-    warnings = [*state.warnings, *(done.warnings if done else ()), *climbed.warnings]
+    warnings = [*state.warnings, *(done.warnings if done else ()), *improved.warnings]
     reply["packets"] = packet_rows(engine, state.plan, state.execution, steps)
     reply |= _progress_row(state) if detail else {"plan_status": state.execution.status}
-    way_on: Any = climbed.next if detail or is_offered(climbed, assist) else None
-    if way_on is None and not detail:
-        way_on = describe_next(state.plan, state.execution)
+    way_on = choose_next(improved, assist, describe_next(state.plan, state.execution))
     reply |= drop_empty({"next": way_on, "warnings": warnings})
     ms = round((time.perf_counter() - began) * 1_000)
-    meta = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}
-    reply |= {"meta": meta | drop_empty({"model": count_model_tokens(climbed)})} if detail else {}
+    meta = {"tool": "execute_plan", "ms": ms, "assist_used": improved.used}
+    reply |= {"meta": meta | drop_empty({"model": count_model_tokens(improved)})} if detail else {}
     return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
 
 
@@ -693,10 +647,10 @@ def _changes_by_model(
         "changes",
         is_stored=False,
     )
-    climbed = engine.second_pass.run(second, assist, cancel=call.cancel)
-    if climbed.draft is None:
-        return (), climbed
-    return FileChanges("").read("changes", climbed.draft["changes"]), climbed
+    improved = engine.second_pass.run(second, assist, cancel=call.cancel)
+    if improved.draft is None:
+        return (), improved
+    return FileChanges("").read("changes", improved.draft["changes"]), improved
 
 
 def _choose_steps(state: _PlanState, mode: str, number: int) -> "list[PlanStep]":
@@ -750,15 +704,9 @@ def _progress_row(state: _PlanState) -> dict[str, Any]:
 
 
 def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:
-    """Return the reply; of a long one the last packets are left out and named, then the longest diffs."""
-    left_out: list[int] = []
-    while reply_size(compact_json(reply)) > chars_max - NOTE_CHARS and reply["packets"]:
-        left_out.insert(0, reply["packets"].pop()["step"])
-    if left_out:
-        warning = f"no room for the packets of steps {', '.join(map(str, left_out))}: ask for each by step_number"
-        reply["warnings"] = [*reply.get("warnings", []), warning]
+    """Return the reply; of a long one the diffs are left out, then the last packets, which can be asked for."""
     for result in reply.get("results", ()):
         for row in sorted(result.get("would_apply", ()), key=lambda row: -len(row.get("diff", ""))):
             if reply_size(compact_json(reply)) > chars_max - NOTE_CHARS:
                 row["diff"] = "left out: it has no room here"
-    return compact_json(reply)
+    return compact_json(fit_rows(reply, chars_max))

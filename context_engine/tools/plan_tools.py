@@ -1,6 +1,6 @@
 """Tools for saved plans: save, load, list and delete them, view their history, and roll back to a version."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -121,19 +121,59 @@ def which_step(number: int, uid: str) -> int | str:
     return uid.strip() or number
 
 
-def parse_step_numbers(sent: tuple[str, ...]) -> tuple[int | str, ...]:
-    """Return steps by number or uid, from a list of texts."""
-    return tuple(int(item) if item.isdecimal() and len(item) < 7 else item for item in sent)
-
-
 STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)
-
-
+DETAIL = BooleanArg("The whole reply.")
 SPARE = ("dependency_graph", "architecture", "evidence", "scope", "risks", "milestones", "testing_strategy")
 """Left out of a plan too long for a reply, in this order, before steps are: the graph follows from them."""
-
 LEAST_CHARS = 100
 """Of each field of a step that has no room even alone."""
+ROWS_SHOWN = 20
+"""Of each list in a brief reply: enough to see what happened."""
+STEP_FILES_SHOWN = 4
+"""Files of a step in one line; load_plan has all."""
+
+
+# -- what fits into a reply --------------------------------------------------------------------------------------------
+
+
+def format_reply(fields: Mapping[str, Any], kept: Sequence[str] = ()) -> str:
+    """Return a reply: `ok`, then the fields that are not empty, and those in `kept`."""
+    full = {"ok": True, **fields}
+    shown = drop_empty(full)
+    return compact_json({key: value for key, value in full.items() if key in kept or key in shown})
+
+
+def fit_rows(fields: dict[str, Any], room: int, *, rows_max: int = 0) -> dict[str, Any]:
+    """Return fields within a size: every list up to `rows_max` rows, then the longest list by half, and again.
+
+    `NAME_left_out` counts the rows that a list lost.
+    """
+    for holder, name in list(_find_lists(fields)):
+        if rows_max and len(holder[name]) > rows_max:
+            _cut_list(holder, name, rows_max)
+    while reply_size(compact_json(fields)) > room:
+        lists = [
+            (len(compact_json(holder[name])), holder, name) for holder, name in _find_lists(fields) if holder[name]
+        ]
+        if not lists:
+            break
+        _, holder, name = max(lists, key=lambda row: row[0])
+        _cut_list(holder, name, len(holder[name]) // 2)
+    return fields
+
+
+def _find_lists(fields: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    for name, value in fields.items():
+        if isinstance(value, list | tuple):
+            yield fields, name
+        elif isinstance(value, dict):
+            yield from _find_lists(value)
+
+
+def _cut_list(holder: dict[str, Any], name: str, count: int) -> None:
+    left = len(holder[name]) - count
+    holder[name] = list(holder[name][:count])
+    holder[f"{name}_left_out"] = holder.get(f"{name}_left_out", 0) + left
 
 
 def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -145,9 +185,9 @@ def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, An
     if from_step <= 1 and reply_size(compact_json(whole)) <= room:
         return whole, {}
     rows = whole.pop("steps")
-    left_out = _without_spare(whole, room // 2)
+    left_out = [name for name in SPARE if reply_size(compact_json(whole)) > room // 2 and whole.pop(name, None)]
     rest, space = rows[from_step - 1 :], room - reply_size(compact_json(whole))
-    shown = take_fitting_rows(rest, chars_max=space + NOTE_CHARS) or [_cut(row, space) for row in rest[:1]]
+    shown = take_fitting_rows(rest, chars_max=space + NOTE_CHARS) or [_cut_step(row, space) for row in rest[:1]]
     after = from_step - 1 + len(shown)
     fields = {
         "steps_shown": len(shown),
@@ -158,31 +198,16 @@ def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, An
     return whole | {"steps": list(shown)}, drop_empty(fields)
 
 
-def _without_spare(whole: dict[str, Any], room: int) -> list[str]:
-    """Take out of the plan what it can be shown without, until it fits; what that was."""
-    left_out = []
-    for name in SPARE:
-        if reply_size(compact_json(whole)) <= room:
-            break
-        if whole.pop(name, None):
-            left_out.append(name)
-    return left_out
-
-
-def _cut(row: Mapping[str, Any], room: int) -> dict[str, Any]:
+def _cut_step(row: Mapping[str, Any], room: int) -> dict[str, Any]:
     """Return a step that does not fit even alone: its long fields are cut."""
     share = max(room // (2 * len(row)), LEAST_CHARS)
-    kept = {key: _beginning(value, share) for key, value in row.items()}
+    kept = dict(row)
+    for key, value in row.items():
+        if isinstance(value, str) and reply_size(value) > share:
+            kept[key] = cut_to_size(value, share - 1) + "…"
+        elif isinstance(value, list | tuple):
+            kept[key] = value[: count_fitting(map(compact_json, value), chars_max=share)]
     return kept | {"cut": sorted(key for key in row if kept[key] != row[key])}
-
-
-def _beginning(value: Any, room: int) -> Any:
-    """Return a text or a list up to a size; anything else unchanged."""
-    if isinstance(value, str) and reply_size(value) > room:
-        return cut_to_size(value, room - 1) + "…"
-    if isinstance(value, list | tuple):
-        return value[: count_fitting(map(compact_json, value), chars_max=room)]
-    return value
 
 
 def cut_lines(text: str, room: int) -> str:
@@ -191,14 +216,11 @@ def cut_lines(text: str, room: int) -> str:
     count = count_fitting(lines, chars_max=room - NOTE_CHARS)
     if count == len(lines):
         return text
-    return "\n".join(
-        (*lines[:count], "", f"... {len(lines) - count:,} more lines: format json shows the rest in parts")
-    )
+    more = f"... {len(lines) - count:,} more lines: format json shows the rest in parts"
+    return "\n".join((*lines[:count], "", more))
 
 
-DETAIL = BooleanArg("The whole reply.")
-STEP_FILES_SHOWN = 4
-"""Files of a step in one line; load_plan has all."""
+# -- what a plan is, in a few words ------------------------------------------------------------------------------------
 
 
 def format_step(plan: Plan, number: int) -> str:
@@ -237,33 +259,35 @@ def describe_next(plan: Plan, execution: "Execution | None") -> str:
     return "nothing is left to do" if execution.status == "completed" else "view_progress says what is open"
 
 
-def is_offered(second_pass: "SecondPassResult", assist: str) -> bool:
-    """Return whether a brief reply has the brief and the schema of a second pass: on request, or if a model failed."""
-    return assist != "auto" or bool(second_pass.warnings)
+def choose_next(second_pass: "SecondPassResult", assist: str, otherwise: str) -> Any:
+    """Return the next step: the brief and the schema of a second pass on request or if a model failed, else words."""
+    is_offered = assist != "auto" or bool(second_pass.warnings)
+    return (second_pass.next if is_offered else None) or otherwise
 
 
 def brief_progress(plan: Plan, execution: "Execution") -> dict[str, Any]:
     """Return the state of a plan in few words: how many steps are done, which can start, which are blocked."""
-    number = plan.step_numbers()
     done = sum(state.status in DONE for state in execution.steps.values())
     fields = {
         "plan_status": execution.status,
         "damage": execution.damage,
         "done": f"{done} of {len(plan.steps)}",
-        "current_steps": sorted(number[uid] for uid in execution.current),
-        "ready_steps": sorted(number[uid] for uid in execution.ready),
-        "blocked_steps": sorted(number[uid] for uid in execution.blocked),
+        "current_steps": list_numbers(plan, execution.current),
+        "ready_steps": list_numbers(plan, execution.ready),
+        "blocked_steps": list_numbers(plan, execution.blocked),
         "eta_hours": execution.eta_hours,
         "next": describe_next(plan, execution),
     }
     return drop_empty(fields)
 
 
-def format_reply(fields: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
-    """Return a reply: `ok`, then the fields that are not empty, and those in `kept`."""
-    full = {"ok": True, **fields}
-    return compact_json({key: value for key, value in full.items() if key in kept or key in drop_empty({key: value})})
+def list_numbers(plan: Plan, uids: Iterable[str]) -> list[int]:
+    """Return steps by their numbers."""
+    number = plan.step_numbers()
+    return sorted(number[uid] for uid in uids if uid in number)
 
+
+# -- saved plans -------------------------------------------------------------------------------------------------------
 
 LIST_MAX = 200
 VERSIONS_MAX = 100_000
@@ -443,13 +467,17 @@ def rollback_plan(
     back = engine.plans.repository.rollback(
         plan_id, target_version, reason=reason, execution=execution, expected_version=expected_version, force=force
     )
-    lists = {"kept_completed": list(back.kept), "lost": list(back.lost), "reopened": list(back.reopened)}
-    fields = {"success": True, "plan_id": back.plan.id, "new_version": back.version.version}
-    fields |= {"change_summary": back.version.change_summary}
-    if not detail:
-        return Reply(format_reply(fields | drop_empty(lists)))
-    plan, cut = fit_plan(back.plan, engine.settings.result_chars_max - 2 * NOTE_CHARS)
-    return Reply(format_reply(fields | {"reconciled": lists, "plan": plan, **cut}))
+    fields: dict[str, Any] = {
+        "success": True,
+        "plan_id": back.plan.id,
+        "new_version": back.version.version,
+        "change_summary": back.version.change_summary,
+        "reconciled": {"kept_completed": list(back.kept), "lost": list(back.lost), "reopened": list(back.reopened)},
+    }
+    if detail:
+        plan, cut = fit_plan(back.plan, engine.settings.result_chars_max - 2 * NOTE_CHARS)
+        fields |= {"plan": plan, **cut}
+    return Reply(format_reply(fields))
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -474,9 +502,7 @@ def _plan_metadata(loaded: "LoadedPlan", room: int, *, include_execution: bool) 
 
 def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
     """Return an approval request with its steps by number."""
-    number = {step.uid: place for place, step in enumerate(plan.steps, 1)}
-    row = msgspec.to_builtins(approval)
-    return drop_empty(row | {"steps": sorted(number[uid] for uid in approval.steps if uid in number)})
+    return drop_empty(msgspec.to_builtins(approval) | {"steps": list_numbers(plan, approval.steps)})
 
 
 def _plan_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -511,10 +537,6 @@ def _empty_list_hint(by_status: Mapping[str, int], status: str) -> str:
 DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
 
 
-ROWS_SHOWN = 20
-"""Of each list in a reply other than the steps: enough to see what happened."""
-
-
 FILES_DRAWN_MAX = 12
 """Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
 
@@ -524,23 +546,6 @@ YEARS = (0.0, 4_102_444_800.0)
 
 
 VersionNumber = IntegerArg("Its number.", 1, ENDLESS)
-
-
-def fit_difference(difference: dict[str, Any], room: int) -> dict[str, Any]:
-    """Return the difference within a size: the first rows of every list, and their counts."""
-    changes, graph = difference.pop("field_changes"), difference.pop("graph_changes")
-    cut = {key: rows for name, value in difference.items() for key, rows in limit_rows(name, value).items()}
-    cut["graph_changes"] = {key: rows for name, value in graph.items() for key, rows in limit_rows(name, value).items()}
-    shown = take_fitting_rows(changes, chars_max=room - reply_size(compact_json(cut)) + NOTE_CHARS)
-    left = len(changes) - len(shown)
-    return cut | {"field_changes": list(shown)} | ({"field_changes_left_out": left} if left else {})
-
-
-def limit_rows(name: str, value: Any) -> dict[str, Any]:
-    """Return a field of a reply; of a long list the first rows, and the count of the others."""
-    if not isinstance(value, list) or len(value) <= ROWS_SHOWN:
-        return {name: value}
-    return {name: value[:ROWS_SHOWN], f"{name}_left_out": len(value) - ROWS_SHOWN}
 
 
 @tool(touches="nothing", rare=("plan", "version", "direction", "max_label", "start_date"))
@@ -639,5 +644,5 @@ def compare_plan_versions(
     found = compare_plans(repository.load(plan_id, from_version).plan, repository.load(plan_id, to_version).plan)
     if format == "markdown":
         return Reply(render_difference(found))
-    fields = fit_difference(found.serialize(), engine.settings.result_chars_max - NOTE_CHARS)
-    return Reply(compact_json({"ok": True, "plan_id": found.after.id} | fields))
+    fields = {"ok": True, "plan_id": found.after.id} | found.serialize()
+    return Reply(compact_json(fit_rows(fields, engine.settings.result_chars_max)))
