@@ -39,7 +39,6 @@ from context_engine.tools.tool import Call, Reply, tool
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans import CreationResult, Plan, Refinement, RefinementRequest, SaveOptions
-    from context_engine.plans.plan_repository import SavedPlan
 
 FILES_MAX = 30
 """Likely files of a plan, at most: what the contract allows."""
@@ -167,7 +166,7 @@ def _plan_reply(engine: "Engine", made: "CreationResult", improved: SecondPassRe
     fields = {"ok": is_kept} | drop_empty(fit_rows(fields, engine.settings.result_chars_max, rows_max=ROWS_SHOWN))
     if options.is_detailed or (is_kept and made.saved is None):
         freshness = made.base.change.freshness if made.base else ""
-        fields |= {"validation": validation, "persistence": _persistence_row(made.saved)}
+        fields |= {"validation": validation, "persistence": _persistence_row(made)}
         fields |= drop_empty({"planning_context": _context_row(made)})
         fields["meta"] = options.meta(improved, index_freshness=freshness)
         fields |= _plan_fields(engine, plan, fields)
@@ -186,7 +185,8 @@ def _rejected_rows(rejected: Sequence[Any]) -> list[dict[str, Any]]:
     return [{"place": rejection.place, "reason": rejection.reason} for rejection in rejected]
 
 
-def _persistence_row(saved: "SavedPlan | None") -> dict[str, Any]:
+def _persistence_row(made: "CreationResult | Refinement") -> dict[str, Any]:
+    saved = made.saved
     if saved is None:
         return {"saved": False}
     version = saved.version
@@ -336,7 +336,7 @@ def _revision_reply(engine: "Engine", made: "Refinement", improved: SecondPassRe
             "diff": made.found.serialize(),
         }
         fields |= fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
-        fields |= {"open_feedback": list(plan.open_feedback), "persistence": _persistence_row(made.saved)}
+        fields |= {"open_feedback": list(plan.open_feedback), "persistence": _persistence_row(made)}
         fields["meta"] = options.meta(improved)
         fields |= _plan_fields(engine, plan, fields)
     return Reply(compact_json(fields))
