@@ -18,7 +18,7 @@ from context_engine.context import Workspace
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
 from context_engine.engine_parts import (
     open_second_pass,
-    read_embedder_settings,
+    read_embedder_config,
     read_status,
 )
 from context_engine.external_edges import ExternalEdges
@@ -35,9 +35,8 @@ from context_engine.repo import (
     find_text_engine,
     is_clone,
 )
-from context_engine.search import FileUsage, GramIndex, TextScanner
+from context_engine.search import EmbeddingService, FileUsage, GramIndex, TextScanner
 from context_engine.secrets import RedactedDocuments, Redactor
-from context_engine.semantic import EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
 from context_engine.storage import STATE_FOLDER, SharedRecords, StateFolder, user_cache_folder, user_data_folder
 from context_engine.team_parts import load_team_part
@@ -61,7 +60,7 @@ class Engine(Workspace, DeprecatedMethods):
 
     `index` builds the index, `search` ranks, `text_search` finds exact text, `symbols` knows definitions and imports,
     `files` reads, `edits` writes, `memory` stores knowledge; `plans`, `reviews` and `validation` are those services.
-    `embeddings` are the vectors of a model, `redactor` removes secrets from texts.
+    `embeddings` are the vectors of a provider, `redactor` removes secrets from texts.
     """
 
     def __init__(self, root: Path, settings: Settings) -> None:
@@ -97,7 +96,7 @@ class Engine(Workspace, DeprecatedMethods):
         self._grams = GramIndex(self._lister, self.cache_folder / "grams")
         self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts, self._grams)
         ranks = (self.index, self.files, self.usage, encoder, self.embeddings, self.text_search)
-        self.search = CallableSearchService(*ranks, models_folder=self._cache / "models")
+        self.search = CallableSearchService(*ranks)
         self._shared_records: SharedRecords | None = None
         if settings.store_records and not self.is_clone:
             self._shared_records = load_team_part("records")(root, settings, self.cache_folder)
@@ -260,7 +259,6 @@ class Engine(Workspace, DeprecatedMethods):
     def _note_changes(self, paths: frozenset[str]) -> None:
         self._lister.note(paths)
         self.index.live.mark_stale(paths)
-        self.embeddings.wake(paths)
 
     def clear_index(self) -> int:
         """Delete the index (never memories, plans or settings) and return the bytes freed. Raises: StorageBusy."""
@@ -332,7 +330,11 @@ class Engine(Workspace, DeprecatedMethods):
         )
 
     def _create_embeddings(self, encoder: StaticEncoder | None) -> EmbeddingService:
-        parts = EmbeddingDependencies(
-            self._cache, self.cache_folder, os.environ, self.index.live, self.files, self.languages
+        return EmbeddingService(
+            read_embedder_config(self.settings, os.environ),
+            encoder,
+            live=self.index.live,
+            files=self.files,
+            store_file=self._cache / "vectors.db",
+            bytes_max=self.settings.vectors_bytes_max,
         )
-        return EmbeddingService(read_embedder_settings(self.settings), encoder, parts)

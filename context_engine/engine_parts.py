@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine import __version__
 from context_engine.context import SecondPassRunner, open_runner
+from context_engine.embedding import EmbedderConfig
 from context_engine.index import SCHEMA_VERSION
 from context_engine.model import Status
 from context_engine.repo import Git
-from context_engine.semantic import EmbedderSettings
 from context_engine.settings import Settings
 
 if TYPE_CHECKING:
     from context_engine.index import IndexService
-    from context_engine.search import SearchService
-    from context_engine.semantic import EmbeddingService
+    from context_engine.search import EmbeddingService, SearchService
 
 
-def read_embedder_settings(settings: Settings) -> EmbedderSettings:
-    """Return what the settings say about vectors."""
-    return EmbedderSettings(
-        provider=settings.embedder,
-        model=settings.embedding_model,
-        address=settings.embedding_address,
-        key_variable=settings.embedding_key_variable,
-        dimensions=settings.embedding_dimensions,
-        query_prefix=settings.embedding_query_prefix,
-        passage_prefix=settings.embedding_passage_prefix,
-        bytes_max=settings.vectors_bytes_max,
+def read_embedder_config(settings: Settings, env: Mapping[str, str]) -> EmbedderConfig:
+    """Return what the settings say about the provider of vectors; the key is read from the environment."""
+    return EmbedderConfig(
+        settings.embedder,
+        settings.embedding_model,
+        settings.embedding_address,
+        env.get(settings.embedding_key_variable, ""),
+        settings.embedding_dimensions,
+        settings.embedding_query_prefix,
+        settings.embedding_passage_prefix,
     )
 
 

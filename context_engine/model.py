@@ -279,13 +279,12 @@ class IndexReport:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingStatus:
-    """The state of search by meaning. Counts are (embedded by the model, all); (0, 0) while they are unknown."""
+    """The state of search by meaning. `chunks` are (embedded by the provider, all); (0, 0) while they are unknown."""
 
     static: str  # "ready" | "off" | why not
-    model: str  # the model in addition to static vectors; "" for none
-    state: str  # "ready" | "asleep" | "loading" | "absent: why" | "failing: why"
-    suggestion: str  # the next step for an absent or failing model
-    cards: tuple[int, int]  # files
+    model: str  # the provider in addition to static vectors, with its model; "" for none
+    state: str  # "ready" | "incomplete" | "failing: why"
+    suggestion: str  # the next step unless it is ready
     chunks: tuple[int, int]
 
 
@@ -328,6 +327,7 @@ class Answer:
     near_tags: tuple[str, ...]  # known tags close to an unknown one that was asked for
     weakness: str = ""  # why `hits` are few and probably about something else; "" when they are not
     probability: float = 0.0  # that `hits` have what was asked for, 0-1; 0 where it is not known
+    missing: str = ""  # why vectors of the provider that the user chose took no part; "" when they did
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,8 +124,9 @@ class Settings:
         5, "A limited tool may use this many minutes' worth of calls at once; 0 lifts all limits.", least=0, most=1_440
     )
     embedder: str = setting(
-        "auto",
+        "static",
         "What finds code by meaning (docs/guides/embeddings.md); none: words alone find it.",
+        choices=("static", "none", "openai-compatible", "ollama", "sentence-transformers", "model2vec"),
     )
     embedding_model: str = setting("", "Its model: a name the endpoint knows, or a folder.")
     embedding_address: str = setting("", "Where an endpoint is asked, as `http://127.0.0.1:11434`.")
@@ -135,7 +136,7 @@ class Settings:
     embedding_passage_prefix: str = setting("", "Words that the model wants before what is searched.")
     vectors_bytes_max: int = setting(
         1_000_000_000,
-        "Disk for vectors of all workspaces; the least recently used go first.",
+        "Disk for vectors of all workspaces; those that were made first go first.",
         least=10_000_000,
     )
     store_url: str = setting(

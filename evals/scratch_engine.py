@@ -11,7 +11,7 @@ from context_engine.settings import Settings
 from context_engine.storage import user_cache_folder
 
 DEFAULTS = {
-    "CTX_EMBEDDER": "static",  # what everyone has, whatever model is installed here
+    "CTX_EMBEDDER": "static",  # what everyone has
     "CTX_WORKERS": "0",
     "CTX_STALENESS_MS": "600000",  # a corpus does not change under its evaluation: answers need not look for edits
     "CTX_RESULT_CHARS_MAX": "1000000",  # an evaluation cuts by tokens itself
@@ -21,21 +21,21 @@ DEFAULTS = {
 
 
 def open_indexed(folder: Path, cache: Path) -> Engine:
-    """Open the product on a folder and bring its index in `cache` up to date, a model's vectors included.
+    """Open the product on a folder and bring its index in `cache` up to date, those of a provider included.
 
-    Parsers and models are those of the user's own cache. Raises: whatever the product refuses.
+    Parsers are those of the user's own cache. Raises: whatever the product refuses.
     """
     cache.mkdir(parents=True, exist_ok=True)
     own = Path(os.environ.get("CTX_CACHE_FOLDER") or user_cache_folder())
     (own / "grammars").mkdir(parents=True, exist_ok=True)
-    for shared in ("grammars", "models"):
-        with contextlib.suppress(OSError):  # it is there, or links are not allowed: then it is unpacked again
-            (cache / shared).symlink_to(own / shared, target_is_directory=True)
+    with contextlib.suppress(OSError):  # it is there, or links are not allowed: then it is unpacked again
+        (cache / "grammars").symlink_to(own / "grammars", target_is_directory=True)
     settings = Settings.load(folder, DEFAULTS | os.environ | {"CTX_CACHE_FOLDER": str(cache)})
     engine = Engine.open(folder, settings=settings)
     try:
         engine.index.update()
-        engine.embeddings.fill(None, None)
+        if engine.embeddings.has_provider:
+            engine.embeddings.embed_all()
     except BaseException:
         engine.close()
         raise

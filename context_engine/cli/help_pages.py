@@ -37,7 +37,6 @@ VALUE_NAMES = {
     "--changes": "TEXT",
     "--comment": "TEXT",
     "--content": "TEXT",
-    "--embedder": "NAME",
     "--exclude": "GLOB",
     "--expires": "DATE",
     "--fail-on": "PRIORITY",

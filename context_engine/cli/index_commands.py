@@ -76,7 +76,7 @@ def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
 def _embed(engine: Engine, *, is_silent: bool = False) -> int:
     """Embed all texts that have no vector yet; return the exit code."""
     try:
-        files, chunks = run_with_progress(
+        chunks = run_with_progress(
             lambda on_progress, cancel: engine.embeddings.embed_all(progress=on_progress, cancel=cancel),
             "embedding",
             unit="texts",
@@ -85,7 +85,7 @@ def _embed(engine: Engine, *, is_silent: bool = False) -> int:
         notes.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
         return INTERRUPTED
     state = engine.status().embeddings
-    counts = f"{format_count(files, 'file')}, {format_count(chunks, 'chunk')} by {state.model}"
+    counts = f"{format_count(chunks, 'chunk')} by {state.model}"
     if not is_silent:
         print_rows([("embedded", counts)])
     return 0
@@ -182,17 +182,17 @@ def _status_rows(state: Status) -> list[tuple[str, str]]:
 
 
 def describe_vectors(state: EmbeddingStatus) -> str:
-    """Describe the static vectors and the progress of a model.
+    """Describe the static vectors and those of a provider.
 
     >>> from context_engine.model import EmbeddingStatus
-    >>> describe_vectors(EmbeddingStatus("ready", "minilm", "absent: no onnxruntime", "Install it.", (0, 0), (0, 0)))
-    'static vectors ready; minilm absent: no onnxruntime. Install it.'
+    >>> describe_vectors(EmbeddingStatus("ready", "ollama:x", "failing: nothing answers", "Start it.", (0, 9)))
+    'static vectors ready; ollama:x failing: nothing answers, 0 of 9 chunks embedded. Start it.'
     """
     if not state.model:
         return f"static vectors {state.static}"
-    (files, all_files), (chunks, all_chunks) = state.cards, state.chunks
+    chunks, all_chunks = state.chunks
     share = ""
-    if all_files:
-        share = f", {files:,} of {all_files:,} files and {chunks:,} of {all_chunks:,} chunks embedded"
+    if all_chunks:
+        share = f", {chunks:,} of {all_chunks:,} chunks embedded"
     step = f". {state.suggestion}" if state.suggestion else ""
     return f"static vectors {state.static}; {state.model} {state.state}{share}{step}"

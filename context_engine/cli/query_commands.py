@@ -376,13 +376,9 @@ def search(place: QueryPlace, options: Options) -> int:
 
 
 def _warn_of_settings(engine: Engine, screen: Screen) -> None:
-    """Warn of settings that are ignored or wrong and do not stop a search, and of a store that does not answer."""
-    from context_engine.embedding import find_embedder_problem
-
+    """Warn of settings that are ignored, and of a store that does not answer."""
     for what, step in engine.settings.notes():
         screen.warn("note", f"{what}. {step}")
-    if problem := find_embedder_problem(engine.settings.embedder):
-        screen.warn("warning", f"CTX_EMBEDDER: {problem} Words and static vectors alone are used.")
     if engine.index.live.last_error:
         screen.warn("warning", engine.index.live.last_error)
 
@@ -478,6 +474,8 @@ def _show_answer(answer: Answer, screen: Screen, options: Options) -> int:
         return NOTHING_FOUND
     if answer.weakness:
         screen.warn("weak", answer.weakness)
+    if answer.missing:
+        screen.warn("vectors", answer.missing)
     _note_freshness(answer.freshness, screen)
     if len(answer.hits) < answer.total:
         screen.note(describe_rest(len(answer.hits), answer.total, SEARCH_HITS_MAX))

@@ -1,4 +1,4 @@
-"""Embedders: the interface, the providers, and those that come with this package; vectors as they are stored."""
+"""Embedding: the static table, the providers that a user can choose beside it, and the vectors that these made."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.embedding.deadline_embedder import DeadlineEmbedder
-    from context_engine.embedding.embedder import Embedder, EmbedderConfig, compute_fingerprint, normalize_rows
-    from context_engine.embedding.embedder_registry import find_embedder_problem, open_embedder
-    from context_engine.embedding.http_endpoint import Endpoint, build_url
-    from context_engine.embedding.http_retry import EndpointSpec, RetryPolicy, extract_json_message
+    from context_engine.embedding.embedder import (
+        Embedder,
+        EmbedderConfig,
+        compute_fingerprint,
+        normalize_rows,
+        open_embedder,
+        raise_if_cancelled,
+    )
+    from context_engine.embedding.http_endpoint import (
+        Endpoint,
+        EndpointSpec,
+        RetryPolicy,
+        build_url,
+        extract_json_message,
+    )
     from context_engine.embedding.ragged_array import RaggedArray
     from context_engine.embedding.static_embedder import SHIPPED, StaticEmbedder, read_fingerprint
-    from context_engine.embedding.vector_rows import (
-        KEY_BYTES,
-        LEVELS,
-        Keys,
-        VectorRows,
-        VectorSpace,
-        hash_texts,
-        quantize,
-    )
+    from context_engine.embedding.vector_rows import KEY_BYTES, Keys, VectorRows, hash_texts, quantize
+    from context_engine.embedding.vector_store import VectorStore
 
 __getattr__ = lazy_exports(
     __name__,
     """
-    deadline_embedder: DeadlineEmbedder
-    embedder: Embedder EmbedderConfig compute_fingerprint normalize_rows
-    embedder_registry: find_embedder_problem open_embedder
-    http_endpoint: Endpoint build_url
-    http_retry: EndpointSpec RetryPolicy extract_json_message
+    embedder: Embedder EmbedderConfig compute_fingerprint normalize_rows open_embedder raise_if_cancelled
+    http_endpoint: Endpoint EndpointSpec RetryPolicy build_url extract_json_message
     ragged_array: RaggedArray
     static_embedder: SHIPPED StaticEmbedder read_fingerprint
-    vector_rows: KEY_BYTES LEVELS Keys VectorRows VectorSpace hash_texts quantize
+    vector_rows: KEY_BYTES Keys VectorRows hash_texts quantize
+    vector_store: VectorStore
     """,
 )

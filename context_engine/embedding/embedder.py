@@ -1,22 +1,21 @@
-"""The embedder interface that every provider implements, and its configuration.
+"""The interface of embedders, the table of their providers, and what providers of other programs share.
 
-A provider is a row of `embedding/embedder_registry.py`: its name, its maker, and what must be installed for it. The
-maker takes an `EmbedderConfig` and returns an `Embedder`. Nothing here opens a file or a socket; numpy is all it needs.
+A provider is chosen by name and is not imported before. Nothing here opens a file or a socket; numpy is all it needs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pkgutil import resolve_name
 from typing import Literal, Protocol
 
 import numpy as np
 
-from context_engine.errors import Cancelled
-from context_engine.text import CHARS_PER_TOKEN, estimate_tokens
+from context_engine.errors import Cancelled, EmbedderUnusable
+from context_engine.text import CHARS_PER_TOKEN, estimate_tokens, suggest_nearest
 
 Mode = Literal["query", "passage"]
 """Use of a text: some models want other words before a question than before a passage."""
@@ -35,7 +34,7 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """Numbers in one vector. A remote provider asks its endpoint once if that is not configured."""
+        """Numbers in one vector. Unless it is configured, a provider has to embed a text to know it."""
         ...
 
     @property
@@ -46,19 +45,6 @@ class Embedder(Protocol):
         """
         ...
 
-    @property
-    def tokens_max(self) -> int:
-        """The part of a text that counts, in tokens of the model.
-
-        What is longer is cut here; callers may split it before.
-        """
-        ...
-
-    @property
-    def is_local(self) -> bool:
-        """Whether every text stays on this machine."""
-        ...
-
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
         """Return one vector for each text, in their order.
 
@@ -66,8 +52,8 @@ class Embedder(Protocol):
         nothing of the text. No texts give `(0, dimensions)`. A text has the same vector whatever stands beside it, up
         to 1e-5. Any string is a text: empty, a megabyte, lone surrogates.
 
-        Raises: Cancelled soon after `cancel` is set; EmbedderFailed when a remote provider does not deliver; ValueError
-        after `close()`.
+        Raises: Cancelled soon after `cancel` is set; EmbedderFailed and EmbedderUnusable when a provider does not
+        deliver; ValueError after `close()`.
         """
         ...
 
@@ -78,33 +64,45 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EmbedderConfig:
-    """The user's choice as plain values: all that a maker may know. An empty value leaves it to the provider."""
+    """The user's choice as plain values. An empty value leaves it to the provider."""
 
     provider: str
     model: str = ""
     address: str = ""
-    """Address of a remote provider, such as `http://127.0.0.1:11434`; no other one is ever contacted."""
+    """Address of an endpoint, such as `http://127.0.0.1:11434`; no other one is ever contacted."""
     key: str = field(default="", repr=False)
     """Key of the endpoint. It comes from the environment, never from a file of the workspace, and is never shown."""
     dimensions: int = 0
-    tokens_max: int = 0
     query_prefix: str = ""
     """Words that the model wants before a question, such as `search_query: `; `passage_prefix` before a passage."""
     passage_prefix: str = ""
-    models_folder: Path | None = None
-    """Folder for models of `ctx model pull`."""
+
+    def prefix(self, mode: Mode) -> str:
+        """Return the words before a text."""
+        return self.query_prefix if mode == "query" else self.passage_prefix
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """One row of the registry. Nothing of it is imported before it is chosen."""
+PROVIDERS: Mapping[str, str] = {
+    "static": "context_engine.embedding.static_embedder:open_embedder",
+    "openai-compatible": "context_engine.embedding.remote_embedder:open_openai_compatible",
+    "ollama": "context_engine.embedding.remote_embedder:open_ollama",
+    "sentence-transformers": "context_engine.embedding.library_embedder:open_sentence_transformers",
+    "model2vec": "context_engine.embedding.library_embedder:open_model2vec",
+}
+"""Name -> `module:function`, which takes an `EmbedderConfig` and returns an `Embedder`."""
 
-    name: str
-    maker: str
-    """`module:function`, called with an `EmbedderConfig`; empty for the row that embeds nothing."""
-    summary: str
-    needs: str = ""
-    """What to do if one of its modules is missing, as a command: `pip install 'smart-context-engine[model2vec]'`."""
+
+def open_embedder(config: EmbedderConfig) -> Embedder:
+    """Open the chosen embedder; no model is loaded and no address contacted yet.
+
+    Raises: EmbedderUnusable for an unknown name, and for whatever is wrong with the configuration.
+    """
+    if config.provider not in PROVIDERS:
+        raise EmbedderUnusable(
+            f"there is no embedder {config.provider[:60]!r}",
+            suggestion=suggest_nearest(config.provider, PROVIDERS).strip() or f"There are {', '.join(PROVIDERS)}.",
+        )
+    return resolve_name(PROVIDERS[config.provider])(config)
 
 
 def compute_fingerprint(*facts: object) -> str:
@@ -145,10 +143,10 @@ ITEMS_MAX = 32
 BATCH_TOKENS_MAX = 16_000
 """Estimated tokens in one request: 32 long chunks. Hosted endpoints take 120,000 and more, a small machine is slow."""
 TOKENS_MAX = 512
-"""Tokens of one text if nothing is configured: the window of most open models; some refuse longer texts."""
+"""Tokens of one text: the window of most open models; some refuse longer texts."""
 
 
-def cut(text: str, tokens_max: int) -> str:
+def cut(text: str, tokens_max: int = TOKENS_MAX) -> str:
     """Return the beginning of a text with at most `tokens_max` estimated tokens.
 
     >>> cut("abcdefghijkl", 2), cut("中文字符", 2)
@@ -160,8 +158,10 @@ def cut(text: str, tokens_max: int) -> str:
     low = tokens_max  # a character is never more than a token
     while low < high:
         middle = (low + high + 1) // 2
-        fits = estimate_tokens(text[:middle]) <= tokens_max
-        low, high = (middle, high) if fits else (low, middle - 1)
+        if estimate_tokens(text[:middle]) <= tokens_max:
+            low = middle
+        else:
+            high = middle - 1
     return text[:low]
 
 

@@ -1,7 +1,7 @@
-"""An HTTP endpoint with retries: JSON in, JSON out, never longer than allowed.
+"""JSON questions to an HTTP address of the user's choice, asked again while that may help.
 
 Only the configured address is ever contacted: redirects are not followed, and the system's proxy is used only for other
-machines. `http_retry` decides what an answer means; clock and randomness are passed in.
+machines. An answer is neither waited for nor read without end, and the key is masked in whatever is repeated of it.
 """
 
 from __future__ import annotations
@@ -9,25 +9,17 @@ from __future__ import annotations
 import ipaddress
 import json
 import queue
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from context_engine import secrets
 from context_engine.embedding.embedder import raise_if_cancelled
-from context_engine.embedding.http_retry import (
-    EndpointSpec,
-    HttpAnswer,
-    RetryPolicy,
-    compute_wait_s,
-    extract_message,
-    response_error,
-    sanitize_text,
-)
-from context_engine.errors import EmbedderUnusable
+from context_engine.errors import EmbedderFailed, EmbedderUnusable, HostError
 from context_engine.text import OUTPUT_BYTES_MAX, ParseError, read_json
 
 if TYPE_CHECKING:
@@ -35,10 +27,256 @@ if TYPE_CHECKING:
 
 CONNECT_S = 5.0
 """A running machine accepts within well under a second, even on the other side of the world."""
+FIRST_WAIT_S = 1.0
+"""Wait before the second try if the endpoint does not state one; doubled each time."""
 ANSWER_BYTES_MAX = 64_000_000
 """32 vectors of 4,096 numbers in JSON are 3 MB; anything this much larger is not an answer to our question."""
 LOOK_S = 0.02
 """Interval in which a wait checks for cancellation, sooner than a person notices."""
+MESSAGE_CHARS_MAX = 300
+"""Characters of the endpoint's own words in an error."""
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses that the same request may not get again."""
+SPENT = b"insufficient_quota"
+"""In a 429 that no waiting changes: the account is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Time limit of one answer, number of tries, and the longest wait between them."""
+
+    answer_s: float
+    tries: int
+    wait_max_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSpec:
+    """The provider, URL and model, and what the user can do: `start` if nothing answers, `get_model` if it is missing.
+
+    `later` describes what happens meanwhile, if the user need not do anything.
+    """
+
+    provider: str
+    url: str
+    model: str
+    start: str
+    get_model: str
+    later: str = "Nothing needs to be done: it is asked again later, and search goes on by words."
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """An answer, with header names in lower case.
+
+    Status 0 means none; `failure` is then one word (refused, timeout, broken, huge), and the body says more.
+    """
+
+    status: int = 0
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    failure: str = ""
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is HTML instead of JSON."""
+        return "html" in self.headers.get("content-type", "") or self.body.lstrip()[:1] == b"<"
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether the same question may succeed later, without any change here."""
+        if self.status == 429 and SPENT in self.body:
+            return False
+        return self.status in PASSING or self.failure in ("refused", "timeout", "broken")
+
+    def retry_after_s(self) -> float | None:
+        """Return the seconds of its Retry-After, a number or a date; None if it is neither.
+
+        >>> HttpAnswer(429, headers={"retry-after": "7"}).retry_after_s()
+        7.0
+        """
+        stated = self.headers.get("retry-after", "").strip()
+        if stated.isascii() and stated.replace(".", "", 1).isdigit():
+            return float(stated)
+        try:
+            return max(0.0, parsedate_to_datetime(stated).timestamp() - time.time())
+        except (ValueError, OverflowError):
+            return None
+
+
+def pause(seconds: float, cancel: threading.Event | None) -> None:
+    """Wait, unless canceled. Raises: Cancelled."""
+    (cancel or threading.Event()).wait(seconds)
+    raise_if_cancelled(cancel)
+
+
+class Endpoint:
+    """One address and its connections. Thread-safe; nothing is opened before the first question."""
+
+    def __init__(
+        self, spec: EndpointSpec, key: str = "", *, pause: Callable[[float, threading.Event | None], None] = pause
+    ) -> None:
+        """Check the key. Raises: EmbedderUnusable if it is not valid."""
+        if not key.isascii() or not key.isprintable():
+            raise EmbedderUnusable(
+                f"{spec.provider}: the key holds characters that no key has",
+                suggestion="Set the environment variable again, without quotes or line breaks.",
+            )
+        self.spec = spec
+        self._key = key.strip()
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._client: httpx2.Client | None = None
+        self._is_closed = False
+
+    def post(self, question: Mapping[str, Any], policy: RetryPolicy, cancel: threading.Event | None = None) -> Any:
+        """Return the endpoint's answer to a JSON question, parsed.
+
+        Between two tries it waits as long as the endpoint asks for, else twice as long each time.
+
+        Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Cancelled; ValueError
+        after `close()`.
+        """
+        content = json.dumps(question).encode()
+        wait_s = FIRST_WAIT_S
+        for left in reversed(range(policy.tries)):
+            raise_if_cancelled(cancel)
+            answer = self._exchange(content, policy.answer_s, cancel)
+            stated_s = answer.retry_after_s()
+            is_too_long = stated_s is not None and stated_s > policy.wait_max_s
+            if not left or not answer.is_transient or answer.failure == "refused" or is_too_long:
+                return self._parse(answer)
+            self._pause(min(wait_s, policy.wait_max_s) if stated_s is None else stated_s, cancel)
+            wait_s *= 2
+        raise ValueError("a policy has at least one try")
+
+    def open_client(self) -> httpx2.Client:
+        """Return the one client, made when first needed, because the library is slow to import.
+
+        Raises: ValueError after close.
+        """
+        import httpx2
+
+        with self._lock:
+            if self._is_closed:
+                raise ValueError("the endpoint is closed")
+            if self._client is None:
+                self._client = httpx2.Client(trust_env=not is_loopback(self.spec.url), follow_redirects=False)
+            return self._client
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._lock:
+            self._is_closed = True
+            if self._client is not None:
+                self._client.close()
+
+    def _exchange(self, content: bytes, answer_s: float, cancel: threading.Event | None) -> HttpAnswer:
+        """Return one answer, after `answer_s` at the latest, however slowly it arrives.
+
+        Another thread does the reading, so that this one can leave at once when it is canceled.
+        """
+        client = self.open_client()
+        answers: queue.SimpleQueue[HttpAnswer] = queue.SimpleQueue()
+        is_left = threading.Event()
+
+        def fetch() -> None:
+            answers.put(self._fetch(client, content, answer_s, is_left))
+
+        threading.Thread(target=fetch, name="ctx-endpoint", daemon=True).start()
+        deadline = time.monotonic() + answer_s
+        try:
+            while (rest_s := deadline - time.monotonic()) > 0:
+                raise_if_cancelled(cancel)
+                try:
+                    return answers.get(timeout=min(rest_s, LOOK_S) if cancel else rest_s)
+                except queue.Empty:
+                    continue
+            return HttpAnswer(failure="timeout")
+        finally:
+            is_left.set()
+
+    def _fetch(self, client: httpx2.Client, content: bytes, answer_s: float, is_left: threading.Event) -> HttpAnswer:
+        """Return the answer, or why there is none. Reading ends when the caller has left, or at the limit."""
+        import httpx2
+
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        if self._key:
+            headers["authorization"] = f"Bearer {self._key}"
+        timeout = httpx2.Timeout(answer_s, connect=min(CONNECT_S, answer_s))
+        body = bytearray()
+        try:
+            with client.stream("POST", self.spec.url, content=content, headers=headers, timeout=timeout) as response:
+                for part in response.iter_bytes():
+                    body += part
+                    if is_left.is_set() or len(body) > ANSWER_BYTES_MAX:
+                        return HttpAnswer(failure="huge")
+                masked = bytes(body).replace(self._key.encode(), b"***") if self._key else bytes(body)
+                return HttpAnswer(response.status_code, masked, dict(response.headers))
+        except httpx2.TimeoutException:
+            return HttpAnswer(failure="timeout")
+        except (httpx2.ConnectError, httpx2.InvalidURL) as error:
+            return HttpAnswer(failure="refused", body=str(error).encode())
+        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
+            return HttpAnswer(failure="broken", body=str(error).encode())
+
+    def _parse(self, answer: HttpAnswer) -> Any:
+        """Return the parsed body of an answer. Raises: EmbedderFailed, EmbedderUnusable."""
+        if answer.status != 200 or answer.is_page:
+            raise self._error(answer)
+        try:
+            return read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX, has_constants=True)
+        except ParseError:
+            raise EmbedderUnusable(
+                f"{self.spec.provider}: {self.spec.url} answers with something that is not JSON: {_message(answer)}",
+                suggestion="Check the address, also its path.",
+                details=self._details(answer),
+            ) from None
+
+    def _error(self, answer: HttpAnswer) -> HostError:
+        problem, next_step = self._diagnose(answer)
+        kind = EmbedderFailed if answer.is_transient else EmbedderUnusable
+        message = "" if answer.is_page else _message(answer)
+        said = f": {message}" if message else ""
+        return kind(
+            f"{self.spec.provider}: {problem}{said}",
+            suggestion=next_step,
+            details=self._details(answer),
+        )
+
+    def _details(self, answer: HttpAnswer) -> dict[str, Any]:
+        return {
+            "address": self.spec.url,
+            "model": self.spec.model,
+            "status": answer.status or answer.failure,
+        }
+
+    def _diagnose(self, answer: HttpAnswer) -> tuple[str, str]:
+        """Return what is wrong with an answer, and what to do about it."""
+        url, model, later = self.spec.url, self.spec.model, self.spec.later
+        status = answer.status
+        known: dict[int | str, tuple[str, str]] = {
+            "refused": (f"nothing answers at {url}", self.spec.start),
+            "timeout": (f"no answer from {url} in time", f"Is it busy, or loading {model}? {later}"),
+            "broken": (f"{url} broke off its answer", later),
+            "huge": (f"{url} answers much more than was asked", "Check the address."),
+            401: (f"{url} refuses the key", "Check the environment variable that holds it."),
+            403: (f"{url} refuses the key", "Check the environment variable that holds it."),
+            404: (f"{url} has no model {model!r}, or the path is wrong", self.spec.get_model),
+            413: (f"a text is too long for {model!r}", "Choose a model with a longer window."),
+            429: (f"{url} gets too many requests", later),
+        }
+        if status == 429 and not answer.is_transient:
+            return f"the account at {url} is spent", "Add credit, or choose another."
+        if answer.is_page and status not in PASSING and status // 100 != 3:
+            return f"{url} answers with a web page, status {status}", "Check the address, also its path."
+        if (answer.failure or status) in known:
+            return known[answer.failure or status]
+        if status in PASSING:
+            return f"{url} failed with status {status}", later
+        if status // 100 == 3:
+            return f"{url} sends us elsewhere", "Redirects are not followed: configure the right address."
+        return f"{url} refused with status {status}", "Check model and address."
 
 
 def build_url(address: str, path: str, provider: str) -> str:
@@ -55,13 +293,11 @@ def build_url(address: str, path: str, provider: str) -> str:
     """
     try:
         parts = urlsplit(address.strip())
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        sound = False
-    if not sound or "@" in parts.netloc or parts.query or parts.fragment:
-        shown = "what is configured"
-        if "@" not in address:
-            shown = sanitize_text(address)
+        is_sound = False
+    if not is_sound or "@" in parts.netloc or parts.query or parts.fragment:
+        shown = "what is configured" if "@" in address else _clean(address)
         raise EmbedderUnusable(
             f"{provider}: {shown or 'nothing'} is not the address of an endpoint",
             suggestion=f"Configure it like http://127.0.0.1:1234{path}; a key goes into the environment.",
@@ -84,142 +320,26 @@ def is_loopback(url: str) -> bool:
         return host == "localhost"
 
 
-def pause(seconds: float, cancel: threading.Event | None) -> None:
-    """Wait, unless canceled. Raises: Cancelled."""
-    (cancel or threading.Event()).wait(seconds)
-    raise_if_cancelled(cancel)
+def extract_json_message(value: Any) -> str:
+    """Return the message in a JSON answer, from the fields that such endpoints use.
+
+    >>> extract_json_message({"error": {"message": "no such model"}}), extract_json_message({"error": "out of memory"})
+    ('no such model', 'out of memory')
+    """
+    for name in ("error", "message", "detail"):
+        if isinstance(value, dict):
+            value = value.get(name, value)
+    return _clean(value if isinstance(value, str) else json.dumps(value))
 
 
-class Endpoint:
-    """One address and its connections. Thread-safe; nothing is opened before the first question."""
+def _message(answer: HttpAnswer) -> str:
+    """Return the message of an answer; its beginning if that is not JSON."""
+    try:
+        return extract_json_message(read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX))
+    except ParseError:
+        return _clean(answer.body.decode("utf-8", "replace"))
 
-    def __init__(
-        self,
-        place: EndpointSpec,
-        key: str = "",
-        *,
-        chance: Callable[[], float] = random.random,
-        now: Callable[[], float] = time.time,
-        pause: Callable[[float, threading.Event | None], None] = pause,
-    ) -> None:
-        """Check the key. Raises: EmbedderUnusable if it is not valid."""
-        if not key.isascii() or not key.isprintable():
-            raise EmbedderUnusable(
-                f"{place.provider}: the key holds characters that no key has",
-                suggestion="Set the environment variable again, without quotes or line breaks.",
-            )
-        self.info = place
-        self._key = key.strip()
-        self._chance, self._now, self._pause = chance, now, pause
-        self._lock = threading.Lock()
-        self._client: httpx2.Client | None = None
-        self._closed = False
 
-    def post(self, question: Mapping[str, Any], patience: RetryPolicy, cancel: threading.Event | None = None) -> Any:
-        """Return the endpoint's answer to a JSON question, parsed.
-
-        Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Cancelled; ValueError
-        after `close()`.
-        """
-        content = json.dumps(question).encode()
-        tries, wait = 0, 0.0
-        while True:
-            raise_if_cancelled(cancel)
-            answer = self._exchange(content, patience.answer_s, cancel)
-            tries += 1
-            wait = compute_wait_s(answer, tries, patience, chance=self._chance(), now=self._now())
-            if wait is None:
-                return self._parse_answer(answer)
-            self._pause(wait, cancel)
-
-    def close(self) -> None:
-        """Close the connections."""
-        with self._lock:
-            self._closed = True
-            if self._client is not None:
-                self._client.close()
-
-    def open_client(self) -> httpx2.Client:
-        """Return the one client, made when first needed, because the library is slow to import.
-
-        Raises: ValueError after close.
-        """
-        import httpx2
-
-        with self._lock:
-            if self._closed:
-                raise ValueError("the embedder is closed")
-            if self._client is None:
-                self._client = httpx2.Client(trust_env=not is_loopback(self.info.url), follow_redirects=False)
-            return self._client
-
-    def _exchange(self, content: bytes, answer_s: float, cancel: threading.Event | None) -> HttpAnswer:
-        """Return one answer, after `answer_s` at the latest, however slowly it arrives.
-
-        Another thread does the reading, so that this one can leave at once when it is canceled.
-        """
-        client = self.open_client()
-        answers: queue.SimpleQueue[HttpAnswer] = queue.SimpleQueue()
-        left = threading.Event()
-
-        def fetch() -> None:
-            answer = HttpAnswer(failure="broken")  # stays so when our own code fails; the thread reports that by itself
-            try:
-                answer = self._fetch(client, content, answer_s, left)
-            finally:
-                answers.put(answer)
-
-        threading.Thread(target=fetch, name="ctx-embedding-request", daemon=True).start()
-        deadline = time.monotonic() + answer_s
-        try:
-            while (rest := deadline - time.monotonic()) > 0:
-                raise_if_cancelled(cancel)
-                try:
-                    return answers.get(timeout=min(rest, LOOK_S) if cancel else rest)
-                except queue.Empty:
-                    continue
-            return HttpAnswer(failure="timeout")
-        finally:
-            left.set()
-
-    def _fetch(self, client: httpx2.Client, content: bytes, answer_s: float, left: threading.Event) -> HttpAnswer:
-        """Return the answer, or why there is none. Reading ends if the caller has left, or the answer is much too long.
-
-        Reading ends if the caller has left, or the answer is much too long.
-        """
-        import httpx2
-
-        headers = {"content-type": "application/json", "accept": "application/json"}
-        if self._key:
-            headers["authorization"] = f"Bearer {self._key}"
-        timeout = httpx2.Timeout(answer_s, connect=min(CONNECT_S, answer_s))
-        body = bytearray()
-        try:
-            with client.stream("POST", self.info.url, content=content, headers=headers, timeout=timeout) as response:
-                for part in response.iter_bytes():
-                    body += part
-                    if left.is_set() or len(body) > ANSWER_BYTES_MAX:
-                        return HttpAnswer(failure="huge")
-                return HttpAnswer(response.status_code, bytes(body), dict(response.headers))
-        except httpx2.TimeoutException:
-            return HttpAnswer(failure="timeout")
-        except (httpx2.ConnectError, httpx2.InvalidURL) as error:
-            return HttpAnswer(failure="refused", body=str(error).encode())
-        except httpx2.HTTPError as error:
-            return HttpAnswer(failure="broken", body=str(error).encode())
-
-    def _parse_answer(self, answer: HttpAnswer) -> Any:
-        """Return the parsed body of an accepted answer, without the key, which some endpoints repeat."""
-        if self._key:
-            answer = replace(answer, body=answer.body.replace(self._key.encode(), b"***"))
-        if error := response_error(answer, self.info, now=self._now()):
-            raise error
-        try:
-            return read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX, has_constants=True)
-        except ParseError:
-            message = extract_message(answer)
-            raise EmbedderUnusable(
-                f"{self.info.provider}: {self.info.url} answers with something that is not JSON: {message}",
-                suggestion="Check the address, also its path.",
-                details={"address": self.info.url, "model": self.info.model, "status": answer.status},
-            ) from None
+def _clean(text: str) -> str:
+    """Return words of another program so that they are safe to repeat: one line, short, no secrets."""
+    return " ".join(secrets.redact(text[: 10 * MESSAGE_CHARS_MAX]).text.split())[:MESSAGE_CHARS_MAX]

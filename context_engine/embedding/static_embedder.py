@@ -21,14 +21,11 @@ import numpy as np
 
 from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, compute_fingerprint, raise_if_cancelled
 from context_engine.embedding.ragged_array import RaggedArray
-from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
+from context_engine.embedding.wordpiece import WordPieces
 from context_engine.errors import StorageCorrupt
-from context_engine.text import split_words
 
 # -- static table ------------------------------------------------------------------------------------------------------
 
-# The static table as bytes.
-#
 # The static table as bytes: a vocabulary and one row of four-bit numbers a piece, in a form that shows tampering.
 #
 #     magic 8 | header length 4 | header JSON | body: pieces by line, scales float16, rows (two numbers a byte)
@@ -143,14 +140,10 @@ def _header(view: memoryview) -> tuple[dict[str, Any], memoryview, str]:
 SHIPPED = Path(__file__).with_name("static.table")
 RECIPE = 1
 """How a text becomes pieces. 1: words of letters, digits and underscores, split, lower case, WordPiece, all counted."""
-TOKENS_MAX = 8_192
-"""A bag of words has no window; what is longer than some twenty chunks is about nothing in particular."""
 BLOCK_PIECES = 65_536
 """Pieces summed at once: their rows would be 100 MB; each distinct row is unpacked once for a block."""
 BLOCK_TEXTS = 256
 """Texts of chunks summed at once: about as many pieces."""
-WORDS_KEPT_MAX = 65_536
-"""Words whose pieces are cached, some 200 bytes each; then the cache is cleared."""
 
 
 def read_fingerprint(path: Path = SHIPPED) -> str:
@@ -174,15 +167,13 @@ class StaticEmbedder:
     """
 
     name = "static"
-    tokens_max = TOKENS_MAX
-    is_local = True
 
     def __init__(self, path: Path) -> None:
         with _refusal_named(path):
             self._table: StaticTable | None = unpack_table(_map_file(path))
         self.dimensions = self._table.dimensions
         self.fingerprint = compute_fingerprint(self.name, RECIPE, self._table.sha256)
-        self._pieces = WordPieceCache(self._table.pieces)
+        self._pieces = WordPieces(self._table.pieces)
 
     @classmethod
     def open_shipped(cls) -> Self:
@@ -260,37 +251,6 @@ def _unpacked_rows(table: StaticTable, pieces: np.ndarray) -> tuple[np.ndarray, 
     place = np.zeros(len(table.scales), dtype=np.int32)
     place[used] = np.arange(len(used))
     return table.rows(used), place[pieces]
-
-
-class WordPieceCache(dict[str, tuple[int, ...]]):
-    """The known pieces of each word, split when it first occurs."""
-
-    def __init__(self, vocabulary: list[str]) -> None:
-        super().__init__()
-        self._cutter = WordPiece(dict(zip(vocabulary, range(len(vocabulary)), strict=True)))
-
-    def of(self, text: str) -> np.ndarray:
-        """Return the numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
-        numbers = list(chain.from_iterable(map(self.__getitem__, split_words(text[: TOKENS_MAX * WORD_CHARS_MAX]))))
-        return np.array(numbers[:TOKENS_MAX], dtype=np.int32)
-
-    def __missing__(self, word: str) -> tuple[int, ...]:
-        if len(word) > WORD_CHARS_MAX:
-            return self._drop_unknown(self._cutter.pieces(word, WORD_CHARS_MAX))
-        if len(self) >= WORDS_KEPT_MAX:
-            self.clear()
-        if word.isascii():
-            found = self._cutter.identifier(word)
-        else:
-            found = self._cutter.pieces(word, WORD_CHARS_MAX)
-        pieces = self[word] = self._drop_unknown(found)
-        return pieces
-
-    def _drop_unknown(self, pieces: list[int]) -> tuple[int, ...]:
-        unknown = self._cutter.unknown
-        if unknown in pieces:
-            return tuple(piece for piece in pieces if piece != unknown)
-        return tuple(pieces)
 
 
 def _map_file(path: Path) -> memoryview:

@@ -33,14 +33,6 @@ class VectorRows:
         return self.values * self.scales[:, None]
 
 
-@dataclass(frozen=True, slots=True)
-class VectorSpace:
-    """What makes vectors comparable: how they were made (hex digits), and their number of dimensions."""
-
-    fingerprint: str
-    dimensions: int
-
-
 def hash_texts(texts: Sequence[str]) -> Keys:
     """Return the key of each text: the first half of its SHA-256."""
     digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES] for text in texts]

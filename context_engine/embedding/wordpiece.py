@@ -1,136 +1,99 @@
-"""PURE. Text to word pieces as uncased BERT cuts it, with identifiers split first: `getHTTPFile` is `get http file`.
+"""PURE. Words to word pieces as uncased BERT cuts them, with identifiers split first: `getHTTPFile` is `get http file`.
 
-What Hugging Face's `tokenizers` does in Rust, for the one kind of model we run; a cache of words makes it faster on
-code, where few words are many. A `[CLS]` inside a text is three characters and a name, never a command.
-
->>> cutter = WordPiece({word: n for n, word in enumerate("[PAD] [UNK] [CLS] [SEP] get http file ##s (".split())})
->>> cutter.ids("getHTTPFiles(")
-[2, 4, 5, 6, 7, 8, 3]
+>>> pieces = WordPieces("get http file ##s".split())
+>>> pieces.of("getHTTPFiles(unknown)").tolist()
+[0, 1, 2, 3]
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 
-TOKENS_MAX = 128
-"""Word pieces of one text with the two special ones: 128 found code better than 256 (design notes, docstrings)."""
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.text import split_words
+
+TOKENS_MAX = 8_192
+"""Pieces of one text. A bag of words has no window; what is longer than some twenty chunks is about nothing."""
 WORD_CHARS_MAX = 100
-"""A longer word is unknown, as in BERT; this also bounds the cost of one word."""
-WORDS_KEPT_MAX = 32_768
-"""Words whose pieces are cached, some 250 bytes each: those of a large repository; then the cache is cleared."""
+"""A longer part of a word is unknown, as in BERT, and a word has at most so many pieces: this bounds its cost."""
+WORDS_KEPT_MAX = 65_536
+"""Words whose pieces are cached, some 200 bytes each; then the cache is cleared."""
 CHARS_KEPT_MAX = 16_384
 """Characters whose normal form is cached: all of one script, nearly all of CJK."""
+UNKNOWN = -1
 
-_WORD = re.compile(r"[^\s!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
-"""A run of letters, or one ASCII punctuation mark; other punctuation is separate already."""
-_IDENTIFIER = re.compile(r"[^\s!-/:-@\[-\^`{-~]+|[!-/:-@\[-\^`{-~]")
-"""The same, with `_` as a letter."""
-_BOUNDARY = re.compile(r"_+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
-"""Between the parts of an identifier. On ASCII these are the parts that the text recipe names:
-`[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+`; letters of other alphabets stay with their neighbors."""
 _ascii_parts = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+").findall
+_words = re.compile(r"[^\s!-/:-@\[-\^`{-~]+|[!-/:-@\[-\^`{-~]").findall
+"""A run of letters, digits and underscores, or one ASCII punctuation mark; other punctuation is separate already."""
+_BOUNDARY = re.compile(r"_+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
+"""Between the parts of an identifier: on ASCII those of `_ascii_parts`; other letters stay with their neighbors."""
 
 
-class WordPiece:
-    """The splitter of one vocabulary. Threads may share it; the same text always has the same pieces.
+class WordPieces(dict[str, tuple[int, ...]]):
+    """The known pieces of each word by their numbers in a vocabulary, cut when the word first occurs.
 
-    `split_identifiers=False` is BERT as published, where `_` is a piece of its own and case is ignored.
+    Threads may share it.
     """
 
-    def __init__(
-        self, vocabulary: Mapping[str, int], *, tokens_max: int = TOKENS_MAX, split_identifiers: bool = True
-    ) -> None:
-        self.pad, self.unknown = vocabulary["[PAD]"], vocabulary["[UNK]"]
-        self.cls, self.sep = vocabulary["[CLS]"], vocabulary["[SEP]"]
-        self.tokens_max = tokens_max
-        self._vocabulary = dict(vocabulary)
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        super().__init__()
+        self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
         self._longest = max(map(len, vocabulary))
         self._normal = _NormalForms()
-        self._kept: dict[str, tuple[int, ...]] = {}
-        self._split_identifiers = split_identifiers
-        self._words = (_IDENTIFIER if split_identifiers else _WORD).finditer
+        self._parts: dict[str, tuple[int, ...]] = {}
 
-    @classmethod
-    def from_tokenizer(cls, tokenizer: Mapping[str, Any], **options: Any) -> WordPiece:
-        """Return the splitter that a parsed `tokenizer.json` describes.
+    def of(self, text: str) -> npt.NDArray[np.int32]:
+        """Return the numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
+        words = split_words(text[: TOKENS_MAX * WORD_CHARS_MAX])
+        numbers = chain.from_iterable(map(self.__getitem__, words))
+        return np.array(list(islice(numbers, TOKENS_MAX)), dtype=np.int32)
 
-        Raises: ValueError when it describes anything but uncased BERT.
-        """
-        model = tokenizer.get("model") or {}
-        normalizer = tokenizer.get("normalizer") or {}
-        if model.get("type", "WordPiece") != "WordPiece" or not normalizer.get("lowercase"):
-            raise ValueError("not an uncased WordPiece tokenizer")
-        if model.get("max_input_chars_per_word", WORD_CHARS_MAX) != WORD_CHARS_MAX:
-            raise ValueError(f"words of {model['max_input_chars_per_word']} characters; {WORD_CHARS_MAX} are known")
-        return cls(model["vocab"], **options)
-
-    def ids(self, text: str) -> list[int]:
-        """Return the input of the model: `[CLS]`, the pieces of the text, `[SEP]`; at most `tokens_max` in all."""
-        return [self.cls, *self.pieces(text, self.tokens_max - 2), self.sep]
-
-    def pieces(self, text: str, limit: int) -> list[int]:
-        """Return the first `limit` pieces of a text, without the special ones."""
-        found: list[int] = []
-        kept = self._kept
-        for match in self._words(text.translate(self._normal)):
-            if len(found) >= limit:
-                break
-            word = match.group()
-            pieces = kept.get(word)
-            found += self._cut_and_keep(word, limit) if pieces is None else pieces
-        return found[:limit]
-
-    def identifier(self, word: str) -> list[int]:
-        """Return the pieces of one word of ASCII letters, digits and underscores; its parts are cached, not the word.
-
-        >>> vocabulary = "[PAD] [UNK] [CLS] [SEP] get file".split()
-        >>> WordPiece({word: n for n, word in enumerate(vocabulary)}).identifier("getFile")
-        [4, 5]
-        """
-        found: list[int] = []
-        kept = self._kept
-        for part in _ascii_parts(word):
-            pieces = kept.get(part)
-            found += self._cut_and_keep(part, WORD_CHARS_MAX) if pieces is None else pieces
-        return found
-
-    def _cut_and_keep(self, word: str, limit: int) -> tuple[int, ...]:
-        """Return the pieces of a new word; those of a very long one are cut at the limit and not cached."""
-        if len(word) > WORD_CHARS_MAX:
-            return self._cut(word, limit + 1)
-        if len(self._kept) >= WORDS_KEPT_MAX:
-            self._kept.clear()
-        pieces = self._kept[word] = self._cut(word, WORD_CHARS_MAX)
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        cut = islice(chain.from_iterable(map(self._cut_part, self._split(word))), WORD_CHARS_MAX)
+        pieces = tuple(number for number in cut if number != UNKNOWN)
+        if len(word) <= WORD_CHARS_MAX:
+            if len(self) >= WORDS_KEPT_MAX:
+                self.clear()
+            self[word] = pieces
         return pieces
 
-    def _cut(self, word: str, parts_max: int) -> tuple[int, ...]:
-        """Return the pieces of a word, one part after the other."""
-        if self._split_identifiers:
-            parts = _BOUNDARY.split(word, parts_max)
-        else:
-            parts = [word]
-        return tuple(piece for part in parts if part for piece in self._longest_pieces(lower_letters(part)))
+    def _split(self, word: str) -> Iterable[str]:
+        """Return the parts of an identifier."""
+        if word.isascii():
+            return _ascii_parts(word)
+        return filter(None, chain.from_iterable(map(_BOUNDARY.split, _words(word.translate(self._normal)))))
 
-    def _longest_pieces(self, word: str) -> list[int]:
+    def _cut_part(self, part: str) -> tuple[int, ...]:
+        """Return the pieces of a part of a word; different words share their parts."""
+        if len(part) > WORD_CHARS_MAX:
+            return (UNKNOWN,)
+        pieces = self._parts.get(part)
+        if pieces is None:
+            if len(self._parts) >= WORDS_KEPT_MAX:
+                self._parts.clear()
+            pieces = self._parts[part] = self._longest_pieces(lower_letters(part))
+        return pieces
+
+    def _longest_pieces(self, word: str) -> tuple[int, ...]:
         """Return the longest pieces of the vocabulary; a word that is not completely covered is unknown."""
-        if len(word) > WORD_CHARS_MAX:
-            return [self.unknown]
         pieces: list[int] = []
         start = 0
         while start < len(word):
             mark = "##" if start else ""
             for stop in range(min(len(word), start + self._longest), start, -1):
-                piece = self._vocabulary.get(mark + word[start:stop])
+                piece = self._numbers.get(mark + word[start:stop])
                 if piece is not None:
                     break
             else:
-                return [self.unknown]
+                return (UNKNOWN,)
             pieces.append(piece)
             start = stop
-        return pieces
+        return tuple(pieces)
 
 
 def lower_letters(word: str) -> str:
@@ -161,15 +124,14 @@ def normalize_character(char: str) -> str:
     >>> tuple(map(normalize_character, ("é", "Å", "中", "\x07", "\n", "…")))
     ('e', 'A', ' 中 ', '', ' ', ' … ')
     """
-    if char in "\t\n\r" or (char.isspace() and unicodedata.category(char)[0] == "Z"):
+    category = unicodedata.category(char)
+    if char in "\t\n\r" or (char.isspace() and category[0] == "Z"):
         return " "
-    if unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs") or char == "\ufffd":
+    if category in ("Cc", "Cf", "Co", "Cs") or char == "\ufffd":
         return ""
     bare = "".join(part for part in unicodedata.normalize("NFD", char) if unicodedata.category(part) != "Mn")
-    apart = is_cjk(ord(char)) or (ord(char) > 127 and unicodedata.category(char)[0] == "P")
-    if apart:
-        return f" {bare} "
-    return bare
+    is_separate = is_cjk(ord(char)) or (ord(char) > 127 and category[0] == "P")
+    return f" {bare} " if is_separate else bare
 
 
 def is_cjk(code: int) -> bool:

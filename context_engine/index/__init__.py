@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from context_engine.index.describe import PLAIN
     from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore, translate_disk_errors
     from context_engine.index.embedding_text import (
+        TEXT_RECIPE,
         ChunkEmbeddingText,
         ChunkLocation,
         build_chunk_texts,
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from context_engine.index.file_roles import ROLES, Role, role_of
     from context_engine.index.graph_traversal import Neighbor
     from context_engine.index.index_service import IndexOptions, IndexService
-    from context_engine.index.index_store import IndexStore, ProgressCounter, RepairReport, Vectors
+    from context_engine.index.index_store import IndexStore, ProgressCounter, RepairReport
     from context_engine.index.live_index import WITHOUT_STORE, LiveIndex
     from context_engine.index.module_uses import ModuleUse
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
@@ -38,12 +39,13 @@ __getattr__ = lazy_exports(
     """
     describe: PLAIN
     embedded_store: SCHEMA_VERSION EmbeddedStore translate_disk_errors
-    embedding_text: ChunkEmbeddingText ChunkLocation build_chunk_texts build_file_summary summary_names symbol_chain
+    embedding_text: TEXT_RECIPE ChunkEmbeddingText ChunkLocation build_chunk_texts build_file_summary summary_names
+        symbol_chain
     encoder: StaticEncoder
     file_roles: ROLES Role role_of
     graph_traversal: Neighbor
     index_service: IndexOptions IndexService
-    index_store: IndexStore ProgressCounter RepairReport Vectors
+    index_store: IndexStore ProgressCounter RepairReport
     live_index: WITHOUT_STORE LiveIndex
     module_uses: ModuleUse
     parsed_files: ParsedFileCache qualified_names

@@ -11,20 +11,17 @@ before a text leaves this machine has to see the real ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol
 from context_engine.text import split_identifier, split_words, unique
 
-RECIPE = 1
+TEXT_RECIPE = 1
 """Raise it when the same file gives other texts: it is part of the embedder's fingerprint, so old vectors are not used
 again.
 
 1 head `path | chain | signature`, summary of 300 characters and 40 names
 """
-WINDOW_CHARS = 350
-"""MiniLM reads 126 word pieces; Go, Python and PHP have 3.5 characters a piece, and a head takes some 90 characters."""
 SIGNATURE_CHARS_MAX = 160
 """A longer one is a list of parameters, which the body says as well."""
 SUMMARY_DOC_CHARS = 300
@@ -64,15 +61,6 @@ def build_chunk_texts(
     """Return the texts of a file's chunks in order. `data` is the file in UTF-8, as it was when it was chunked."""
     lines = data.split(b"\n")
     return [_build_text(path, data, lines, outline.symbols, chunk) for chunk in chunks]
-
-
-def split_windows(capsule: ChunkEmbeddingText, *, heads: int = 1, chars_max: int = WINDOW_CHARS) -> list[str]:
-    r"""Split the text for a model with a short window: the body at line ends, each part with the head.
-
-    >>> split_windows(ChunkEmbeddingText("a.py", "one()\ntwo()\nthree()"), chars_max=12)
-    ['a.py\none()\ntwo()\n', 'a.py\nthree()']
-    """
-    return [ChunkEmbeddingText(capsule.head, part).text(heads) for part in _parts(capsule.body, chars_max)]
 
 
 def build_file_summary(path: str, doc: str, names: Iterable[str]) -> str:
@@ -129,21 +117,6 @@ def _signature(lines: Sequence[bytes], symbol: StoredSymbol) -> str:
     if symbol.kind == "section" or not 1 <= symbol.line <= len(lines):
         return ""
     return " ".join(_decode(lines[symbol.line - 1]).split())[:SIGNATURE_CHARS_MAX]
-
-
-def _parts(body: str, chars_max: int) -> list[str]:
-    """Split the body at line ends into parts of at most `chars_max` characters; only a longer line is split inside."""
-    if len(body) <= chars_max:
-        return [body]
-    ends = [0]
-    for line in body.split("\n"):
-        start, stop = ends[-1], min(ends[-1] + len(line) + 1, len(body))
-        ends += [*range(start + chars_max, stop, chars_max), stop]
-    cuts = [0]
-    for before, end in pairwise(ends):
-        if end - cuts[-1] > chars_max:
-            cuts.append(before)
-    return [body[start:stop] for start, stop in pairwise([*cuts, len(body)])]
 
 
 def _split_names(*names: str) -> str:

@@ -26,7 +26,7 @@ from context_engine.embedding import (
     read_fingerprint,
 )
 from context_engine.errors import StorageCorrupt
-from context_engine.index.embedding_text import RECIPE
+from context_engine.index.embedding_text import TEXT_RECIPE
 
 WIDTH = 256
 """How many of the first numbers of a vector are used. The table was trained so that fewer do nearly as well: 384 rank
@@ -107,7 +107,7 @@ class StaticEncoder:
         self.problem, self._identity = error.message, ""
 
     def _make_identity(self, of_table: str) -> str:
-        return compute_fingerprint(of_table, RECIPE, CHUNK_HEADS, self._width)
+        return compute_fingerprint(of_table, TEXT_RECIPE, CHUNK_HEADS, self._width)
 
     def _truncate(self, vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Return the first numbers, scaled to length 1 again."""

@@ -1,7 +1,7 @@
 """The interface of an index store: what every backend stores for the index.
 
 A writer commits whole files at a time; a reader gets a `Snapshot` and may use it as long as it likes. Reading and
-ranking are the same for every store. `Vectors` is the interface for embeddings made by a model.
+ranking are the same for every store.
 """
 
 from __future__ import annotations
@@ -15,10 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from context_engine.embedding import VectorRows, VectorSpace
 from context_engine.errors import Cancelled
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import Progress
@@ -239,34 +235,3 @@ class IndexStore(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close its files; it can be used again afterwards."""
-
-
-class Vectors(Protocol):
-    """The vectors of one collection, found by the hash of the text each was made from.
-
-    A stored vector is the same for every reader until it is dropped, which may happen at any time: this is a cache.
-    Vectors of another size, and those that are not finite, are refused with InvalidVectors.
-    """
-
-    @property
-    def space(self) -> VectorSpace:
-        """What its vectors have in common."""
-        ...
-
-    def missing(self, keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.bool_]:
-        """Return which keys have no vector yet."""
-
-    def get(self, keys: npt.NDArray[np.bytes_]) -> tuple[VectorRows, npt.NDArray[np.bool_]]:
-        """Return a row for each key, and which keys were found; the rows of the others are zeros."""
-
-    def put(self, keys: npt.NDArray[np.bytes_], rows: npt.NDArray[np.floating[Any]]) -> int:
-        """Store a vector for each key, all of one call or none; return how many were new. An existing vector stays."""
-
-    def compact(self) -> int:
-        """Free unused space without disturbing readers; return the bytes freed."""
-
-    def check(self) -> list[str]:
-        """Return the problems, in words; empty when it is intact."""
-
-    def close(self) -> None:
-        """Close files or connections."""

@@ -143,13 +143,13 @@ class SegmentBuilder:
 
     def __init__(self, encoder: StaticEncoder | None = None) -> None:
         self._static = _StaticBuilder(encoder) if encoder else None
-        self._chunk_keys, self._card_keys = [hash_texts([])], [hash_texts([])]
+        self._chunk_keys = [hash_texts([])]
         self._vocabulary = WordNumbers()
         self._languages: defaultdict[str, int] = defaultdict(count().__next__)
         self._body, self._path, self._def, self._doc, self._stem = (FieldBuilder() for _ in range(5))
         self._symbols: tuple[list[str], list[int], list[int]] = ([], [], [])  # name, chunk, weight
         self._tags: tuple[list[str], list[int]] = ([], [])  # tag, chunk
-        self._file: dict[str, list[int]] = {name: [] for name in FILE_COLUMNS if name != "card_key"}
+        self._file: dict[str, list[int]] = {name: [] for name in FILE_COLUMNS}
         self._chunk: dict[str, list[int]] = {name: [] for name in CHUNK_COLUMNS if name not in ("length", "key")}
         self._heaps: dict[str, list[bytes]] = {"path": [], "sha256": [], "outline": []}
         self._chunk_starts = [0]
@@ -185,7 +185,7 @@ class SegmentBuilder:
             self._static.add_summary(numbers(split_words(file.summary)))
         self._add_columns(file)
         self._add_symbols(file, base)
-        self._add_keys(file)
+        self._chunk_keys.append(hash_texts([chunk_text.text() for chunk_text in file.chunk_texts]))
         for tag in file.tags:
             self._tags[0].extend([tag] * len(file.chunks))
             self._tags[1].extend(range(base, base + len(file.chunks)))
@@ -229,11 +229,6 @@ class SegmentBuilder:
             chunks.append(base + at)
             weights.append(weight)
 
-    def _add_keys(self, file: IndexedFile) -> None:
-        """Add the keys of the texts for a slow model."""
-        self._chunk_keys.append(hash_texts([capsule.text() for capsule in file.chunk_texts]))
-        self._card_keys.append(hash_texts([file.summary]))
-
     def build(self) -> Segment:
         """Return the segment of all added files."""
         words = WordParts(list(self._vocabulary))
@@ -250,7 +245,6 @@ class SegmentBuilder:
         chunk = {name: np.array(self._chunk[name], CHUNK_COLUMNS[name]) for name in self._chunk}
         chunk["length"], chunk["key"] = lengths.astype(np.uint32), np.concatenate(self._chunk_keys)
         file = {name: np.array(values, FILE_COLUMNS[name]) for name, values in self._file.items()}
-        file["card_key"] = np.concatenate(self._card_keys)
         return Segment(
             tuple(self._languages),
             np.array(self._chunk_starts, np.uint32),

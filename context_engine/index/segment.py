@@ -44,7 +44,6 @@ FILE_COLUMNS: dict[str, npt.DTypeLike] = {
     "mtime_ns": np.int64,
     "language": np.uint8,
     "role": np.uint8,
-    "card_key": f"S{KEY_BYTES}",
 }
 CHUNK_COLUMNS: dict[str, npt.DTypeLike] = {
     "first": np.uint32,

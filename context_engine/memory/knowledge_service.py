@@ -25,9 +25,8 @@ from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.model import Query
 from context_engine.repo import Git, Root, WorkspaceFiles
-from context_engine.search import FileUsage, SearchService
+from context_engine.search import FileUsage, SearchService, lower_thread_priority
 from context_engine.secrets import Redactor
-from context_engine.semantic import lower_thread_priority
 from context_engine.storage import STATE_FOLDER, RecordFolder, workspace_id
 from context_engine.timestamps import Now, format_timestamp
 

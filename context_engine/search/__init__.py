@@ -8,6 +8,11 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.search.chunk_files import FILES
     from context_engine.search.chunk_folder import read_folder
+    from context_engine.search.embedding_service import (
+        WITH_NEXT_RUN,
+        EmbeddingService,
+        lower_thread_priority,
+    )
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.fuse import WEIGHTS
     from context_engine.search.gram_index import GramIndex
@@ -17,7 +22,6 @@ if TYPE_CHECKING:
     from context_engine.search.rankers import K1, B, RankingView
     from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState, answer_query
     from context_engine.search.searcher import SCORE_DIGITS, Ranking, Searcher
-    from context_engine.search.semantic_scores import AnswerModel, CandidateScores, SemanticSignals
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus, ServedChunks
     from context_engine.search.text_scanner import TextScanner
     from context_engine.search.text_search import (
@@ -36,6 +40,7 @@ __getattr__ = lazy_exports(
     """
     chunk_files: FILES
     chunk_folder: read_folder
+    embedding_service: WITH_NEXT_RUN EmbeddingService lower_thread_priority
     file_usage: AccessKind FileUsage
     fuse: WEIGHTS
     gram_index: GramIndex
@@ -45,7 +50,6 @@ __getattr__ = lazy_exports(
     rankers: B K1 RankingView
     search_service: HURRY_WAIT_S SearchService SearchState answer_query
     searcher: SCORE_DIGITS Ranking Searcher
-    semantic_scores: AnswerModel CandidateScores SemanticSignals
     served_chunks: ChunkAnswer ChunkStatus ServedChunks
     text_scanner: TextScanner
     text_search: expand_braces format_cursor hash_search parse_cursor rank_files select_page sort_by_keywords

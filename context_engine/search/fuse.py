@@ -32,7 +32,6 @@ WEIGHTS: Mapping[str, float] = {
     "static_card": 0.75,
     "model": 1.25,
     "model3": 1.25,
-    "model_card": 0.75,
     "alike": 0.8,
     "together": 0.2,
     "recent": 0.3,

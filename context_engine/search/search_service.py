@@ -30,7 +30,7 @@ from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, explain_weak
 from context_engine.search.repo_overview import find_landmarks
 from context_engine.search.reranking import rerank
 from context_engine.search.searcher import Place, Ranking, Searcher
-from context_engine.search.semantic_scores import AnswerModel, SemanticRanker
+from context_engine.search.semantic_scores import ProviderVectors, SemanticRanker
 from context_engine.search.text_scanner import TextScanner
 from context_engine.text import format_count
 
@@ -65,12 +65,10 @@ class SearchService:
         files: WorkspaceFiles,
         access: FileUsage,
         encoder: StaticEncoder | None,
-        model: AnswerModel,
+        provider: ProviderVectors,
         scanner: TextScanner,
-        *,
-        models_folder: Path,
     ) -> None:
-        """`access` counts which files are used; without an `encoder` only words rank; `model` takes part in answers.
+        """`access` counts which files are used; without an `encoder` only words rank; `provider` has other vectors.
 
         `scanner` finds the files to index first when a question comes before the index is complete.
         """
@@ -78,11 +76,9 @@ class SearchService:
         self._live = index.live
         self._files = files
         self._access = access
-        self._model = model
         self._scanner = scanner
         self._hurried: dict[str, None] = {}  # questions whose files were put first
-        self._meaning = None if encoder is None else SemanticRanker(encoder.query, model)
-        self._models_folder = models_folder
+        self._meaning = None if encoder is None else SemanticRanker(encoder.query, provider)
         self._lock = threading.Lock()
         self._searcher: Searcher | None = None
         self._completer: NameCompleter | None = None
@@ -100,14 +96,11 @@ class SearchService:
         standing = self.state()
         if standing is None:
             return self._answer_without_index()
-        with self._model.answering():
-            answer = answer_query(standing, query)
+        answer = answer_query(standing, query)
         # An answer that says how many files were edited may show some of them; one that knows of none takes them in.
         stale = frozenset(str(hit.chunk.path) for hit in answer.hits if hit.stale and answer.freshness == "fresh")
         if self._live.index_shown(stale) and (standing := self.state()) is not None:
-            with self._model.answering():
-                answer = answer_query(standing, query)
-        self._model.wake(hit.chunk.path for hit in answer.hits)
+            answer = answer_query(standing, query)
         return answer
 
     def hurry(self, text: str, wait_s: float = HURRY_WAIT_S) -> bool:
@@ -236,21 +229,21 @@ class SearchService:
         self,
         folder: Path,
         *,
-        embedder: str = "static",
+        embedder: EmbedderConfig | None,
         progress: Callable[[Progress], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> ExportReport:
-        """Write the index as chunk files, with vectors of `static` or `minilm`, or with `none`.
+        """Write the index as chunk files, with vectors of an embedder or, if that is None, without.
 
         Files that changed since they were indexed are left out.
 
         Raises: NotIndexed, Cancelled (nothing is written), InvalidPath (no folder), DiskFull, AccessFailed, and
-        UnsupportedHost, EmbedderUnusable when the embedder is not here.
+        UnsupportedHost, EmbedderUnusable, EmbedderFailed when the embedder cannot be used.
         """
         searcher = self.searcher()
         if searcher is None:
             raise no_index()
-        opened = open_embedder(EmbedderConfig(embedder, models_folder=self._models_folder))
+        opened = open_embedder(embedder) if embedder else None
         chunks = collect_chunks(searcher.view, self._files.load)
         stamp = self._index.indexed_at()
         try:
@@ -280,17 +273,22 @@ def answer_query(standing: SearchState, query: Query) -> Answer:
         near_tags=near,
         weakness=found.weakness,
         probability=found.probability,
+        missing=found.missing,
     )
 
 
 class _HitList(NamedTuple):
-    """Hits, the number of matching chunks, the engine that ranked, why the hits are weak, how likely they are right."""
+    """Hits, the number of matching chunks, the engine that ranked, why the hits are weak, how likely they are right.
+
+    `missing`: why vectors of the chosen provider took no part.
+    """
 
     hits: list[Hit]
     total: int
     engine: str
     weakness: str = ""
     probability: float = 0.0
+    missing: str = ""
 
 
 def _find_hits(standing: SearchState, query: Query) -> _HitList:
@@ -306,7 +304,8 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
         if ranking.evidence:
             probability = ranking.evidence.probability
         _prepare_files(standing, places)
-        return _HitList(_read_hits(reader, places, query.text), ranking.matching, ranking.engine, weakness, probability)
+        hits = _read_hits(reader, places, query.text)
+        return _HitList(hits, ranking.matching, ranking.engine, weakness, probability, ranking.missing)
     if tagged:
         others = ()
     else:
@@ -322,7 +321,7 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
         hits += reader.hits(rest.places)
         total += rest.matching
     hits.sort(key=lambda hit: (-hit.score, hit.chunk.path, hit.chunk.span))
-    return _HitList(hits[: query.limit], total, by_file.engine)
+    return _HitList(hits[: query.limit], total, by_file.engine, missing=by_file.missing)
 
 
 def _prepare_files(standing: SearchState, places: Sequence[Place]) -> None:

@@ -22,8 +22,6 @@ from context_engine.search.question import Question
 from context_engine.search.rankers import RankingView, Signals, compute_signals
 from context_engine.search.relevance import EVIDENCE_FILES, Evidence, compare_with_best, estimate_chance
 from context_engine.search.semantic_scores import (
-    CandidateScores,
-    ChunkPromise,
     SemanticRanker,
     SemanticSignals,
     compute_shares_of_best,
@@ -45,8 +43,6 @@ SHOWN_BY_MEANING = np.float32(0.5)
 
 For 137 commits the chunks that were changed come first as often as by words alone; for questions in the words of a doc
 comment more often (docs/decisions/0017)."""
-COMPARED_BY_MEANING = np.float32(2.0)
-"""Of static cosines, relative to words, for the choice of chunks that a model compares."""
 HEAD_FACTOR = np.float32(1e-3)
 """Of the worth of imports and license headers: they are shown if nothing else of their file matches."""
 INLINE_TEST_FACTOR = np.float32(0.1)
@@ -95,8 +91,8 @@ class Ranking:
     """Places best first.
 
     `passing` counts the chunks that passed the filter, `matching` those of them that match the query. `engine` is
-    `hybrid` when vectors took part, else `lexical`. `evidence` is what the best files have in common with the question,
-    None without static vectors.
+    `hybrid` when vectors took part, else `lexical`; `missing` says why those of the chosen provider did not. `evidence`
+    is what the best files have in common with the question, None without static vectors.
     """
 
     places: tuple[Place, ...]
@@ -104,6 +100,7 @@ class Ranking:
     passing: int
     engine: str = "lexical"
     evidence: Evidence | None = None
+    missing: str = ""
 
 
 class Searcher:
@@ -203,7 +200,8 @@ def search(
         passing = snapshot.living_chunks
     else:
         passing = int(np.count_nonzero(allowed))
-    return Ranking(places, matching, passing, engine, _gather_evidence(fusion.found.files, score))
+    evidence = _gather_evidence(fusion.found.files, score)
+    return Ranking(places, matching, passing, engine, evidence, fusion.missing)
 
 
 def _gather_evidence(signals: Mapping[str, npt.NDArray[np.float32]], score: npt.NDArray[np.float32]) -> Evidence | None:
@@ -248,16 +246,14 @@ class _Fusion:
         self._may = _may_be_found(view, allowed)
         self._counts = held > 0
         self.score = self._sum_shares()
+        self.missing = ""
 
     def add_semantic(self, meaning: SemanticRanker, text: str) -> bool:
         """Add the signals of vectors; return whether there were any."""
         near = meaning.by_static(self._view, text, self.score, self._allowed)
-        promise = [(1.0, self.found.chunk)]
         if near is not None:
             self._add_signals(near)
-            promise.append((float(COMPARED_BY_MEANING), near.chunk))
-        ranked = CandidateScores(self.score, ChunkPromise(promise))
-        nearer = meaning.by_model(self._view, text, ranked, self._allowed)
+        nearer, self.missing = meaning.by_provider(self._view, text, self._allowed)
         if nearer is not None:
             self._add_signals(nearer)
         return near is not None or nearer is not None

@@ -1,17 +1,16 @@
 """Semantic signals: the cosines of the vectors of chunks and files with the vector of a question.
 
 Static vectors are stored in the snapshot, one a chunk and one a file (its card), and are compared with every question.
-Vectors of a model come from `semantic` and are compared in the same way. Either way a file has three signals: its best
-chunk, the sum of its three best, its card. Stretching the cosines of a question over the files, from the least to the
+Vectors of a provider come from `embedding_service`, one a chunk. Either way a file has signals of its best chunk and of
+the sum of its three best. Stretching the cosines of a question over the files, from the least to the
 greatest, was tried and changes nothing (docs/decisions/0017).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,27 +37,6 @@ QueryVector = Callable[[str], Floats | None]
 """Maps a question to its vector of length 1; None when that cannot be computed."""
 
 
-@dataclass(frozen=True)
-class ChunkPromise:
-    """How promising chunks are: the sum of the values of each signal by its greatest value, times its weight.
-
-    Sums are made for the chunks that are read: over a million chunks each would take a millisecond.
-    """
-
-    signals: Sequence[tuple[float, Floats]]
-
-    @cached_property
-    def _greatest(self) -> list[np.float32]:
-        return [greatest_of(values) for _, values in self.signals]
-
-    def of(self, chunks: slice) -> Floats:
-        """Return how promising these chunks are."""
-        promise = np.zeros(chunks.stop - chunks.start, np.float32)
-        for (weight, values), greatest in zip(self.signals, self._greatest, strict=True):
-            promise += np.float32(weight) * (values[chunks] / greatest)
-        return promise
-
-
 def greatest_of(values: Floats) -> np.float32:
     """Return the greatest value; something small where all are 0, so that it can divide them."""
     return np.float32(max(float(values.max(initial=0.0)), 1e-9))
@@ -67,35 +45,6 @@ def greatest_of(values: Floats) -> np.float32:
 def compute_shares_of_best(values: Floats) -> Floats:
     """Return each value divided by the greatest."""
     return (values / greatest_of(values)).astype(np.float32, copy=False)
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateScores:
-    """The state before a model ranks: the score of each file, and how promising each chunk of a file is."""
-
-    files: Floats
-    chunk: ChunkPromise
-
-
-class AnswerModel:
-    """A model that ranks within the time of an answer and is notified of answers; this one does nothing."""
-
-    def near(
-        self,
-        view: RankingView,  # noqa: ARG002 - for models that rank
-        text: str,  # noqa: ARG002
-        ranked: CandidateScores,  # noqa: ARG002
-        allowed: Mask | None,  # noqa: ARG002
-    ) -> SemanticSignals | None:
-        """Return the signals of the model for a question; None while it cannot be used."""
-        return None
-
-    def answering(self) -> AbstractContextManager[object]:
-        """Return a context for an answer: work in the background waits while it is entered."""
-        return nullcontext()
-
-    def wake(self, paths: Iterable[str] = ()) -> None:
-        """Look for texts without a vector, first in these files, which were just shown or indexed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +60,21 @@ class SemanticSignals:
     brings: Mask
 
 
-class SemanticRanker:
-    """Ranks by vectors: always by static ones, and by those of a model where one was chosen and is available."""
+class ProviderVectors(Protocol):
+    """The vectors of a provider that the user chose."""
 
-    def __init__(self, static: QueryVector, model: AnswerModel | None = None) -> None:
-        """Set the source of question vectors: `static` for the static vectors of snapshots, and a model."""
+    def near(self, view: RankingView, text: str, allowed: Mask | None) -> tuple[SemanticSignals | None, str]:
+        """Return the signals of the provider for a question, or why there are none; "" if none is chosen."""
+        ...
+
+
+class SemanticRanker:
+    """Ranks by vectors: always by static ones, and by those of a provider where one was chosen."""
+
+    def __init__(self, static: QueryVector, provider: ProviderVectors | None = None) -> None:
+        """Set the source of question vectors: `static` for the static vectors of snapshots, and a provider."""
         self._static = static
-        self._model = model
+        self._provider = provider
 
     def by_static(
         self, view: RankingView, text: str, promising: Floats, allowed: Mask | None
@@ -133,13 +90,11 @@ class SemanticRanker:
             return None
         return rank_by_static(view, query, promising, allowed)
 
-    def by_model(
-        self, view: RankingView, text: str, ranked: CandidateScores, allowed: Mask | None
-    ) -> SemanticSignals | None:
-        """Return the signals of the model, computed in the time that an answer has; None while it has none."""
-        if self._model is not None:
-            return self._model.near(view, text, ranked, allowed)
-        return None
+    def by_provider(self, view: RankingView, text: str, allowed: Mask | None) -> tuple[SemanticSignals | None, str]:
+        """Return the signals of the provider, or why it takes no part."""
+        if self._provider is None:
+            return None, ""
+        return self._provider.near(view, text, allowed)
 
 
 def rank_by_static(view: RankingView, query: Floats, promising: Floats, allowed: Mask | None) -> SemanticSignals | None:

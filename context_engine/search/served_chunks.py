@@ -6,7 +6,6 @@ why meaning was not used, because the query could be repeated once that is fixed
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +15,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding import DeadlineEmbedder
-from context_engine.errors import InvalidArgument, InvalidVectors
+from context_engine.embedding import Embedder
+from context_engine.errors import HostError, InvalidArgument, InvalidVectors
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
 from context_engine.repo import Watcher
 from context_engine.search.chunk_files import ChunkSet
@@ -25,12 +24,7 @@ from context_engine.search.chunk_folder import ChunkFolder
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
 from context_engine.search.question import Question
 
-LOAD_S = 10.0
-"""A local model is ready within a second; a slower one must not delay answers by words."""
-QUERY_S = 2.0
-"""A local model takes milliseconds for a question, a distant endpoint half a second."""
-
-Opener = Callable[[str], DeadlineEmbedder | None]
+Opener = Callable[[str], Embedder | None]
 """Maps the name of a model in a chunk file to what makes vectors of questions for it, if anything here does."""
 OnStateChange = Callable[[bool, str], None]
 """Called at each change of the state: whether it is good news, and a sentence about it."""
@@ -70,7 +64,7 @@ class _PreparedState:
     """One state of the folder, ready for queries."""
 
     searcher: ChunkSearcher
-    embedder: DeadlineEmbedder | None
+    embedder: Embedder | None
     missing: str
 
 
@@ -89,7 +83,7 @@ class ServedChunks:
         self._path = folder
         self._opener = opener
         self._on_change = on_change
-        self._opened: dict[str, DeadlineEmbedder | None] = {}
+        self._opened: dict[str, Embedder | None] = {}
         self._ready: _PreparedState | None = None
         self._folder = ChunkFolder(folder, quiet_ms=quiet_ms, prepare=self._prepare, on_news=self._forward_news)
         self._report_start()
@@ -121,15 +115,14 @@ class ServedChunks:
         ready = self._state
         chunks = ready.searcher.chunks
         counts = Counter(row.kind for row in chunks.rows)
-        missing = ready.missing or _describe_unready(ready)
         return ChunkStatus(
             folder=str(self._path),
             files=chunks.files,
             kinds={kind: counts[kind] for kind in CHUNK_KINDS},
             model=chunks.model,
             dimensions=chunks.dimensions,
-            engine="lexical" if missing else "hybrid",
-            missing=missing,
+            engine="lexical" if ready.missing else "hybrid",
+            missing=ready.missing,
             skipped=chunks.skipped,
             problem=self._folder.problem,
             watcher=self._folder.watcher_problem or "running",
@@ -160,7 +153,7 @@ class ServedChunks:
         before = self._ready.searcher if self._ready else None
         self._ready = _PreparedState(ChunkSearcher(chunks, before), asked, missing)
 
-    def _model_of(self, chunks: ChunkSet) -> tuple[DeadlineEmbedder | None, str]:
+    def _model_of(self, chunks: ChunkSet) -> tuple[Embedder | None, str]:
         """Return the embedder of questions for these chunks, or why there is none.
 
         Raises: InvalidVectors when a model of that name is here and makes vectors of another size.
@@ -170,20 +163,22 @@ class ServedChunks:
         if not chunks.model:
             return None, "the files do not say which model made their vectors"
         if chunks.model not in self._opened:
-            self._opened[chunks.model] = self._opener(chunks.model)
+            try:
+                self._opened[chunks.model] = self._opener(chunks.model)
+            except HostError as error:
+                return None, error.message
         asked = self._opened[chunks.model]
         if asked is None:
             return None, f"no model called {chunks.model} is available to embed the question"
-        asked.ensure_loaded(time.monotonic() + LOAD_S)
-        made_by = asked.identity
-        if made_by is None:
-            return asked, ""  # the embedder reports its state, and is tried again
-        if chunks.fingerprint not in ("", made_by.fingerprint):
+        if chunks.fingerprint not in ("", asked.fingerprint):
             return None, f"the vectors were made by another version of {chunks.model} than the one here"
-        if made_by.dimensions not in (0, chunks.dimensions):
+        try:
+            dimensions = asked.dimensions
+        except HostError:
+            return asked, ""  # each question tries it again
+        if dimensions != chunks.dimensions:
             raise InvalidVectors(
-                f"the files have vectors of {chunks.dimensions} numbers, but those of {chunks.model} have "
-                f"{made_by.dimensions}",
+                f"the files have vectors of {chunks.dimensions} numbers, but those of {chunks.model} have {dimensions}",
                 suggestion="write all four files again, or name the model that made the vectors in their _metadata",
             )
         return asked, ""
@@ -204,11 +199,11 @@ def _embed_query(ready: _PreparedState, text: str) -> tuple[Floats | None, str]:
     """Return the vector of a question, or why there is none."""
     if ready.embedder is None:
         return None, ready.missing
-    chunks, until = ready.searcher.chunks, time.monotonic() + QUERY_S
-    ready.embedder.ensure_loaded(until)
-    vector = ready.embedder.embed_query(text, until)
-    if vector is None:
-        return None, _describe_unready(ready) or f"{chunks.model} did not answer in time"
+    chunks = ready.searcher.chunks
+    try:
+        vector = ready.embedder.embed([text], "query")[0]
+    except HostError as error:
+        return None, error.message
     if len(vector) != chunks.dimensions:
         return (
             None,
@@ -217,14 +212,6 @@ def _embed_query(ready: _PreparedState, text: str) -> tuple[Floats | None, str]:
     if vector.any():
         return (vector, "")
     return (None, f"{chunks.model} knows no word of the question")
-
-
-def _describe_unready(ready: _PreparedState) -> str:
-    """Return why the model cannot be used now; empty when it can, perhaps after loading."""
-    state = ready.embedder.state if ready.embedder else ""
-    if state in ("ready", "asleep"):
-        return ""
-    return f"{ready.searcher.chunks.model} is {state}"
 
 
 def _explain_no_hits(searcher: ChunkSearcher, query: Query, passing: int) -> str:

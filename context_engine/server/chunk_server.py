@@ -14,12 +14,9 @@ from context_engine.errors import BugError, ContextEngineError
 from context_engine.repo import check_workspace_root
 
 if TYPE_CHECKING:
-    from context_engine.embedding import DeadlineEmbedder, EmbedderConfig
+    from context_engine.embedding import Embedder
     from context_engine.search import ServedChunks
     from context_engine.settings import Settings
-
-MINILM_NAMES = ("minilm", "all-minilm-l6-v2")
-"""The name in our own export, and the usual one, with or without its maker before a slash."""
 
 
 def choose_folder(named: str) -> Path:
@@ -82,36 +79,17 @@ class ChunkFolderLoader:
         self._log({"event": "chunks", "ok": good, "told": news})
 
 
-def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> DeadlineEmbedder | None:
-    """Return the embedder for questions to vectors of a model; None when there is none here."""
-    from context_engine.embedding import DeadlineEmbedder, open_embedder
+def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> Embedder | None:
+    """Return the embedder for questions to vectors of a model: the static table by its name, else the chosen provider.
 
-    choice = choose_embedder(model, settings, env)
-    if choice:
-        return DeadlineEmbedder(lambda: open_embedder(choice))
-    return None
+    None when neither has this name. Raises: EmbedderUnusable, UnsupportedHost.
+    """
+    from context_engine.embedding import EmbedderConfig, open_embedder
+    from context_engine.engine_parts import read_embedder_config
 
-
-def choose_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> EmbedderConfig | None:
-    """Return the embedder for a model name in a chunk file: ours by its name, else the configured one."""
-    from context_engine.embedding import EmbedderConfig
-    from context_engine.storage import user_cache_folder
-
-    models_folder = (settings.cache_folder or user_cache_folder()) / "models"
     if model == "static":
-        return EmbedderConfig("static")
-    if model.lower().rpartition("/")[2] in MINILM_NAMES:
-        return EmbedderConfig("minilm", models_folder=models_folder)
-    if settings.embedding_model and model in (
-        settings.embedding_model,
-        f"{settings.embedder}:{settings.embedding_model}",
-    ):
-        return EmbedderConfig(
-            settings.embedder,
-            settings.embedding_model,
-            settings.embedding_address,
-            env.get(settings.embedding_key_variable, ""),
-            settings.embedding_dimensions,
-            models_folder=models_folder,
-        )
+        return open_embedder(EmbedderConfig("static"))
+    chosen = settings.embedding_model
+    if chosen and model in (chosen, f"{settings.embedder}:{chosen}"):
+        return open_embedder(read_embedder_config(settings, env))
     return None

@@ -172,7 +172,6 @@ def embeddings_row(status: "EmbeddingStatus") -> dict[str, Any]:
             "static": status.static,
             "model": status.model,
             "state": status.state,
-            "files_embedded": _share(status.cards),
             "chunks_embedded": _share(status.chunks),
             "next": status.suggestion,
         }

@@ -466,8 +466,15 @@ def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
 def _silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
     """Return why an answer is empty or weak, and what to do next; nothing if it has good hits."""
     if answer.hits:
-        return drop_empty({"weak": answer.weakness})
-    return drop_empty({"reason": answer.reason, "near_tags": list(answer.near_tags), "next": _next(answer, chosen)})
+        return drop_empty({"weak": answer.weakness, "vectors": answer.missing})
+    return drop_empty(
+        {
+            "reason": answer.reason,
+            "near_tags": list(answer.near_tags),
+            "vectors": answer.missing,
+            "next": _next(answer, chosen),
+        }
+    )
 
 
 def _next(answer: "Answer", chosen: Filter) -> str:

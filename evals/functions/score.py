@@ -6,7 +6,6 @@
     python evals/functions/score.py --tasks dev.json --corpus DIR --mirrors DIR      commit subjects instead
 
 Packages are fetched by the registries' own clients and checked against their pinned hash; nothing of them is run.
-Without onnxruntime or the weights (`ctx model pull minilm`) the columns of MiniLM are left out, and that is said.
 Vectors are kept in `--cache`. `--pairs FILE` leaves out what the static table was trained on (`training/mine.py` writes
 that file).
 """
@@ -26,11 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
-from context_engine.embedding import Embedder, EmbedderConfig, StaticEmbedder, open_embedder
-from context_engine.embedding.model_files import MINILM
-from context_engine.errors import StorageCorrupt, UnsupportedHost
+from context_engine.embedding import Embedder, StaticEmbedder
 from context_engine.languages import Languages
-from context_engine.storage import user_cache_folder
 from evals.functions import commits, systems
 from evals.functions.bodies import Case, Known, case_of, functions_of
 from training import mine, sources
@@ -44,15 +40,11 @@ BUILT = frozenset({"build", "lib"})
 COMMITS_MIN = 5
 """A repository with fewer commit subjects would count as much as one with thirty."""
 BASE = "BM25"
-FUSED = ("+ .5 static", "two-stage", "full")
+FUSED = "+ .5 static"
 DESIGN = {
-    "functions": {
-        BASE: 0.525, "static": 0.591, "+ .5 static": 0.582, "MiniLM": 0.595, "two-stage": 0.634, "full": 0.634,
-    },
-    "commits": {
-        BASE: 0.530, "static": 0.387, "+ .5 static": 0.540, "MiniLM": 0.446, "two-stage": 0.550, "full": 0.550,
-    },
-}  # fmt: skip
+    "functions": {BASE: 0.525, "static": 0.591, FUSED: 0.582},
+    "commits": {BASE: 0.530, "static": 0.387, FUSED: 0.540},
+}
 """MRR@10 of the same systems in the study that the design reports, on nine other repositories."""
 
 
@@ -130,15 +122,12 @@ def lock() -> None:
 # -- the systems --------------------------------------------------------------------------------------------------
 
 
-def ranked(case: Case, static: Embedder, slow: Embedder | None, cache: Path) -> dict[str, np.ndarray]:
+def ranked(case: Case, static: Embedder, cache: Path) -> dict[str, np.ndarray]:
     """The rank of the right function for each question, by system."""
     lexical = systems.by_words(case.questions, [each.text() for each in case.documents])
     quick = cosines(static, case, cache, heads=2)
     first = systems.first_stage(lexical, quick)
-    scores = {BASE: lexical, "static": quick, "+ .5 static": first}
-    if slow is not None:
-        meant = cosines(slow, case, cache, heads=1)
-        scores |= {"MiniLM": meant, "two-stage": systems.two_stage(first, meant), "full": systems.full(first, meant)}
+    scores = {BASE: lexical, "static": quick, FUSED: first}
     return {name: systems.places(each, case.right) for name, each in scores.items()}
 
 
@@ -156,21 +145,6 @@ def passages(embedder: Embedder, texts: Sequence[str], cache: Path) -> np.ndarra
         cache.mkdir(parents=True, exist_ok=True)
         np.save(path, embedder.embed(texts, "passage"))
     return np.load(path)
-
-
-def models_folder() -> Path:
-    """Where the models are: those of the tests if they are there, else those of this machine."""
-    ours = ROOT / "build" / "models"
-    return ours if (ours / MINILM.folder).is_dir() else user_cache_folder() / "models"
-
-
-def minilm(models: Path) -> Embedder | None:
-    """The transformer, where it is there; tells why not."""
-    try:
-        return open_embedder(EmbedderConfig("minilm", models_folder=models))
-    except (UnsupportedHost, StorageCorrupt) as error:
-        print(f"without MiniLM: {error.message}")
-        return None
 
 
 # -- the report ---------------------------------------------------------------------------------------------------
@@ -197,7 +171,8 @@ def report(found: dict[str, dict[str, np.ndarray]], kind: str) -> str:
 def _below(values: dict[str, dict[str, float]]) -> Iterator[str]:
     """The fused systems that are worse than words alone on a package."""
     for title, each in values.items():
-        yield from (f"{name} on {title}" for name in FUSED if name in each and each[name] < each[BASE])
+        if each[FUSED] < each[BASE]:
+            yield f"{FUSED} on {title}"
 
 
 def _beside_the_design(means: dict[str, float], design: dict[str, float]) -> list[list[str]]:
@@ -228,7 +203,6 @@ def options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--tasks", type=Path)
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--mirrors", type=Path)
-    parser.add_argument("--models", type=Path, default=models_folder(), help="where `ctx model pull` put MiniLM")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "functions")
     chosen = parser.parse_args(argv)
     if chosen.tasks and not (chosen.corpus and chosen.mirrors):
@@ -243,12 +217,12 @@ def main(argv: list[str]) -> int:
         lock()
         return 0
     only = [name for name in chosen.only.split(",") if name]
-    static, slow = StaticEmbedder.open_shipped(), minilm(chosen.models)
+    static = StaticEmbedder.open_shipped()
     if chosen.tasks:
         kind, cases = "commits", histories(chosen.tasks, chosen.corpus, chosen.mirrors, only)
     else:
         kind, cases = "functions", packages(only, trained_on(chosen.pairs))
-    found = {case.title: ranked(case, static, slow, chosen.cache) for case in cases}
+    found = {case.title: ranked(case, static, chosen.cache) for case in cases}
     if not found:
         raise SystemExit("there is nothing to ask: no package could be had, or none has such a name")
     print("\n" + report(found, kind))

@@ -1,7 +1,7 @@
 """The systems that are compared, as scores by question and document; pure, numpy alone.
 
 BM25 has the constants and terms of the engine. Weights and shape are those of the design's table for single functions:
-a min-max weighted sum, and two stages, in which the transformer sees only what the first stage put in front.
+a min-max weighted sum.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from context_engine.search import K1, B
 from context_engine.search.rankers import IDF_POWER
 from context_engine.text import expand_words, query_terms, split_words
 
-STATIC_SHARE, MINILM_SHARE = 0.5, 0.75
+STATIC_SHARE = 0.5
 """Beside BM25 at 1: what held up at function level in the study that the design reports."""
-CANDIDATES = 24
-"""Eight files, three chunks each, is what the engine embeds while a query waits."""
 DEPTH = 10
 
 Scores = np.ndarray  # (questions, documents), float32
@@ -70,24 +68,6 @@ def spread(scores: Scores) -> Scores:
 def first_stage(lexical: Scores, static: Scores) -> Scores:
     """BM25 and the static table."""
     return spread(lexical) + STATIC_SHARE * spread(static)
-
-
-def two_stage(first: Scores, slow: Scores, candidates: int = CANDIDATES) -> Scores:
-    """The first stage, its best documents scored by the transformer too, as shares of the best of them.
-
-    Nothing is taken from a candidate, so none falls behind what was not looked at.
-    """
-    best = np.argsort(-first, axis=1, kind="stable")[:, :candidates]
-    seen = np.maximum(np.take_along_axis(slow, best, axis=1), 0)
-    most = seen.max(axis=1, keepdims=True)
-    gained = np.zeros_like(first)
-    np.put_along_axis(gained, best, MINILM_SHARE * seen / np.where(most > 0, most, 1), axis=1)
-    return first + gained
-
-
-def full(first: Scores, slow: Scores) -> Scores:
-    """All three over all documents."""
-    return first + MINILM_SHARE * spread(slow)
 
 
 def places(scores: Scores, right: Sequence[Collection[int]]) -> np.ndarray:

@@ -74,7 +74,8 @@ def walk(tasks: Sequence[Mapping[str, Any]], mirror: Path, scratch: Path) -> Ite
             for words in (["update-ref", "refs/heads/main"], ["read-tree", "--reset", "-u"]):
                 subprocess.run(["git", *words, task["parent"]], cwd=tree, check=True, capture_output=True)
             engine.index.update()
-            engine.embeddings.fill(None, None)
+            if engine.embeddings.has_provider:
+                engine.embeddings.embed_all()
             yield task, engine
 
 

@@ -2,12 +2,11 @@
 
     python evals/retrieval/ablation.py --tasks dev.json --corpus DIR                the annotated part of each repository
     python evals/retrieval/ablation.py --tasks dev.json --corpus DIR --whole        whole trees
-    python evals/retrieval/ablation.py --tasks dev.json --corpus DIR --models DIR   where `ctx model pull` put MiniLM
+    CTX_EMBEDDER=ollama ... python evals/retrieval/ablation.py --tasks dev.json --corpus DIR   and the tier of a provider
 
 It asks the product itself, at every tier, and prints Markdown: tiers, categories, repositories, each signal left out,
-the scalars cross-validated by repository, and the rules that must hold; a broken rule exits with 1. Without MiniLM its
-tiers are left out, and that is said. Indexes and vectors are kept in `--cache`, so that only the first run embeds (tens
-of chunks a second and core).
+the scalars cross-validated by repository, and the rules that must hold; a broken rule exits with 1. Without a provider
+its tier is left out. Indexes and vectors are kept in `--cache`, so that only the first run embeds.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,19 +46,15 @@ KEYS = {"questions": "queries", "commits": "commit_queries"}
 SCALARS = {
     "static chunks": ("static", "static3"),
     "static card": ("static_card",),
-    "model chunks": ("model", "model3"),
-    "model card": ("model_card",),
+    "provider": ("model", "model3"),
 }
 """All that was tuned of the signals of vectors; each scalar multiplies the weights it names."""
 STEPS = (0.5, 0.75, 1.0, 1.33)
-TUNED_FOR = ("static", "full")
+TUNED_FOR = ("static", "provider")
 LOSS_MAX = 0.03
 """No repository may lose more against words alone."""
 NOISE = 0.001
 """What the mean over weights around the chosen ones still moves by chance."""
-WAY_MIN = 0.75
-"""Of the way from static vectors to the full model, in the mean of both sets, so much must be gone by the two-stage
-search."""
 BUDGET = 500
 ROWS = 10
 """Rows of an answer as an agent reads it: more than fit into that budget."""
@@ -176,7 +170,7 @@ def signal_rows(tiers: Mapping[str, Asked], names: Sequence[str]) -> list[list[s
 def fold_rows(tiers: Mapping[str, Asked]) -> list[list[str]]:
     """The scalars, tuned anew for each fold on the repositories outside of it."""
     names = [name for name in TUNED_FOR if name in tiers]
-    scalars = {name: each for name, each in SCALARS.items() if "full" in names or name.startswith("static")}
+    scalars = {name: each for name, each in SCALARS.items() if "provider" in names or name.startswith("static")}
     choices = grid(WEIGHTS, scalars, STEPS)
     weights = around(np.hstack([column(NAMES, choice.weights) for choice in choices]))
     scores = [Scores.of(tiers[name].sheets, weights, DRAWS) for name in names]
@@ -216,17 +210,7 @@ def broken_rules(tiers: Mapping[str, Asked]) -> list[str]:
             for kind, figures in means[floor].items()
             if name in means and means[name][kind][0] < figures[0] - NOISE
         ]
-    return broken + _way(means)
-
-
-def _way(means: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Whether the two-stage search gets near enough to the full one."""
-    if "full" not in means:
-        return []
-    static, two, full = (float(np.mean(list(means[name].values()))) for name in ("static", "two-stage", "full"))
-    if two >= static + WAY_MIN * (full - static) - NOISE:
-        return []
-    return [f"two-stage {two:.4f} goes less than {WAY_MIN:.0%} of the way from static {static:.4f} to full {full:.4f}"]
+    return broken
 
 
 def report(tiers: Mapping[str, Asked]) -> str:
@@ -250,19 +234,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", type=Path, required=True)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "ablation")
-    parser.add_argument("--models", type=Path, default=ROOT / "build" / "models")
     parser.add_argument("--whole", action="store_true", help="index the whole tree instead of its annotated root")
     parser.add_argument("--repo", action="append", help="only this repository; may be repeated")
     chosen = parser.parse_args(arguments)
-    with closing(Workbench(chosen.cache, chosen.models)) as bench:
-        if bench.why_no_model:
-            print(f"no tiers of MiniLM: it is {bench.why_no_model}\n")
-        tiers = {name: Asked([], {}) for name in bench.tiers}
-        for repo in json.loads(chosen.tasks.read_text(encoding="utf-8")):
-            folder = chosen.corpus / repo["name"] / ("" if chosen.whole else repo.get("root") or "")
-            if folder.is_dir() and (not chosen.repo or repo["name"] in chosen.repo):
-                asked(bench, folder, {"commit_queries": [], "queries": [], **repo}, tiers)
-                print(f"asked {repo['name']}", file=sys.stderr, flush=True)
+    bench = Workbench(chosen.cache)
+    tiers = {name: Asked([], {}) for name in bench.tiers}
+    for repo in json.loads(chosen.tasks.read_text(encoding="utf-8")):
+        folder = chosen.corpus / repo["name"] / ("" if chosen.whole else repo.get("root") or "")
+        if folder.is_dir() and (not chosen.repo or repo["name"] in chosen.repo):
+            asked(bench, folder, {"commit_queries": [], "queries": [], **repo}, tiers)
+            print(f"asked {repo['name']}", file=sys.stderr, flush=True)
     if not tiers["lexical"].sheets:
         raise SystemExit(f"{chosen.corpus} holds none of the repositories of {chosen.tasks}")
     print(report(tiers))

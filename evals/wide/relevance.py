@@ -15,7 +15,6 @@ import json
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -188,12 +187,12 @@ def main() -> None:
     asked |= {task["name"]: questions_of(task, DEV_KINDS) for task in dev}
     every = [question for questions in asked.values() for question in questions]
     judged: list[Judged] = []
-    with closing(Workbench(chosen.data / "cache", chosen.data / "models")) as bench:
-        for name, own in asked.items():
-            with bench.opened(folders[name]) as searchers:
-                found = [judge(searchers["static"], each, name) for each in own + strangers(own, every)]
-            judged += [each for each in found if each]
-            print(f"asked {name}", file=sys.stderr, flush=True)
+    bench = Workbench(chosen.data / "cache")
+    for name, own in asked.items():
+        with bench.opened(folders[name]) as searchers:
+            found = [judge(searchers["static"], each, name) for each in own + strangers(own, every)]
+        judged += [each for each in found if each]
+        print(f"asked {name}", file=sys.stderr, flush=True)
     chances = held_out(judged)
     print(table(["weak below", "of its own", "precision", "of another"], list(weak_rows(judged, chances))), "\n")
     print(table([f"weak below {WEAK_BELOW}", "of its own", "of another"], list(kind_rows(judged, chances))), "\n")

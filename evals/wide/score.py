@@ -15,7 +15,6 @@ import json
 import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,19 +141,19 @@ def main() -> None:
     chosen = parser.parse_args()
     asked: list[Asked] = []
     dev: list[Asked] = []
-    with closing(Workbench(chosen.data / "cache", chosen.data / "models")) as bench:
-        for task in json.loads((chosen.data / "tasks.json").read_text(encoding="utf-8")):
-            if chosen.only and task["github"] not in chosen.only:
-                continue
-            found = ask(bench, chosen.data / "trees" / task["name"], task, KINDS)
-            asked += found
-            if found:
-                print(f"{task['name']:32s} {mean_over_repositories(found)}", file=sys.stderr, flush=True)
-            if chosen.misses:
-                print(task["name"], *misses(task, found), sep="\n")
-        for task in json.loads(chosen.dev.read_text(encoding="utf-8")) if chosen.dev else ():
-            folder = chosen.corpus / task["name"] / (task["root"] or "")
-            dev += ask(bench, folder, task, {"questions": "queries", "commits": "commit_queries"})
+    bench = Workbench(chosen.data / "cache")
+    for task in json.loads((chosen.data / "tasks.json").read_text(encoding="utf-8")):
+        if chosen.only and task["github"] not in chosen.only:
+            continue
+        found = ask(bench, chosen.data / "trees" / task["name"], task, KINDS)
+        asked += found
+        if found:
+            print(f"{task['name']:32s} {mean_over_repositories(found)}", file=sys.stderr, flush=True)
+        if chosen.misses:
+            print(task["name"], *misses(task, found), sep="\n")
+    for task in json.loads(chosen.dev.read_text(encoding="utf-8")) if chosen.dev else ():
+        folder = chosen.corpus / task["name"] / (task["root"] or "")
+        dev += ask(bench, folder, task, {"questions": "queries", "commits": "commit_queries"})
     print(report(asked))
     if dev:
         sheets = {"dev": [each.sheet for each in dev], "wide": [each.sheet for each in asked]}

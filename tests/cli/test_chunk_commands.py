@@ -104,11 +104,12 @@ def test_without_room_the_old_files_stay_as_they_were(
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def test_a_model_that_is_not_here_is_refused_and_nothing_is_written(
+def test_a_provider_that_cannot_be_used_is_refused_and_nothing_is_written(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root, "--embedder", "minilm") == 2
-    assert "minilm" in capsys.readouterr().err
+    monkeypatch.setenv("CTX_EMBEDDER", "model2vec")
+    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root, "--provider") == 2
+    assert "model2vec: there is no folder" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

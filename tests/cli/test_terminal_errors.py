@@ -40,7 +40,6 @@ PROVOKED = [
     ("review --base nosuch", "'nosuch' is not a branch, tag or commit", "`git branch --all`"),
     ("undo", "there is nothing to be undone", "`ctx undo --list`"),
     ("setup claude --profile banana", "no profile is called banana", "`ctx serve --help`"),
-    ("model pull minilmm", "no model is called minilmm", "minilm"),
     ("workspace remove nope", "no repository here is called 'nope'", "`ctx workspace add PATH`"),
     ("search x -w nope", "no workspace is called 'nope'", "`ctx workspace add PATH --workspace NAME`"),
     ("store list", "no database is named", "--store postgresql://"),
@@ -183,11 +182,13 @@ def test_a_symbol_that_does_not_exist_is_nothing_found_and_names_similar_ones(ro
     assert "Did you mean pay?" in shown
 
 
-def test_a_wrong_embedder_is_named_by_a_search_and_stops_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CTX_EMBEDDER", "minilmm")
+def test_a_provider_that_cannot_be_used_is_named_by_a_search_and_stops_none(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTX_EMBEDDER", "model2vec")
     result, shown, code = ctx("search", "pay", "-l")
     assert (code, result.stdout) == (0, "a.py\n")
-    assert "CTX_EMBEDDER: there is no embedder 'minilmm'. Did you mean minilm?" in shown
+    assert "model2vec took no part: model2vec: there is no folder" in shown
 
 
 def test_nothing_to_review_is_success(root: Path) -> None:

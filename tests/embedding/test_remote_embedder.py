@@ -13,8 +13,7 @@ import pytest
 
 from context_engine.embedding import remote_embedder
 from context_engine.embedding.embedder import EmbedderConfig
-from context_engine.embedding.http_endpoint import build_url, is_loopback, pause
-from context_engine.embedding.http_retry import RetryPolicy
+from context_engine.embedding.http_endpoint import HttpAnswer, RetryPolicy, build_url, is_loopback, pause
 from context_engine.embedding.remote_embedder import RemoteEmbedder
 from context_engine.errors import Cancelled, EmbedderFailed, EmbedderUnusable
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, only_connecting_to, told
@@ -50,7 +49,7 @@ class Opening:
 
     def __call__(self, provider: str = "openai-compatible", **more: Any) -> RemoteEmbedder:
         choice = replace(EmbedderConfig(provider, model="words", address=self.server.address), **more)
-        embedder = RemoteEmbedder(choice, DIALECTS[provider], pause=self.waits, chance=lambda: 0.0, now=lambda: 0.0)
+        embedder = RemoteEmbedder(choice, DIALECTS[provider], pause=self.waits)
         self.opened.append(embedder)
         return embedder
 
@@ -78,7 +77,7 @@ def test_opening_asks_nothing_and_the_dimensions_come_from_the_first_answer(
     server: EmbeddingServer, opening: Opening
 ) -> None:
     embedder = opening()
-    assert (embedder.name, embedder.is_local, server.asked) == ("openai-compatible:words", True, [])
+    assert (embedder.name, server.asked) == ("openai-compatible:words", [])
     assert embedder.embed(["a b", "c"], "query").shape == (2, 32)
     assert (embedder.dimensions, len(server.asked)) == (32, 1)
 
@@ -104,14 +103,14 @@ def test_the_key_goes_into_its_header_and_nowhere_else(server: EmbeddingServer, 
     embedder = opening(key=KEY)
     embedder.embed(["a"], "query")
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
-    assert KEY not in json.dumps(server.asked[0].body) + repr(embedder.__dict__["_choice"]) + embedder.fingerprint
+    assert KEY not in json.dumps(server.asked[0].body) + repr(embedder.__dict__["_config"]) + embedder.fingerprint
 
 
 def test_secrets_are_masked_before_a_text_leaves_and_a_cut_never_hides_one(
     server: EmbeddingServer, opening: Opening
 ) -> None:
     opening().embed([f"token = {SECRET}"], "passage")
-    opening(tokens_max=7).embed([f"token = {SECRET}"], "passage")
+    opening().embed(["a " * 1_019 + f"token = {SECRET}"], "passage")
     assert [SECRET[:9] in text for text in sent(server)] == [False, False]
     assert "[masked" in sent(server)[0]
 
@@ -223,13 +222,32 @@ def test_an_endpoint_that_goes_on_failing_is_given_up(server: EmbeddingServer, o
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0]
 
 
-def test_somebody_who_waits_for_a_query_waits_for_one_more_try_only(
+def test_somebody_who_waits_for_a_query_waits_for_no_other_try(
     server: EmbeddingServer, opening: Opening, waits: Waits
 ) -> None:
     server.script = [told({}, 503)] * 20
     with pytest.raises(EmbedderFailed):
         opening().embed(["a"], "query")
-    assert waits == [1.0]
+    assert waits == []
+
+
+@pytest.mark.parametrize(
+    ("stated", "seconds"),
+    [("7", 7.0), ("1.5", 1.5), ("Thu, 01 Jan 1970 00:01:00 GMT", 0.0), ("soon", None), ("", None)],
+)
+def test_an_endpoint_may_state_a_wait_as_a_number_or_a_date(stated: str, seconds: float | None) -> None:
+    assert HttpAnswer(429, headers={"retry-after": stated}).retry_after_s() == seconds
+
+
+def test_a_wait_that_is_too_long_and_an_empty_account_are_not_waited_for(
+    server: EmbeddingServer, opening: Opening, waits: Waits
+) -> None:
+    server.script = [told({}, 429, retry_after="3600"), told({"error": {"code": "insufficient_quota"}}, 429)]
+    with pytest.raises(EmbedderFailed, match="too many requests"):
+        opening().embed(["a"], "passage")
+    with pytest.raises(EmbedderUnusable, match="is spent"):
+        opening().embed(["a"], "passage")
+    assert waits == []
 
 
 @pytest.mark.parametrize("reply", [Reply(hang=True), Reply(body=b" " * 1_000, drip_s=0.01)], ids=["silent", "dripping"])
@@ -359,7 +377,6 @@ def test_no_model_and_an_impossible_key_are_refused_at_once(choice: EmbedderConf
 )
 def test_only_this_machine_is_local(address: str, local: bool) -> None:
     assert is_loopback(address) is local
-    assert remote_embedder.open_ollama(EmbedderConfig("ollama", model="m", address=address)).is_local is local
 
 
 def test_whatever_changes_a_vector_changes_the_fingerprint_and_the_key_does_not() -> None:
@@ -369,7 +386,6 @@ def test_whatever_changes_a_vector_changes_the_fingerprint_and_the_key_does_not(
         {"model": "n"},
         {"address": "http://127.0.0.1:2"},
         {"dimensions": 8},
-        {"tokens_max": 100},
         {"query_prefix": "q: "},
         {"passage_prefix": "q: "},
     ]

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from context_engine.embedding import static_embedder
 from context_engine.embedding.static_embedder import SHIPPED, BadTableError, StaticEmbedder, pack_table, unpack_table
-from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
 from context_engine.errors import StorageCorrupt
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "get", "http", "file", "##s", "retry", "中"]
@@ -90,12 +89,6 @@ def test_identifiers_are_split_and_case_and_punctuation_do_not_count(toy: Static
 def test_what_stands_twice_counts_twice(toy: StaticEmbedder) -> None:
     once, twice, alone = toy.embed(["get retry", "get get retry", "get"], "passage")
     assert twice @ alone > once @ alone
-
-
-@given(st.text("abgetFILEs_09", min_size=1, max_size=100))
-def test_an_identifier_is_cut_as_every_word_is(text: str) -> None:
-    cutter, other = (WordPiece({piece: number for number, piece in enumerate([*PIECES, "e", "##f"])}) for _ in range(2))
-    assert cutter.identifier(text) == other.pieces(text, WORD_CHARS_MAX)
 
 
 def test_a_text_of_a_megabyte_is_embedded(toy: StaticEmbedder) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import json
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -148,14 +147,8 @@ def test_a_repository_that_loses_much_breaks_a_rule_even_where_the_mean_gains() 
 
 
 def test_a_tier_below_the_one_before_it_breaks_a_rule() -> None:
-    rules = broken_rules({"lexical": asked(2, 2), "static": asked(1, 1), "cards": asked(2, 2)})
-    assert rules == ["questions: cards 0.6309 is below static 1.0000"]
-
-
-def test_two_stages_have_to_go_most_of_the_way() -> None:
-    tiers = {"lexical": asked(3), "static": asked(3), "two-stage": asked(2), "full": asked(1)}
-    assert [rule.partition(" ")[0] for rule in broken_rules(tiers)] == ["two-stage"]
-    assert broken_rules(tiers | {"two-stage": asked(1)}) == []
+    rules = broken_rules({"lexical": asked(2, 2), "static": asked(1, 1), "provider": asked(2, 2)})
+    assert rules == ["questions: provider 0.6309 is below static 1.0000"]
 
 
 # -- the product --------------------------------------------------------------------------------------------------
@@ -163,7 +156,7 @@ def test_two_stages_have_to_go_most_of_the_way() -> None:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache with parsers in it, and nowhere a model."""
+    """A cache with parsers in it."""
     cache = tmp_path_factory.mktemp("ablation")
     (cache / "grammars").symlink_to(grammars_folder())
     return cache
@@ -171,7 +164,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_sheet_by_the_products_own_weights_ranks_as_the_product(bench: Path) -> None:
     question = "check digit of a barcode"
-    with closing(Workbench(bench, bench / "none")) as workbench, workbench.opened(TINY) as searchers:
+    with Workbench(bench).opened(TINY) as searchers:
         assert list(searchers) == ["lexical", "static"]
         for searcher in searchers.values():
             made = sheet(searcher, question, [Target("scanner/src/barcode.rs")], repo="r", kind="questions")
@@ -181,18 +174,15 @@ def test_a_sheet_by_the_products_own_weights_ranks_as_the_product(bench: Path) -
             assert told[0].score > told[-1].score
 
 
-def test_without_a_model_words_and_static_vectors_are_compared_and_that_is_said(
+def test_without_a_provider_words_and_static_vectors_are_compared(
     bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked_ = [{"query": "check digit of a barcode", "relevant": ["barcode.rs"], "category": "semantic"}]
     tasks = tmp_path / "tasks.json"
     tasks.write_text(json.dumps([{"name": TINY.name, "queries": asked_, "commit_queries": asked_}]))
-    code = ablation.main(
-        [f"--tasks={tasks}", f"--corpus={TINY.parent}", f"--cache={bench}", f"--models={bench / 'none'}"]
-    )
+    code = ablation.main([f"--tasks={tasks}", f"--corpus={TINY.parent}", f"--cache={bench}"])
     told = capsys.readouterr().out
     assert code == 0, told
-    assert told.startswith("no tiers of MiniLM: it is absent")
     assert "| static | 1.0000 | 1.0000 |" in told
     assert "| corpus | 2 | 1.000 | +0.000 |" in told
     assert "All hold." in told

@@ -13,7 +13,6 @@ from context_engine.index.embedding_text import (
     ChunkLocation,
     build_chunk_texts,
     build_file_summary,
-    split_windows,
     summary_names,
 )
 from context_engine.index.stored_outline import StoredOutline, decode_outline
@@ -79,23 +78,6 @@ def test_a_stale_symbol_number_costs_the_chain_and_nothing_else() -> None:
     outline, _ = described("src/pool.py", PYTHON)
     (capsule,) = build_chunk_texts("src/pool.py", b"x\xff", outline, [ChunkLocation(0, 2, 999)])
     assert capsule == ("src/pool.py", "x\N{REPLACEMENT CHARACTER}")
-
-
-@given(st.text(alphabet="ab\n é", max_size=120), st.integers(1, 30))
-def test_windows_together_are_the_body_and_none_is_too_long(body: str, chars_max: int) -> None:
-    parts = [
-        text.removeprefix("head\n") for text in split_windows(ChunkEmbeddingText("head", body), chars_max=chars_max)
-    ]
-    assert "".join(parts) == body
-    assert all(len(part) <= chars_max for part in parts)
-    lines = body.split("\n")
-    if max(map(len, lines)) < chars_max:
-        assert all(part.endswith("\n") for part in parts[:-1]), "only a line that is too long is cut inside"
-
-
-def test_each_window_has_the_head_as_often_as_asked() -> None:
-    texts = split_windows(ChunkEmbeddingText("a.py | run", "one\ntwo\n"), heads=2, chars_max=4)
-    assert texts == ["a.py | run\na.py | run\none\n", "a.py | run\na.py | run\ntwo\n"]
 
 
 def test_a_card_names_a_file_its_folders_its_purpose_and_what_it_defines() -> None:

@@ -88,8 +88,8 @@ def held(vectors: StaticVectors | None) -> object:
     )
 
 
-def keys(segment: Segment) -> tuple[bytes, bytes]:
-    return segment.chunk["key"].tobytes(), segment.file["card_key"].tobytes()
+def keys(segment: Segment) -> bytes:
+    return segment.chunk["key"].tobytes()
 
 
 # -- in a segment -------------------------------------------------------------------------------------------------
@@ -258,13 +258,12 @@ def hashed(texts: list[str]) -> bytes:
 
 
 @pytest.mark.parametrize("embedder", ["static", "none"])
-def test_each_chunk_and_each_file_has_the_key_of_what_is_embedded_of_it(tmp_path: Path, embedder: str) -> None:
+def test_each_chunk_has_the_key_of_what_is_embedded_of_it(tmp_path: Path, embedder: str) -> None:
     root = tree(tmp_path / "w", FILES)
     with indexed(root, embedder=embedder) as engine:
         snapshot = snapshot_of(engine)
-        chunks, cards = texts_of(root, snapshot, heads=1)
+        chunks, _ = texts_of(root, snapshot, heads=1)
         assert snapshot.chunk_column("key").tobytes() == hashed(chunks)
-        assert snapshot.file_column("card_key").tobytes() == hashed(cards)
         assert any("größe" in text for text in chunks)
         assert (snapshot.static() is None) == (embedder == "none")
 

@@ -1,19 +1,15 @@
-"""Search by meaning: what it adds to words, what it may never do, and a model that has its say in the time there is."""
+"""Search by meaning: what it adds to words, and what it may never do."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from context_engine.embedding.deadline_embedder import DeadlineEmbedder
-from context_engine.embedding.embedder import Mode, normalize_rows
-from context_engine.embedding.static_embedder import StaticEmbedder
-from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace, quantize
+from context_engine.embedding.embedder import normalize_rows
+from context_engine.embedding.vector_rows import VectorRows
 from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import ROLES
@@ -22,13 +18,8 @@ from context_engine.model import Filter, Query
 from context_engine.search import semantic_scores
 from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import Ranking, Searcher
-from context_engine.search.semantic_scores import CandidateScores, ChunkPromise, SemanticRanker
-from context_engine.semantic import reranker
-from context_engine.semantic.embedding_backfill import EmbeddingTexts
-from context_engine.semantic.missing_vectors import CHUNKS, EmbeddingProgress
-from context_engine.semantic.reranker import Reranker, select_candidates
-from context_engine.semantic.vector_store import VectorStore
-from tests.support.engines import LANGUAGES, indexed
+from context_engine.search.semantic_scores import SemanticRanker
+from tests.support.engines import indexed
 from tests.support.trees import tree
 
 FILES = {
@@ -133,192 +124,6 @@ def test_where_chunks_are_many_those_of_promising_files_are_compared_and_come_ou
     assert 0 < len(chosen) < snapshot.chunks
     some = searcher.rank(asked)
     assert some.places[0] == every.places[0]
-
-
-# -- a model -------------------------------------------------------------------------------------------------------
-
-
-class Slow:
-    """Another embedder: the static table under another name, as slow as told, and it counts what it is asked."""
-
-    name, dimensions, fingerprint, tokens_max, is_local = "slow", 384, "5104", 128, True
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        self._static = StaticEmbedder.open_shipped()
-        self.seconds = seconds
-        self.passages: list[str] = []
-
-    def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
-        if mode == "passage":
-            for text in texts:
-                time.sleep(self.seconds)
-                self.passages.append(text)
-        return self._static.embed(texts, mode)
-
-    def close(self) -> None:
-        """Nothing to let go of."""
-
-
-class Case:
-    """A model with its store and how far it is told to be."""
-
-    def __init__(self, engine: Engine, folder: Path, seconds: float = 0.0) -> None:
-        self.slow = Slow(seconds)
-        self.embedder = DeadlineEmbedder(lambda: self.slow, idle_s=60)
-        assert self.embedder.ensure_loaded(time.monotonic() + 20)
-        self.vectors = VectorStore(folder, VectorSpace("5104", 384))
-        self.filled: EmbeddingProgress | None = None
-        self.texts = EmbeddingTexts(engine.files.read_kept, LANGUAGES)
-        self.model = Reranker(
-            self.embedder,
-            lambda: self.vectors,
-            lambda _: self.filled,
-            lambda snapshot, n: self.texts.make_texts(CHUNKS, snapshot, n),
-        )
-
-    def searcher(self, snapshot: Snapshot) -> Searcher:
-        return Searcher(snapshot, ROLES, SemanticRanker(StaticEncoder().query, self.model))
-
-    def fill(self, snapshot: Snapshot) -> None:
-        """Every chunk its vector."""
-        numbers = np.arange(snapshot.chunks)
-        texts = self.texts.make_texts(CHUNKS, snapshot, numbers)
-        self.vectors.put(snapshot.chunk_column("key"), self.slow.embed(texts, "passage"))
-        self.filled = EmbeddingProgress(0, 0, snapshot.chunks, snapshot.chunks)
-        self.slow.passages.clear()
-
-
-@pytest.fixture
-def case(engine: Engine, tmp_path: Path) -> Iterator[Case]:
-    made = Case(engine, tmp_path)
-    yield made
-    made.embedder.close()
-
-
-ASKED = Query("how is the tax of a price computed")
-
-
-def eventually(check: Callable[[], object]) -> bool:
-    """What a thread does soon after."""
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        if check():
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def test_a_model_compares_the_best_places_and_what_it_embedded_is_kept(case: Case, snapshot: Snapshot) -> None:
-    first = case.searcher(snapshot).rank(ASKED)
-    assert {"model", "model3"} <= set(first.places[0].why)
-    assert 0 < len(case.slow.passages) <= reranker.FILES * reranker.CHUNKS_PER_FILE
-    count = len(case.slow.passages)
-    assert eventually(lambda: len(case.vectors) == count)
-    assert case.searcher(snapshot).rank(ASKED) == first
-    assert len(case.slow.passages) == count
-
-
-def test_an_answer_does_not_wait_for_a_model_that_takes_too_long(
-    engine: Engine, snapshot: Snapshot, tmp_path: Path
-) -> None:
-    case = Case(engine, tmp_path, seconds=0.5)
-    try:
-        ranking = case.searcher(snapshot).rank(ASKED)
-        assert ranking.engine == "hybrid"
-        assert len(case.slow.passages) <= 1
-        assert paths(snapshot, ranking)[0] == "billing/vat.py"
-    finally:
-        case.embedder.close()
-
-
-def test_once_everything_has_a_vector_all_of_it_is_compared_and_nothing_embedded(
-    case: Case, snapshot: Snapshot
-) -> None:
-    case.fill(snapshot)
-    ranking = case.searcher(snapshot).rank(ASKED)
-    assert all("model" in place.why for place in ranking.places)
-    assert case.slow.passages == []
-
-
-def test_cards_of_the_model_count_once_nearly_all_files_have_one(case: Case, snapshot: Snapshot) -> None:
-    case.fill(snapshot)
-    cards = [f"card of {path}" for path in snapshot.paths]
-    case.vectors.put(snapshot.file_column("card_key"), case.slow.embed(cards, "passage"))
-    for count, is_there in ((snapshot.files - 1, False), (snapshot.files, True)):
-        case.filled = EmbeddingProgress(count, snapshot.files, snapshot.chunks, snapshot.chunks)
-        why = case.searcher(snapshot).rank(ASKED).places[0].why
-        assert ("model_card" in why) is is_there
-
-
-def test_vectors_here_and_there_do_not_count_only_those_of_the_first_files(case: Case, snapshot: Snapshot) -> None:
-    """The second file is known and the first is not: the model says nothing, for it would lift the second one."""
-    ranked = CandidateScores(
-        np.array([3, 2, 1, 0, 0, 0], np.float32)[: snapshot.files],
-        ChunkPromise([(1.0, np.zeros(snapshot.chunks, np.float32))]),
-    )
-    view = RankingView(snapshot)
-    chosen = select_candidates(view, ranked, None)
-    owners = snapshot.chunk_file[chosen]
-    for known_files, counted in (((1, 2), ()), ((0, 2), (0,)), ((0, 1, 2), (0, 1, 2))):
-        known = np.isin(owners, known_files)
-        near = reranker._combine_some(view, chosen, np.full(len(chosen), 0.5, np.float32), known, None)
-        found = () if near is None else tuple(np.flatnonzero(near.files["model"]).tolist())
-        assert found == counted
-
-
-def test_cosines_of_a_model_that_finds_everything_alike_are_counted_from_the_least(
-    case: Case, snapshot: Snapshot
-) -> None:
-    found = np.ones(4, bool)
-    plain = np.array([0.1, 0.4, 0.9, 0.1], np.float32)
-    alike = np.float32(0.7) + np.float32(0.3) * plain
-    one, two = (reranker._from_least(values, found) for values in (plain, alike))
-    assert np.allclose(one / one.max(), two / two.max(), atol=1e-5)
-
-
-def test_a_file_that_changed_since_it_was_indexed_gives_no_vector(
-    engine: Engine, case: Case, snapshot: Snapshot
-) -> None:
-    file = engine.root / "billing" / "vat.py"
-    before = file.read_bytes()
-    try:
-        file.write_bytes(b"def compute_tax(everything, is):\n    different = now\n    return different\n")
-        case.searcher(snapshot).rank(ASKED)
-        own = snapshot.chunk_column("key")[int(snapshot.chunk_starts[snapshot.by_path["billing/vat.py"]])]
-        assert not any("different = now" in text for text in case.slow.passages)
-        assert bool(case.vectors.missing(np.array([own]))[0])
-    finally:
-        file.write_bytes(before)
-
-
-def test_the_best_places_come_file_after_file_and_none_that_a_filter_keeps_out(
-    snapshot: Snapshot,
-) -> None:
-    view = RankingView(snapshot)
-    ranked = CandidateScores(
-        np.arange(snapshot.files, dtype=np.float32),
-        ChunkPromise([(1.0, np.arange(snapshot.chunks, dtype=np.float32))]),
-    )
-    chosen = select_candidates(view, ranked, None)
-    owners = snapshot.chunk_file[chosen].tolist()
-    best = list(range(snapshot.files - 1, 0, -1))[: reranker.FILES]
-    assert list(dict.fromkeys(owners)) == best
-    assert owners == sorted(owners, reverse=True)
-    assert len(set(chosen.tolist())) == len(chosen)
-    assert max(np.bincount(owners)) <= reranker.CHUNKS_PER_FILE
-    allowed = np.zeros(snapshot.chunks, bool)
-    allowed[chosen[0]] = True
-    assert select_candidates(view, ranked, allowed).tolist() == [int(chosen[0])]
-
-
-def test_no_vector_of_the_store_serves_under_another_text(case: Case, snapshot: Snapshot) -> None:
-    case.searcher(snapshot).rank(ASKED)
-    keys: Keys = snapshot.chunk_column("key")
-    assert eventually(lambda: (~case.vectors.missing(keys)).sum() == len(case.slow.passages))
-    texts = np.array(case.texts.make_texts(CHUNKS, snapshot, np.arange(snapshot.chunks)))
-    rows, found = case.vectors.get(keys)
-    made = quantize(case.slow.embed(texts[found].tolist(), "query"))
-    assert np.array_equal(rows.values[found], made.values)
 
 
 def test_what_was_deleted_or_edited_away_counts_for_nothing(tmp_path: Path) -> None:

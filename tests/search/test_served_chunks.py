@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from context_engine.embedding.deadline_embedder import DeadlineEmbedder
-from context_engine.embedding.embedder import Mode, normalize_rows
+from context_engine.embedding import remote_embedder
+from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, normalize_rows, open_embedder
+from context_engine.embedding.http_endpoint import RetryPolicy
 from context_engine.errors import EmbedderFailed, FileNotFound, InvalidArgument, InvalidVectors
 from context_engine.model import Filter, Query
-from context_engine.search import served_chunks
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS
 from context_engine.search.served_chunks import ServedChunks
+from tests.support.endpoints import Reply, embedding_server
 
 QUIET_MS = 60
 PLANE = {"sea": (1.0, 0.0), "boat": (0.9, 0.1), "ink": (0.0, 1.0)}
@@ -30,8 +31,6 @@ class Scripted:
     """A model of a few words on a plane. `failing` makes it an endpoint that is down."""
 
     name = "scripted"
-    tokens_max = 10
-    is_local = True
 
     def __init__(self, dimensions: int = 2, fingerprint: str = "0a") -> None:
         self.dimensions = dimensions
@@ -62,9 +61,9 @@ def write(folder: Path, *texts: str, model: str = "scripted", fingerprint: str =
     return folder
 
 
-def opener(embedder: Any = None) -> Callable[[str], DeadlineEmbedder | None]:
+def opener(embedder: Any = None) -> Callable[[str], Embedder | None]:
     own = embedder or Scripted()
-    return lambda model: DeadlineEmbedder(lambda: own) if model == "scripted" else None
+    return lambda model: own if model == "scripted" else None
 
 
 def until(true: Callable[[], object], seconds: float = 60.0) -> None:
@@ -133,20 +132,17 @@ def test_a_model_that_fails_leaves_the_answer_to_words_and_is_named(tmp_path: Pa
 def test_a_model_that_does_not_answer_in_time_leaves_the_answer_to_words_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = threading.Event()
-
-    class Hanging(Scripted):
-        def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
-            if any(texts):
-                release.wait(20)
-            return super().embed(texts, mode, cancel=cancel)
-
-    with ServedChunks(write(tmp_path, "boat on water"), opener(Hanging())) as served:
-        monkeypatch.setattr(served_chunks, "QUERY_S", 0.05)
-        answer = served.search(Query("water"))
-        release.set()
+    monkeypatch.setitem(remote_embedder.RETRY_POLICIES, "query", RetryPolicy(answer_s=0.05, tries=1, wait_max_s=0))
+    with embedding_server() as server:
+        config = EmbedderConfig("openai-compatible", model="words", address=server.address, dimensions=2)
+        slow = open_embedder(config)
+        write(tmp_path, "boat on water", fingerprint=slow.fingerprint)
+        with ServedChunks(tmp_path, opener(slow)) as served:
+            server.script = [Reply(hang=True)]
+            answer = served.search(Query("water"))
     assert [hit.row.id for hit in answer.hits] == ["boat on water"]
-    assert (answer.engine, answer.missing) == ("lexical", "scripted did not answer in time")
+    assert answer.engine == "lexical"
+    assert "in time" in answer.missing
 
 
 def test_half_a_second_of_quiet_is_waited_for_unless_told_otherwise() -> None:

@@ -242,7 +242,7 @@ def test_chunk_files_contain_no_secret(kept: Kept) -> None:
     tree(kept.folder, {"src/keys.py": f'def keys():\n    return """\n{text}\n"""\n'})
     kept.engine.index.update()
     (kept.folder.parent / "out").mkdir()
-    kept.engine.search.export_chunks(kept.folder.parent / "out", embedder="none")
+    kept.engine.search.export_chunks(kept.folder.parent / "out", embedder=None)
     assert kept.leaks() == []
 
 
@@ -265,7 +265,7 @@ def test_exported_chunks_hold_no_secret_that_is_a_name_or_a_heading(tmp_path: Pa
     token = drawn("ghp_<w36>", "export").text
     files = {"a.py": f"def {token}():\n    return 1\n", "b.md": f"# {token}\n\nText below the heading.\n"}
     with indexed(tree(tmp_path / "w", files)) as engine:
-        engine.search.export_chunks(tmp_path / "out", embedder="none")
+        engine.search.export_chunks(tmp_path / "out", embedder=None)
     written = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
     assert "Text below the heading." in written
     assert token[:12] not in written

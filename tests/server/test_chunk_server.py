@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath, InvalidVectors
 from context_engine.model import Query
-from context_engine.server.chunk_server import ChunkFolderLoader, choose_embedder, choose_folder
+from context_engine.server.chunk_server import ChunkFolderLoader, choose_folder, open_query_embedder
 from context_engine.settings import Settings
 
 CONFIGURED = Settings(
@@ -24,32 +23,26 @@ CONFIGURED = Settings(
 )
 
 
-@pytest.mark.parametrize(
-    ("model", "choice"),
-    [
-        ("static", EmbedderConfig("static")),
-        ("minilm", EmbedderConfig("minilm", models_folder=Path("/c/models"))),
-        ("all-MiniLM-L6-v2", EmbedderConfig("minilm", models_folder=Path("/c/models"))),
-        ("sentence-transformers/all-MiniLM-L6-v2", EmbedderConfig("minilm", models_folder=Path("/c/models"))),
-        ("BAAI/bge-small-en-v1.5", None),
-        ("openai-compatible:", None),
-    ],
-)
-def test_a_model_of_ours_is_known_by_its_name(model: str, choice: EmbedderConfig | None) -> None:
-    unnamed = Settings(cache_folder=Path("/c"), embedder="openai-compatible")
-    for settings in (Settings(cache_folder=Path("/c")), unnamed, CONFIGURED):
-        assert choose_embedder(model, settings, {}) == choice
+@pytest.mark.parametrize("model", ["BAAI/bge-small-en-v1.5", "openai-compatible:", ""])
+def test_a_model_that_nobody_chose_is_not_at_hand(model: str) -> None:
+    for settings in (Settings(), Settings(embedder="openai-compatible"), CONFIGURED):
+        assert open_query_embedder(model, settings, {}) is None
+
+
+def test_the_static_table_is_known_by_its_name() -> None:
+    for settings in (Settings(), CONFIGURED):
+        embedder = open_query_embedder("static", settings, {})
+        assert embedder is not None
+        assert embedder.name == "static"
+        embedder.close()
 
 
 @pytest.mark.parametrize("model", ["bge-m3", "openai-compatible:bge-m3"])
-def test_what_the_person_configured_is_known_by_its_name_and_no_endpoint_without(model: str) -> None:
-    chosen = choose_embedder(model, CONFIGURED, {"KEY": "k"})
-    assert chosen is not None
-    assert (chosen.provider, chosen.model, chosen.address, chosen.key, chosen.dimensions) == (
-        *("openai-compatible", "bge-m3", "http://127.0.0.1:1"),
-        *("k", 7),
-    )
-    assert choose_embedder(model, Settings(), {"KEY": "k"}) is None
+def test_what_the_person_configured_is_known_by_its_name(model: str) -> None:
+    embedder = open_query_embedder(model, CONFIGURED, {"KEY": "k"})
+    assert embedder is not None
+    assert (embedder.name, embedder.dimensions) == ("openai-compatible:bge-m3", 7)
+    assert open_query_embedder(model, Settings(), {"KEY": "k"}) is None
 
 
 def test_a_folder_is_looked_for_before_anything_starts(tmp_path: Path) -> None:

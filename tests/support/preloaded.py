@@ -33,7 +33,7 @@ MODULES = (
     *("context_engine.engine", "context_engine.tools", "context_engine.server.mcp_server"),
     *("context_engine.cli.app", "context_engine.cli.index_commands", "context_engine.server.http_server"),
     *("context_engine.cli.query_commands", "context_engine.cli.index_commands", "context_engine.cli.query_commands"),
-    *("ahocorasick_rs", "rich._emoji_codes", "typer._adapters", "numpy.ma", "context_engine.embedding.minilm"),
+    *("ahocorasick_rs", "rich._emoji_codes", "typer._adapters", "numpy.ma"),
 )
 SAME_VARIABLES = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENBLAS_", "OMP_", "RICH_", "TYPER_")
 """Beginnings of variables that count when Python starts or while it imports."""

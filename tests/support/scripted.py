@@ -34,10 +34,8 @@ class Scripted:
 
     name = "scripted"
     dimensions = DIMENSIONS
-    tokens_max = 128
 
-    def __init__(self, *, is_local: bool = True, fingerprint: str = "feed") -> None:
-        self.is_local = is_local
+    def __init__(self, *, fingerprint: str = "feed") -> None:
         self.fingerprint = fingerprint
         self.gate = threading.Event()
         self.gate.set()

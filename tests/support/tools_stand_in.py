@@ -58,7 +58,7 @@ def status(**changed: Any) -> Status:
         "root": Path("/work"), "state": "ready", "building_share": 1.0, "files": 2, "chunks": 5, "symbols": 3,
         "languages": {"python": 2}, "branch": "main", "commit": "abc", "stale": (), "skipped": {"binary": 1},
         "skipped_examples": (Skipped("logo.png", "binary"),), "engine": "lexical",
-        "embeddings": EmbeddingStatus("off", "", "", "", (0, 0), (0, 0)), "generation": "g-000001",
+        "embeddings": EmbeddingStatus("off", "", "", "", (0, 0)), "generation": "g-000001",
         "disk_bytes": 4096, "cache_folder": Path("/cache"), "indexed_at": "2026-11-21T08:00:00Z", "watcher": "off",
         "last_error": None, "versions": {"product": "0.1.0"},
     }  # fmt: skip

@@ -1,7 +1,8 @@
-"""What one Engine knows of meaning: the user's choice, what is missing told and nothing broken, and a change of models."""
+"""What one Engine knows of meaning: the user's choice, vectors that are made once, and what is missing told."""
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 import time
@@ -9,12 +10,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from context_engine.embedding import quantize
 from context_engine.engine import Engine
 from context_engine.errors import EmbedderUnusable, NotIndexed
 from context_engine.model import Answer, Query
-from context_engine.semantic.embedding_service import read_served_model
+from context_engine.search import embedding_service
+from context_engine.search.rankers import RankingView
+from context_engine.tools import Call, search_code
 from context_engine.tools.index_tools import status_row
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, told
 from tests.support.engines import indexed, open_engine
@@ -73,25 +78,33 @@ def test_without_embeddings_words_find_it_and_the_status_says_what_is_missing(ro
     assert "words" in row["missing"]
 
 
-def test_static_vectors_need_nothing_and_a_missing_model_is_named_with_the_next_step(root: Path) -> None:
+def test_static_vectors_need_nothing_and_no_provider_is_named(root: Path) -> None:
     with indexed(root) as engine:
         engine.embeddings.start()
-        assert engine.search.find(ASKED).engine == "hybrid"
-        assert eventually(lambda: engine.status().embeddings.state.startswith("absent"))
-        status = engine.status()
-        assert engine.search.find(ASKED).hits[0].chunk.path == "shop/vat.py"
-    assert (status.embeddings.static, status.embeddings.model) == ("ready", "minilm")
-    assert "ctx model pull" in status.embeddings.suggestion or "pip install" in status.embeddings.suggestion
+        answer, status = engine.search.find(ASKED), engine.status().embeddings
+    assert (answer.engine, answer.missing, answer.hits[0].chunk.path) == ("hybrid", "", "shop/vat.py")
+    assert (status.static, status.model, status.state) == ("ready", "", "")
 
 
-def test_a_slip_in_the_name_of_the_embedder_breaks_nothing_and_is_named(root: Path) -> None:
-    with indexed(root, embedder="minilmm") as engine:
-        engine.embeddings.start()
-        assert eventually(lambda: engine.status().embeddings.state.startswith("absent"))
-        status = engine.status().embeddings
-        assert engine.search.find(ASKED).engine == "hybrid"
-    assert "minilmm" in status.state
-    assert status.suggestion == "Did you mean minilm?"
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"embedder": "model2vec", "embedding_model": "/nowhere"}, "there is no folder"),
+        ({"embedder": "openai-compatible"}, "no model is configured"),
+        ({"embedder": "ollama", "embedding_model": "m", "embedding_address": "nonsense"}, "is not the address"),
+    ],
+)
+def test_a_provider_that_cannot_be_used_breaks_nothing_and_is_named(
+    root: Path, chosen: dict[str, Any], said: str
+) -> None:
+    with indexed(root, **chosen) as engine:
+        answer, status = engine.search.find(ASKED), engine.status().embeddings
+        with pytest.raises(EmbedderUnusable, match=said):
+            engine.embeddings.embed_all()
+    assert (answer.engine, answer.hits[0].chunk.path) == ("hybrid", "shop/vat.py")
+    assert said in answer.missing
+    assert said in status.state
+    assert status.suggestion
 
 
 def test_by_default_nothing_connects_to_anything_and_nothing_heavy_is_loaded(
@@ -106,19 +119,16 @@ def test_by_default_nothing_connects_to_anything_and_nothing_heavy_is_loaded(
     with indexed(root) as engine:
         engine.embeddings.start()
         engine.search.find(ASKED)
-        assert eventually(lambda: engine.status().embeddings.state.startswith("absent"))
     new = {name.partition(".")[0] for name in set(sys.modules) - before}
     assert new.isdisjoint({"torch", "transformers", "tokenizers", "huggingface_hub", "onnx", "httpx2"})
 
 
-def test_embedding_everything_needs_an_index_and_a_model(root: Path) -> None:
-    with open_engine(root) as engine, pytest.raises(NotIndexed):
+def test_embedding_everything_needs_an_index_and_a_provider(root: Path, server: EmbeddingServer) -> None:
+    with open_engine(root, **remote(server)) as engine, pytest.raises(NotIndexed):
         engine.embeddings.embed_all()
-    with indexed(root, embedder="static") as engine, pytest.raises(EmbedderUnusable, match="no model"):
-        engine.embeddings.embed_all()
-    with indexed(root) as engine, pytest.raises(EmbedderUnusable) as caught:
-        engine.embeddings.embed_all()
-    assert caught.value.suggestion
+    for provider in ("static", "none"):
+        with indexed(root, embedder=provider) as engine, pytest.raises(EmbedderUnusable, match="no provider"):
+            engine.embeddings.embed_all()
 
 
 # -- with one ------------------------------------------------------------------------------------------------------
@@ -131,13 +141,40 @@ def test_a_chosen_endpoint_embeds_everything_and_takes_part_in_answers(
     monkeypatch.setenv("MY_KEY", KEY)
     seen: list[tuple[int, int]] = []
     with indexed(root, **remote(server, embedding_key_variable="MY_KEY")) as engine:
-        counts = engine.embeddings.embed_all(progress=lambda step: seen.append((step.done, step.total)))
+        assert engine.embeddings.embed_all(progress=lambda step: seen.append((step.done, step.total))) == 3
         answer, status = engine.search.find(ASKED), engine.status().embeddings
-    assert counts == (3, 3)
-    assert seen[-1] == (6, 6)
-    assert {"model", "model3", "model_card"} <= addends(answer)
-    assert (status.model, status.cards, status.chunks) == ("openai-compatible:words", (3, 3), (3, 3))
+    assert seen[-1] == (3, 3)
+    assert {"model", "model3"} <= addends(answer)
+    assert answer.missing == ""
+    assert (status.model, status.state, status.chunks) == ("openai-compatible:words", "ready", (3, 3))
     assert KEY not in repr(status)
+
+
+def test_until_vectors_are_made_an_answer_does_without_and_says_so(root: Path, server: EmbeddingServer) -> None:
+    with indexed(root, **remote(server)) as engine:
+        before = engine.search.find(ASKED)
+        assert (engine.status().embeddings.state, server.asked) == ("incomplete", [])
+        engine.embeddings.embed_all()
+        after = engine.search.find(ASKED)
+    assert (
+        before.missing == "0% of the chunks have a vector of openai-compatible:words: ctx index --embed makes the rest"
+    )
+    assert "model" not in addends(before)
+    assert (after.missing, "model" in addends(after)) == ("", True)
+
+
+def test_what_a_search_tool_replies_names_the_missing_vectors(root: Path, server: EmbeddingServer) -> None:
+    with indexed(root, **remote(server)) as engine:
+        reply = search_code.call(engine, {"query": ASKED.text, "format": "json"}, Call())
+    assert json.loads(reply.text)["vectors"].startswith("0% of the chunks")
+
+
+def test_a_question_is_embedded_once(root: Path, server: EmbeddingServer) -> None:
+    with indexed(root, **remote(server)) as engine:
+        engine.embeddings.embed_all()
+        first, again = engine.search.find(ASKED), engine.search.find(ASKED)
+    assert first.hits == again.hits
+    assert [asked.texts for asked in server.asked].count([ASKED.text]) == 1
 
 
 def test_what_was_embedded_once_is_not_embedded_again_in_another_work_tree(
@@ -150,27 +187,70 @@ def test_what_was_embedded_once_is_not_embedded_again_in_another_work_tree(
     passages = len(server.asked)
     (two / "net" / "new.py").write_text("def listen(port):\n    return bind(port)\n", encoding="utf-8")
     with indexed(two, cache_folder=shared, **remote(server)) as engine:
-        assert engine.embeddings.embed_all() == (4, 4)
+        assert engine.embeddings.embed_all() == 4
     texts = [text for asked in server.asked[passages:] for text in asked.texts]
     assert texts
-    assert all("new" in text or text == "dimensions" for text in texts)
+    assert all("new" in text for text in texts)
 
 
-def test_what_changed_since_it_was_indexed_does_not_hold_up_the_rest(root: Path, server: EmbeddingServer) -> None:
+def test_what_changed_since_it_was_indexed_gives_no_vector_and_does_not_hold_up_the_rest(
+    root: Path, server: EmbeddingServer
+) -> None:
     with indexed(root, staleness_ms=600_000, **remote(server)) as engine:
         (root / "net" / "dial.py").write_text("def disconnect(host):\n    return close(host)\n", encoding="utf-8")
-        assert engine.embeddings.embed_all() == (
-            3,
-            2,
-        )  # its card says what it said: the name of the file and of what was indexed
+        assert engine.embeddings.embed_all() == 2
+    assert not any("disconnect" in text for asked in server.asked for text in asked.texts)
 
 
-def test_edits_are_embedded_in_the_background(root: Path, server: EmbeddingServer) -> None:
+def test_the_background_makes_what_is_missing_and_then_what_is_edited(root: Path, server: EmbeddingServer) -> None:
     with indexed(root, **remote(server)) as engine:
-        engine.embeddings.embed_all()
+        engine.embeddings.start()
+        assert eventually(lambda: engine.status().embeddings.chunks == (3, 3))
         (root / "net" / "wait.py").write_text("def await_reply(line):\n    return line.read()\n", encoding="utf-8")
         engine.search.find(ASKED)
         assert eventually(lambda: engine.status().embeddings.chunks == (4, 4))
+        assert "model" in addends(engine.search.find(Query("wait for the reply on a line")))
+
+
+def test_a_question_whose_endpoint_is_down_is_not_waited_for_again_until_the_background_finds_it(
+    root: Path, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_service, "RETRY_S", 0.01)
+    with indexed(root, **remote(server)) as engine:
+        engine.embeddings.embed_all()
+        engine.embeddings.start()
+        server.script = [told({"error": {"message": "overloaded"}}, 500)]
+        assert "overloaded" in engine.search.find(ASKED).missing
+        assert eventually(lambda: "model" in addends(engine.search.find(ASKED)))
+
+
+def test_a_deleted_chunk_counts_for_nothing(root: Path, server: EmbeddingServer) -> None:
+    with indexed(root, **remote(server)) as engine:
+        engine.embeddings.embed_all()
+        (root / "net" / "dial.py").unlink()
+        engine.index.update()
+        updated = engine.search.find(ASKED)
+        engine.index.update(force=True)
+        assert [hit.chunk.path for hit in engine.search.find(ASKED).hits] == [hit.chunk.path for hit in updated.hits]
+        assert engine.status().embeddings.chunks == (2, 2)
+
+
+def test_cosines_of_a_model_that_finds_everything_alike_are_counted_from_the_least(
+    root: Path, server: EmbeddingServer
+) -> None:
+    """Both models have the same differences between chunks, and so the same shares of the score."""
+    with indexed(root) as engine:
+        snapshot = engine.index.live.snapshot()
+        assert snapshot is not None
+        plain = np.zeros((3, 4), np.float32)
+        plain[:, 0], plain[:, 1] = (0.1, 0.4, 0.9), 1
+        view, found = RankingView(snapshot), []
+        for cosines in (plain[:, 0], 0.7 + 0.3 * plain[:, 0]):
+            rows = quantize(np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1))
+            vectors = embedding_service.SnapshotVectors(np.arange(3), np.arange(3), rows, 1.0)
+            near = embedding_service._compare(view, vectors, np.array([1, 0], np.float32), None)
+            found.append(near.chunk / near.chunk.max())
+    assert np.allclose(found[0], found[1], atol=0.02)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +273,7 @@ def test_an_endpoint_in_trouble_never_breaks_or_holds_up_an_answer(
         assert time.monotonic() - began < 60
         assert (answer.engine, answer.hits[0].chunk.path) == ("hybrid", "shop/vat.py")
         assert "model" not in addends(answer)
+        assert answer.missing.startswith("openai-compatible took no part: ")
 
 
 def test_secrets_are_masked_before_a_text_leaves(root: Path, server: EmbeddingServer) -> None:
@@ -204,44 +285,13 @@ def test_secrets_are_masked_before_a_text_leaves(root: Path, server: EmbeddingSe
     assert not any(key in text for asked in server.asked for text in asked.texts)
 
 
-def test_another_model_takes_over_once_it_has_seen_everything_and_the_old_one_serves_until_then(
-    root: Path, server: EmbeddingServer
-) -> None:
-    with indexed(root, **remote(server)) as engine:
-        engine.embeddings.embed_all()
-        engine.search.find(ASKED)
-        assert read_served_model(engine.cache_folder)["model"] == "words"
-    with open_engine(root, **remote(server, "words-small")) as engine:
-        stuck = _stuck_passages(server)
-        engine.embeddings.start()
-        assert eventually(lambda: "model" in addends(engine.search.find(ASKED)))
-        assert _models_asked_in_queries(server, ASKED.text)[-1] == "words"
-        stuck.clear()
-        server.script = []
-        engine.embeddings.embed_all()
-        assert eventually(
-            lambda: engine.search.find(ASKED) and _models_asked_in_queries(server, ASKED.text)[-1] == "words-small"
-        )
-        assert read_served_model(engine.cache_folder)["model"] == "words-small"
-
-
-def _stuck_passages(server: EmbeddingServer) -> list[int]:
-    """Have the server refuse whatever the small model is asked, until the list is cleared."""
-    from tests.support.endpoints import proper
-
-    stuck = [1]
-
-    def answer(asked: Any) -> Reply:
-        if stuck and asked.body["model"] == "words-small":
-            return told({"error": {"message": "the model is loading"}}, 503)
-        return proper(asked, server.key)
-
-    server.script = [answer] * 10_000
-    return stuck
-
-
-def _models_asked_in_queries(server: EmbeddingServer, text: str) -> list[str]:
-    return [asked.body["model"] for asked in server.asked if asked.texts == [text]]
+def test_another_model_has_vectors_of_its_own_and_those_of_the_first_stay(root: Path, server: EmbeddingServer) -> None:
+    for model in ("words", "words-small", "words"):
+        with indexed(root, **remote(server, model)) as engine:
+            engine.embeddings.embed_all()
+            assert "model" in addends(engine.search.find(ASKED))
+    passages = [asked.body["model"] for asked in server.asked if asked.texts != [ASKED.text]]
+    assert sorted(passages) == ["words", "words-small"]
 
 
 def test_a_closed_engine_leaves_no_thread_behind(root: Path, server: EmbeddingServer) -> None:

@@ -1,0 +1,121 @@
+"""Embedders that run a model folder with another library: sentence-transformers or Model2Vec.
+
+The folder must exist: nothing is downloaded from a hub, though both libraries would, and no code in it is run. The
+library is imported and the model loaded when the first text is embedded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import xxhash
+
+from context_engine.embedding.embedder import (
+    TOKENS_MAX,
+    EmbedderConfig,
+    Mode,
+    batches,
+    compute_fingerprint,
+    cut,
+    encodable,
+    normalize_rows,
+    raise_if_cancelled,
+)
+from context_engine.errors import EmbedderUnusable, UnsupportedHost
+from context_engine.repo import pip_install
+
+Encode = Callable[[list[str], Mode], np.ndarray]
+
+
+def open_sentence_transformers(config: EmbedderConfig) -> LibraryEmbedder:
+    """Open a model of sentence-transformers. Raises: EmbedderUnusable without a folder."""
+
+    def load(folder: Path) -> Encode:
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)
+        encode = {"query": model.encode_query, "passage": model.encode_document}  # with the model's own prefixes
+        return lambda texts, mode: np.asarray(encode[mode](texts, show_progress_bar=False), np.float32)
+
+    return LibraryEmbedder(config, load)
+
+
+def open_model2vec(config: EmbedderConfig) -> LibraryEmbedder:
+    """Open a model of Model2Vec. Raises: EmbedderUnusable without a folder."""
+
+    def load(folder: Path) -> Encode:
+        from model2vec import StaticModel
+
+        model = StaticModel.from_pretrained(folder, force_download=False, normalize=True)
+        return lambda texts, _: model.encode(texts, use_multiprocessing=False)
+
+    return LibraryEmbedder(config, load)
+
+
+class LibraryEmbedder:
+    """An `Embedder` around a function that encodes some texts at once, which `load` makes from the folder."""
+
+    def __init__(self, config: EmbedderConfig, load: Callable[[Path], Encode]) -> None:
+        """Read the files of the folder for the fingerprint. Raises: EmbedderUnusable without a folder."""
+        self._folder = Path(config.model).expanduser()
+        if not config.model or not self._folder.is_dir():
+            raise EmbedderUnusable(
+                f"{config.provider}: there is no folder {config.model[:200]!r}",
+                suggestion="Fetch the model once, as with `hf download NAME --local-dir FOLDER`, and configure that.",
+            )
+        self.name = f"{config.provider}:{self._folder.name}"
+        self._config, self._load = config, load
+        self._lock = threading.Lock()
+        self._encode: Encode | None = None
+        self._is_closed = False
+        digest = xxhash.xxh3_128()
+        for path in sorted(self._folder.rglob("*")):
+            if path.is_file():
+                digest.update(path.name.encode("utf-8", "surrogateescape") + path.read_bytes())
+        facts = (config.provider, digest.hexdigest(), TOKENS_MAX, config.query_prefix, config.passage_prefix)
+        self.fingerprint = compute_fingerprint(*facts)
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in one vector; loads the model. Raises: as `embed`."""
+        return self.embed(["dimensions"], "query").shape[1]
+
+    def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
+        """Return a row for each text, as `Embedder.embed`. A blank text has a row of zeros."""
+        given = [encodable(cut(text)) for text in texts]
+        unique = list(dict.fromkeys(text for text in given if text.strip())) or ["dimensions"]
+        rows: dict[str, np.ndarray] = {}
+        for batch in batches(unique):
+            raise_if_cancelled(cancel)
+            prefixed = [self._config.prefix(mode) + text for text in batch]
+            with self._lock:  # neither library says that threads may share a model
+                encoded = normalize_rows(self._open()(prefixed, mode))
+            rows |= zip(batch, encoded, strict=True)
+        nothing = np.zeros_like(rows[unique[0]])
+        return np.array([rows.get(text, nothing) for text in given], np.float32).reshape(len(given), len(nothing))
+
+    def close(self) -> None:
+        """Free the model."""
+        self._is_closed, self._encode = True, None
+
+    def _open(self) -> Encode:
+        """Return the loaded model. Raises: UnsupportedHost, EmbedderUnusable, ValueError after `close()`."""
+        if self._is_closed:
+            raise ValueError("the embedder is closed")
+        if self._encode is None:
+            try:
+                self._encode = self._load(self._folder)
+            except ImportError as error:
+                raise UnsupportedHost(
+                    f"the embedder {self._config.provider} cannot start: {error}",
+                    suggestion=f"Run: {pip_install()} 'smart-context-engine[{self._config.provider}]'",
+                ) from error
+            except Exception as error:  # each file of the folder fails in its own library's way
+                raise EmbedderUnusable(
+                    f"{self._config.provider}: {self._folder.name} cannot be read: {error}",
+                    suggestion="Fetch the model again, or configure another folder.",
+                ) from error
+        return self._encode
