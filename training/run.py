@@ -27,11 +27,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from context_engine.embedding import SHIPPED
-from context_engine.embedding.static_embedder import pack_table, unpack_table
+from context_engine.embedding.static_embedder import unpack_table
 from context_engine.embedding.wordpiece import WordPieces
 from context_engine.languages import Languages
 from training import begin, evaluate, mine, overlap
 from training.mine import Pair
+from training.pack import pack_table
 from training.sources import HERE, Package, listed
 from training.train import Bags, Plan, train
 

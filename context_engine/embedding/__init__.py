@@ -1,4 +1,4 @@
-"""Embedding: the static table, the providers that a user can choose beside it, and the vectors that these made."""
+"""Embedding: the static table, the providers that a user can choose in addition, and the vectors that these made."""
 
 from __future__ import annotations
 

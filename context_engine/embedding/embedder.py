@@ -30,36 +30,30 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """The provider, and the model if there is a choice of them: `static`, `openai-compatible:bge-m3`."""
-        ...
 
     @property
     def dimensions(self) -> int:
         """Numbers in one vector. Unless it is configured, a provider has to embed a text to know it."""
-        ...
 
     @property
     def fingerprint(self) -> str:
-        """Hex digits that change with everything that changes vectors: provider, model, weights, text recipe.
+        """Hex digits, equal in every process, that change with everything that changes vectors.
 
-        Vectors of different fingerprints are never compared. The same configuration has the same one in every process.
+        Vectors of different fingerprints are never compared.
         """
-        ...
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
-        """Return one vector for each text, in their order.
+        """Return one vector for each text, in their order: float32, shape `(len(texts), dimensions)`.
 
-        float32, shape `(len(texts), dimensions)`, no NaN; each row has length 1, or is all zero where the model knows
-        nothing of the text. No texts give `(0, dimensions)`. A text has the same vector whatever stands beside it, up
-        to 1e-5. Any string is a text: empty, a megabyte, lone surrogates.
+        Each row has length 1, or is all zero where the model knows nothing of the text. A text has the same vector
+        whatever other texts come with it, up to 1e-5. Any string is a text: empty, a megabyte, lone surrogates.
 
         Raises: Cancelled soon after `cancel` is set; EmbedderFailed and EmbedderUnusable when a provider does not
         deliver; ValueError after `close()`.
         """
-        ...
 
     def close(self) -> None:
         """Free memory, files and connections. Closing twice is allowed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from context_engine import secrets
 from context_engine.embedding.embedder import raise_if_cancelled
-from context_engine.errors import EmbedderFailed, EmbedderUnusable, HostError
+from context_engine.errors import EmbedderFailed, EmbedderUnusable
 from context_engine.text import OUTPUT_BYTES_MAX, ParseError, read_json
 
 if TYPE_CHECKING:
@@ -67,20 +66,12 @@ class EndpointSpec:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer, with header names in lower case.
-
-    Status 0 means none; `failure` is then one word (refused, timeout, broken, huge), and the body says more.
-    """
+    """An answer, with header names in lower case. Status 0 means none; `failure` is one word for what is wrong."""
 
     status: int = 0
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
-
-    @property
-    def is_page(self) -> bool:
-        """Whether it is HTML instead of JSON."""
-        return "html" in self.headers.get("content-type", "") or self.body.lstrip()[:1] == b"<"
 
     @property
     def is_transient(self) -> bool:
@@ -89,19 +80,11 @@ class HttpAnswer:
             return False
         return self.status in PASSING or self.failure in ("refused", "timeout", "broken")
 
+    @property
     def retry_after_s(self) -> float | None:
-        """Return the seconds of its Retry-After, a number or a date; None if it is neither.
-
-        >>> HttpAnswer(429, headers={"retry-after": "7"}).retry_after_s()
-        7.0
-        """
+        """The seconds that the endpoint asks to wait; None if it states none, or a date."""
         stated = self.headers.get("retry-after", "").strip()
-        if stated.isascii() and stated.replace(".", "", 1).isdigit():
-            return float(stated)
-        try:
-            return max(0.0, parsedate_to_datetime(stated).timestamp() - time.time())
-        except (ValueError, OverflowError):
-            return None
+        return float(stated) if stated.isascii() and stated.isdigit() else None
 
 
 def pause(seconds: float, cancel: threading.Event | None) -> None:
@@ -138,17 +121,18 @@ class Endpoint:
         after `close()`.
         """
         content = json.dumps(question).encode()
-        wait_s = FIRST_WAIT_S
-        for left in reversed(range(policy.tries)):
+        tries = 0
+        while True:
             raise_if_cancelled(cancel)
             answer = self._exchange(content, policy.answer_s, cancel)
-            stated_s = answer.retry_after_s()
-            is_too_long = stated_s is not None and stated_s > policy.wait_max_s
-            if not left or not answer.is_transient or answer.failure == "refused" or is_too_long:
+            wait_s = answer.retry_after_s
+            if wait_s is None:
+                wait_s = min(FIRST_WAIT_S * 2**tries, policy.wait_max_s)
+            tries += 1
+            is_last = tries >= policy.tries or wait_s > policy.wait_max_s
+            if is_last or not answer.is_transient or answer.failure == "refused":
                 return self._parse(answer)
-            self._pause(min(wait_s, policy.wait_max_s) if stated_s is None else stated_s, cancel)
-            wait_s *= 2
-        raise ValueError("a policy has at least one try")
+            self._pause(wait_s, cancel)
 
     def open_client(self) -> httpx2.Client:
         """Return the one client, made when first needed, because the library is slow to import.
@@ -222,61 +206,49 @@ class Endpoint:
 
     def _parse(self, answer: HttpAnswer) -> Any:
         """Return the parsed body of an answer. Raises: EmbedderFailed, EmbedderUnusable."""
-        if answer.status != 200 or answer.is_page:
-            raise self._error(answer)
-        try:
-            return read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX, has_constants=True)
-        except ParseError:
-            raise EmbedderUnusable(
-                f"{self.spec.provider}: {self.spec.url} answers with something that is not JSON: {_message(answer)}",
-                suggestion="Check the address, also its path.",
-                details=self._details(answer),
-            ) from None
-
-    def _error(self, answer: HttpAnswer) -> HostError:
+        is_page = "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<"
+        if answer.status == 200 and not is_page:
+            try:
+                return read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX, has_constants=True)
+            except ParseError:
+                answer = replace(answer, failure="nonsense")
+        elif is_page and (answer.status == 200 or answer.status // 100 == 4):
+            answer = replace(answer, failure="page", body=b"")
         problem, next_step = self._diagnose(answer)
+        message = _read_message(answer.body)
         kind = EmbedderFailed if answer.is_transient else EmbedderUnusable
-        message = "" if answer.is_page else _message(answer)
-        said = f": {message}" if message else ""
-        return kind(
-            f"{self.spec.provider}: {problem}{said}",
+        raise kind(
+            f"{self.spec.provider}: {problem}: {message}".removesuffix(": "),
             suggestion=next_step,
-            details=self._details(answer),
+            details={"address": self.spec.url, "model": self.spec.model, "status": answer.failure or answer.status},
         )
-
-    def _details(self, answer: HttpAnswer) -> dict[str, Any]:
-        return {
-            "address": self.spec.url,
-            "model": self.spec.model,
-            "status": answer.status or answer.failure,
-        }
 
     def _diagnose(self, answer: HttpAnswer) -> tuple[str, str]:
         """Return what is wrong with an answer, and what to do about it."""
         url, model, later = self.spec.url, self.spec.model, self.spec.later
-        status = answer.status
+        check_key = "Check the environment variable that holds it."
         known: dict[int | str, tuple[str, str]] = {
             "refused": (f"nothing answers at {url}", self.spec.start),
             "timeout": (f"no answer from {url} in time", f"Is it busy, or loading {model}? {later}"),
             "broken": (f"{url} broke off its answer", later),
             "huge": (f"{url} answers much more than was asked", "Check the address."),
-            401: (f"{url} refuses the key", "Check the environment variable that holds it."),
-            403: (f"{url} refuses the key", "Check the environment variable that holds it."),
+            "nonsense": (f"{url} answers with something that is not JSON", "Check the address, also its path."),
+            "page": (f"{url} answers with a web page, status {answer.status}", "Check the address, also its path."),
+            401: (f"{url} refuses the key", check_key),
+            403: (f"{url} refuses the key", check_key),
             404: (f"{url} has no model {model!r}, or the path is wrong", self.spec.get_model),
             413: (f"a text is too long for {model!r}", "Choose a model with a longer window."),
             429: (f"{url} gets too many requests", later),
         }
-        if status == 429 and not answer.is_transient:
+        if answer.status == 429 and not answer.is_transient:
             return f"the account at {url} is spent", "Add credit, or choose another."
-        if answer.is_page and status not in PASSING and status // 100 != 3:
-            return f"{url} answers with a web page, status {status}", "Check the address, also its path."
-        if (answer.failure or status) in known:
-            return known[answer.failure or status]
-        if status in PASSING:
-            return f"{url} failed with status {status}", later
-        if status // 100 == 3:
+        if (answer.failure or answer.status) in known:
+            return known[answer.failure or answer.status]
+        if answer.status in PASSING:
+            return f"{url} failed with status {answer.status}", later
+        if answer.status // 100 == 3:
             return f"{url} sends us elsewhere", "Redirects are not followed: configure the right address."
-        return f"{url} refused with status {status}", "Check model and address."
+        return f"{url} refused with status {answer.status}", "Check model and address."
 
 
 def build_url(address: str, path: str, provider: str) -> str:
@@ -332,12 +304,12 @@ def extract_json_message(value: Any) -> str:
     return _clean(value if isinstance(value, str) else json.dumps(value))
 
 
-def _message(answer: HttpAnswer) -> str:
+def _read_message(body: bytes) -> str:
     """Return the message of an answer; its beginning if that is not JSON."""
     try:
-        return extract_json_message(read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX))
+        return extract_json_message(read_json(body, bytes_max=OUTPUT_BYTES_MAX))
     except ParseError:
-        return _clean(answer.body.decode("utf-8", "replace"))
+        return _clean(body.decode("utf-8", "replace"))
 
 
 def _clean(text: str) -> str:

@@ -68,9 +68,8 @@ class LibraryEmbedder:
             )
         self.name = f"{config.provider}:{self._folder.name}"
         self._config, self._load = config, load
-        self._lock = threading.Lock()
+        self._lock, self._is_closed = threading.Lock(), False
         self._encode: Encode | None = None
-        self._is_closed = False
         digest = xxhash.xxh3_128()
         for path in sorted(self._folder.rglob("*")):
             if path.is_file():

@@ -10,12 +10,12 @@ import hashlib
 import json
 import mmap
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -72,31 +72,8 @@ class StaticTable:
         return found
 
 
-def pack_table(pieces: Sequence[str], rows: np.ndarray, facts: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a table; the same input gives the same bytes."""
-    scales = (np.abs(rows).max(axis=1) / LEVEL_MAX).astype(np.float16)
-    steps = np.where(scales > 0, scales, 1).astype(np.float32)[:, None]
-    levels = (np.clip(np.rint(rows / steps), -LEVEL_MAX, LEVEL_MAX) + LEVEL_MAX + 1).astype(np.uint8)
-    nibbles = levels[:, 0::2] << 4 | levels[:, 1::2]
-    body = "\n".join(pieces).encode() + scales.astype("<f2").tobytes() + nibbles.tobytes()
-    header = dict(facts) | {
-        "rows": len(pieces),
-        "dimensions": rows.shape[1],
-        "piece_bytes": len("\n".join(pieces).encode()),
-        "sha256": hashlib.sha256(body).hexdigest(),
-    }
-    stated = json.dumps(header, sort_keys=True).encode()
-    return MAGIC + len(stated).to_bytes(4, "little") + stated + body
-
-
 def unpack_table(data: bytes | memoryview) -> StaticTable:
-    """Return the table in these bytes; the rows are views of them, not copies. Raises: BadTableError.
-
-    >>> rows = np.array([[7.0, -7.0], [0.5, 0.25]], dtype=np.float32)
-    >>> table = unpack_table(pack_table(["get", "##s"], rows, {"seed": 1}))
-    >>> table.pieces, table.rows(np.array([0])).tolist(), table.facts["seed"]
-    (['get', '##s'], [[7.0, -7.0]], 1)
-    """
+    """Return the table in these bytes; the rows are views of them, not copies. Raises: BadTableError."""
     facts, body, sha256 = _header(memoryview(data))
     count, half = facts["rows"], facts["dimensions"] // 2
     scales_at = facts["piece_bytes"]
@@ -112,11 +89,6 @@ def unpack_table(data: bytes | memoryview) -> StaticTable:
         facts,
         sha256,
     )
-
-
-def read_sha256(data: bytes | memoryview) -> str:
-    """Return the `sha256` of the table from its header; the body is not read. Raises: BadTableError."""
-    return _header(memoryview(data))[2]
 
 
 def _header(view: memoryview) -> tuple[dict[str, Any], memoryview, str]:
@@ -140,24 +112,19 @@ def _header(view: memoryview) -> tuple[dict[str, Any], memoryview, str]:
 SHIPPED = Path(__file__).with_name("static.table")
 RECIPE = 1
 """How a text becomes pieces. 1: words of letters, digits and underscores, split, lower case, WordPiece, all counted."""
-BLOCK_PIECES = 65_536
-"""Pieces summed at once: their rows would be 100 MB; each distinct row is unpacked once for a block."""
 BLOCK_TEXTS = 256
-"""Texts of chunks summed at once: about as many pieces."""
+"""Texts summed at once: their rows would be 100 MB; each distinct row is unpacked once for a block."""
 
 
 def read_fingerprint(path: Path = SHIPPED) -> str:
-    """Return the fingerprint of `StaticEmbedder(path)` from the header alone.
-
-    Raises: StorageCorrupt.
-    """
+    """Return the fingerprint of `StaticEmbedder(path)` from the header alone. Raises: StorageCorrupt."""
     with _refusal_named(path):
-        return compute_fingerprint(StaticEmbedder.name, RECIPE, read_sha256(_map_file(path)))
+        return compute_fingerprint(StaticEmbedder.name, RECIPE, _header(_map_file(path))[2])
 
 
 def open_embedder(_: EmbedderConfig) -> Embedder:
-    """Open the table of this package, whatever model is configured. Raises: StorageCorrupt."""
-    return StaticEmbedder.open_shipped()
+    """Open the table of this package. Raises: StorageCorrupt."""
+    return StaticEmbedder()
 
 
 class StaticEmbedder:
@@ -168,35 +135,19 @@ class StaticEmbedder:
 
     name = "static"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path = SHIPPED) -> None:
         with _refusal_named(path):
             self._table: StaticTable | None = unpack_table(_map_file(path))
         self.dimensions = self._table.dimensions
         self.fingerprint = compute_fingerprint(self.name, RECIPE, self._table.sha256)
         self._pieces = WordPieces(self._table.pieces)
 
-    @classmethod
-    def open_shipped(cls) -> Self:
-        """Open the table that comes with this package."""
-        return cls(SHIPPED)
-
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:  # noqa: ARG002  (the promise names it)
         """Return one row of length 1 for each text, all zero if no piece of it is known; `mode` has no effect."""
-        if self._table is None:
-            raise ValueError("the embedder was closed")
-        found = [np.zeros((0, self.dimensions), dtype=np.float32)]
-        block: list[np.ndarray] = []
-        waiting = 0
-        for number, text in enumerate(texts, 1):
-            pieces = self._pieces.of(text)
-            block.append(pieces)
-            waiting += len(pieces)
-            if waiting >= BLOCK_PIECES or number == len(texts):
-                raise_if_cancelled(cancel)
-                lengths = np.array([len(pieces) for pieces in block])
-                found.append(sum_rows(self._table, RaggedArray(np.concatenate(block), lengths)))
-                block, waiting = [], 0
-        return np.concatenate(found)
+        bags = [self._pieces.of(text) for text in texts]
+        lengths = np.fromiter(map(len, bags), np.int64, len(bags))
+        pieces = RaggedArray(np.concatenate([np.zeros(0, np.int32), *bags]), lengths)
+        return self._sum_blocks(pieces, lambda block: block, cancel)
 
     def embed_words(self, parts: Sequence[str], words: RaggedArray, texts: RaggedArray) -> np.ndarray:
         """Return what `embed` returns, for texts that are split already: each part of a word is looked up once.
@@ -204,15 +155,26 @@ class StaticEmbedder:
         `parts` are parts of identifiers or words; `words` has the numbers of the parts of each word, `texts` the
         numbers of the words of each text. No text is expected to have more than `TOKENS_MAX` pieces.
         """
-        if self._table is None:
-            raise ValueError("the embedder was closed")
         known = list(map(self._pieces.__getitem__, parts))
         lengths = np.fromiter(map(len, known), np.int64, len(known))
         of_parts = RaggedArray(np.fromiter(chain.from_iterable(known), np.int32), lengths)
         of_words = words.expand(of_parts)
-        blocks = (texts.rows(first, first + BLOCK_TEXTS) for first in range(0, len(texts), BLOCK_TEXTS))
-        found = [sum_rows(self._table, block.expand(of_words)) for block in blocks]
-        return np.concatenate([np.zeros((0, self.dimensions), dtype=np.float32), *found])
+        return self._sum_blocks(texts, lambda block: block.expand(of_words))
+
+    def _sum_blocks(
+        self,
+        texts: RaggedArray,
+        to_pieces: Callable[[RaggedArray], RaggedArray],
+        cancel: threading.Event | None = None,
+    ) -> np.ndarray:
+        """Return the sums of the pieces of texts, some texts at a time."""
+        if self._table is None:
+            raise ValueError("the embedder was closed")
+        found = [np.zeros((0, self.dimensions), dtype=np.float32)]
+        for first in range(0, len(texts), BLOCK_TEXTS):
+            raise_if_cancelled(cancel)
+            found.append(sum_rows(self._table, to_pieces(texts.rows(first, first + BLOCK_TEXTS))))
+        return np.concatenate(found)
 
     def close(self) -> None:
         """Release the table."""

@@ -1,4 +1,4 @@
-"""The vectors of one Engine: the static ones in its index, and those of a provider that the user chose beside them.
+"""The vectors of one Engine: the static ones in its index, and those of a provider that the user chose.
 
 Vectors of a provider are made by `ctx index --embed`, or by one thread in the background, and are stored by the hash of
 their text. An answer uses them once nearly all chunks have one. Until then, and while the provider cannot embed the
@@ -94,7 +94,7 @@ class EmbeddingService:
 
     @property
     def has_provider(self) -> bool:
-        """Whether the user chose a provider beside the static table."""
+        """Whether the user chose a provider in addition to the static table."""
         return self._config.provider not in NO_PROVIDER
 
     # -- answers --
@@ -293,14 +293,12 @@ class _Provider:
         with self._lock:
             if self._known is None or self._known[0]() is not snapshot:
                 alive = np.flatnonzero(snapshot.chunk_alive)
-                keys, places = np.unique(snapshot.chunk_column("key")[alive], return_inverse=True)
-                self._read(keys)
-                rows = np.minimum(np.searchsorted(self._keys, keys), max(0, len(self._keys) - 1))
-                has_row = np.isin(keys, self._keys)
-                found = has_row[places]
+                keys = snapshot.chunk_column("key")[alive]
+                self._read(np.unique(keys))
+                found = np.isin(keys, self._keys)
                 share = float(found.mean()) if len(found) else 1.0
-                vectors = SnapshotVectors(alive[found], rows[places[found]], self._rows, share)
-                self._known = weakref.ref(snapshot), vectors
+                places = np.searchsorted(self._keys, keys[found])
+                self._known = weakref.ref(snapshot), SnapshotVectors(alive[found], places, self._rows, share)
             return self._known[1]
 
     def _read(self, keys: Keys) -> None:

@@ -217,7 +217,7 @@ def main(argv: list[str]) -> int:
         lock()
         return 0
     only = [name for name in chosen.only.split(",") if name]
-    static = StaticEmbedder.open_shipped()
+    static = StaticEmbedder()
     if chosen.tasks:
         kind, cases = "commits", histories(chosen.tasks, chosen.corpus, chosen.mirrors, only)
     else:

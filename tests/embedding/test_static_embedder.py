@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.embedding import static_embedder
-from context_engine.embedding.static_embedder import SHIPPED, BadTableError, StaticEmbedder, pack_table, unpack_table
+from context_engine.embedding.static_embedder import SHIPPED, BadTableError, StaticEmbedder, unpack_table
 from context_engine.errors import StorageCorrupt
+from training.pack import pack_table
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "get", "http", "file", "##s", "retry", "中"]
 ROWS = np.random.default_rng(4).normal(size=(len(PIECES), 8)).astype(np.float32)
@@ -33,7 +34,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> StaticEmbedder:
 
 @pytest.fixture(scope="module")
 def shipped() -> StaticEmbedder:
-    return StaticEmbedder.open_shipped()
+    return StaticEmbedder()
 
 
 # -- the bag ------------------------------------------------------------------------------------------------------
@@ -71,7 +72,7 @@ def test_a_long_list_is_summed_in_blocks_with_the_same_vectors(
 ) -> None:
     texts = ["get http file", "", "retry retry", "zebra", "files"] * 7
     whole = toy.embed(texts, "passage")
-    monkeypatch.setattr(static_embedder, "BLOCK_PIECES", 4)
+    monkeypatch.setattr(static_embedder, "BLOCK_TEXTS", 4)
     assert np.allclose(toy.embed(texts, "passage"), whole, atol=1e-6)
 
 
@@ -170,7 +171,7 @@ def test_a_question_is_nearer_to_its_code_than_to_other_code(shipped: StaticEmbe
 def test_another_process_makes_the_same_vectors(shipped: StaticEmbedder) -> None:
     program = (
         "import sys; from context_engine.embedding.static_embedder import StaticEmbedder\n"
-        "sys.stdout.buffer.write(StaticEmbedder.open_shipped().embed(['getHTTPFile'], 'query').tobytes())"
+        "sys.stdout.buffer.write(StaticEmbedder().embed(['getHTTPFile'], 'query').tobytes())"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert ran.stdout == shipped.embed(["getHTTPFile"], "query").tobytes()
@@ -184,7 +185,7 @@ def test_embedding_opens_no_socket_and_loads_no_library_but_numpy() -> None:
         "    assert not event.startswith('socket.'), event\n"
         "sys.addaudithook(guard)\n"
         "from context_engine.embedding.static_embedder import StaticEmbedder\n"
-        "StaticEmbedder.open_shipped().embed(['open the file'], 'query')\n"
+        "StaticEmbedder().embed(['open the file'], 'query')\n"
         "roots = {m.__name__.partition('.')[0] for n, m in list(sys.modules.items()) if n not in before}\n"
         "print(*sorted(roots - set(sys.stdlib_module_names)))"
     )

@@ -217,7 +217,7 @@ def test_a_commit_is_asked_about_the_functions_it_changed_as_they_were_before(tm
 
 
 def test_vectors_are_made_once_and_again_when_a_text_changes(tmp_path: Path) -> None:
-    static = StaticEmbedder.open_shipped()
+    static = StaticEmbedder()
     first = score.passages(static, ["open a file"], tmp_path)
     (kept,) = tmp_path.iterdir()
     np.save(kept, first * 2)
@@ -232,7 +232,7 @@ def test_the_report_gives_each_package_and_the_mean_over_packages(tmp_path: Path
         ["open"],
         [frozenset({0})],
     )
-    ranks = score.ranked(case, StaticEmbedder.open_shipped(), tmp_path)
+    ranks = score.ranked(case, StaticEmbedder(), tmp_path)
     worse = {name: np.array([2]) for name in ranks}
     lines = score.report({"shop 1": ranks, "yard 2": worse}, "functions").splitlines()
     assert "| shop 1 | 1 | 1.000 | 1.000 | 1.000 |" in lines

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from context_engine.embedding import static_embedder
 from context_engine.embedding.embedder import normalize_rows
-from context_engine.embedding.static_embedder import StaticEmbedder, pack_table
+from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.embedding.vector_rows import VectorRows
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageCorrupt
@@ -35,6 +35,7 @@ from context_engine.languages import read_file_header
 from context_engine.model import Progress
 from tests.support.engines import GRAMMARS, LANGUAGES, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
+from training.pack import pack_table
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "get", "file", "py", "def", "a", "b", "c", "d", "return", "retry", "zoo"]
 DIMENSIONS = 8
@@ -225,7 +226,7 @@ def test_a_table_that_cannot_be_used_is_named_and_nobody_fails(tmp_path: Path, d
 
 
 def test_what_ships_is_as_wide_as_the_index_keeps() -> None:
-    assert StaticEmbedder.open_shipped().dimensions >= WIDTH
+    assert StaticEmbedder().dimensions >= WIDTH
 
 
 # -- in an index --------------------------------------------------------------------------------------------------
@@ -276,7 +277,7 @@ def test_each_chunk_and_each_file_has_the_vector_of_its_text(tmp_path: Path) -> 
         assert parts is not None
         chunks, cards = texts_of(root, snapshot, CHUNK_HEADS)
         for texts, found in ((chunks, parts.chunk), (cards, parts.summary)):
-            wanted = normalize_rows(StaticEmbedder.open_shipped().embed(texts, "passage")[:, :WIDTH])
+            wanted = normalize_rows(StaticEmbedder().embed(texts, "passage")[:, :WIDTH])
             rows = np.concatenate([rows.floats() for rows, _ in found])
             assert np.abs(rows - wanted).max() <= np.abs(wanted).max() / 127
 

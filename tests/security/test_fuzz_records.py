@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from context_engine.embedding.static_embedder import BadTableError, pack_table, unpack_table
+from context_engine.embedding.static_embedder import BadTableError, unpack_table
 from context_engine.external_edges import EdgeProject
 from context_engine.external_edges.protobuf_reader import ProtobufError
 from context_engine.external_edges.scip_edges import ScipEdges
@@ -26,6 +26,7 @@ from context_engine.search import chunk_files
 from context_engine.storage import event_log
 from tests.security.fuzzing import as_bytes, fuzz, mutated, mutated_bytes
 from tests.support.planned import ground, plan_of
+from training.pack import pack_table
 
 PLAN = {
     "goal": "Ship", "task": "t", "scope": {"included": ["src/"], "excluded": [], "assumptions": ["a"]},
