@@ -44,7 +44,7 @@ RETRY_POLICIES: dict[Mode, RetryPolicy] = {
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """One protocol: its path, what its requests say in addition to model and texts, and where its answers have the vectors."""
+    """One protocol: its path, what its requests say in addition to the usual, where its answers have the vectors."""
 
     provider: str
     path: str
