@@ -31,7 +31,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, own_places: None) -> Path:
 def folder(root: Path) -> Path:
     """Its chunk files, exported at the terminal."""
     folder = root.parent / "exported"
-    done = ctx("chunks", "export", str(folder), "--root", str(root))
+    done = ctx("chunk", "export", str(folder), "--root", str(root))
     assert done.returncode == 0, done.stderr
     return folder
 
