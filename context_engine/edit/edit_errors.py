@@ -16,7 +16,6 @@ from context_engine.errors import (
     AnchorFailed,
     CallError,
     FuzzyUnsafe,
-    InvalidEdit,
     InvalidLineRange,
     MultipleMatches,
     NoChange,
@@ -179,11 +178,6 @@ def unsafe_error(content: FileContent, first: int, last: int, why: str, *, sugge
         suggestion=suggestion,
         details={"line": first + 1, "endLine": last + 1, "fileText": _lines(content, first, last)},
     )
-
-
-def invalid_edit_error(why: str, suggestion: str) -> InvalidEdit:
-    """Return the error that an edit makes no sense as it is."""
-    return InvalidEdit(why, suggestion=suggestion)
 
 
 def no_change_error(why: str) -> NoChange:

@@ -29,7 +29,7 @@ from context_engine.edit.rename_sources import RenameFiles
 from context_engine.edit.symbol_edits import LineEdit, SymbolEdit, resolve_symbols
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.edit.unified_diff import edits_of_diff
-from context_engine.errors import AccessDenied, TooLarge
+from context_engine.errors import AccessDenied, InvalidEdit, TooLarge
 from context_engine.index import LiveIndex, SymbolService
 from context_engine.languages import Grammars, Languages
 from context_engine.model import TextQuery
@@ -127,8 +127,8 @@ def change_whole_file(change: FileEdit, text: str, *, labels_are_text: bool = Fa
 
 def _refuse_labels(labels: Sequence[str]) -> None:
     if labels:
-        raise edit_errors.invalid_edit_error(
-            f"{labels[0]} is shown in replies for a secret, and would overwrite it", AROUND_SECRETS
+        raise InvalidEdit(
+            f"{labels[0]} is shown in replies for a secret, and would overwrite it", suggestion=AROUND_SECRETS
         )
 
 

@@ -124,7 +124,7 @@ class Journal:
         Raises: StorageCorrupt, also when the file was emptied.
         """
         self._check_not_emptied()
-        found = self._outlines("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
+        found = self._entries("state != 'open' ORDER BY id DESC LIMIT ?", (limit,), has_contents=False)
         if not found:
             self._check_sound()
         return found
@@ -140,7 +140,7 @@ class Journal:
         found = self._entries(
             f"state = ? AND (session = ? OR NOT ?) ORDER BY {order} DESC LIMIT 1", (wanted, session, mine)
         )
-        if not found and not self._ask("SELECT 1 FROM entry LIMIT 1", ()):
+        if not found and not self._ask("SELECT 1 FROM entry LIMIT 1"):
             self._check_sound()
         return next(iter(found), None)
 
@@ -149,7 +149,7 @@ class Journal:
 
         Only those on `paths`; without contents.
         """
-        found = self._outlines("state = 'open' ORDER BY id")
+        found = self._entries("state = 'open' ORDER BY id", has_contents=False)
         wanted = None if paths is None else set(paths)
         return [entry for entry in found if wanted is None or any(op.path in wanted for op in entry.ops)]
 
@@ -198,8 +198,8 @@ class Journal:
 
         Only empty journals are checked, so it is cheap.
         """
-        wrong = [row for row in self._ask("PRAGMA quick_check", ()) if row != ("ok",)]
-        wrong = wrong or self._ask("PRAGMA foreign_key_check", ())
+        wrong = [row for row in self._ask("PRAGMA quick_check") if row != ("ok",)]
+        wrong = wrong or self._ask("PRAGMA foreign_key_check")
         if wrong:
             raise database.corrupt_error(self.path, KEPT, f"it shows no edit, and is not sound: {wrong[0][0]}")
 
@@ -207,24 +207,14 @@ class Journal:
         status = self._files.check_file(NAME)
         return status is not None and status.st_size == 0 and not self._files.exists(f"{NAME}-wal")
 
-    def _entries(self, where: str, values: tuple[Any, ...] = ()) -> list[JournalEntry]:
+    def _entries(self, where: str, values: tuple[Any, ...] = (), *, has_contents: bool = True) -> list[JournalEntry]:
+        """Return entries; their contents need only be unpacked where they are written back."""
         with self._reading() as db:
-            if db is None:
-                return []
-            return _read(db, where, values)
+            return [] if db is None else _read(db, where, values, has_contents=has_contents)
 
-    def _outlines(self, where: str, values: tuple[Any, ...] = ()) -> list[JournalEntry]:
-        """Return entries without contents, which are only unpacked where they are written back."""
+    def _ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with self._reading() as db:
-            if db is None:
-                return []
-            return _read(db, where, values, has_contents=False)
-
-    def _ask(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._reading() as db:
-            if db is None:
-                return []
-            return _rows(db, sql, values)
+            return [] if db is None else _rows(db, sql, values)
 
     @contextmanager
     def _reading(self) -> Generator[apsw.Connection | None]:

@@ -220,41 +220,19 @@ def _solid_keys(text: str) -> list[str]:
     return [key for key in keys_of(text) if key]
 
 
-# -- right beside it -----------------------------------------------------------------------------------------------
+# -- right next to it ----------------------------------------------------------------------------------------------
 
 
-def _all_above(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the lines right above are just these, a line break at the end being a blank line."""
-    return _lines_above(content, spot, f"{context}\n")
-
-
-def _all_below(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the lines right below are just these, a line break at either end being a blank line."""
-    return _lines_below(content, spot, f"\n{context}\n")
-
-
-def _lines_above(content: FileContent, spot: TextMatch, context: str) -> bool:
+def _is_above(content: FileContent, spot: TextMatch, wanted: list[str]) -> bool:
     """Return whether the lines right above are just these."""
-    wanted = context.removesuffix("\n").split("\n")
     first = content.line_of(spot.start)
     return first >= len(wanted) and content.lines[first - len(wanted) : first] == wanted
 
 
-def _lines_below(content: FileContent, spot: TextMatch, context: str) -> bool:
+def _is_below(content: FileContent, spot: TextMatch, wanted: list[str]) -> bool:
     """Return whether the lines right below are just these."""
-    wanted = context.removeprefix("\n").removesuffix("\n").split("\n")
     last = span_of(content, spot).last
     return content.lines[last : last + len(wanted)] == wanted
-
-
-def _text_before(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the text right before the place ends so."""
-    return content.norm.endswith(context, 0, spot.start)
-
-
-def _text_after(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the text right after the place begins so."""
-    return content.norm.startswith(context, spot.stop)
 
 
 # -- whatever the whitespace --------------------------------------------------------------------------------------
@@ -296,9 +274,7 @@ def _holds(text: str, context: str) -> bool:
 def _scope(content: FileContent, spot: TextMatch, context: str) -> bool:
     """Return whether the text is the head of the block: a unique line after which all lines are deeper."""
     wanted = _solid_keys(context)
-    heads = []
-    if len(wanted) == 1:
-        heads = list(content.runs(wanted))
+    heads = list(content.runs(wanted)) if len(wanted) == 1 else []
     if len(heads) != 1:
         return False
     head, first = content.solid[heads[0]], content.line_of(spot.start)
@@ -307,26 +283,23 @@ def _scope(content: FileContent, spot: TextMatch, context: str) -> bool:
     return head < first and all(len(indent_of(content.lines[line])) > depth for line in between)
 
 
-def _anywhere_before(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the text is somewhere before."""
-    return _holds(content.norm[: spot.start], context)
-
-
-def _anywhere_after(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the text is somewhere after."""
-    return _holds(content.norm[spot.stop :], context)
-
-
 BEFORE: tuple[Stage, ...] = (
-    _all_above,
-    _lines_above,
-    _text_before,
+    lambda content, spot, text: _is_above(content, spot, text.split("\n")),  # a last line break is a blank line
+    lambda content, spot, text: _is_above(content, spot, text.removesuffix("\n").split("\n")),
+    lambda content, spot, text: content.norm.endswith(text, 0, spot.start),
     _keys_above,
     _window_before,
     _scope,
-    _anywhere_before,
+    lambda content, spot, text: _holds(content.norm[: spot.start], text),
 )
-AFTER: tuple[Stage, ...] = (_all_below, _lines_below, _text_after, _keys_below, _window_after, _anywhere_after)
+AFTER: tuple[Stage, ...] = (
+    lambda content, spot, text: _is_below(content, spot, text.split("\n")),
+    lambda content, spot, text: _is_below(content, spot, text.removeprefix("\n").removesuffix("\n").split("\n")),
+    lambda content, spot, text: content.norm.startswith(text, spot.stop),
+    _keys_below,
+    _window_after,
+    lambda content, spot, text: _holds(content.norm[spot.stop :], text),
+)
 """From the strictest to the loosest; the last is enough for a place that is the only one."""
 
 

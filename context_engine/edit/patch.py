@@ -29,7 +29,7 @@ from context_engine.edit.indent import doubt, is_partial, map_indents, unit_of
 from context_engine.edit.locate import is_blank, locate
 from context_engine.edit.model import EXACT, Edit, Patch, Placement, TextMatch
 from context_engine.edit.unified_diff import format_diff
-from context_engine.errors import Conflict
+from context_engine.errors import Conflict, InvalidEdit
 from context_engine.text import LineSpan
 
 # -- splice ------------------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def plan(data: bytes, edits: Sequence[Edit]) -> EditPlan:
     """
     content = content_of(data)
     if not edits:
-        raise edit_errors.invalid_edit_error("there are no edits", "Say what to replace, and with what.")
+        raise InvalidEdit("there are no edits", suggestion="Say what to replace, and with what.")
     drafts = edit_errors.for_each_edit(edits, partial(_draft_patches, content))
     return _assemble(content, _in_order(list(chain.from_iterable(drafts)), len(edits)))
 
@@ -342,28 +342,26 @@ def _draft_patches(content: FileContent, number: int, edit: Edit) -> list[DraftP
 def _check(content: FileContent, edit: Edit) -> None:
     """Refuse an edit that makes no sense, wherever it lands."""
     if not edit.target.strip(f"{BLANKS}\r\n"):
-        raise edit_errors.invalid_edit_error(
-            "the target is empty or blank", "Quote the lines to replace, or one to insert beside."
+        raise InvalidEdit(
+            "the target is empty or blank", suggestion="Quote the lines to replace, or one to insert beside."
         )
     if edit.target == edit.replacement:
         raise edit_errors.no_change_error("target and replacement are the same")
     if is_blank(edit.before) or is_blank(edit.after):
-        raise edit_errors.invalid_edit_error(
-            "the anchor's text is blank", "Quote a line with something on it, or leave it out."
+        raise InvalidEdit(
+            "the anchor's text is blank", suggestion="Quote a line with something on it, or leave it out."
         )
     if edit.expected_matches < 1:
-        raise edit_errors.invalid_edit_error("no matches are expected", "Expect one, or as many as there are.")
+        raise InvalidEdit("no matches are expected", suggestion="Expect one, or as many as there are.")
     if "\0" in edit.replacement or any("\ud800" <= char <= "\udfff" for char in _wide(edit.target + edit.replacement)):
-        raise edit_errors.invalid_edit_error(
-            "the edit holds NUL or half a character", "Send it in whole Unicode characters."
-        )
+        raise InvalidEdit("the edit holds NUL or half a character", suggestion="Send it in whole Unicode characters.")
     if not content.is_clean and not edit.replacement.isascii():
         raise edit_errors.encoding_error("the file is not UTF-8, and the replacement is not ASCII")
     invented = [line for line in placeholders(edit.replacement) if line not in edit.target and line not in content.norm]
     if invented:
-        raise edit_errors.invalid_edit_error(
+        raise InvalidEdit(
             f"{invented[0]!r} is a placeholder: the code that it replaces would be lost",
-            "Write the replacement out in full, or edit only the lines that change.",
+            suggestion="Write the replacement out in full, or edit only the lines that change.",
         )
 
 

@@ -20,7 +20,7 @@ from context_engine.edit import edit_errors
 from context_engine.edit.file_content import BLANKS, FileContent, content_of, indent_of
 from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, map_indents, unit_of
 from context_engine.edit.model import Edit, Fuzzy
-from context_engine.errors import InvalidLineRange, MultipleMatches, SymbolNotFound
+from context_engine.errors import InvalidEdit, InvalidLineRange, MultipleMatches, SymbolNotFound
 from context_engine.index import qualified_names
 from context_engine.languages import (
     ATTRIBUTE,
@@ -201,7 +201,7 @@ def _quote(file: _ParsedFile, edit: SymbolEdit) -> Edit:
         return Edit(edit.target, edit.text, line_range=LineSpan(symbol.first, symbol.last))
     text = trim(edit.text)
     if not text:
-        raise edit_errors.invalid_edit_error("the text for the symbol is blank", TAKEN_AWAY)
+        raise InvalidEdit("the text for the symbol is blank", suggestion=TAKEN_AWAY)
     if edit.place == "replace":
         first, last, new = _replacement_lines(file, symbol, text)
     elif edit.place == "before":

@@ -371,34 +371,12 @@ class OpenFolder:
         """
         if self.descriptor is None:
             return os.open(_check_names(self.path, way, follow_links=False), flags, mode)
-        if "/" not in way and way != "..":
+        parts = way.split("/")
+        if ".." in parts or (len(parts) > 1 and "" in parts):
+            raise UnsafePathError(errno.EINVAL, "is not a plain relative path", way)
+        if len(parts) == 1:
             return os.open(way or ".", flags | _NO_LINK, mode, dir_fd=self.descriptor)
-        return _open_parts(self.descriptor, way, flags, mode)
-
-
-def _open_parts(folder: int, way: str, flags: int, mode: int) -> int:
-    """Open part by part, each relative to the folder before it, through no link."""
-    *folders, name = way.split("/")
-    if not {"", ".."}.isdisjoint((*folders, name)):
-        raise UnsafePathError(errno.EINVAL, "is not a plain relative path", way)
-    here = os.dup(folder)
-    try:
-        for part in folders:
-            inner = _open_inner(here, part)
-            os.close(here)
-            here = inner
-        return os.open(name, flags | _NO_LINK, mode, dir_fd=here)
-    finally:
-        os.close(here)
-
-
-def _open_inner(folder: int, name: str) -> int:
-    try:
-        return os.open(name, _ENTERED | _NO_LINK, dir_fd=folder)
-    except NotADirectoryError:
-        if _link_target(folder, name) is None:
-            raise
-        raise UnsafePathError(errno.ELOOP, "is a symbolic link", name) from None
+        return _walk(os.dup(self.descriptor), self.path, way, flags, mode, follow_links=False)
 
 
 def temporary_name() -> str:
@@ -443,7 +421,12 @@ _RENAME_NO_REPLACE = 1
 
 def open_by_walk(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
     """Open part by part, each relative to the folder before it and never through an unchecked link."""
-    folders = [os.open(top, _ENTERED)]  # from the top to the folder that was reached
+    return _walk(os.open(top, _ENTERED), top, way, flags, mode, follow_links)
+
+
+def _walk(opened_top: int, top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
+    """Open part by part from an open folder, which is closed after it."""
+    folders = [opened_top]  # from the top to the folder that was reached
     ahead = [*reversed(way.split("/"))] if way else ["."]  # the parts that are left, the next one last
     links = 0
     try:
