@@ -356,7 +356,7 @@ def find_spans(data: bytes, mode: Tier, rules: SecretRules, path: str = "") -> l
     """Return all findings of the rules, unordered and with overlaps."""
     search = SearchContext(mode, kind_of(path))
     found = _find_at_words(data, rules.words(mode), search)
-    if rules.user_rules:
+    if rules.by_place["anywhere"]:
         found += _find_anywhere(data, rules, path)
     if runs := long_runs(data):
         found += _find_in_runs(data, runs, rules, search)
@@ -365,7 +365,7 @@ def find_spans(data: bytes, mode: Tier, rules: SecretRules, path: str = "") -> l
     if path:
         found += _find_whole_file(data, rules, path)
     if mode == "broad":
-        for rule in rules.values:
+        for rule in rules.by_place["any name"]:
             found += _find_random_values(data, rule)
     return found
 
@@ -532,7 +532,7 @@ _LINE = re.compile(rb"[^\r\n]+")
 def _find_anywhere(data: bytes, rules: SecretRules, path: str) -> Iterator[SecretSpan]:
     """Find secrets by a user's rules, which apply everywhere."""
     lowered = data.lower()
-    for rule in rules.user_rules:
+    for rule in rules.by_place["anywhere"]:
         if rule.words and not any(word.lower().encode() in lowered for word in rule.words):
             continue
         if rule.path and not compile_pattern(rule.path).search(path.encode()):
@@ -613,7 +613,7 @@ def _find_in_runs(
     data: bytes, runs: Sequence[Place], rules: SecretRules, search: SearchContext
 ) -> Iterator[SecretSpan]:
     """Find lines of keys, and base64 texts that contain a secret; text that is encoded twice is not searched."""
-    for rule in rules.lines:
+    for rule in rules.by_place["line"]:
         for parts in body_lines(data, runs):
             yield SecretSpan(parts[0][0], parts[-1][1], rule, parts)
     if search.mode == "strict":
@@ -643,7 +643,7 @@ def _find_escaped(
 
 def _find_whole_file(data: bytes, rules: SecretRules, path: str) -> Iterator[SecretSpan]:
     """Find the key that is the whole content of a file with a certain name."""
-    for rule in rules.files:
+    for rule in rules.by_place["file"]:
         match = None
         if path.lower().endswith(rule.words):
             match = compile_own(rule.pattern).fullmatch(data)

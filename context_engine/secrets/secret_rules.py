@@ -106,29 +106,9 @@ class SecretRules:
         )
 
     @cached_property
-    def by_id(self) -> Mapping[str, SecretRule]:
-        """The rules by id."""
-        return {rule.id: rule for rule in self.rules}
-
-    @cached_property
-    def values(self) -> tuple[SecretRule, ...]:
-        """The rules for values with any name."""
-        return tuple(rule for rule in self.rules if rule.place == "any name")
-
-    @cached_property
-    def lines(self) -> tuple[SecretRule, ...]:
-        """The rules for the shape of whole lines."""
-        return tuple(rule for rule in self.rules if rule.place == "line")
-
-    @cached_property
-    def user_rules(self) -> tuple[SecretRule, ...]:
-        """The rules of a user, which have no place."""
-        return tuple(rule for rule in self.rules if rule.place == "anywhere")
-
-    @cached_property
-    def files(self) -> tuple[SecretRule, ...]:
-        """The rules for files of certain names."""
-        return tuple(rule for rule in self.rules if rule.place == "file")
+    def by_place(self) -> Mapping[Place, tuple[SecretRule, ...]]:
+        """The rules by the place of their words; those of a user apply `anywhere`."""
+        return {place: tuple(rule for rule in self.rules if rule.place == place) for place in PLACES}
 
     @cached_property
     def strict(self) -> WordIndex[SecretRule]:
