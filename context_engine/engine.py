@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from context_engine.context import Workspace
-from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
 from context_engine.engine_parts import (
     open_second_pass,
     read_embedder_config,
     read_status,
 )
 from context_engine.external_edges import ExternalEdges
-from context_engine.index import EmbeddedStore, IndexOptions, StaticEncoder, load_languages, open_symbols
+from context_engine.index import EmbeddedStore, IndexOptions, IndexService, StaticEncoder, load_languages, open_symbols
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
 from context_engine.repo import (
@@ -35,7 +34,7 @@ from context_engine.repo import (
     find_text_engine,
     is_clone,
 )
-from context_engine.search import EmbeddingService, FileUsage, GramIndex, TextScanner
+from context_engine.search import EmbeddingService, FileUsage, GramIndex, SearchService, TextScanner
 from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.settings import Settings
 from context_engine.storage import STATE_FOLDER, SharedRecords, StateFolder, user_cache_folder, user_data_folder
@@ -53,7 +52,7 @@ JOURNAL = "journal.db"  # where there is none, no edit can be half written
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
 
 
-class Engine(Workspace, DeprecatedMethods):
+class Engine(Workspace):
     """The services of one workspace.
 
     Thread-safe; two Engines live in one process; close it or use it as a context manager.
@@ -96,7 +95,7 @@ class Engine(Workspace, DeprecatedMethods):
         self._grams = GramIndex(self._lister, self.cache_folder / "grams")
         self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts, self._grams)
         ranks = (self.index, self.files, self.usage, encoder, self.embeddings, self.text_search)
-        self.search = CallableSearchService(*ranks)
+        self.search = SearchService(*ranks)
         self._shared_records: SharedRecords | None = None
         if settings.store_records and not self.is_clone:
             self._shared_records = load_team_part("records")(root, settings, self.cache_folder)
@@ -311,13 +310,13 @@ class Engine(Workspace, DeprecatedMethods):
 
     # -- creating the services --
 
-    def _create_index(self, encoder: StaticEncoder | None) -> CallableIndexService:
+    def _create_index(self, encoder: StaticEncoder | None) -> IndexService:
         settings = self.settings
         if settings.store_url in LOCAL_STORES:
             store = EmbeddedStore(self.cache_folder)
         else:
             store = load_team_part("index_store")(self.root, settings, self.cache_folder, self.files.load)
-        return CallableIndexService(
+        return IndexService(
             self._root,
             self.cache_folder,
             self.languages,

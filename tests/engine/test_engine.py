@@ -10,12 +10,9 @@ import textwrap
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from context_engine.edit.edit_service import Want
-from context_engine.edit.model import Edit
 from context_engine.engine import Engine
 from context_engine.errors import (
     BinaryFile,
@@ -604,25 +601,6 @@ def test_the_middle_of_a_private_key_is_masked_in_whatever_part_of_a_file_is_sho
     assert not any(line in part for line in body for part in [*parts, whole])
     assert parts[0].count("\n") == 11
     assert whole.count("\n") == len(lines)
-
-
-def test_the_methods_of_version_0_1_still_work_and_name_the_new_ones(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "def lion():\n    return 1\n"})
-    with open_engine(root) as opened:
-        engine: Any = opened
-        with pytest.warns(DeprecationWarning, match=r"use engine\.index\.update\(\)"):
-            assert engine.index().files == 1
-        with pytest.warns(DeprecationWarning, match=r"use engine\.search\.find\(query\)"):
-            assert [str(hit.chunk.path) for hit in engine.search(Query("lion")).hits] == ["a.py"]
-        with pytest.warns(DeprecationWarning, match=r"use engine\.symbols\.find"):
-            assert engine.find_symbol("lion").total == 1
-        with pytest.warns(DeprecationWarning, match=r"use engine\.edits\.change_parts"):
-            change = engine.change("a.py", [Want(Edit("return 1", "return 2"))])
-        with pytest.warns(DeprecationWarning, match=r"use engine\.edits\.apply"):
-            receipt = engine.edit([change])
-        with pytest.warns(DeprecationWarning, match=r"use engine\.edits\.undo"):
-            engine.undo(receipt.undo_id)
-    assert (root / "a.py").read_text() == "def lion():\n    return 1\n"
 
 
 def test_the_package_exports_what_a_python_user_needs() -> None:
