@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Literal, Protocol
@@ -128,60 +128,40 @@ def raise_if_cancelled(cancel: threading.Event | None) -> None:
         raise Cancelled("embedding was cancelled", suggestion="Call again; vectors that are stored are not made twice.")
 
 
-# -- batches -----------------------------------------------------------------------------------------------------------
-
-# Prepares texts for a model of another program: how much of a text, and how many texts at once.
+# -- texts for a model of another program ------------------------------------------------------------------------------
 
 ITEMS_MAX = 32
 """Texts in one request: text-embeddings-inference refuses more by default, all others take more."""
-BATCH_TOKENS_MAX = 16_000
-"""Estimated tokens in one request: 32 long chunks. Hosted endpoints take 120,000 and more, a small machine is slow."""
 TOKENS_MAX = 512
 """Tokens of one text: the window of most open models; some refuse longer texts."""
 
 
 def cut(text: str, tokens_max: int = TOKENS_MAX) -> str:
-    """Return the beginning of a text with at most `tokens_max` estimated tokens.
+    r"""Return a beginning of a text with at most `tokens_max` estimated tokens, as UTF-8 can encode it.
 
-    >>> cut("abcdefghijkl", 2), cut("中文字符", 2)
-    ('abcdefgh', '中文')
+    >>> cut("abcdefghijkl", 2), cut("中文字符", 2), cut("a\ud800b")
+    ('abcdefgh', '中文', 'a?b')
     """
-    high = tokens_max * CHARS_PER_TOKEN
-    if estimate_tokens(text[: high + 1]) <= tokens_max:
-        return text
-    low = tokens_max  # a character is never more than a token
-    while low < high:
-        middle = (low + high + 1) // 2
-        if estimate_tokens(text[:middle]) <= tokens_max:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]
-
-
-def encodable(text: str) -> str:
-    r"""Return the text as UTF-8 can encode it: half a surrogate pair becomes a question mark.
-
-    >>> encodable("a\ud800b")
-    'a?b'
-    """
+    text = text[: tokens_max * CHARS_PER_TOKEN]
+    while (tokens := estimate_tokens(text)) > tokens_max:
+        text = text[: len(text) * tokens_max // tokens]
     return text.encode("utf-8", "replace").decode()
 
 
-def batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the texts in order, at most `ITEMS_MAX` texts and `BATCH_TOKENS_MAX` estimated tokens at once.
+def embed_in_batches(
+    texts: Sequence[str], embed: Callable[[list[str]], np.ndarray], cancel: threading.Event | None
+) -> dict[str, np.ndarray]:
+    """Return the vector of each text. A text is embedded once however often it occurs, and a blank one never."""
+    unique = list(dict.fromkeys(text for text in texts if text.strip()))
+    vectors: dict[str, np.ndarray] = {}
+    for first in range(0, len(unique), ITEMS_MAX):
+        raise_if_cancelled(cancel)
+        batch = unique[first : first + ITEMS_MAX]
+        vectors |= zip(batch, embed(batch), strict=True)
+    return vectors
 
-    >>> [len(batch) for batch in batches(["a"] * 40)]
-    [32, 8]
-    """
-    batch: list[str] = []
-    cost = 0
-    for text in texts:
-        more = estimate_tokens(text)
-        if batch and (len(batch) == ITEMS_MAX or cost + more > BATCH_TOKENS_MAX):
-            yield batch
-            batch, cost = [], 0
-        batch.append(text)
-        cost += more
-    if batch:
-        yield batch
+
+def stack_vectors(texts: Sequence[str], vectors: Mapping[str, np.ndarray], dimensions: int) -> np.ndarray:
+    """Return a row for each text, zeros for one without a vector."""
+    nothing = np.zeros(dimensions, np.float32)
+    return np.array([vectors.get(text, nothing) for text in texts], np.float32).reshape(len(texts), dimensions)

@@ -212,7 +212,7 @@ class Endpoint:
                 return read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX, has_constants=True)
             except ParseError:
                 answer = replace(answer, failure="nonsense")
-        elif is_page and (answer.status == 200 or answer.status // 100 == 4):
+        elif is_page and answer.status in (200, 404):
             answer = replace(answer, failure="page", body=b"")
         problem, next_step = self._diagnose(answer)
         message = _read_message(answer.body)

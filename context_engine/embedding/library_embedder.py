@@ -17,12 +17,11 @@ from context_engine.embedding.embedder import (
     TOKENS_MAX,
     EmbedderConfig,
     Mode,
-    batches,
     compute_fingerprint,
     cut,
-    encodable,
+    embed_in_batches,
     normalize_rows,
-    raise_if_cancelled,
+    stack_vectors,
 )
 from context_engine.errors import EmbedderUnusable, UnsupportedHost
 from context_engine.repo import pip_install
@@ -68,8 +67,10 @@ class LibraryEmbedder:
             )
         self.name = f"{config.provider}:{self._folder.name}"
         self._config, self._load = config, load
-        self._lock, self._is_closed = threading.Lock(), False
+        self._lock = threading.Lock()
         self._encode: Encode | None = None
+        self._is_closed = False
+        self._dimensions = 0
         digest = xxhash.xxh3_128()
         for path in sorted(self._folder.rglob("*")):
             if path.is_file():
@@ -80,41 +81,38 @@ class LibraryEmbedder:
     @property
     def dimensions(self) -> int:
         """Numbers in one vector; loads the model. Raises: as `embed`."""
-        return self.embed(["dimensions"], "query").shape[1]
+        self._dimensions = self._dimensions or self._embed_batch(["dimensions"], "query").shape[1]
+        return self._dimensions
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
         """Return a row for each text, as `Embedder.embed`. A blank text has a row of zeros."""
-        given = [encodable(cut(text)) for text in texts]
-        unique = list(dict.fromkeys(text for text in given if text.strip())) or ["dimensions"]
-        rows: dict[str, np.ndarray] = {}
-        for batch in batches(unique):
-            raise_if_cancelled(cancel)
-            prefixed = [self._config.prefix(mode) + text for text in batch]
-            with self._lock:  # neither library says that threads may share a model
-                encoded = normalize_rows(self._open()(prefixed, mode))
-            rows |= zip(batch, encoded, strict=True)
-        nothing = np.zeros_like(rows[unique[0]])
-        return np.array([rows.get(text, nothing) for text in given], np.float32).reshape(len(given), len(nothing))
+        if self._is_closed:
+            raise ValueError("the embedder is closed")
+        given = [cut(text) for text in texts]
+        vectors = embed_in_batches(given, lambda batch: self._embed_batch(batch, mode), cancel)
+        return stack_vectors(given, vectors, self.dimensions)
 
     def close(self) -> None:
         """Free the model."""
         self._is_closed, self._encode = True, None
 
+    def _embed_batch(self, batch: list[str], mode: Mode) -> np.ndarray:
+        """Return the vectors of some texts. Raises: UnsupportedHost, EmbedderUnusable."""
+        with self._lock:  # neither library says that threads may share a model
+            self._encode = self._encode or self._open()
+            return normalize_rows(self._encode([self._config.prefix(mode) + text for text in batch], mode))
+
     def _open(self) -> Encode:
-        """Return the loaded model. Raises: UnsupportedHost, EmbedderUnusable, ValueError after `close()`."""
-        if self._is_closed:
-            raise ValueError("the embedder is closed")
-        if self._encode is None:
-            try:
-                self._encode = self._load(self._folder)
-            except ImportError as error:
-                raise UnsupportedHost(
-                    f"the embedder {self._config.provider} cannot start: {error}",
-                    suggestion=f"Run: {pip_install()} 'smart-context-engine[{self._config.provider}]'",
-                ) from error
-            except Exception as error:  # each file of the folder fails in its own library's way
-                raise EmbedderUnusable(
-                    f"{self._config.provider}: {self._folder.name} cannot be read: {error}",
-                    suggestion="Fetch the model again, or configure another folder.",
-                ) from error
-        return self._encode
+        """Import the library and load the model. Raises: UnsupportedHost, EmbedderUnusable."""
+        try:
+            return self._load(self._folder)
+        except ImportError as error:
+            raise UnsupportedHost(
+                f"the embedder {self._config.provider} cannot start: {error}",
+                suggestion=f"Run: {pip_install()} 'smart-context-engine[{self._config.provider}]'",
+            ) from error
+        except Exception as error:  # each file of the folder fails in its own library's way
+            raise EmbedderUnusable(
+                f"{self._config.provider}: {self._folder.name} cannot be read: {error}",
+                suggestion="Fetch the model again, or configure another folder.",
+            ) from error

@@ -18,12 +18,12 @@ from context_engine.embedding.embedder import (
     TOKENS_MAX,
     EmbedderConfig,
     Mode,
-    batches,
     compute_fingerprint,
     cut,
-    encodable,
+    embed_in_batches,
     normalize_rows,
     raise_if_cancelled,
+    stack_vectors,
 )
 from context_engine.embedding.http_endpoint import (
     Endpoint,
@@ -104,13 +104,9 @@ class RemoteEmbedder:
         """
         raise_if_cancelled(cancel)
         self._endpoint.open_client()  # a closed one says so, also when there is nothing to ask
-        prefix = self._config.prefix(mode)
-        sent = [prepare_text(text) for text in texts]
-        rows: dict[str, np.ndarray] = {}
-        for batch in batches(list(dict.fromkeys(filter(None, sent)))):
-            rows |= zip(batch, self._request([prefix + text for text in batch], mode, cancel), strict=True)
-        nothing = np.zeros(self.dimensions, np.float32)
-        return np.array([rows.get(text, nothing) for text in sent], np.float32).reshape(len(texts), len(nothing))
+        sent = [cut(secrets.redact(text, "broad").text) for text in texts]  # half a key is known to nobody as a key
+        vectors = embed_in_batches(sent, lambda batch: self._request(batch, mode, cancel), cancel)
+        return stack_vectors(sent, vectors, self.dimensions)
 
     def close(self) -> None:
         """Close the connections."""
@@ -118,7 +114,8 @@ class RemoteEmbedder:
 
     def _request(self, batch: Sequence[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:
         """Return the vectors of one request, checked. The number of dimensions is only stated if it is configured."""
-        question = {"model": self._config.model, "input": list(batch), **self._protocol.extra}
+        texts = [self._config.prefix(mode) + text for text in batch]
+        question = {"model": self._config.model, "input": texts, **self._protocol.extra}
         if self._config.dimensions:
             question["dimensions"] = self._config.dimensions
         answer = self._endpoint.post(question, RETRY_POLICIES[mode], cancel)
@@ -138,17 +135,6 @@ class RemoteEmbedder:
             suggestion="Check address, model and dimensions.",
             details={"address": spec.url, "model": spec.model, "dimensions": self._dimensions},
         )
-
-
-def prepare_text(text: str) -> str:
-    """Return what is sent of a text: without secrets, cut to the model's window, encodable; empty if blank.
-
-    >>> prepare_text("pass" + "word = 'hL9#kd82jsQp0x7Z'")
-    "password = '[masked secret]'"
-    """
-    redacted = secrets.redact(text, "broad").text  # before it is cut: half a key is known to nobody as a key
-    sent = encodable(cut(redacted))
-    return sent if sent.strip() else ""
 
 
 def parse_vectors(rows: Sequence[Any], count: int, dimensions: int) -> np.ndarray:

@@ -28,8 +28,6 @@ CHARS_KEPT_MAX = 16_384
 UNKNOWN = -1
 
 _ascii_parts = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+").findall
-_words = re.compile(r"[^\s!-/:-@\[-\^`{-~]+|[!-/:-@\[-\^`{-~]").findall
-"""A run of letters, digits and underscores, or one ASCII punctuation mark; other punctuation is separate already."""
 _BOUNDARY = re.compile(r"_+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 """Between the parts of an identifier: on ASCII those of `_ascii_parts`; other letters stay with their neighbors."""
 
@@ -66,7 +64,7 @@ class WordPieces(dict[str, tuple[int, ...]]):
         """Return the parts of an identifier."""
         if word.isascii():
             return _ascii_parts(word)
-        return filter(None, chain.from_iterable(map(_BOUNDARY.split, _words(word.translate(self._normal)))))
+        return filter(None, chain.from_iterable(map(_BOUNDARY.split, word.translate(self._normal).split())))
 
     def _cut_part(self, part: str) -> tuple[int, ...]:
         """Return the pieces of a part of a word; different words share their parts."""
