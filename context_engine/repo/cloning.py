@@ -17,20 +17,26 @@ import shutil
 import stat
 import subprocess
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, StorageBusy
+from context_engine.errors import AccessFailed, Cancelled, ContextEngineError, InvalidArgument, StorageBusy, TimedOut
 from context_engine.model import Progress
-from context_engine.repo.git import Git
+from context_engine.repo.executables import kill_process
+from context_engine.repo.git import SUSPICIOUS_S, Git
+from context_engine.repo.git_files import find_costly_pattern
+from context_engine.repo.program_output import describe_exit
 from context_engine.repo.workspace_roots import CLONES_FOLDER
 from context_engine.storage import lock_private, make_private_folder
 
 SCHEMES = ("https", "ssh", "file")
 QUIET_S_MAX = 120.0
 """A server that sends nothing for so long is not coming back."""
+LOOK_S = 0.1
+"""How often it is checked whether a command was canceled."""
 COMPLAINT_LINES = 20
 DEPTH_MAX = 1_000_000
 
@@ -159,91 +165,72 @@ def commit_of(folder: Path) -> str:
 
 
 def _run_git(args: Sequence[str], folder: Path, on_progress: ReportProgress, cancel: threading.Event | None) -> None:
-    """Run a git command that may reach another machine and report its progress."""
+    """Run a git command that may reach another machine and report its progress. Raises: Cancelled, AccessFailed."""
     git = Git(folder)
-    if args[0] == "clone":
-        environment = git.environment_outside(args)
-    else:
-        environment = git.environment_inside(args)
+    place = git.environment_outside if args[0] == "clone" else git.environment_inside
     process = git.start(
         args,
-        environment | NETWORK_ENVIRONMENT,
+        place(args) | NETWORK_ENVIRONMENT,
         options=OPTIONS,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-    output = _GitOutput(process, on_progress, cancel or threading.Event())
-    reader = threading.Thread(target=output.read, name="git-progress", daemon=True)
-    reader.start()
-    try:
-        output.wait()
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        reader.join()
-    output.check(args[0])
+    top = os.path.realpath(args[-1] if args[0] == "clone" else folder)
+    problems: list[ContextEngineError] = []
+    ended, news = threading.Event(), threading.Event()
 
-
-class _GitOutput:
-    """What a running git command prints: its progress, and what went wrong."""
-
-    def __init__(self, process: subprocess.Popen[bytes], on_progress: ReportProgress, cancel: threading.Event) -> None:
-        self._process = process
-        self._on_progress = on_progress
-        self._cancel = cancel
-        self._lines: list[str] = []
-        self._has_news = threading.Event()
-        self._is_late = False
-
-    def read(self) -> None:
-        """Read until git closes its output; lines of progress end with a carriage return."""
-        assert self._process.stderr  # it was opened as a pipe
-        with self._process.stderr as pipe:
-            rest = b""
-            while block := os.read(pipe.fileno(), 65_536):
-                *lines, rest = re.split(rb"[\r\n]", rest + block)
-                for line in lines:
-                    self._add(line.decode("utf-8", "replace").strip())
-                self._has_news.set()
-
-    def _add(self, line: str) -> None:
-        if progress := _PROGRESS.search(line):
-            self._on_progress(Progress(progress[1].lower().strip(), int(progress[2]), int(progress[3])))
-        elif line:
-            self._lines = [*self._lines, line][-COMPLAINT_LINES:]
-
-    def wait(self) -> None:
-        """Wait until git ends, is canceled, or has printed nothing for too long."""
+    def watch() -> None:
         quiet_s = 0.0
-        while self._process.poll() is None and not self._cancel.is_set() and not self._is_late:
-            if self._has_news.is_set():
-                quiet_s = 0.0
-            else:
-                quiet_s = quiet_s + 0.1
-            self._has_news.clear()
-            self._is_late = quiet_s > QUIET_S_MAX
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(0.1)
+        while not ended.wait(LOOK_S):
+            quiet_s = 0.0 if news.is_set() else quiet_s + LOOK_S
+            news.clear()
+            if cancel is not None and cancel.is_set():
+                why = f"git {args[0]} was cancelled"
+                problems.append(Cancelled(why, suggestion="nothing of it was kept; call it again"))
+            elif SUSPICIOUS_S <= quiet_s < SUSPICIOUS_S + LOOK_S and (cause := find_costly_pattern(top)):
+                problems.append(TimedOut(f"git {args[0]} was ended: {cause}", suggestion="a newer git can fetch it"))
+            elif quiet_s > QUIET_S_MAX:
+                why = f"git {args[0]} got no answer for {QUIET_S_MAX:g} s"
+                problems.append(AccessFailed(why, suggestion="try again later"))
+            if problems:
+                kill_process(process)
+                return
 
-    def check(self, command: str) -> None:
-        """Raise the error of a command that did not succeed. Raises: Cancelled, AccessFailed."""
-        if self._cancel.is_set():
-            raise Cancelled(f"git {command} was cancelled", suggestion="nothing of it was kept; call it again")
-        if self._is_late:
-            raise AccessFailed(f"git {command} got no answer for {QUIET_S_MAX:g} s", suggestion="try again later")
-        if self._process.returncode:
-            complaint = next((line for line in self._lines if line.startswith(("fatal:", "error:"))), "")
-            last = "it printed nothing"
-            if self._lines:
-                last = self._lines[-1]
-            raise AccessFailed(
-                f"git {command} failed: {complaint or last}",
-                suggestion="check the address and the branch;"
-                " a private repository needs ssh keys or a credential helper",
-                details={"exit": self._process.returncode, "stderr": "\n".join(self._lines)},
-            )
+    watcher = threading.Thread(target=watch, name="git-progress", daemon=True)
+    watcher.start()
+    complaints: deque[str] = deque(maxlen=COMPLAINT_LINES)
+    try:
+        for line in _read_lines(process, news):
+            if progress := _PROGRESS.search(line):
+                on_progress(Progress(progress[1].lower().strip(), int(progress[2]), int(progress[3])))
+            else:
+                complaints.append(line)
+        process.wait()
+    finally:
+        ended.set()
+        kill_process(process)
+        process.wait()
+        watcher.join()
+    if problems:
+        raise problems[0]
+    if process.returncode:
+        raise AccessFailed(
+            f"git {args[0]} failed with {describe_exit(process.returncode, chr(10).join(complaints))}",
+            suggestion="check the address and the branch; a private repository needs ssh keys or a credential helper",
+            details={"exit": process.returncode},
+        )
+
+
+def _read_lines(process: subprocess.Popen[bytes], news: threading.Event) -> Iterator[str]:
+    """Yield what git prints, and note that it does; lines of progress end with a carriage return."""
+    assert process.stderr  # it was opened as a pipe
+    with process.stderr as pipe:
+        rest = b""
+        while block := os.read(pipe.fileno(), 65_536):
+            news.set()
+            *lines, rest = re.split(rb"[\r\n]", rest + block)
+            yield from (line.decode("utf-8", "replace").strip() for line in lines if line.strip())
 
 
 def _check_branch(branch: str) -> str:

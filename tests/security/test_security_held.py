@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, TimedOut
 from context_engine.plans.step_tracking import PlanWorkTree
-from context_engine.repo import DiffRequest, Git, GitRevision, Root
+from context_engine.repo import DiffRequest, Git, GitRevision, Root, cloning
 from context_engine.review.review_options import ReviewOptions
 from tests.support.engines import indexed
 from tests.support.trees import git, repository, tree
@@ -72,6 +73,23 @@ def test_attributes_that_hold_git_end_a_command_with_an_error_that_names_them(
     if error is not None:  # git 2.41 matches them at once
         assert "line 3 of .gitattributes has a pattern of 14 stars" in error.message
         assert (error.retryable, "try again" in error.suggestion) == (False, False)
+
+
+def test_attributes_that_hold_a_checkout_end_a_clone(tmp_path: Path) -> None:
+    origin = repository(tmp_path / "origin", {LONG_NAME: "x = 1\n"})
+    (tmp_path / "rules").write_text(f"{RULE} text\n")
+    blob = git(origin, "hash-object", "-w", str(tmp_path / "rules"))
+    held = git(origin, "ls-tree", "HEAD").partition("\t")[0]
+    rows = f"100644 blob {blob}\t.gitattributes\n{held}\t{LONG_NAME}\n"
+    made = subprocess.run(["git", "mktree"], cwd=origin, input=rows.encode(), capture_output=True, check=True).stdout
+    hash_of_commit = git(origin, "commit-tree", "-m", "rules", made.decode().strip())
+    git(origin, "update-ref", "refs/heads/main", hash_of_commit)
+    began = time.monotonic()
+    try:
+        cloning.clone(f"file://{origin}", tmp_path / "clone")
+    except TimedOut as error:
+        assert "line 1 of .gitattributes" in error.message  # noqa: PT017 - a newer git clones it
+    assert time.monotonic() - began < HELD_S
 
 
 def ended(here: Git, call: tuple[str, ...]) -> TimedOut | None:
