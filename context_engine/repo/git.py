@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
@@ -228,6 +228,22 @@ class Git:
 
         known = frozenset(self.tracked_paths() if tracked is None else tracked)
         return walk_untracked(self._root, known, excludes_file=self.excludes_file())
+
+    def read_blobs(self, names: Iterable[str], *, bytes_max: int) -> dict[str, bytes]:
+        """Return the blobs of these names (a hash, `HEAD:a.py`) that exist and are small enough, by name.
+
+        Raises: as `run`.
+        """
+        wanted = list(dict.fromkeys(names))
+        if not wanted:
+            return {}
+        rows = self.run("cat-file", "--batch-check", given=_as_lines(wanted)).split(b"\n")
+        found = {name: row.decode().split() for name, row in zip(wanted, rows, strict=False) if _BLOB.fullmatch(row)}
+        sizes = {words[0]: int(words[2]) for words in found.values() if int(words[2]) <= bytes_max}
+        blobs: dict[str, bytes] = {}
+        for group in _group_blobs(sizes.items()):
+            blobs |= parse_batch(self.run("cat-file", "--batch", given=_as_lines(group)))
+        return {name: blobs[words[0]] for name, words in found.items() if words[0] in blobs}
 
     def commit(self, ref: str) -> str:
         """Return the hash of the commit that a branch, tag, hash or expression (`HEAD~2`) names.
@@ -466,6 +482,49 @@ class Git:
         except (AccessFailed, UnsupportedHost):  # a git that cannot read this repository: as if there were none
             return None
         return GitHead(branch or None, commit)
+
+
+# -- objects -----------------------------------------------------------------------------------------------------------
+
+_BLOB = re.compile(rb"[0-9a-f]+ blob \d+")
+
+
+def _as_lines(names: Iterable[str]) -> bytes:
+    return "".join(f"{name}\n" for name in names).encode("utf-8", "surrogatepass")
+
+
+def _group_blobs(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
+    """Yield blobs in groups whose output stays under the limit of one answer; mostly there is one group."""
+    names: list[str] = []
+    total = 0
+    for name, size in sizes:
+        size += 100  # the line before each
+        if names and total + size > OUTPUT_BYTES_MAX:
+            yield names
+            names, total = [], 0
+        names.append(name)
+        total += size
+    if names:
+        yield names
+
+
+def parse_batch(said: bytes) -> dict[str, bytes]:
+    r"""Return the objects in the output of `git cat-file --batch`, by hash.
+
+    >>> parse_batch(b"c0ffee blob 3\nabc\nbad missing\n")
+    {'c0ffee': b'abc'}
+    """
+    found: dict[str, bytes] = {}
+    at = 0
+    while at < len(said):
+        end = said.index(b"\n", at)
+        words = said[at:end].split()
+        at = end + 1
+        if len(words) == 3:
+            size = int(words[2])
+            found[words[0].decode()] = said[at : at + size]
+            at += size + 1
+    return found
 
 
 # -- options of git ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
@@ -134,7 +134,7 @@ class DiffReader:
         """Return both sides of these files in memory: ask for some hundred at a time. Raises: AccessFailed."""
         files = tuple(files)
         left_out: dict[str, Skipped] = {}
-        blobs = self._blobs(_needed_blobs(files, left_out), bytes_max)
+        blobs = self._git.read_blobs(_needed_blobs(files, left_out), bytes_max=bytes_max)
         old: dict[str, bytes] = {}
         new: dict[str, bytes] = {}
         for file in (file for file in files if file.status != "U"):
@@ -233,23 +233,6 @@ class DiffReader:
         except (OSError, ValueError) as error:  # a link that vanished, a name that this system cannot have
             return Skipped(path, "access_failed", str(error))
 
-    # -- the objects --
-
-    def _blobs(self, wanted: Sequence[str], bytes_max: int) -> dict[str, bytes]:
-        """Return the blobs that exist and are small enough, by hash."""
-        sizes = []
-        if wanted:
-            sizes = self._git.run("cat-file", "--batch-check", given=_lines(wanted)).split(b"\n")
-        small = [
-            (words[0].decode(), int(words[2]))
-            for words in map(bytes.split, sizes)
-            if len(words) == 3 and int(words[2]) <= bytes_max
-        ]
-        found: dict[str, bytes] = {}
-        for names in _rounds(small):
-            found |= parse_batch(self._git.run("cat-file", "--batch", given=_lines(names)))
-        return found
-
 
 def split_raw_diff(said: str) -> tuple[tuple[TouchedFile, ...], str]:
     """Return the files in the list before a diff, and the diff.
@@ -299,25 +282,6 @@ def adding(path: str, content: bytes) -> str:
     return f"{head}--- /dev/null\n+++ {new}\n@@ -0,0 +1,{len(lines)} @@\n{body}{ends}"
 
 
-def parse_batch(said: bytes) -> dict[str, bytes]:
-    r"""Return the objects in the output of `git cat-file --batch`, by hash.
-
-    >>> parse_batch(b"c0ffee blob 3\nabc\nbad missing\n")
-    {'c0ffee': b'abc'}
-    """
-    found: dict[str, bytes] = {}
-    at = 0
-    while at < len(said):
-        end = said.index(b"\n", at)
-        words = said[at:end].split()
-        at = end + 1
-        if len(words) == 3:
-            size = int(words[2])
-            found[words[0].decode()] = said[at : at + size]
-            at += size + 1
-    return found
-
-
 def _header(path: str) -> str:
     """Return the line with which git begins the diff of a file."""
     return f"diff --git {quote_path(f'a/{path}')} {quote_path(f'b/{path}')}"
@@ -357,25 +321,6 @@ def _needed_blobs(files: Iterable[TouchedFile], left_out: dict[str, Skipped]) ->
         else:
             names |= dict.fromkeys(filter(None, (file.old_blob, file.new_blob)))
     return list(names)
-
-
-def _rounds(small: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Yield blobs in groups whose output stays under the limit of one answer; mostly there is one group."""
-    names: list[str] = []
-    size = 0
-    for name, length in small:
-        length += 100  # the line before each
-        if names and size + length > OUTPUT_BYTES_MAX:
-            yield names
-            names, size = [], 0
-        names.append(name)
-        size += length
-    if names:
-        yield names
-
-
-def _lines(names: Iterable[str]) -> bytes:
-    return "".join(f"{name}\n" for name in names).encode()
 
 
 def _printable(path: str) -> str:

@@ -14,13 +14,14 @@ from typing import ClassVar
 
 from context_engine.errors import AccessFailed, ContextEngineError, TooLarge, UnsupportedHost
 from context_engine.repo.git import TIMEOUT_S, Git
-from context_engine.repo.git_diffs import UNTRACKED_MAX, VERSION_BYTES_MAX, parse_batch
+from context_engine.repo.git_diffs import UNTRACKED_MAX, VERSION_BYTES_MAX
 from context_engine.repo.paths import is_sensitive
 
 WORDS_MAX = 200
 """A question about a change has fewer words; git compares each line with all of them."""
 GREP_S_MAX = 5.0
 """Searching a large repository takes about a second; what takes longer is not worth a reviewer's time."""
+_NO_ANSWER = (AccessFailed, UnsupportedHost, TooLarge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +53,13 @@ class GitRevision:
         wanted = [path for path in dict.fromkeys(paths) if path and "\n" not in path and not is_sensitive(path)]
         if self.commit == self.WORK_TREE:
             return {path: data for path in wanted if (data := self.on_disk(path)) is not None}
-        if not wanted:
-            return {}
         below = self.git.below()
         prefix = (":" if self.commit == self.STAGE else f"{self.commit}:") + (f"{below}/" if below else "")
-        names = "".join(f"{prefix}{path}\n" for path in wanted).encode("utf-8", "surrogatepass")
-        rows = self._git_output("cat-file", "--batch-check", given=names).split(b"\n")
-        hashes: dict[str, str] = {}
-        for path, row in zip(wanted, rows, strict=False):
-            words = row.split()
-            if len(words) == 3 and words[1] == b"blob" and int(words[2]) <= VERSION_BYTES_MAX:
-                hashes[path] = words[0].decode()
-        given = "".join(f"{name}\n" for name in dict.fromkeys(hashes.values())).encode()
-        blobs = {}
-        if hashes:
-            blobs = parse_batch(self._git_output("cat-file", "--batch", given=given))
-        return {path: blobs[name] for path, name in hashes.items() if name in blobs}
+        try:
+            blobs = self.git.read_blobs([f"{prefix}{path}" for path in wanted], bytes_max=VERSION_BYTES_MAX)
+        except _NO_ANSWER:
+            return {}
+        return {name.removeprefix(prefix): data for name, data in blobs.items()}
 
     def files_with_words(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return the files that contain each of these as a whole word; none where git fails or takes too long."""
@@ -104,9 +96,9 @@ class GitRevision:
                 if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
                     found[word].add(path)
 
-    def _git_output(self, *args: str, given: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
+    def _git_output(self, *args: str, timeout_s: float = TIMEOUT_S) -> bytes:
         """Return what git prints; nothing when it refuses, is not installed, or finds nothing (`grep` exits with 1)."""
         try:
-            return self.git.run(*args, given=given, timeout_s=timeout_s)
-        except (AccessFailed, UnsupportedHost, TooLarge):
+            return self.git.run(*args, timeout_s=timeout_s)
+        except _NO_ANSWER:
             return b""
