@@ -10,7 +10,9 @@ there.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -23,9 +25,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from context_engine.errors import AccessFailed, Cancelled, ContextEngineError, InvalidArgument, StorageBusy, TimedOut
+from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, StorageBusy, TimedOut
 from context_engine.model import Progress
-from context_engine.repo.executables import kill_process
+from context_engine.repo.executables import supervise
 from context_engine.repo.git import SUSPICIOUS_S, Git
 from context_engine.repo.git_files import find_costly_pattern
 from context_engine.repo.program_output import describe_exit
@@ -35,8 +37,6 @@ from context_engine.storage import lock_private, make_private_folder
 SCHEMES = ("https", "ssh", "file")
 QUIET_S_MAX = 120.0
 """A server that sends nothing for so long is not coming back."""
-LOOK_S = 0.1
-"""How often it is checked whether a command was canceled."""
 COMPLAINT_LINES = 20
 DEPTH_MAX = 1_000_000
 
@@ -177,43 +177,32 @@ def _run_git(args: Sequence[str], folder: Path, on_progress: ReportProgress, can
         stderr=subprocess.PIPE,
     )
     top = os.path.realpath(args[-1] if args[0] == "clone" else folder)
-    problems: list[ContextEngineError] = []
-    ended, news = threading.Event(), threading.Event()
+    cause = functools.cache(lambda: find_costly_pattern(top))
+    heard_at = 0.0
+    news = threading.Event()
 
-    def watch() -> None:
-        quiet_s = 0.0
-        while not ended.wait(LOOK_S):
-            quiet_s = 0.0 if news.is_set() else quiet_s + LOOK_S
-            news.clear()
-            if cancel is not None and cancel.is_set():
-                why = f"git {args[0]} was cancelled"
-                problems.append(Cancelled(why, suggestion="nothing of it was kept; call it again"))
-            elif SUSPICIOUS_S <= quiet_s < SUSPICIOUS_S + LOOK_S and (cause := find_costly_pattern(top)):
-                problems.append(TimedOut(f"git {args[0]} was ended: {cause}", suggestion="a newer git can fetch it"))
-            elif quiet_s > QUIET_S_MAX:
-                why = f"git {args[0]} got no answer for {QUIET_S_MAX:g} s"
-                problems.append(AccessFailed(why, suggestion="try again later"))
-            if problems:
-                kill_process(process)
-                return
+    def check(spent_s: float) -> str:
+        nonlocal heard_at
+        if cancel is not None and cancel.is_set():
+            return "was cancelled"
+        heard_at = spent_s if news.is_set() else heard_at
+        news.clear()
+        if spent_s - heard_at > QUIET_S_MAX:
+            return f"got no answer for {QUIET_S_MAX:g} s"
+        return cause() if spent_s - heard_at > SUSPICIOUS_S else ""
 
-    watcher = threading.Thread(target=watch, name="git-progress", daemon=True)
-    watcher.start()
     complaints: deque[str] = deque(maxlen=COMPLAINT_LINES)
-    try:
+    with supervise(process, math.inf, check) as problems:
         for line in _read_lines(process, news):
             if progress := _PROGRESS.search(line):
                 on_progress(Progress(progress[1].lower().strip(), int(progress[2]), int(progress[3])))
             else:
                 complaints.append(line)
-        process.wait()
-    finally:
-        ended.set()
-        kill_process(process)
-        process.wait()
-        watcher.join()
+    if cancel is not None and cancel.is_set():
+        raise Cancelled(f"git {args[0]} was cancelled", suggestion="nothing of it was kept; call it again")
     if problems:
-        raise problems[0]
+        suggestion = "check the address, or fetch it with git itself"
+        raise TimedOut(f"git {args[0]} was ended: {problems[0]}", suggestion=suggestion)
     if process.returncode:
         raise AccessFailed(
             f"git {args[0]} failed with {describe_exit(process.returncode, chr(10).join(complaints))}",

@@ -15,7 +15,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".exe", ".com") if os.name == "nt" else ()
 """Endings of programs. Batch files are left out: a shell would read their arguments, which contain names of files."""
+LOOK_S = 0.25
+"""How often it is checked whether a program must be ended."""
 GRACE_S = 2.0
 """The time between SIGTERM and SIGKILL, in which a test run removes what it has set up."""
 
@@ -106,25 +110,46 @@ def _programs(folder: str, name: str) -> Iterator[str]:
 # -- how a program ends that was started in a session of its own ------------------------------------------------------
 
 
+@contextmanager
+def supervise(
+    process: subprocess.Popen[bytes], limit_s: float, check: Callable[[float], str] = lambda _spent_s: ""
+) -> Generator[list[str]]:
+    """Wait for a program at the end of the block, which may read its output; all that it started ends with it.
+
+    It is ended when it takes longer than `limit_s`, or when `check`, called with the seconds so far, returns why: then
+    the yielded list has the reason.
+    """
+    began, ended = time.monotonic(), threading.Event()
+    problems: list[str] = []
+
+    def watch() -> None:
+        spent_s = 0.0
+        while not problems and not ended.wait(max(0.0, min(LOOK_S, limit_s - spent_s))):
+            spent_s = time.monotonic() - began
+            late = f"took longer than {max(limit_s, 0.0):.1f} s" if spent_s >= limit_s else ""
+            problems.extend(filter(None, [late or check(spent_s)]))
+        if problems:
+            _signal_group(process, "SIGTERM")
+            ended.wait(GRACE_S)
+            _signal_group(process, "SIGKILL")
+
+    watcher = threading.Thread(target=watch, name="ctx-program", daemon=True)
+    watcher.start()
+    try:
+        yield problems
+        process.wait()  # without a limit, for so its end is noticed at once
+    finally:
+        kill_process(process)  # an interrupt in between must not leave it behind
+        process.wait()
+        ended.set()
+        _signal_group(process, "SIGKILL")  # as long as one of its children lives, no other process gets its number
+        watcher.join()
+
+
 def kill_process(process: subprocess.Popen[bytes]) -> None:
     """Kill a program and everything that it started, unless it has been waited for. Its end must still be awaited."""
     if process.returncode is None:  # otherwise another process may have its number by now
         _signal_group(process, "SIGKILL")
-
-
-def end_process(process: subprocess.Popen[bytes], ended: threading.Event) -> None:
-    """Ask a program and everything that it started to end; kill what is left after the time of grace.
-
-    The thread that waits for the program sets `ended` as soon as it has ended.
-    """
-    _signal_group(process, "SIGTERM")
-    ended.wait(GRACE_S)
-    _signal_group(process, "SIGKILL")
-
-
-def kill_children(process: subprocess.Popen[bytes]) -> None:
-    """Kill what an ended program has left running. As long as one of these lives, no other process gets its number."""
-    _signal_group(process, "SIGKILL")
 
 
 def _signal_group(process: subprocess.Popen[bytes], name: str) -> None:

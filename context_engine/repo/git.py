@@ -16,16 +16,16 @@ True
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
 from context_engine.errors import AccessFailed, InvalidArgument, TimedOut, TooLarge, UnsupportedHost
-from context_engine.repo.executables import find_program, kill_process, safe_path
+from context_engine.repo.executables import find_program, kill_process, safe_path, supervise
 from context_engine.repo.git_files import (
     CONFIG_BYTES_MAX,
     HASH,
@@ -449,12 +449,18 @@ class Git:
 
         with _put_aside() as complaints, _put_aside(given) as standard_input:
             process = self.start(args, environment, stdin=standard_input, stdout=subprocess.PIPE, stderr=complaints)
-            said, problem = _collect(process, timeout_s, bytes_max, lambda: find_costly_pattern(self._root))
+            assert process.stdout  # it was opened as a pipe
+            cause = functools.cache(lambda: find_costly_pattern(self._root))
+            with supervise(process, timeout_s, lambda spent_s: cause() if spent_s > SUSPICIOUS_S else "") as problems:
+                with process.stdout as pipe:
+                    said = pipe.read(bytes_max + 1)
+                if len(said) > bytes_max:
+                    kill_process(process)
             complaints.seek(0)
             complaint = complaints.read(POINTER_BYTES_MAX).decode("utf-8", "replace")
-        if problem:
+        if problems:
             raise TimedOut(
-                f"git {args[0]} was ended: {problem}",
+                f"git {args[0]} was ended: {problems[0]}",
                 suggestion="Remove what it names, or do without this repository's history and changes.",
                 details={"args": list(args)},
             )
@@ -620,41 +626,6 @@ def _holding(file: IO[bytes], content: bytes) -> IO[bytes]:
     file.write(content)
     file.seek(0)
     return file
-
-
-def _collect(
-    process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int, find_cause: Callable[[], str]
-) -> tuple[bytes, str]:
-    """Return the output up to one byte over the limit, and why git had to be ended. The process has ended then."""
-    ended = threading.Event()
-    problems: list[str] = []
-
-    def watch() -> None:
-        if ended.wait(min(SUSPICIOUS_S, timeout_s)):
-            return
-        cause = find_cause()
-        if not cause and ended.wait(max(0.0, timeout_s - SUSPICIOUS_S)):
-            return
-        problems.append(cause or f"it took longer than {timeout_s:g} s")
-        kill_process(process)
-
-    watcher = threading.Thread(target=watch, name="ctx-git", daemon=True)
-    watcher.start()
-    assert process.stdout  # it was opened as a pipe
-    try:
-        with process.stdout as pipe:
-            said = pipe.read(bytes_max + 1)
-        if len(said) > bytes_max:
-            kill_process(process)
-        process.wait()
-    except BaseException:  # an interrupt in between must not leave git behind
-        kill_process(process)
-        process.wait()
-        raise
-    finally:
-        ended.set()
-        watcher.join()  # who closes the engine counts the threads
-    return said, "".join(problems)
 
 
 def origin_name(address: str) -> str:

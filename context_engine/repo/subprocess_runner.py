@@ -11,22 +11,19 @@ import re
 import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
-from context_engine.repo.executables import end_process, kill_children, kill_process, safe_path
+from context_engine.repo.executables import safe_path, supervise
 
 OUTPUT_BYTES_MAX = 16_000_000
 """The output of a linter for a few hundred files; of a longer one the end is kept."""
 COMPLAINT_BYTES_MAX = 4_000
 WRITTEN_BYTES_MAX = 256_000_000
 """No test run prints so much; a program that prints in a loop fills the disk otherwise."""
-LOOK_S = 0.25
-"""How often the size of the output is checked."""
 KEPT = (
     *("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL"),
     *("SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
@@ -133,9 +130,17 @@ def run_program(
             )
         except (OSError, ValueError) as error:
             return ProgramResult(problem=f"cannot be started: {getattr(error, 'strerror', None) or error}")
-        problem = _wait(process, limit_s, (said, complained), cancel)
+
+        def check(_spent_s: float) -> str:
+            if sum(os.fstat(file.fileno()).st_size for file in (said, complained)) > WRITTEN_BYTES_MAX:
+                return f"said more than {WRITTEN_BYTES_MAX // 1_000_000} MB"
+            return "was cancelled" if cancel is not None and cancel.is_set() else ""
+
+        with supervise(process, limit_s, check) as problems:
+            pass
         err = _end_of(complained, COMPLAINT_BYTES_MAX).decode("utf-8", "replace")
-        return ProgramResult(_end_of(said, OUTPUT_BYTES_MAX), err, None if problem else process.returncode, problem)
+        code = None if problems else process.returncode
+        return ProgramResult(_end_of(said, OUTPUT_BYTES_MAX), err, code, "".join(problems))
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -144,43 +149,6 @@ def _environment(environment: Mapping[str, str]) -> dict[str, str]:
     if "PATH" in environment:
         path = {"PATH": safe_path(environment["PATH"])}
     return {**environment, **path, "NoDefaultCurrentDirectoryInExePath": "1"}
-
-
-def _wait(
-    process: subprocess.Popen[bytes], limit_s: float, written: Sequence[IO[bytes]], cancel: threading.Event | None
-) -> str:
-    """Wait for a program and end its children; return why it had to be ended, empty when it ended by itself."""
-    began, ended, why = time.monotonic(), threading.Event(), []
-
-    def watch() -> None:
-        while not why and not ended.wait(min(LOOK_S, max(0.0, began + limit_s - time.monotonic()))):
-            size = sum(os.fstat(file.fileno()).st_size for file in written)
-            why.extend(_excess(time.monotonic() - began, limit_s, size))
-            why.extend(["was cancelled"] * (not why and cancel is not None and cancel.is_set()))
-        if why:
-            end_process(process, ended)
-
-    watcher = threading.Thread(target=watch, name="ctx-program", daemon=True)
-    watcher.start()
-    try:
-        process.wait()  # without a limit, for so its end is noticed at once
-    except BaseException:  # an interrupt in between must not leave it behind
-        kill_process(process)
-        process.wait()
-        raise
-    finally:
-        ended.set()
-        kill_children(process)
-        watcher.join()
-    return "".join(why)
-
-
-def _excess(spent_s: float, limit_s: float, size: int) -> Iterator[str]:
-    """Yield the limit that a program has exceeded."""
-    if spent_s >= limit_s:
-        yield f"took longer than {max(limit_s, 0.0):.1f} s"
-    elif size > WRITTEN_BYTES_MAX:
-        yield f"said more than {WRITTEN_BYTES_MAX // 1_000_000} MB"
 
 
 def _end_of(file: IO[bytes], most: int) -> bytes:
