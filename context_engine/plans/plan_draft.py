@@ -23,7 +23,6 @@ from context_engine.context import (
     find_commands,
 )
 from context_engine.errors import CallError
-from context_engine.index import role_of
 from context_engine.plans.change_probability import READY_MIN, estimate_readiness
 from context_engine.plans.changeset import (
     AffectedFile,
@@ -34,7 +33,6 @@ from context_engine.plans.changeset import (
     PlanSources,
     bare_name,
     find_change_set,
-    find_tests,
     folder_of,
     group_files,
     significant_words,
@@ -66,8 +64,6 @@ RULE_SHARE = 0.4
 CONSTRAINT_CHARS_MAX = 240
 FOLDERS_MAX = 12
 """With more of them the top ones say as much."""
-SIBLINGS_MAX = 10
-"""Files next to a new one; their tests show where the tests of this folder are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +87,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     commands = tuple(find_commands(sources.code))
     change = find_change_set(request, commands, sources)
     objective = extract_objective(request.task)
-    task = PlanTask(change, _read_imports(change, sources), commands, _new_test_path(change, sources))
+    task = PlanTask(change, _read_imports(change, sources), commands)
     drafts, later = draft_steps(task)
     deferred = drafts[later:] if request.mvp_only else []
     steps = tuple(_new_step(number, draft) for number, draft in enumerate(drafts[: len(drafts) - len(deferred)], 1))
@@ -134,12 +130,11 @@ LIKELY_CRITERION = "`git diff --stat HEAD` lists only files of this plan"
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """The basis of the steps: the files of the task, their imports, the commands, and a test to create."""
+    """The basis of the steps: the files of the task, their imports, and the commands."""
 
     change: ChangeSet
     imports: Imports
     commands: tuple[Command, ...]
-    new_test: str = ""
 
     def command(self, *kinds: str) -> tuple[str, ...]:
         """Return the first command of each of these kinds."""
@@ -160,13 +155,12 @@ class StepDraft(NamedTuple):
     files: Sequence[AffectedFile]
     checks: tuple[str, ...] = ()
     priority: Level = "medium"
-    creates: tuple[str, ...] = ()
     after: tuple[int, ...] = ()
 
     @property
     def criteria(self) -> tuple[str, ...]:
         """When it is done: its commands pass; without a command, by the files that change."""
-        paths = [*(file.path for file in self.files), *self.creates][:CRITERION_PATHS_MAX]
+        paths = [file.path for file in self.files[:CRITERION_PATHS_MAX]]
         if self.title.startswith(LIKELY_TITLE):
             return (LIKELY_CRITERION,)
         if self.checks:
@@ -202,8 +196,7 @@ def _main_drafts(task: PlanTask) -> list[StepDraft]:
     named = [path for path, file in files.items() if file.part == "definition"]
     # Only what the task names is put in the order of its imports; of the rest, the surest comes first.
     groups = group_files(list(files), {path: task.imports.get(path, ()) for path in named})
-    has_tests = bool(task.certain("test") or task.new_test)
-    checks = (*task.command("lint", "types"), *(() if has_tests else task.command("test")))
+    checks = task.command("lint", "types") + (() if task.certain("test") else task.command("test"))
     return [
         StepDraft(
             _format_title("Change", [files[path] for path in group.paths]),
@@ -240,13 +233,9 @@ def _related_drafts(task: PlanTask) -> Iterator[StepDraft]:
 
 def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
     """Yield the draft for the tests."""
-    files = task.certain("test")
-    says = "Update the tests to the new behavior, and test what is new."
-    if files:
+    if files := task.certain("test"):
+        says = "Update the tests to the new behavior, and test what is new."
         yield StepDraft(_format_title("Update the tests in", files), says, files, task.command("test"), "high")
-    elif task.new_test:
-        title = f"Write a test: {task.new_test}"
-        yield StepDraft(title, says, (), task.command("test"), "high", (task.new_test,))
 
 
 def _doc_drafts(task: PlanTask) -> Iterator[StepDraft]:
@@ -280,7 +269,6 @@ def _new_step(number: int, draft: StepDraft) -> PlanStep:
         title=draft.title,
         description=draft.says,
         files_to_modify=tuple(file.path for file in draft.files),
-        files_to_create=draft.creates,
         depends_on=tuple(f"s{at + 1}" for at in draft.after),
         priority=draft.priority,
         acceptance_criteria=draft.criteria,
@@ -308,32 +296,6 @@ def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]
         except CallError:
             continue
     return found
-
-
-def _new_test_path(change: ChangeSet, sources: PlanSources) -> str:
-    """Return the path for a test of the first main file, by the example of its neighbors; empty without an example."""
-    main = [file.path for file in change.main() if role_of(file.path, "code") != "test"]
-    if not main or change.of("test") or "docs" in change.roles:
-        return ""
-    folder, _, name = main[0].rpartition("/")
-    for sibling in _siblings(folder, f".{name.rpartition('.')[2]}", sources):
-        tests = find_tests(sibling, sources)
-        stem, own = (path.rpartition("/")[2].partition(".")[0].strip("_") for path in (sibling, name))
-        if tests and stem and stem in tests[0].rpartition("/")[2]:
-            place, _, test = tests[0].rpartition("/")
-            return "/".join(filter(None, (place, test.replace(stem, own, 1))))
-    return ""
-
-
-def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
-    try:
-        entries = sources.code.files.list_directory(folder or ".", depth=1)
-    except CallError:
-        return []
-    files = [
-        f"{folder}/{entry.name}".lstrip("/") for entry in entries if entry.name.endswith(suffix) and not entry.is_folder
-    ]
-    return [path for path in files if role_of(path, "code") != "test"][:SIBLINGS_MAX]
 
 
 def recall_rules(task: str, files: Sequence[str], team: ProjectKnowledge) -> list[RememberedItem]:

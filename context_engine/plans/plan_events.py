@@ -43,42 +43,37 @@ DONE: frozenset[str] = frozenset({"completed", "skipped"})
 
 
 class StepTransition(NamedTuple):
-    """The statuses before a move, the status after it, more statuses before a forced one, and the advice if refused."""
+    """The statuses before a move, the status after it, the advice if refused, and more statuses before a forced one."""
 
     before: frozenset[str]
     after: StepStatus
-    forced: frozenset[str]
     otherwise: str
+    forced: frozenset[str] = frozenset()
 
 
 STEP_MOVES: Mapping[StepMove, StepTransition] = {
     "start": StepTransition(
         frozenset({"ready"}),
         "in_progress",
-        frozenset({"pending"}),
         "view_progress says what it waits for; start that first, or repeat with force: true.",
+        frozenset({"pending"}),
     ),
     "complete": StepTransition(
         frozenset({"in_progress"}),
         "completed",
-        frozenset({"pending", "ready", "failed"}),
         "Call start_step first, or repeat with force: true.",
+        frozenset({"pending", "ready", "failed"}),
     ),
-    "fail": StepTransition(
-        frozenset({"in_progress"}), "failed", frozenset(), "Call start_step first, or skip it: skip: true."
-    ),
-    "retry": StepTransition(frozenset({"failed"}), "pending", frozenset(), "Only a step that failed is tried again."),
-    "release": StepTransition(
-        frozenset({"in_progress"}), "pending", frozenset(), "Only a step in progress can be released."
-    ),
+    "fail": StepTransition(frozenset({"in_progress"}), "failed", "Call start_step first, or skip it: skip: true."),
+    "retry": StepTransition(frozenset({"failed"}), "pending", "Only a step that failed is tried again."),
+    "release": StepTransition(frozenset({"in_progress"}), "pending", "Only a step in progress can be released."),
     "skip": StepTransition(
         frozenset({"pending", "ready", "in_progress", "failed"}),
         "skipped",
-        frozenset(),
         "It is done already; view_progress shows what is left.",
     ),
     "reopen": StepTransition(
-        frozenset({"completed", "skipped", "failed", "in_progress"}), "pending", frozenset(), "It is open as it is."
+        frozenset({"completed", "skipped", "failed", "in_progress"}), "pending", "It is open as it is."
     ),
 }
 """`pending` covers `ready` wherever a move leads back: whether it is ready follows."""
@@ -123,12 +118,10 @@ def move_approval(status: str, move: ApprovalMove) -> ApprovalStatus:
             next_steps=(NextStep("load_plan", "to read the plan"), NextStep("request_approval", "again")),
             details={"status": status},
         )
+    again = NextStep("request_approval", "again once the plan has changed")
     raise Conflict(
         f"the request was decided already: {status.replace('_', ' ')}",
-        next_steps=(
-            NextStep("load_plan", "to see the decision"),
-            NextStep("request_approval", "again once the plan has changed"),
-        ),
+        next_steps=(NextStep("load_plan", "to see the decision"), again),
         details={"status": status},
     )
 
@@ -284,6 +277,23 @@ class Execution:
         }
 
 
+def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:
+    """Return one step as a row; empty values are left out."""
+    row = {
+        "step_number": number[step.uid],
+        "uid": step.uid,
+        "title": step.title,
+        "status": state.status,
+        "unmet": sorted(number[uid] for uid in state.unmet),
+        **{name: getattr(state, name) for name in ("actor", "started_at", "completed_at", "duration_ms")},
+        "error": state.error,
+        "notes": state.notes,
+        "attempts": state.attempts if state.attempts > 1 else None,
+        "retries_left": state.retries_left if state.status == "failed" else None,
+    }
+    return {key: value for key, value in row.items() if value not in (None, "", [])}
+
+
 def fold_progress(plan: Plan, events: Iterable[PlanEvent], *, retries_max: int = RETRIES_MAX) -> Execution:
     """Fold the events, in the order of the log, into the progress of the plan."""
     log = sorted(events, key=lambda event: event.seq)  # a merge by git may mix two branches of a log
@@ -335,10 +345,9 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
     Whether a step was ready when it started was decided then, by the version of that time.
     """
     move = STEP_MOVES[MOVES[event.kind]]
+    legal = move.before | (move.forced if event.data.get("forced") else frozenset())
     # `ready` is derived, so the replayed status of a step that starts is still `pending`.
-    legal = move.before | {"pending"} if event.kind == "step_started" else move.before
-    forced = move.forced if event.data.get("forced") else frozenset()
-    if state.status not in legal | forced:
+    if state.status not in legal and not (event.kind == "step_started" and state.status == "pending"):
         return None
     changes = _event_changes(state, event)
     return msgspec.structs.replace(state, **{"status": move.after, "actor": event.actor or state.actor} | changes)
@@ -347,34 +356,24 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
 def _event_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
     """Return the fields that an event changes, other than status and actor."""
     unstarted = {"started_at": "", "completed_at": "", "duration_ms": None}
-    notes = _text(event, "notes") or state.notes
+    texts = {key: value for key in ("error", "notes") if isinstance(value := event.data.get(key), str) and value}
+    started, ended = parse_timestamp(state.started_at), parse_timestamp(event.at)
+    is_timed = started is not None and ended is not None
+    end = {"completed_at": event.at, "duration_ms": max(0, round((ended - started) * 1000)) if is_timed else None}
     match event.kind:
         case "step_started":
             return unstarted | {"started_at": event.at, "error": "", "attempts": state.attempts + 1}
         case "step_completed":
-            return _end_changes(state, event) | {"error": "", "notes": notes}
+            return end | texts | {"error": ""}
         case "step_failed":
-            return _end_changes(state, event) | {"error": _text(event, "error"), "notes": notes}
+            return end | {"error": ""} | texts
         case "step_retried":
             return unstarted | {"retries_left": max(0, state.retries_left - 1)}
         case "step_released":
             return {"started_at": "", "actor": ""}
         case "step_skipped":
-            return {"completed_at": event.at, "notes": notes}
+            return {"completed_at": event.at, "notes": texts.get("notes", state.notes)}
     return unstarted | {"error": "", "actor": ""}  # step_reopened
-
-
-def _end_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
-    started, ended = parse_timestamp(state.started_at), parse_timestamp(event.at)
-    known = started is not None and ended is not None
-    return {"completed_at": event.at, "duration_ms": max(0, round((ended - started) * 1000)) if known else None}
-
-
-def _text(event: PlanEvent, name: str) -> str:
-    value = event.data.get(name)
-    if isinstance(value, str):
-        return value
-    return ""
 
 
 # -- derived values ----------------------------------------------------------------------------------------------------
@@ -477,23 +476,6 @@ def planning_status(plan: Plan) -> Literal["ready", "needs_clarification", "need
     return "ready"
 
 
-def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:
-    """Return one step as a row; empty values are left out."""
-    details = {
-        "unmet": sorted(number[uid] for uid in state.unmet),
-        "actor": state.actor,
-        "started_at": state.started_at,
-        "completed_at": state.completed_at,
-        "duration_ms": state.duration_ms,
-        "error": state.error,
-        "notes": state.notes,
-        "attempts": state.attempts if state.attempts > 1 else None,
-        "retries_left": state.retries_left if state.status == "failed" else None,
-    }
-    head = {"step_number": number[step.uid], "uid": step.uid, "title": step.title, "status": state.status}
-    return head | {key: value for key, value in details.items() if value not in (None, "", [])}
-
-
 REQUESTED, DECIDED = "approval_requested", "approval_decided"
 BLOCKING = ("rejected", "modification_requested")
 
@@ -579,18 +561,15 @@ def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, req
     number = plan.step_numbers()[step.uid]
     details = {"plan_id": plan.id, "step": number, "request_id": decision.id if decision else None}
     if decision is not None and decision.status in BLOCKING:
+        comment = f" ({decision.comment})" if decision.comment else ""
         raise NeedsApproval(
-            f"step {number} was not approved: {decision.status.replace('_', ' ')}"
-            + (f" ({decision.comment})" if decision.comment else ""),
+            f"step {number} was not approved: {decision.status.replace('_', ' ')}{comment}",
             next_steps=(NextStep("refine_plan", "to change the plan"), NextStep("request_approval", "again")),
             details=details,
         )
+    if required and decision is not None:
+        message, advice = f"step {number} waits for {decision.id}", "Have it decided with respond_approval."
+        raise NeedsApproval(message, suggestion=advice, details=details)
     if required:
-        waits = decision is not None
-        raise NeedsApproval(
-            f"step {number} waits for {decision.id}"
-            if decision
-            else f"step {number} needs an approval of version {plan.version}",
-            suggestion="Have it decided with respond_approval." if waits else "Ask for it with request_approval.",
-            details=details,
-        )
+        message = f"step {number} needs an approval of version {plan.version}"
+        raise NeedsApproval(message, suggestion="Ask for it with request_approval.", details=details)

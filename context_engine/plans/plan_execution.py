@@ -170,57 +170,32 @@ def parse_commands(setting: str) -> tuple[str, ...]:
 
 
 def is_allowed(command: str, allowed: Sequence[str], root: Path) -> bool:
-    """Whether a command is one that the user allows, or one of them with other files of the workspace.
+    """Return whether a command is a line that the user allows, perhaps with files of the workspace behind it.
 
-    A plan may come from a repository: it adds no option and no program.
+    A plan may come from a repository: it adds no option and no program, and no file to a program that runs files.
     """
     try:
         words = shlex.split(command)
         permitted = [shlex.split(line) for line in allowed]
     except ValueError:
         return False
-    if not words:
-        return False
-    return any(_adds_only_files(words, line, root) for line in permitted if line)
+    return any(line and _adds_only_files(words, line, root) for line in permitted)
 
 
 def _adds_only_files(words: Sequence[str], line: Sequence[str], root: Path) -> bool:
-    """Whether a command is an allowed line with files of the workspace added, or in place of a folder of the line."""
-    if words[0] != line[0] or (_runs_files(line) and list(words) != list(line)):
+    added = words[len(line) :]
+    runs_files = Path(line[0]).name.rstrip("0123456789.") in INTERPRETERS and "-m" not in line
+    if words[: len(line)] != line or (added and runs_files):
         return False
-    folders = [word for word in line[1:] if _is_inside(word, root) and _is_folder(word, root)]
-    fixed = [word for word in line if word not in folders]
-    added = [word for word in words if word not in fixed]
-    scopes = [os.path.normpath(_path_of(folder)) for folder in folders] or ["."]
-    kept = [word for word in words if word in fixed]
-    return kept == fixed and all(_is_inside(word, root) and _is_below(word, scopes) for word in added)
-
-
-def _runs_files(line: Sequence[str]) -> bool:
-    """Whether the program of a line runs any file that it is given."""
-    return Path(line[0]).name.rstrip("0123456789.") in INTERPRETERS and "-m" not in line
-
-
-def _is_below(word: str, scopes: Sequence[str]) -> bool:
-    path = os.path.normpath(_path_of(word))
-    return any(scope == "." or path == scope or path.startswith(f"{scope}/") for scope in scopes)
-
-
-def _path_of(word: str) -> str:
-    """Return the path of a word that names a file, a folder, a test in a file (`::`) or Go's packages below (`...`)."""
-    return word.split("::", 1)[0].removesuffix("...").rstrip("/") or "."
+    return all(_is_inside(word, root) for word in added)
 
 
 def _is_inside(word: str, root: Path) -> bool:
-    """Whether a word names a file or folder of the workspace."""
-    path = _path_of(word)
+    """Return whether a word names a file or folder of the workspace, or a test (`::`) in a file."""
+    path = word.split("::", 1)[0]
     if word.startswith("-") or Path(path).is_absolute() or ".." in path.split("/"):
         return False
     return size_and_mtime(str(root / path)) is not None
-
-
-def _is_folder(word: str, root: Path) -> bool:
-    return size_and_mtime(f"{root / _path_of(word)}/") is not None  # of a file there is nothing behind the slash
 
 
 ChangeType = Literal["create", "modify", "delete", "rename"]

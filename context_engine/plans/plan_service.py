@@ -4,7 +4,7 @@ engine.plans.repository.save(plan)
 engine.plans.steps.start(plan_id, 1)
 engine.plans.approvals.request(plan_id)
 engine.plans.factory.create(PlanRequest("Retry failed requests"), SaveOptions())
-engine.plans.refiner.refine(RefinementRequest(plan_id, feedback="remove step 4"))
+engine.plans.factory.refine(RefinementRequest(plan_id, feedback="make it simpler"))
 engine.plans.executor.apply(...)
 """
 
@@ -31,7 +31,7 @@ from context_engine.errors import (
 from context_engine.memory import KnowledgeService
 from context_engine.plans.changeset import PlanSources
 from context_engine.plans.model import Plan, PlanStep
-from context_engine.plans.plan_creation import PlanFactory, PlanRefiner
+from context_engine.plans.plan_creation import PlanFactory
 from context_engine.plans.plan_events import (
     AGENT,
     DECIDED,
@@ -321,7 +321,6 @@ class PlanService:
         self._workspace = place.workspace
         self._knowledge = place.knowledge
         self.factory = PlanFactory(self.sources, self.repository, self.paths)
-        self.refiner = PlanRefiner(self.repository, self.paths, self.factory, place.workspace)
         verifier = ChangeVerifier(place.root.path, parse_commands(place.verify_commands), place.review)
         self.executor = PlanExecutor(place.edits, self.steps, verifier)
 

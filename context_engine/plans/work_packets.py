@@ -272,31 +272,15 @@ def _search_file(path: str, step: PlanStep, outline: FileOutline, code: Workspac
         hits = code.search.find(query).hits
     except CallError:
         hits = ()
-    best = hits[0].chunk.span if hits else LineSpan(1, min(BELOW_LINES, outline.lines))
+    if not outline.lines:
+        return []
+    best = hits[0].chunk.span if hits else LineSpan(1, BELOW_LINES)
     if hits:
         best, _ = widen_to_symbol(best, [symbol for _, symbol in outline.symbols], lines_max=WIDENED_LINES_MAX)
-    first = first_code_line(_read_span(path, LineSpan(1, outline.lines), code))
-    if not outline.lines or best.last < first:  # a license, and nothing else
+    first = min((symbol.span.first for _, symbol in outline.symbols), default=1)  # behind a license
+    if best.last < first:
         best = LineSpan(first, first + BELOW_LINES)
-    return [_WantedSpan(LineSpan(max(best.first, first), min(best.last, outline.lines)))] if outline.lines else []
-
-
-_COMMENT = re.compile(r"\s*(?:#(?!include|define|if|pragma|\[)|//|--|;|%|\*|<!--|/\*|$)")
-
-
-def first_code_line(text: str) -> int:
-    r"""Return the number of the first line after the comments at the head of a file, such as a license.
-
-    >>> first_code_line("#!/bin/sh\n# Copyright\n\nset -e\n"), first_code_line("/* Copyright\n   of all */\nint x;\n")
-    (4, 3)
-    """
-    in_block = False
-    for number, line in enumerate(text.split("\n"), 1):
-        is_comment = in_block or bool(_COMMENT.match(line))
-        if not is_comment:
-            return number
-        in_block = (in_block or line.lstrip().startswith("/*")) and "*/" not in line
-    return 1
+    return [_WantedSpan(LineSpan(max(best.first, first), min(best.last, outline.lines)))]
 
 
 def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> _WantedSpan:

@@ -260,7 +260,7 @@ def refine_plan(
         strict=strict,
     )
     options = _ReplyOptions("refine_plan", time.perf_counter(), assist, format, detail)
-    made = engine.plans.refiner.refine(request)
+    made = engine.plans.factory.refine(request)
     improved = SecondPassResult("host" if draft is not None else "none")
     if draft is None and made.status != "draft_rejected":
         made, improved = _revise_by_model(engine, call, made, request, assist)
@@ -286,7 +286,7 @@ def _revise_by_model(
 
     def check(draft: Any) -> str:
         try:
-            tried = engine.plans.refiner.refine(replace(again, operations=draft["operations"], auto_save=False))
+            tried = engine.plans.factory.refine(replace(again, operations=draft["operations"], auto_save=False))
         except CallError as error:
             return error.message
         return "; ".join(error.message for error in tried.checked.errors[:3])
@@ -294,7 +294,7 @@ def _revise_by_model(
     improved = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
     if improved.draft is None:
         return made, improved
-    better = engine.plans.refiner.refine(replace(again, operations=improved.draft["operations"]))
+    better = engine.plans.factory.refine(replace(again, operations=improved.draft["operations"]))
     return replace(
         better, before=made.before, applied=made.applied, found=compare_plans(made.before, better.plan)
     ), improved

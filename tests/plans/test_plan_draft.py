@@ -204,13 +204,6 @@ def test_what_is_defined_comes_before_what_uses_it_then_tests_then_documents(zoo
         known.add(step.uid)
 
 
-def test_a_missing_test_is_created_where_those_of_its_neighbours_lie(tmp_path: Path) -> None:
-    files = {path: text for path, text in ZOO.items() if path != "tests/test_cages.py"}
-    with indexed(repository(tmp_path / "zoo", files), watch=False) as engine:
-        made = planned(engine, "Fix Cage.lock_gate: it ignores the hours")
-    assert ("tests/test_cages.py",) in [step.files_to_create for step in made.plan.steps]
-
-
 def test_tests_that_are_called_specs_belong_to_their_source(tmp_path: Path) -> None:
     files = {"lib/show_errors.rb": "def render_errors\nend\n", "test/spec_show_errors.rb": "describe 'x' do\nend\n"}
     with indexed(repository(tmp_path / "specs", files), watch=False) as engine:

@@ -135,7 +135,7 @@ def test_a_stale_version_is_a_conflict(shop: Engine) -> None:
     for way in ({"plan_id": plan_id, "expected_version": 1}, {"current_plan": whole}):
         error = refused(Conflict, refine_plan, shop, **way, operations=[{"op": "remove_step", "step": 1}])
         assert error.details["current"] == 2
-        assert "load_plan" in error.suggestion
+        assert "compare_plan_versions" in error.suggestion
 
 
 def test_operations_that_make_a_circle_leave_the_disk_as_it_is(shop: Engine) -> None:
