@@ -95,8 +95,9 @@ def profile_texts(profile: str) -> list[str]:
     from context_engine.server import ToolSelection, mcp_server
     from context_engine.server.profiles import list_tools
 
-    rows = [mcp_server.tool_row(each) for each in tools.ALL]
-    return [paid(wire) for wire in list_tools(rows, ToolSelection(profiles=(profile,)))]
+    selection = ToolSelection(profiles=(profile,))
+    listed = [mcp_server.wire_tool(tool, selection) for tool in list_tools(tools.ALL, selection)]
+    return [paid(tool.model_dump(mode="json", by_alias=True, exclude_none=True)) for tool in listed]
 
 
 def told(name: str, texts: Sequence[str], budget: int | None = None) -> str:

@@ -12,7 +12,7 @@ call`.
 | record of calls | gain_store |
 | protocol | mcp_server, client_requests, resources, prompt_templates, tool_mounting |
 | HTTP | http_server, page_server, connections, authentication |
-| shared servers | shared_server, grants, token_file |
+| shared servers | shared_server, team_authentication, grants, token_file |
 
 The modules of start, end and stdio import only a small part of the standard library; a test checks that.
 """

@@ -9,50 +9,28 @@ the server that it came from, by name and port, and to no other.
 [421, 401]
 >>> guard.find_refusal("/mcp", {"host": "localhost:8000", "authorization": "Bearer s3cret"}) is None
 True
-
-A server has one token, or none, or the tokens of a team. For those the `Authenticator` finds the grant, or refuses:
-
-    401  a missing, unknown or expired token
-    429  more requests than the rate of the token allows; `Retry-After` has the time to wait
-    503  the file of tokens cannot be read: no request is accepted, and the log has the reason
-
-A tool that is called too often reports that in its reply, where an agent reads it (RATE_LIMITED). The limit here is far
-higher, because a call comes with lists, notifications and pings, and a client does not read the reason of a 429.
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
-import math
 import os
 import re
 import secrets
-import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import platformdirs
 
-from context_engine.errors import AccessFailed, ContextEngineError, HostError, InvalidArgument
-from context_engine.server.grants import Grant, RateLimiter
-from context_engine.server.server_log import Log, RepeatFilter
-from context_engine.server.token_file import TokenFile
+from context_engine.errors import AccessFailed, HostError, InvalidArgument
 from context_engine.storage import ConfinedFolder, make_private_folder
 
 OPEN_PATHS = ("/health", "/ready")
 """The paths without a token, for process supervisors; their replies contain no names."""
 NAMES_OF_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 DEFAULT_PORTS = {"http": 80, "https": 443}
-REQUESTS_A_CALL = 6
-"""A client of an older protocol version sends three requests to connect and one to leave. A call is one request, or two
-with a ping."""
-HINT = (
-    "Send the header `Authorization: Bearer <token>`; the operator of this server creates one with `ctx token create`."
-)
 RANDOM_BYTES = 32
 """256 bits cannot be guessed at any rate."""
 TOKEN_CHARS_MIN = 16
@@ -130,7 +108,7 @@ class RequestGuard:
         if not self.token or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
             return None
         text = "Send the header `Authorization: Bearer <token>`; `ctx serve --http` printed at its start where it is."
-        return _unauthorized_refusal(text, is_invalid="authorization" in headers)
+        return unauthorized_refusal(text, is_invalid="authorization" in headers)
 
     def _has_token(self, authorization: str) -> bool:
         """Return whether the header has the token, in constant time."""
@@ -252,75 +230,7 @@ def _check_token(value: str, source: str) -> str:
     return value
 
 
-# -- the tokens of a team ---------------------------------------------------------------------------------------------
-
-
-class Authenticator:
-    """The check of the tokens of a team. Thread-safe. `log` receives a line for each refused request."""
-
-    def __init__(
-        self,
-        tokens: TokenFile,
-        *,
-        log: Log,
-        now: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._tokens = tokens
-        self._log = log
-        self._now = now
-        self._clock = clock
-        self._rates: dict[Grant, RateLimiter] = {}
-        self._lock = threading.Lock()
-        self._repeats = RepeatFilter()
-
-    def authenticate(self, path: str, headers: Mapping[str, str], address: str = "") -> Grant | HttpRefusal | None:
-        """Return the grant of a request, or why it is refused; None for a path without a token.
-
-        `address`, where the request comes from, is for the log.
-        """
-        if path in OPEN_PATHS:
-            return None
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            token = given.strip()
-        else:
-            token = ""
-        try:
-            grant = self._tokens.find_grant(token)
-        except ContextEngineError as error:
-            self._log({"event": "tokens", "ok": False, "error": error.as_dict()})
-            return HttpRefusal(503, "The tokens of this server cannot be read; its log has the reason.")
-        if grant is None:
-            refusal = _unauthorized_refusal(HINT, is_invalid="authorization" in headers)
-        elif grant.is_expired(self._now()):  # only its holder learns that it was valid
-            refusal = _unauthorized_refusal(f"This token has expired. {HINT}", is_invalid=True)
-        elif (refusal := self._refuse_excess(grant)) is None:
-            return grant
-        self._log_refusal(refusal, path, grant.name if grant else "", address)
-        return refusal
-
-    def _log_refusal(self, refusal: HttpRefusal, path: str, token: str, address: str) -> None:
-        """Log a refusal; of many with one token and address some are left out and counted."""
-        left_out = self._repeats.admit((refusal.status, token, address), self._clock())
-        if left_out is None:
-            return
-        line: dict[str, Any] = {"event": "refused", "ok": False, "status": refusal.status, "path": path[:100]}
-        optional = {"token": token, "from": address, "left_out": left_out}
-        self._log(line | {key: value for key, value in optional.items() if value})
-
-    def _refuse_excess(self, grant: Grant) -> HttpRefusal | None:
-        if not grant.per_minute:
-            return None
-        with self._lock:
-            rate = grant.per_minute * REQUESTS_A_CALL
-            limits = self._rates.setdefault(grant, RateLimiter({grant.id: rate}, burst_minutes=1))
-            wait_s = math.ceil(limits.wait_s(grant.id, self._clock()))
-        if not wait_s:
-            return None
-        return HttpRefusal(429, f"Too many requests with this token. Wait {wait_s} s.", {"retry-after": str(wait_s)})
-
-
-def _unauthorized_refusal(text: str, *, is_invalid: bool) -> HttpRefusal:
+def unauthorized_refusal(text: str, *, is_invalid: bool) -> HttpRefusal:
+    """Return the refusal of a request without a valid token."""
     detail = ', error="invalid_token"' if is_invalid else ""
     return HttpRefusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{detail}'})

@@ -14,7 +14,6 @@ import asyncio
 import errno
 import re
 import socket
-import struct
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -63,18 +62,6 @@ _TROUBLE = {
     errno.EACCES: ("is reserved for the system", "Choose a port above 1023."),
     errno.EADDRNOTAVAIL: ("is at an address that this machine does not have", "Bind to 127.0.0.1 or to 0.0.0.0."),
 }
-_SO_ATTACH_FILTER = 26
-"""Of <asm-generic/socket.h>; Python has no name for it."""
-_IGNORE_SYN = tuple(
-    struct.pack("HBBI", *instruction)  # struct sock_filter of <linux/filter.h>: code, jump if true, if false, operand
-    for instruction in (
-        (0x30, 0, 0, 13),  # load the byte with the flags of the TCP header
-        (0x54, 0, 0, 0x12),  # keep SYN and ACK
-        (0x15, 0, 1, 0x02),  # is it SYN alone?
-        (0x06, 0, 0, 0),  # drop the packet
-        (0x06, 0, 0, 0xFFFFFFFF),  # keep all of it
-    )
-)
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _LONE_LF = re.compile(rb"(?<!\r)\n")
 _LONE_CR = re.compile(rb"\r(?!\n)")
@@ -110,28 +97,9 @@ def stop_listening(server: asyncio.Server) -> Iterator[socket.socket]:
     copies = [listening.dup() for listening in server.sockets]
     server.close()
     for copy in copies:
-        with copy:
-            _ignore_new_connections(copy)
-            with suppress(BlockingIOError):
-                while True:
-                    yield copy.accept()[0]
-
-
-def _ignore_new_connections(listening: socket.socket) -> None:
-    """Let the system ignore who asks to connect from now on; where it cannot, nothing changes.
-
-    Else a connection that comes between the last `accept` and the close would be reset. An ignored client asks again
-    after a second, and is refused then.
-    """
-    if sys.platform != "linux":
-        return
-    import ctypes
-
-    program = ctypes.create_string_buffer(b"".join(_IGNORE_SYN))
-    with suppress(OSError):
-        listening.setsockopt(
-            socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_IGNORE_SYN), ctypes.addressof(program))
-        )
+        with copy, suppress(BlockingIOError):
+            while True:
+                yield copy.accept()[0]
 
 
 def connection_limit(descriptors: int | None = None) -> int:

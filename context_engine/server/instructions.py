@@ -1,7 +1,4 @@
-"""PURE. The instructions of the server for a model: they name only tools that its client lists.
-
-This module imports only what every interpreter has loaded already, because the first reply waits for it.
-"""
+"""PURE. The instructions of the server for a model: they name only tools that its client lists."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def build_server(
     answered as its token sees the server; a request without a grant is an error.
     """
     selection = selection or dispatcher.selection
-    instructions = format_instructions([wire["name"] for wire in profiles.list_tools(tool_rows(), selection)])
+    instructions = format_instructions([tool.alias or tool.name for tool in profiles.list_tools(tools.ALL, selection)])
     views = ServerViews(dispatcher, selection, shared.sessions if shared else None)
     handlers = _RequestHandlers(views, projects, WorkerThreads(running or RunningCalls()))
     server: Server[Any] = Server(
@@ -129,29 +129,16 @@ async def _discover(server: Server[Any], _: Context, __: types.RequestParams) ->
 # -- tools as the protocol lists them ----------------------------------------------------------------------------
 
 
-def tool_rows() -> list[dict[str, Any]]:
-    """Return every tool in the order of the catalogue, as `profiles.list_tools` takes them."""
-    return [tool_row(tool) for tool in tools.ALL]
-
-
-def tool_row(tool: Tool) -> dict[str, Any]:
-    """Return one tool: as on the wire, what it may change, and its other names."""
-    tools_by_name = [tool, *(tool.under(alias) for alias in tool.aliases)]
-    wire, *aliases = [
-        wire_tool(named).model_dump(mode="json", by_alias=True, exclude_none=True) for named in tools_by_name
-    ]
-    return {"tool": wire, "touches": tool.touches, "aliases": aliases, "output": tool.output_schema}
-
-
-def wire_tool(tool: Tool) -> types.Tool:
-    """Return a tool as `tools/list` has it."""
-    hints, name = tool.hints, tool.alias or tool.name
-    title = name.replace("_", " ").capitalize()
+def wire_tool(tool: Tool, selection: ToolSelection, name: str = "") -> types.Tool:
+    """Return a tool as `tools/list` has it, under the name it is used by or another one."""
+    hints, own_name = tool.hints, tool.alias or tool.name
+    title = own_name.replace("_", " ").capitalize()
     return types.Tool(
-        name=name,
+        name=name or own_name,
         title=title,
         description=tool.description,
-        input_schema=tool.listed_schema,
+        input_schema=dict(profiles.add_project_parameter(tool.name, tool.listed_schema, selection.projects)),
+        output_schema=dict(tool.output_schema) if selection.structured else None,
         annotations=types.ToolAnnotations(
             title=title,
             read_only_hint=hints.read_only,
@@ -253,8 +240,8 @@ class ServerViews:
 
 
 def _create_view(dispatcher: ToolDispatcher, selection: ToolSelection) -> ServerView:
-    allowed = [row for row in tool_rows() if row["tool"]["name"] not in dispatcher.forbidden]
-    listed = [types.Tool.model_validate(wire) for wire in profiles.list_tools(allowed, selection)]
+    allowed = [tool for tool in tools.ALL if tool.name not in dispatcher.forbidden]
+    listed = [wire_tool(tool, selection) for tool in profiles.list_tools(allowed, selection)]
     return ServerView(dispatcher, tuple(selection.projects), listed)
 
 

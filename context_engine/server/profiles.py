@@ -4,7 +4,7 @@ A client pays for every listed tool in each request, so the default lists ten. O
 name or through `call_tool`; older names too, with the arguments that they had. The dispatcher refuses excluded tools,
 and tools that write under read-only.
 
-This module imports only what every interpreter has loaded already, because the first reply waits for it.
+This module imports only what every interpreter has loaded already, because a stdio server waits for it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from context_engine.tools import Tool
 
 
 CORE = (
@@ -132,25 +134,14 @@ class ToolSelection(_ToolSelectionFields):
         return ""
 
 
-def list_tools(rows: Iterable[Mapping[str, Any]], selection: ToolSelection) -> list[dict[str, Any]]:
-    """Return the tools of `tools/list` in the order of the rows, each under those of its names that are listed.
-
-    A row is `{"tool": <as on the wire>, "touches": <what it may change>, "aliases": [<as on the wire>],
-    "output": <the schema of structured replies>}`.
-    """
-    tools = []
-    for row in rows:
-        wire = row["tool"]
-        if find_forbidding_option(selection, wire["name"], str(row["touches"]), destructive=_is_destructive(wire)):
-            continue
-        names = [dict(named) for named in (wire, *row.get("aliases", ())) if selection.lists(named["name"])]
-        tools += [_add_output_schema(named, row["output"]) for named in names] if selection.structured else names
-    return [_add_project_parameter(wire, selection.projects) for wire in tools]
-
-
-def _add_output_schema(wire: Mapping[str, Any], schema: Any) -> dict[str, Any]:
-    """Return a tool with the schema of its replies; the keys are in the order of the protocol library."""
-    return dict(sorted({**wire, "outputSchema": schema}.items()))
+def list_tools(known: Iterable[Tool], selection: ToolSelection) -> list[Tool]:
+    """Return the tools of `tools/list` in the order of `known`, each under those of its names that are listed."""
+    listed: list[Tool] = []
+    for tool in known:
+        if not find_forbidding_option(selection, tool.name, tool.touches, destructive=tool.hints.destructive):
+            named = [tool, *map(tool.under, tool.aliases)]
+            listed += [one for one in named if selection.lists(one.alias or one.name)]
+    return listed
 
 
 def find_forbidding_option(selection: ToolSelection, name: str, touches: str, *, destructive: bool) -> str:
@@ -167,23 +158,15 @@ def find_forbidding_option(selection: ToolSelection, name: str, touches: str, *,
     return ""
 
 
-def _is_destructive(wire: Mapping[str, Any]) -> bool:
-    annotations = wire.get("annotations")
-    return isinstance(annotations, Mapping) and bool(annotations.get("destructiveHint"))
-
-
-def _add_project_parameter(wire: dict[str, Any], projects: Sequence[str]) -> dict[str, Any]:
-    """Return a tool with the parameter `project` where there are several projects."""
-    schema = wire["inputSchema"]
-    if len(projects) < 2 or not isinstance(schema, Mapping):
-        return wire
-    across = ALIASES.get(wire["name"], wire["name"]) in MULTI_PROJECT_TOOLS
+def add_project_parameter(tool: str, schema: Mapping[str, Any], projects: Sequence[str]) -> Mapping[str, Any]:
+    """Return the schema of the arguments of a tool with the parameter `project` where there are several projects."""
+    if len(projects) < 2:
+        return schema
     names, description, required = list(projects), "Which project.", ["project", *schema.get("required", ())]
-    if across:
+    if tool in MULTI_PROJECT_TOOLS:
         names, description, required = [*projects, EVERY_PROJECT], "Which project; none: all.", required[1:]
     parameter = {"type": "string", "enum": names, "description": description}
-    properties = {**schema["properties"], "project": parameter}
-    return {**wire, "inputSchema": {**schema, "properties": properties, "required": required}}
+    return {**schema, "properties": {**schema["properties"], "project": parameter}, "required": required}
 
 
 def _describe_unknown(noun: str, name: str, known: Sequence[str]) -> str:

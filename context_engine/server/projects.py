@@ -35,8 +35,6 @@ READ_AFTER_S = 5.0
 """Loading a model takes a second of work, which the first replies do not need."""
 Lease = Callable[[str | Path], "EngineLease"]
 """Returns the use of a workspace whose Engine is shared with other servers."""
-Sees = Callable[[str, str], bool]
-"""Returns whether a project of this name and path exists for the caller."""
 
 
 def initial_folders(roots: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
@@ -400,51 +398,3 @@ def _isolated_settings(root: str | Path) -> Settings:
     settings = Settings.load(folder)
     data_folder = settings.data_folder or user_data_folder()
     return replace(settings, data_folder=data_folder / "shared" / workspace_id(folder))
-
-
-# -- the projects that a token sees ------------------------------------------------------------------------------------
-
-
-class ScopedProjects:
-    """The projects of a server that one token sees. Thread-safe.
-
-    A hidden project is not refused, it does not exist: the error is the one for an unknown name.
-    """
-
-    def __init__(self, projects: Projects, sees: Sees) -> None:
-        self._projects = projects
-        self._sees = sees
-
-    @property
-    def paths_by_name(self) -> dict[str, str]:
-        """The visible projects as name -> path, the default first."""
-        return {name: path for name, path in self._projects.paths_by_name.items() if self._sees(name, path)}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The values of the `project` argument."""
-        return tuple(self.paths_by_name)
-
-    def engine(self, project: str = "") -> Engine:
-        """Return the Engine of a visible project. Raises: as `Projects.engine` does."""
-        return self._projects.engine(self._path(project))
-
-    def name_of(self, project: str) -> str:
-        """Return the name of the project of a call; empty if no visible one has that name or path."""
-        try:
-            path = self._path(project)
-        except ContextEngineError:
-            return ""
-        names = [name for name, visible in self.paths_by_name.items() if visible == path]
-        if names:
-            return names[0]
-        return ""
-
-    def _path(self, project: str) -> str:
-        visible = self.paths_by_name
-        if not visible:
-            raise UnsuitableRoot(
-                "no project is open to this token",
-                suggestion="Ask the operator of the server for a token: ctx token create NAME --project PROJECT.",
-            )
-        return find_project_path(visible, project)

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from context_engine.errors import InvalidArgument
-from context_engine.server.authentication import Authenticator
+from context_engine.errors import ContextEngineError, InvalidArgument, UnsuitableRoot
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.grants import ROLES, Grant
 from context_engine.server.metrics import Metrics
-from context_engine.server.projects import Projects, ScopedProjects
+from context_engine.server.projects import Projects, find_project_path
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.server_log import AuditLog, Log
+from context_engine.server.team_authentication import Authenticator
 from context_engine.server.token_file import TokenFile, default_token_file
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+Sees = Callable[[str, str], bool]
+"""Returns whether a project of this name and path exists for the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +138,48 @@ class ClientSessions:
             self.audit({"token": grant.name, "role": grant.role} | rest | named)
 
         return write
+
+
+class ScopedProjects:
+    """The projects of a server that one token sees. Thread-safe.
+
+    A hidden project is not refused, it does not exist: the error is the one for an unknown name.
+    """
+
+    def __init__(self, projects: Projects, sees: Sees) -> None:
+        self._projects = projects
+        self._sees = sees
+
+    @property
+    def paths_by_name(self) -> dict[str, str]:
+        """The visible projects as name -> path, the default first."""
+        return {name: path for name, path in self._projects.paths_by_name.items() if self._sees(name, path)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The values of the `project` argument."""
+        return tuple(self.paths_by_name)
+
+    def engine(self, project: str = "") -> Engine:
+        """Return the Engine of a visible project. Raises: as `Projects.engine` does."""
+        return self._projects.engine(self._path(project))
+
+    def name_of(self, project: str) -> str:
+        """Return the name of the project of a call; empty if no visible one has that name or path."""
+        try:
+            path = self._path(project)
+        except ContextEngineError:
+            return ""
+        names = [name for name, visible in self.paths_by_name.items() if visible == path]
+        if names:
+            return names[0]
+        return ""
+
+    def _path(self, project: str) -> str:
+        visible = self.paths_by_name
+        if not visible:
+            raise UnsuitableRoot(
+                "no project is open to this token",
+                suggestion="Ask the operator of the server for a token: ctx token create NAME --project PROJECT.",
+            )
+        return find_project_path(visible, project)

@@ -21,10 +21,11 @@ from mcp.server.lowlevel.server import RequestHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
 
+from context_engine import tools
 from context_engine.errors import InvalidArgument
 from context_engine.server import profiles
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
-from context_engine.server.mcp_server import call_tool, tool_rows
+from context_engine.server.mcp_server import call_tool, wire_tool
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.shutdown import ShutdownCoordinator
 from context_engine.server.worker_threads import WorkerThreads
@@ -60,9 +61,9 @@ class _CombinedTools:
         self._their_call = _find_handler(host, "tools/call")
         self._dispatcher = dispatcher
         self._threads = WorkerThreads(ShutdownCoordinator(lambda: None))
-        wires = profiles.list_tools(tool_rows(), dispatcher.selection)
-        self.names = {prefix + wire["name"]: wire["name"] for wire in wires}
-        self._tools = [types.Tool.model_validate(wire | {"name": prefix + wire["name"]}) for wire in wires]
+        listed = {tool.alias or tool.name: tool for tool in profiles.list_tools(tools.ALL, dispatcher.selection)}
+        self.names = {prefix + name: name for name in listed}
+        self._tools = [wire_tool(tool, dispatcher.selection, prefix + name) for name, tool in listed.items()]
         if clashing := self._clashing(_list_names(self._their_list)):
             raise InvalidArgument(
                 f"the server has tools of these names already: {', '.join(clashing)}",

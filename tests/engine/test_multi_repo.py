@@ -16,7 +16,7 @@ from context_engine.errors import FileNotFound, InvalidPath, NotIndexed
 from context_engine.model import Filter, Query, TextQuery
 from context_engine.multi_repo import MultiRepo
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.mcp_server import tool_row
+from context_engine.server.mcp_server import wire_tool
 from context_engine.server.profiles import MULTI_PROJECT_TOOLS, ToolSelection, list_tools
 from context_engine.server.projects import find_project_path
 from context_engine.tools import Call
@@ -258,9 +258,9 @@ def test_nothing_is_written_into_a_clone(tmp_path: Path) -> None:
 
 
 def test_the_lists_say_which_tools_need_no_project() -> None:
-    rows = [tool_row(each) for each in tools.ALL]
     selection = ToolSelection(("all", "compat"), projects=("web", "api"))
-    shown = {wire["name"]: wire["inputSchema"] for wire in list_tools(rows, selection)}
+    wired = [wire_tool(tool, selection) for tool in list_tools(tools.ALL, selection)]
+    shown = {one.name: one.input_schema for one in wired}
     for name, schema in shown.items():
         searches_all = tools.find(name).name in MULTI_PROJECT_TOOLS
         assert ("project" in schema.get("required", ())) == (not searches_all)

@@ -25,13 +25,14 @@ import httpx2
 import pytest
 
 from context_engine.server import connections, http_server, mcp_server
-from context_engine.server.authentication import AllowedHosts, Authenticator, RequestGuard
+from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.server_log import LINES_MAX, LoggingBridge
 from context_engine.server.stdio_session import StdioSession
 from context_engine.server.stdio_streams import StdioPipes
+from context_engine.server.team_authentication import Authenticator
 from tests.server.test_stdio_session import Peer
 from tests.support import preloaded
 from tests.support.serving import in_thread

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import sys
 import threading
 import time
 from collections.abc import Generator, Mapping
@@ -186,32 +184,6 @@ def test_who_was_let_in_just_before_the_end_is_heard() -> None:
         reply = early.recv(1000).lower()
     assert reply.startswith(b"http/1.1 200")
     assert b"connection: close" in reply, "nobody should send a second request after it"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux filters the packets of a listening socket")
-def test_who_asks_to_connect_while_the_server_stops_listening_is_refused_and_not_reset() -> None:
-    refused: list[OSError] = []
-
-    def connect(place: tuple[str, int]) -> None:
-        try:
-            socket.create_connection(place, PATIENCE_S).close()
-        except OSError as error:
-            refused.append(error)
-
-    async def stop() -> None:
-        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-        place = server.sockets[0].getsockname()
-        with socket.create_connection(place):
-            pending = connections.stop_listening(server)
-            next(pending).close()
-            late = threading.Thread(target=connect, args=[place])
-            late.start()
-            await asyncio.sleep(0.2)
-            assert list(pending) == []
-            late.join()
-
-    asyncio.run(stop())
-    assert [type(each) for each in refused] == [ConnectionRefusedError]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,21 +22,19 @@ from context_engine.server.profiles import (
     PROFILES,
     REPLACED,
     ToolSelection,
+    add_project_parameter,
     find_forbidding_option,
     list_tools,
 )
+from context_engine.tools import Reply, Tool
+from context_engine.tools.tool import Touches
 from scripts import tokens
 from tests.requirements.promises import PROMISES
 
 
-def row(name: str, touches: str = "nothing", *, destructive: bool = False, aliases: tuple[str, ...] = ()) -> Any:
-    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    wire = {"name": name, "description": f"Do {name}. More of it.", "inputSchema": schema}
-    return {
-        "tool": {**wire, "annotations": {"destructiveHint": destructive}},
-        "touches": touches,
-        "aliases": [{**wire, "name": alias} for alias in aliases],
-    }
+def row(name: str, touches: Touches = "nothing", *, destructive: bool = False, aliases: tuple[str, ...] = ()) -> Tool:
+    older: dict[str, dict[str, Any]] = {alias: {} for alias in aliases}
+    return Tool(name, "Do it.", (), touches, lambda engine: Reply(""), aliases=older, destructive=destructive)
 
 
 CATALOGUE = [
@@ -49,8 +48,13 @@ CATALOGUE = [
 ]
 
 
+def wired(shown: ToolSelection) -> dict[str, types.Tool]:
+    listed = [mcp_server.wire_tool(tool, shown) for tool in list_tools(tools.ALL, shown)]
+    return {tool.name: tool for tool in listed}
+
+
 def names(**options: Any) -> list[str]:
-    return [each["name"] for each in list_tools(CATALOGUE, ToolSelection(**options))]
+    return [each.alias or each.name for each in list_tools(CATALOGUE, ToolSelection(**options))]
 
 
 # -- what the profiles hold -------------------------------------------------------------------------------------------
@@ -83,8 +87,7 @@ def test_every_tool_is_listed_once_by_all_and_the_replaced_ones_by_compat() -> N
 
 def test_compat_lists_every_tool_of_version_0_2_with_its_arguments() -> None:
     older = json.loads((Path(__file__).parent / "tools_of_0_2.json").read_text(encoding="utf-8"))
-    rows = [mcp_server.tool_row(each) for each in tools.ALL]
-    listed = {each["name"]: each["inputSchema"] for each in list_tools(rows, ToolSelection(profiles=("compat",)))}
+    listed = {name: tool.input_schema for name, tool in wired(ToolSelection(profiles=("compat",))).items()}
     assert listed.keys() == older.keys()
     for name, schema in older.items():
         assert set(schema["properties"]) <= listed[name]["properties"].keys(), name
@@ -123,11 +126,10 @@ def test_a_tool_is_excluded_under_all_its_names(excluded: str) -> None:
 
 
 def test_an_older_name_is_listed_with_its_older_arguments() -> None:
-    rows = [mcp_server.tool_row(each) for each in tools.ALL]
-    listed = {each["name"]: each for each in list_tools(rows, ToolSelection(profiles=("core", "compat")))}
-    assert listed["codebase_retrieval"]["description"].endswith("The older name of search_code.")
-    assert {"top_k", "include_paths", "max_tokens"} <= listed["codebase_retrieval"]["inputSchema"]["properties"].keys()
-    assert {"limit", "include", "token_budget"} <= listed["search_code"]["inputSchema"]["properties"].keys()
+    listed = wired(ToolSelection(profiles=("core", "compat")))
+    assert str(listed["codebase_retrieval"].description).endswith("The older name of search_code.")
+    assert {"top_k", "include_paths", "max_tokens"} <= listed["codebase_retrieval"].input_schema["properties"].keys()
+    assert {"limit", "include", "token_budget"} <= listed["search_code"].input_schema["properties"].keys()
 
 
 def test_read_only_lists_nothing_that_writes_but_lets_the_index_be_rebuilt() -> None:
@@ -135,15 +137,16 @@ def test_read_only_lists_nothing_that_writes_but_lets_the_index_be_rebuilt() -> 
 
 
 def test_with_several_projects_every_tool_must_be_told_which_and_a_search_may_be() -> None:
-    several = list_tools(CATALOGUE, ToolSelection(tools=("codebase_retrieval",), projects=("api", "web")))
-    for each in several:
-        enum, required = ["api", "web"], ["project", "path"]
-        if each["name"] in ("search_code", "codebase_retrieval"):
-            enum, required = ["api", "web", "*"], ["path"]
-        assert each["inputSchema"]["properties"]["project"]["enum"] == enum
-        assert each["inputSchema"]["required"] == required
-    assert list_tools(CATALOGUE, ToolSelection(projects=("api",))) == list_tools(CATALOGUE, ToolSelection())
-    assert "project" not in CATALOGUE[0]["tool"]["inputSchema"]["properties"], "the catalogue itself stays as it is"
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    for name, enum, required in (
+        ("write_file", ["api", "web"], ["project", "path"]),
+        ("search_code", ["api", "web", "*"], ["path"]),
+    ):
+        several = add_project_parameter(name, schema, ("api", "web"))
+        assert several["properties"]["project"]["enum"] == enum
+        assert several["required"] == required
+        assert add_project_parameter(name, schema, ("api",)) == schema
+    assert "project" not in schema["properties"], "the schema itself stays as it is"
 
 
 SHOWN = st.builds(
@@ -157,14 +160,14 @@ SHOWN = st.builds(
 
 @given(SHOWN)
 def test_what_is_listed_is_wanted_and_never_refused(shown: ToolSelection) -> None:
-    rows = {each["tool"]["name"]: each for each in CATALOGUE}
-    found = [each["name"] for each in list_tools(CATALOGUE, shown)]
+    rows = {each.name: each for each in CATALOGUE}
+    found = [each.alias or each.name for each in list_tools(CATALOGUE, shown)]
     kept = [name for name in found if name in rows]
     assert kept == [name for name in rows if name in found], "in the order of the catalogue"
     for name in kept:
         assert name in shown.tools or any(name in PROFILES[profile] for profile in shown.profiles)
-        destructive = rows[name]["tool"]["annotations"]["destructiveHint"]
-        assert not find_forbidding_option(shown, name, rows[name]["touches"], destructive=destructive)
+        destructive = rows[name].hints.destructive
+        assert not find_forbidding_option(shown, name, rows[name].touches, destructive=destructive)
 
 
 @pytest.mark.parametrize(
