@@ -11,11 +11,12 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import CLIENT_VARIABLE
-from context_engine.server.serve import import_library, open_projects, serve_session
+from context_engine.server.serve import open_projects, serve_session
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.shutdown import RunningCalls
 from context_engine.server.stdio_session import StdioSession
@@ -31,7 +32,8 @@ class SessionServer:
     def __init__(self, pool: EnginePool) -> None:
         self._pool = pool
         self._sessions: set[StdioSession] = set()
-        threading.Thread(target=import_library, name="importing", daemon=True).start()
+        library = "context_engine.server.mcp_server"  # the first client need not wait for it
+        threading.Thread(target=import_module, args=(library,), name="importing", daemon=True).start()
 
     @property
     def count(self) -> int:

@@ -349,10 +349,9 @@ def create_application(
     def show_metrics(request: Request) -> Response:
         if shared:
             roles = shared.sessions.metrics_by_role(request.scope[SCOPE_KEY])
-            page = metrics.format_metrics_by_role(roles, VERSION)
         else:
-            page = metrics.format_metrics(dispatcher.metrics.rows(), VERSION)
-        return Response(page, media_type=metrics.CONTENT_TYPE)
+            roles = {"": dispatcher.metrics.rows()}
+        return Response(metrics.format_metrics(roles, VERSION), media_type=metrics.CONTENT_TYPE)
 
     paths = server.streamable_http_app(
         streamable_http_path=PATH,

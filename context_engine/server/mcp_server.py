@@ -75,14 +75,13 @@ def build_server(
     answered as its token sees the server; a request without a grant is an error.
     """
     selection = selection or dispatcher.selection
-    instructions = format_instructions([tool.alias or tool.name for tool in profiles.list_tools(tools.ALL, selection)])
     views = ServerViews(dispatcher, selection, shared.sessions if shared else None)
     handlers = _RequestHandlers(views, projects, WorkerThreads(running or RunningCalls()))
     server: Server[Any] = Server(
         NAME,
         version=VERSION,
         title=TITLE,
-        instructions=instructions,
+        instructions=format_instructions([tool.alias or tool.name for tool in _list_tools(selection)]),
         cache_hints=dict.fromkeys(LISTS, CacheHint(LIST_TTL_MS, "private" if shared else "public")),
         get_tool_input_schema=_schema_of,
         on_list_tools=handlers.list_tools,
@@ -127,6 +126,13 @@ async def _discover(server: Server[Any], _: Context, __: types.RequestParams) ->
 
 
 # -- tools as the protocol lists them ----------------------------------------------------------------------------
+
+
+def _list_tools(selection: ToolSelection) -> list[Tool]:
+    """Return the tools that a selection lists; the modules of the others are not imported."""
+    older = {own: alias for alias, own in profiles.ALIASES.items()}
+    names = [name for name in tools.list_names() if selection.lists(name) or selection.lists(older.get(name, name))]
+    return profiles.list_tools(map(tools.find, names), selection)
 
 
 def wire_tool(tool: Tool, selection: ToolSelection, name: str = "") -> types.Tool:
@@ -240,8 +246,7 @@ class ServerViews:
 
 
 def _create_view(dispatcher: ToolDispatcher, selection: ToolSelection) -> ServerView:
-    allowed = [tool for tool in tools.ALL if tool.name not in dispatcher.forbidden]
-    listed = [wire_tool(tool, selection) for tool in profiles.list_tools(allowed, selection)]
+    listed = [wire_tool(tool, selection) for tool in _list_tools(selection) if tool.name not in dispatcher.forbidden]
     return ServerView(dispatcher, tuple(selection.projects), listed)
 
 

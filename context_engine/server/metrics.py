@@ -124,11 +124,13 @@ def _quantile(row: _ToolCounts, share: float) -> float:
 # -- the text format of Prometheus -------------------------------------------------------------------------------------
 
 
-def format_metrics(rows: Rows, version: str) -> str:
+def format_metrics(roles: Mapping[str, Rows], version: str) -> str:
     """Return the rows of `Metrics` in the text format of Prometheus, with durations in seconds.
 
+    On a shared server each value has the role of its tokens; the role of any other server is empty, and left out.
+
     >>> rows = {"trace": {"calls": 2, "ok": 1, "errors": {"SYMBOL_NOT_FOUND": 1}, "p50_ms": 3.5, "total_ms": 7.0}}
-    >>> print(format_metrics(rows, "1.0"))  # doctest: +ELLIPSIS
+    >>> print(format_metrics({"": rows}, "1.0"))  # doctest: +ELLIPSIS
     # HELP ctx_build_info The running version.
     # TYPE ctx_build_info gauge
     ctx_build_info{version="1.0"} 1
@@ -137,16 +139,11 @@ def format_metrics(rows: Rows, version: str) -> str:
     ctx_tool_calls_total{tool="trace"} 2
     ...
     """
-    return _page([({"tool": tool}, row) for tool, row in rows.items()], version)
-
-
-def format_metrics_by_role(roles: Mapping[str, Rows], version: str) -> str:
-    """Return the metrics of a shared server, where each value has the role of its tokens."""
-    labeled = [({"tool": tool, "role": role}, row) for role, rows in roles.items() for tool, row in rows.items()]
-    return _page(labeled, version)
-
-
-def _page(rows: Sequence[Row], version: str) -> str:
+    rows: list[Row] = [
+        ({"tool": tool} | ({"role": role} if role else {}), row)
+        for role, by_tool in roles.items()
+        for tool, row in by_tool.items()
+    ]
     lines = [*_metric("ctx_build_info", "The running version.", "gauge", [("", {"version": version}, 1)])]
     for key, (name, meaning) in COUNTERS.items():
         values: list[Value] = [("", labels, row.get(key, 0)) for labels, row in rows]

@@ -6,13 +6,14 @@
     projects.engine("web").search.find(...)
 
 The order is that of the client guide (docs/guides/clients.md). Each project is opened once, in a thread, so that no
-client waits; the result is kept for all calls. The fast start imports this module, so it imports little.
+client waits; the result is kept for all calls.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 CLIENT_VARIABLE = "CLAUDE_PROJECT_DIR"
 """Set by one client for the servers that it starts; the others send the folders over the protocol."""
-AFTER_REPLY_S = 0.05
-"""The imports of the Engine would delay the first reply, so they start this long after it."""
 READ_AFTER_S = 5.0
 """Loading a model takes a second of work, which the first replies do not need."""
 Lease = Callable[[str | Path], "EngineLease"]
@@ -209,13 +208,8 @@ class Projects:
 
     def _around_here(self) -> list[str]:
         """Return the project that this process was started in, if there is one."""
-        if self._here:
-            found = project_of_process(self._here)
-        else:
-            found = None
-        if found:
-            return [str(found)]
-        return []
+        found = project_of_process(self._here) if self._here else None
+        return [str(found)] if found else []
 
 
 def find_project_path(paths_by_name: Mapping[str, str], project: str) -> str:
@@ -278,78 +272,69 @@ class ProjectLoader:
         self._follow = follow
         self._isolated = isolated
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._needed = threading.Event()
-        self._engine: Engine | None = None
-        self._error: ContextEngineError | None = None
+        self._is_started = False
+        self._opened: Future[Engine] = Future()
 
     def start(self) -> None:
-        """Start to open the project after a short delay, or as soon as the Engine is needed."""
+        """Start to open the project."""
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._open, name="opening", daemon=True)
-                self._thread.start()
+            if not self._is_started:
+                self._is_started = True
+                threading.Thread(target=self._open, name="opening", daemon=True).start()
 
     def engine(self) -> Engine:
         """Return the open Engine. Raises: UnsuitableRoot, FileNotFound, InvalidArgument (settings), at every call."""
-        self._needed.set()
         self.start()
-        assert self._thread is not None
-        self._thread.join()
+        engine = self._opened.result()
         if self._leased is not None:
             return self._leased.engine()
-        if self._engine is None:
-            raise self._error or BugError("the workspace did not open")
-        return self._engine
+        return engine
 
     @property
     def open_engine(self) -> Engine | None:
         """The Engine once it is open, else None."""
-        return self._engine
+        if self.state == "open":
+            return self._opened.result()
+        return None
 
     @property
     def state(self) -> str:
         """`open`, `failed`, or `opening` while neither is known."""
-        if self._engine:
-            return "open"
-        if self._error:
-            return "failed"
-        return "opening"
+        if not self._opened.done():
+            return "opening"
+        return "failed" if self._opened.exception() else "open"
 
     def close(self) -> None:
-        """Close the Engine if it is open; a later `engine` raises."""
-        engine, self._engine = self._engine, None
+        """Close the Engine if it is open."""
+        engine = self.open_engine
         if self._leased is not None:
             self._leased.close()
         elif engine is not None:
             engine.close()
 
     def _open(self) -> None:
-        self._needed.wait(AFTER_REPLY_S)
         try:
             if self._lease:
                 engine = self._share_engine(self._lease)
             else:
                 engine = self._open_engine()
-        except ContextEngineError as error:
-            self._fail(error)
-        except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call reports it
-            self._fail(BugError(f"the workspace did not open: {type(error).__name__}: {error}"))
-        else:
-            self._engine = engine
-            optional = {"mended": list(engine.mended), "ignored_settings": list(engine.settings.ignored)}
-            notes = {key: value for key, value in optional.items() if value}
-            self._log({"event": "open", "root": str(self.root), "ok": True} | notes)
-            if self._follow and engine.settings.watch and self._lease is None:
-                threading.Thread(target=self._watch, args=(engine,), name="watching", daemon=True).start()
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; each call reports it
+            bug = BugError(f"the workspace did not open: {type(error).__name__}: {error}")
+            known = error if isinstance(error, ContextEngineError) else bug
+            self._log({"event": "open", "root": str(self.root), "ok": False, "error": known.as_dict()})
+            self._opened.set_exception(known)
+            return
+        optional = {"mended": list(engine.mended), "ignored_settings": list(engine.settings.ignored)}
+        notes = {key: value for key, value in optional.items() if value}
+        self._log({"event": "open", "root": str(self.root), "ok": True} | notes)
+        self._opened.set_result(engine)
+        if self._follow and engine.settings.watch and self._lease is None:
+            self._watch(engine)
 
     def _open_engine(self) -> Engine:
         from context_engine.engine import Engine
 
-        if self._isolated:
-            settings = _isolated_settings(self.root)
-        else:
-            settings = None
+        settings = _isolated_settings(self.root) if self._isolated else None
         engine = Engine.open(self.root, settings=settings)
         if self._follow:
             _update_missing(engine)
@@ -363,12 +348,8 @@ class ProjectLoader:
         self._leased = leased
         return engine
 
-    def _fail(self, error: ContextEngineError) -> None:
-        self._error = error
-        self._log({"event": "open", "root": str(self.root), "ok": False, "error": error.as_dict()})
-
     def _watch(self, engine: Engine) -> None:
-        """Start to watch for edits, after the first replies: a watcher reads every folder once."""
+        """Watch for edits; a watcher reads every folder once."""
         try:
             engine.watch()
         except ContextEngineError as error:

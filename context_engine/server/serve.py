@@ -8,7 +8,6 @@ standard library; one that is alone imports the library first, and the Engine on
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import sys
 import threading
@@ -93,7 +92,7 @@ class StdioServer:
 
     def _serve_alone(self) -> None:
         """Serve with the Engines in this process."""
-        import_library()
+        gc.disable()  # what is imported makes thousands of classes, and none of them is garbage
         from context_engine.server.server_log import install_bridge
 
         projects, dispatcher, chunks = open_projects(self._options, self._env, failed=self._refuse)
@@ -101,6 +100,8 @@ class StdioServer:
         install_bridge(dispatcher.log)
 
         def begin() -> None:
+            gc.freeze()
+            gc.enable()
             projects.start()
             if chunks:
                 chunks.start()
@@ -141,16 +142,6 @@ def serve_session(
 
     server = mcp_server.build_server(dispatcher, selection=selection, projects=projects, running=running)
     anyio.run(partial(session.run, server, began=began, ends_with_input=ends_with_input))
-
-
-def import_library() -> None:
-    """Import the protocol library, in a tenth less time: it makes thousands of classes, and none of them is garbage."""
-    gc.disable()
-    try:
-        importlib.import_module("context_engine.server.mcp_server")
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def project_names(options: ServeOptions, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def served() -> set[str]:
     """The names of all metrics of a server, those with a suffix included."""
     metrics = Metrics()
     metrics.add("trace", 5.0, "INTERNAL", slow=True)
-    return set(re.findall(r"^(ctx_\w+)", format_metrics(metrics.rows(), "1"), re.MULTILINE))
+    return set(re.findall(r"^(ctx_\w+)", format_metrics({"": metrics.rows()}, "1"), re.MULTILINE))
 
 
 def dashboard() -> dict:
@@ -85,7 +85,7 @@ def test_prometheus_takes_the_page_of_metrics_and_the_queries_of_the_dashboard(t
     assert PROMTOOL is not None
     metrics = Metrics()
     metrics.add("trace", 5.0, "INTERNAL", slow=True)
-    page = format_metrics(metrics.rows(), "1")
+    page = format_metrics({"": metrics.rows()}, "1")
     done = subprocess.run([PROMTOOL, "check", "metrics"], input=page, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     queries = [query["expr"] for panel in dashboard()["panels"] for query in panel["targets"]]
