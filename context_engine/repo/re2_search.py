@@ -53,9 +53,6 @@ class Re2Search:
         find, read = _compile(asked), self._read(files, patience)
         return [place for path, text in read for place in _find_places(find, path, text, context, most)]
 
-    def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> None:
-        """Return None: this engine reports lines, not the matches on them."""
-
     def _read(self, files: Sequence[str], patience: SearchDeadline) -> Iterator[tuple[str, bytes]]:
         """Yield the text of each file as UTF-8 without its mark; files that cannot be read are left out."""
         with open_root(self._root) as top:

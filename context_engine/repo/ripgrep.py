@@ -14,6 +14,7 @@ import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, SearchTimeout, TooLarge
@@ -70,20 +71,13 @@ class GrepRequest(NamedTuple):
 class MatchedLine(NamedTuple):
     """A line of a file: its number from 1, where it starts in the text as UTF-8, and the column of the first match.
 
-    `column` counts bytes from 1 and is 0 for a line of context; `text` is what matched, where that was asked for.
+    `column` counts bytes from 1 and is 0 for a line of context.
     """
 
     path: str
     line: int
     column: int
     offset: int
-    text: str = ""
-
-
-FoundOccurrences = tuple[list[tuple[str, int, int, int, str]], bool] | None
-"""Fields of `MatchedLine`s, and whether every file could be read; None when there are too many, or the engine cannot
-tell.
-"""
 
 
 class SearchDeadline(NamedTuple):
@@ -126,12 +120,6 @@ class TextEngine(Protocol):
         """Return the first `most` matching lines of each file with lines around them. Raises: as `counts`."""
         ...
 
-    def occurrences(
-        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int
-    ) -> FoundOccurrences:
-        """Return all matches, several on a line too; see `FoundOccurrences`."""
-        ...
-
 
 class Ripgrep:
     """The search by `rg`. `command` is its full path."""
@@ -157,24 +145,8 @@ class Ripgrep:
         said = self._run([*options, *_print_with(separator)], files, asked, patience)
         return _places((run.out for run in said), separator)
 
-    def occurrences(
-        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int
-    ) -> FoundOccurrences:
-        """Return what `TextEngine.occurrences` does; of several patterns that match in one place the first counts."""
-        separator = _find_separator(files)
-        options = ["-o", "-n", "-b", "--column", *_print_with(separator)]
-        said = self._run(options, files, asked, patience, bytes_max)
-        if any(run.is_cut for run in said):
-            return None
-        return list(_rows((run.out for run in said), separator)), all(run.code != 2 for run in said)
-
     def _run(
-        self,
-        options: list[str],
-        files: Sequence[str],
-        asked: GrepRequest,
-        patience: SearchDeadline,
-        bytes_max: int = OUTPUT_BYTES_MAX,
+        self, options: list[str], files: Sequence[str], asked: GrepRequest, patience: SearchDeadline
     ) -> list[_ProcessOutput]:
         """Run one process after the other: each uses every core."""
         for pattern in asked.patterns:
@@ -187,12 +159,10 @@ class Ripgrep:
         fixed = [self._command, *OPTIONS, *options, case, *_with_e(asked.patterns), "--"]
         said = []
         for batch in batches(files, argv_room() - sum(map(_argv_cost, fixed))):
-            said.append(_run_process([*fixed, *batch], self._root, patience, bytes_max))
+            said.append(_run_process([*fixed, *batch], self._root, patience))
             if said[-1].code == 2 and said[-1].complaint:
                 raise invalid_pattern(asked, reason(said[-1].complaint))
-            if said[-1].is_cut:
-                break
-        return _uncut(said, bytes_max)
+        return said
 
 
 def find_text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
@@ -216,7 +186,7 @@ def find_ripgrep(path: str | None, *, outside: str | os.PathLike[str] = "") -> s
 
 def _version(command: str) -> tuple[int, ...]:
     try:
-        said = _run_process([command, "--version"], os.path.dirname(command), SearchDeadline.of(None, 5.0), 10_000)
+        said = _run_process([command, "--version"], os.path.dirname(command), SearchDeadline.of(None, 5.0))
     except (AccessFailed, SearchTimeout):  # not for this machine, or no ripgrep at all
         return ()
     found = re.match(rb"ripgrep (\d+)\.(\d+)", said.out)
@@ -278,7 +248,7 @@ def _next_step(why: str) -> str:
 # -- what the processes say -----------------------------------------------------------------------------------------
 
 _COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
-_PLACE = re.compile(rb"([^\0]+)\0(\d+)[:-](?:(\d+):)?(\d+)[:-]([^\r\n]*)\r?\n")
+_PLACE = re.compile(rb"([^\0]+)\0(\d+)[:-](?:(\d+):)?(\d+)[:-][^\r\n]*\r?\n")
 
 
 def _find_separator(files: Iterable[str]) -> str:
@@ -302,30 +272,12 @@ def _counts(outputs: Iterable[bytes], separator: str = "/") -> dict[str, int]:
 
 
 def _places(outputs: Iterable[bytes], separator: str = "/") -> list[MatchedLine]:
-    return list(map(MatchedLine._make, _rows(outputs, separator)))
-
-
-def _rows(outputs: Iterable[bytes], separator: str = "/") -> Iterator[tuple[str, int, int, int, str]]:
-    """Yield the fields of each `MatchedLine`; the same names and texts come again and again."""
-    names, texts = (
-        _TextCache(lambda raw: os.fsdecode(raw).replace(separator, "/")),
-        _TextCache(lambda raw: raw.decode("utf-8", "replace")),
-    )
-    for out in outputs:
-        for path, line, column, offset, text in _PLACE.findall(out):
-            yield names[path], int(line), int(column or 0), int(offset), texts[text]
-
-
-class _TextCache(dict[bytes, str]):
-    """Bytes -> text, each computed once."""
-
-    def __init__(self, decode: Callable[[bytes], str]) -> None:
-        super().__init__()
-        self._decode = decode
-
-    def __missing__(self, raw: bytes) -> str:
-        text = self[raw] = self._decode(raw)
-        return text
+    decode = cache(lambda raw: os.fsdecode(raw).replace(separator, "/"))  # the same names come again and again
+    return [
+        MatchedLine(decode(path), int(line), int(column or 0), int(offset))
+        for out in outputs
+        for path, line, column, offset in _PLACE.findall(out)
+    ]
 
 
 def _with_e(patterns: Iterable[str]) -> Iterator[str]:
@@ -369,28 +321,17 @@ class _ProcessOutput(NamedTuple):
     out: bytes
     code: int
     complaint: str
-    is_cut: bool
 
 
-def _uncut(said: list[_ProcessOutput], bytes_max: int) -> list[_ProcessOutput]:
-    """Return the outputs, unless one is over the limit. Raises: TooLarge."""
-    if bytes_max == OUTPUT_BYTES_MAX and any(run.is_cut for run in said):
-        raise TooLarge(
-            f"the search finds places for more than {OUTPUT_BYTES_MAX:,} bytes",
-            suggestion="Search for something rarer, in a folder (path) or in some files (includes).",
-        )
-    return said
-
-
-def _run_process(command: Sequence[str], folder: str, patience: SearchDeadline, bytes_max: int) -> _ProcessOutput:
-    """Run a process to its end, its limit, or its deadline. Raises: SearchTimeout, Cancelled, AccessFailed."""
+def _run_process(command: Sequence[str], folder: str, patience: SearchDeadline) -> _ProcessOutput:
+    """Run a process to its end or its deadline. Raises: SearchTimeout, Cancelled, AccessFailed, TooLarge."""
     patience.check()
     process = _start(command, folder)
     ended, late = threading.Event(), threading.Event()
     guard = threading.Thread(target=_guard, args=(process.kill, ended, late, patience), daemon=True)
     guard.start()
     try:
-        out, complaint = _read_output(process, bytes_max)
+        out, complaint = _read_output(process)
         process.wait()
     except BaseException:  # an interrupt in between must not leave a process behind
         process.kill()
@@ -401,10 +342,14 @@ def _run_process(command: Sequence[str], folder: str, patience: SearchDeadline, 
         guard.join()
     if late.is_set():
         patience.check()
-    is_cut = len(out) > bytes_max
-    if process.returncode not in (0, 1, 2) and not is_cut:
+    if len(out) > OUTPUT_BYTES_MAX:
+        raise TooLarge(
+            f"the search finds places for more than {OUTPUT_BYTES_MAX:,} bytes",
+            suggestion="Search for something rarer, in a folder (path) or in some files (includes).",
+        )
+    if process.returncode not in (0, 1, 2):
         raise AccessFailed("the search was ended from outside", suggestion="Try again, perhaps in a smaller folder.")
-    return _ProcessOutput(out, process.returncode, complaint.decode("utf-8", "replace").strip(), is_cut)
+    return _ProcessOutput(out, process.returncode, complaint.decode("utf-8", "replace").strip())
 
 
 def _start(command: Sequence[str], folder: str) -> subprocess.Popen[bytes]:
@@ -420,20 +365,20 @@ def _start(command: Sequence[str], folder: str) -> subprocess.Popen[bytes]:
         ) from error
 
 
-def _read_output(process: subprocess.Popen[bytes], bytes_max: int) -> tuple[bytes, bytes]:
+def _read_output(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
     """Return what a process prints, and its complaints."""
     assert process.stdout  # both are opened as pipes
     assert process.stderr
     with process.stdout as out, process.stderr as complaints:
         parts, size = [], 0
-        while size <= bytes_max and (part := out.read(READ_BYTES)):
+        while size <= OUTPUT_BYTES_MAX and (part := out.read(READ_BYTES)):
             parts.append(part)
             size += len(part)
             if len(part) < READ_BYTES // 2:
                 time.sleep(READ_PAUSE_S)
-        if size > bytes_max:
+        if size > OUTPUT_BYTES_MAX:
             process.kill()
-        return b"".join(parts)[: bytes_max + 1], complaints.read()
+        return b"".join(parts), complaints.read()
 
 
 def _guard(kill: Callable[[], None], ended: threading.Event, late: threading.Event, patience: SearchDeadline) -> None:

@@ -1,7 +1,7 @@
 """Text search in three steps: choose files, count matches in each, and read the lines that are shown.
 
-Counting comes first, so that totals are exact and only shown lines are in memory. Several keywords are counted in one
-pass as long as they have few matches; else each in its own pass.
+Counting comes first, so that totals are exact and only shown lines are in memory. Several keywords are counted
+together, then each in the files that match.
 """
 
 from __future__ import annotations
@@ -34,22 +34,14 @@ from context_engine.search.gram_index import GramIndex
 from context_engine.search.pattern_factors import any_of, factors_of, factors_of_text
 from context_engine.search.text_search import (
     GlobSet,
-    Marks,
+    KeywordMatch,
     definition_pattern,
-    find_keywords,
     limit_matches,
-    longest_first,
-    overlap_texts,
     rank_by_words,
-    sort_matches,
 )
 from context_engine.secrets import RedactedDocuments
-from context_engine.text import escape_literal, fold_case
+from context_engine.text import escape_literal
 
-OCCURRENCES_BYTES_MAX = 4_000_000
-"""Some 50,000 matches, which take 50 ms to parse. Beyond that a pass for each keyword is quicker."""
-JOINTS_MAX = 200
-"""Overlap texts of keywords that can be distinguished in one pass."""
 PATTERN_CHARS_MAX = 8_000
 """All queries of one search; Windows takes 32,767 characters for a whole command line."""
 DEFINING_FILES_MAX = 2_000
@@ -59,12 +51,8 @@ KEPT = 32
 LISTING_S_MAX = 40.0
 """The first list of 86,000 files takes 4 s of a processor; with the search itself this is what clients wait for."""
 NEAR_MAX = 3
-EVERY_LINE = 1 << 40
 UNSEARCHED = ("ignored", "binary", "sensitive", "unreadable")
 """Reasons for not searching a file that are reported."""
-
-
-_Finds = tuple[dict[str, Marks], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +84,6 @@ class TextScanner:
         self._grams = grams
         self._engine: TextEngine | None = None
         self._lock = threading.Lock()
-        self._fresh: tuple[TextQuery | None, Mapping[str, Marks]] = (
-            None,
-            {},
-        )  # the matches of the last scan, until they are shown
         self._answers: dict[tuple[TextQuery, bool], _CachedScan] = {}
         self._choices: dict[
             tuple[str, tuple[str, ...], tuple[str, ...]], tuple[FileListing, tuple[WalkedFile, ...]]
@@ -165,17 +149,16 @@ class TextScanner:
         chars_max: int,
         cancel: threading.Event | None = None,
     ) -> dict[RelPath, list[TextLine]]:
-        """Return the first lines of some files with each keyword, one row for each pair. Call it after `scan`.
-
-        Raises: as `scan`.
-        """
-        (asked, found), self._fresh = self._fresh, (None, {})
-        if asked != query:
-            most = max((part.take for part in parts), default=0)
-            found = self._find_keywords([part.path for part in parts], query, SearchDeadline.of(cancel), most=most)
+        """Return the first lines of some files with each keyword, one row for each pair. Raises: as `scan`."""
+        patience, paths = SearchDeadline.of(cancel), [part.path for part in parts]
+        most = max((part.take for part in parts), default=0)
+        found: dict[str, list[KeywordMatch]] = defaultdict(list)
+        for number, asked in enumerate(_build_requests(query)):
+            for place in self._text_engine().places(paths, asked, patience, most=most):
+                found[place.path].append(KeywordMatch(place.line, place.column, number, place.offset))
         shown: dict[RelPath, list[TextLine]] = {}
         for part in parts:
-            rows = limit_matches(sort_matches(found.get(part.path, {})), part.take)
+            rows = limit_matches(sorted(found[part.path]), part.take)
             read = self._read(part.path, [LineStart(row.start, row.column) for row in rows], chars_max)
             shown[part.path] = [
                 TextLine(row.line, seen.column, seen.text, row.keyword) for row, seen in zip(rows, read, strict=False)
@@ -319,11 +302,6 @@ class TextScanner:
     ) -> tuple[Mapping[str, int], Mapping[str, list[int]], bool]:
         """Return path -> matching lines, path -> lines of each query, and whether every file could be read."""
         engine, number = self._text_engine(), len(query.queries)
-        if number > 1 and not query.regex and (one_pass := self._find_in_one_pass(paths, query, patience)):
-            found, is_complete = one_pass
-            self._fresh = query, found
-            lines = {path: len({line for line, _ in marks}) for path, marks in found.items()}
-            return lines, _count_by_query(found, number), is_complete
         lines, is_complete = engine.counts(paths, _build_request(query), patience)
         if number == 1:
             return lines, {path: [count] for path, count in lines.items()}, is_complete
@@ -333,47 +311,6 @@ class TextScanner:
             for path, count in counts.items():
                 by_query[path][number] = count
         return lines, by_query, is_complete
-
-    def _find_keywords(
-        self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline, *, most: int
-    ) -> dict[str, Marks]:
-        """Return the occurrences of each keyword, at most `most` lines a keyword and file."""
-        one_pass = self._find_in_one_pass(paths, query, patience)
-        if one_pass:
-            return one_pass[0]
-        return self._find_each(paths, query, patience, most)
-
-    def _find_in_one_pass(self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline) -> _Finds | None:
-        """Return the occurrences of each keyword, and whether every file could be read.
-
-        None when there are too many for one pass, or when the engine does not report occurrences.
-        """
-        if query.case_sensitive:
-            words = query.queries
-        else:
-            words = tuple(map(fold_case, query.queries))
-        overlaps = overlap_texts(words)
-        if len(overlaps) > JOINTS_MAX:
-            return None
-        asked = GrepRequest(longest_first({*query.queries, *overlaps}), not query.case_sensitive)
-        occurrences = self._text_engine().occurrences(paths, asked, patience, OCCURRENCES_BYTES_MAX)
-        if occurrences is None:
-            return None
-        places, is_complete = occurrences
-        found, tangled = find_keywords(places, query.queries, case_sensitive=query.case_sensitive)
-        if tangled:
-            found |= self._find_each(sorted(tangled), query, patience, EVERY_LINE)
-        return found, is_complete
-
-    def _find_each(
-        self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline, most: int
-    ) -> dict[str, Marks]:
-        """Return the same by a pass for each keyword."""
-        found: dict[str, Marks] = defaultdict(dict)
-        for number, asked in enumerate(_build_requests(query)):
-            for place in self._text_engine().places(paths, asked, patience, most=most):
-                found[place.path][place.line, number] = (place.column, place.offset)
-        return found
 
     # -- reading lines --
 
@@ -411,15 +348,6 @@ def _build_request(query: TextQuery) -> GrepRequest:
 
 def _build_requests(query: TextQuery) -> list[GrepRequest]:
     return [_build_request(replace(query, queries=(text,))) for text in query.queries]
-
-
-def _count_by_query(found: Mapping[str, Marks], number: int) -> dict[str, list[int]]:
-    counts = {path: [0] * number for path in found}
-    for path, marks in found.items():
-        count = counts[path]
-        for _, keyword in marks:
-            count[keyword] += 1
-    return counts
 
 
 def _group_by_most(parts: Iterable[TextPart]) -> dict[int, list[TextPart]]:

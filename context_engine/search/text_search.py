@@ -2,8 +2,6 @@ r"""PURE. Decisions of a text search: paths that match globs, keywords in lines,
 
 >>> GlobSet(["*.{ts,tsx}"]).matches("src/app.tsx"), GlobSet(["src/**"]).matches("lib/app.ts")
 (True, False)
->>> overlap_texts(["error", "retry"])
-('erroretry',)
 """
 
 from __future__ import annotations
@@ -13,13 +11,12 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import permutations
 from typing import NamedTuple
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
 from context_engine.repo import GlobMatcher
-from context_engine.text import escape_literal, fold_case
+from context_engine.text import fold_case
 
 ALTERNATIVES_MAX = 100
 """Globs that one glob with braces may become; more is a mistake or an attack."""
@@ -72,14 +69,6 @@ def expand_braces(glob: str) -> list[str]:
 # -- keywords on lines --------------------------------------------------------------------------------------------
 
 
-Occurrence = tuple[str, int, int, int, str]
-"""One match: file, line, column and offset in bytes, and the text that matched."""
-
-
-Marks = dict[tuple[int, int], tuple[int, int]]
-"""Of one file: (line, keyword) -> (column, start of the line), both in bytes. Plain tuples, since there may be many."""
-
-
 class KeywordMatch(NamedTuple):
     """The first occurrence of one keyword on one line. `start` is the byte offset of the line."""
 
@@ -87,68 +76,6 @@ class KeywordMatch(NamedTuple):
     column: int
     keyword: int
     start: int
-
-
-def overlap_texts(keywords: Iterable[str]) -> tuple[str, ...]:
-    """Return every text in which one keyword begins inside another and ends after it.
-
-    A search that reports matches without overlaps misses the second of such a pair, and nothing else. Searching for
-    these texts too shows where that happens.
-
-    >>> overlap_texts(['User', 'UserService']), overlap_texts(['abc', 'cab'])
-    ((), ('abcab', 'cabc'))
-    """
-    known = set(keywords)
-    found = {
-        one + other[shared:]
-        for one, other in permutations(sorted(known), 2)
-        for shared in range(1, min(len(one), len(other)))
-        if one.endswith(other[:shared])
-    }
-    return tuple(sorted(found - known))
-
-
-def longest_first(keywords: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns to search for, so that of several at one place the longest is reported."""
-    return tuple(escape_literal(word) for word in sorted(keywords, key=lambda word: (-len(word), word)))
-
-
-def find_keywords(
-    occurrences: Iterable[Occurrence], keywords: Sequence[str], *, case_sensitive: bool
-) -> tuple[dict[str, Marks], set[str]]:
-    """Return each keyword once for each line, by file; and the files with overlaps, to be searched again."""
-    seen: dict[str, Marks] = defaultdict(dict)
-    tangled: set[str] = set()
-    inside: dict[str, list[tuple[int, int]]] = {}
-    if case_sensitive:
-        wanted = keywords
-    else:
-        wanted = [fold_case(word) for word in keywords]
-    known = set(wanted)
-    for path, line, column, offset, text in occurrences:
-        within = inside.get(text)
-        if within is None:
-            plain = text if case_sensitive else fold_case(text)
-            within = inside[text] = _within(plain, text, wanted) if plain in known else []
-        marks = seen[path]
-        if not within:
-            tangled.add(path)
-        for keyword, before in within:
-            marks.setdefault((line, keyword), (column + before, offset - column + 1))
-    for path in tangled:
-        del seen[path]
-    return seen, tangled
-
-
-def sort_matches(marks: Marks) -> list[KeywordMatch]:
-    """Return the matches of a file by line and column."""
-    return sorted(KeywordMatch(line, column, keyword, start) for (line, keyword), (column, start) in marks.items())
-
-
-def _within(plain: str, text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
-    """Return (keyword, bytes before it) for each keyword in a text; folding keeps the number of characters."""
-    places = [(number, plain.find(word)) for number, word in enumerate(wanted)]
-    return [(number, len(text[:at].encode())) for number, at in places if at >= 0]
 
 
 def limit_matches(rows: Sequence[KeywordMatch], most: int) -> list[KeywordMatch]:

@@ -214,8 +214,6 @@ def test_a_name_may_contain_what_ripgrep_prints_for_a_slash(
     assert counts(engine, names, "foo") == dict.fromkeys(names, 1)
     asked = GrepRequest(("foo",), False)
     assert sorted(place.path for place in engine.places(names, asked, SearchDeadline.of(None), most=1)) == sorted(names)
-    found = engine.occurrences(names, asked, SearchDeadline.of(None), 1_000_000)
-    assert found is None or sorted(row[0] for row in found[0]) == sorted(names)
 
 
 @pytest.mark.parametrize(

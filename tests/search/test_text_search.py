@@ -15,17 +15,13 @@ from context_engine.search.text_search import (
     definition_pattern,
     density,
     expand_braces,
-    find_keywords,
     format_cursor,
     hash_search,
     limit_matches,
-    longest_first,
-    overlap_texts,
     parse_cursor,
     rank_files,
     select_page,
     sort_by_keywords,
-    sort_matches,
 )
 
 
@@ -74,58 +70,6 @@ def test_braces_that_stand_for_too_much_are_refused() -> None:
 
 
 # -- keywords --
-
-KEYWORDS = st.lists(st.text("abAB", min_size=1, max_size=4), min_size=1, max_size=4, unique=True)
-TEXT = st.lists(st.text("abAB ", max_size=12), min_size=1, max_size=4)
-
-
-def beside(lines: list[str], terms: tuple[str, ...], *, case_sensitive: bool) -> list[tuple[str, int, int, int, str]]:
-    """What a search tells that goes on behind each find: the first of the terms that stands at a place."""
-    plain = str if case_sensitive else str.lower
-    found, offset = [], 0
-    for number, line in enumerate(lines, start=1):
-        at = 0
-        while at < len(line):
-            here = next((term for term in terms if plain(line).startswith(plain(term), at)), "")
-            if here:
-                found.append(("f", number, at + 1, offset + at, line[at : at + len(here)]))
-            at += len(here) or 1
-        offset += len(line) + 1
-    return found
-
-
-@given(KEYWORDS, TEXT, st.booleans())
-def test_each_keyword_is_found_once_on_each_line_that_holds_it_or_the_file_is_looked_at_anew(
-    keywords: list[str], lines: list[str], case_sensitive: bool
-) -> None:
-    plain = str if case_sensitive else str.lower
-    terms = longest_first({*keywords, *overlap_texts([plain(word) for word in keywords])})
-    found, tangled = find_keywords(
-        beside(lines, terms, case_sensitive=case_sensitive), keywords, case_sensitive=case_sensitive
-    )
-    starts = [sum(len(line) + 1 for line in lines[:number]) for number in range(len(lines))]
-    wanted = [
-        KeywordMatch(number + 1, plain(line).index(plain(word)) + 1, keyword, starts[number])
-        for number, line in enumerate(lines)
-        for keyword, word in enumerate(keywords)
-        if plain(word) in plain(line)
-    ]
-    if not tangled:
-        assert sort_matches(found.get("f", {})) == sorted(wanted)
-    else:
-        assert any(
-            plain(one) in plain(line) for one in overlap_texts([plain(word) for word in keywords]) for line in lines
-        )
-
-
-def test_a_keyword_inside_another_counts_for_both() -> None:
-    lines = ["class UserService(User):"]
-    keywords = ["User", "UserService"]
-    found, tangled = find_keywords(
-        beside(lines, longest_first(keywords), case_sensitive=True), keywords, case_sensitive=True
-    )
-    assert not tangled
-    assert sort_matches(found["f"]) == [KeywordMatch(1, 7, 0, 0), KeywordMatch(1, 7, 1, 0)]
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2)), unique=True, max_size=12), st.integers(1, 12))

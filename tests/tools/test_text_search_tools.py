@@ -278,17 +278,6 @@ def test_scout_counts_what_a_reader_would_count(
             assert reply["totalMatches"] == len(wanted)
 
 
-def test_keywords_that_are_everywhere_are_counted_in_passes_of_their_own(
-    opened: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = opened({f"f{number}": "ab b\nb\n" for number in range(9)})
-    expected = told(engine, "scout", keywords=["ab", "b"])
-    monkeypatch.setattr("context_engine.search.text_scanner.OCCURRENCES_BYTES_MAX", 10)
-    engine.text_search._answers.clear()
-    assert told(engine, "scout", keywords=["ab", "b"]) == expected
-    assert expected["totalMatches"] == 27
-
-
 def test_files_share_the_room_of_a_reply() -> None:
     from tests.search.test_text_search import file
 
