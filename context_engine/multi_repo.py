@@ -155,12 +155,6 @@ class MultiRepoSearch(SearchService):
         are_ready = [engine.search.hurry(text, max(0.0, until - time.monotonic())) for engine in engines]
         return all(are_ready)
 
-    def note_shown(self, paths: Iterable[str]) -> None:
-        """Count that hits in these files were shown."""
-        for path in dict.fromkeys(paths):
-            name, rest = _split(path)
-            self._repositories.engines[name].search.note_shown([rest])
-
     def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
         """Complete a path to the files of any of them."""
         found = {

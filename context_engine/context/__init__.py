@@ -48,9 +48,7 @@ if TYPE_CHECKING:
     )
     from context_engine.context.prompt_parsing import (
         Mention,
-        extract_clauses,
         extract_objective,
-        is_task,
         parse_mentions,
     )
     from context_engine.context.proposals import (
@@ -89,7 +87,7 @@ __getattr__ = lazy_exports(
     gather: gather_files
     localizer: NO_HIT BestHit GatherRequest GatheredFiles glob_for_path
     project_knowledge: QUOTED_FROM_REPOSITORY ProjectKnowledge RememberedItem load_tokenizer
-    prompt_parsing: Mention extract_clauses extract_objective is_task parse_mentions
+    prompt_parsing: Mention extract_objective parse_mentions
     proposals: PROBLEM_CHARS_MAX accept_draft compute_draft_id format_location parse_draft
     refinement: ASSIST_MODES BRIEF_TOKENS_MAX BriefSection SecondPass SecondPassResult SecondPassRunner build_brief
         open_runner

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from context_engine.context.commands import NAMES, READ, Command, detect_commands
 from context_engine.context.localizer import FoundFile, GatherRequest, locate_files
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, ProjectKnowledge, RememberedItem
-from context_engine.context.prompt_parsing import extract_clauses, extract_objective, parse_mentions
+from context_engine.context.prompt_parsing import extract_items, extract_objective, parse_mentions
 from context_engine.context.refinement import BriefSection, SecondPass, build_brief, truncate_text
 from context_engine.context.related_files import find_partners, is_test
 from context_engine.context.resolve_references import PromptReference, resolve_mentions
@@ -137,9 +137,7 @@ def build_enhanced_prompt(
     files = list(dict.fromkeys([*named, *(file.path for file in likely)]))
     lines += islice(_related_lines(files, mode, workspace, team), RELATED_MAX[mode])
     lines += [*_memory_lines(prompt, mode, files, team), *_command_lines(commands, mode)]
-    clauses = extract_clauses(prompt)
-    if len(clauses) > 1:  # one clause is the prompt itself
-        lines += (PromptLine("done_when", clause, clause) for clause in clauses)
+    lines += (PromptLine("done_when", item, item) for item in extract_items(prompt))
     kept = list(lines)
     while kept and team.count_tokens(_format_facts(kept)) > ADDED_TOKENS_MAX[mode]:
         kept.pop()

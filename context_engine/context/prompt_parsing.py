@@ -1,15 +1,13 @@
 r"""PURE. Parses a prompt: the paths, symbols, errors, URLs, commands and stack frames it names, and what it asks for.
 
 Nothing is looked up here. A name that only its capitals mark as code ("GitHub") is not `certain`: no error is reported
-if it is not defined. Clauses and objective are the words of the prompt itself.
+if it is not defined. Items and objective are the words of the prompt itself.
 
 >>> prompt = "Why does `login()` fail at src/auth.py:12 with a KeyError?"
 >>> [(mention.text, mention.kind, mention.line) for mention in parse_mentions(prompt)]
 [('login()', 'symbol', 0), ('src/auth.py:12', 'path', 12), ('KeyError', 'error', 0)]
->>> extract_clauses("Please add retries to the client. It fails often.\n- rename `foo` to `bar`, then update the docs")
-['add retries to the client', 'rename `foo` to `bar`', 'update the docs']
->>> extract_clauses("make it better"), extract_objective("Login is slow. Fix it.")
-(['make it better'], 'Login is slow.')
+>>> extract_items("Do this:\n1. rename `foo`\n- [ ] update the docs"), extract_objective("Login is slow. Fix it.")
+(['rename `foo`', 'update the docs'], 'Login is slow.')
 """
 
 from __future__ import annotations
@@ -28,8 +26,8 @@ MENTIONS_MAX = 24
 FOUND_MAX = 200
 """Most candidates that are examined; many of them are the same name."""
 NAME_CHARS_MAX = 200
-CLAUSES_MAX = 8
-CLAUSE_CHARS_MAX = 160
+ITEMS_MAX = 8
+ITEM_CHARS_MAX = 160
 OBJECTIVE_CHARS_MAX = 200
 
 
@@ -170,76 +168,13 @@ def _is_inline_code(prompt: str, start: int, stop: int) -> bool:
 # -- what the prompt asks for -----------------------------------------------------------------------------------------
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_CLAUSE_END = re.compile(r"(?<=[.!?;])\s+|\n+|,? (?:and then|then|and also) ")
-_POLITE = re.compile(
-    r"^(?:[-*+\u2022]|\d+[.)])?\s*(?:\[[ xX]?\])?\s*"
-    r"(?:(?:please|then|also|and|now|finally|next|first|so|just|kindly)[, ]+"
-    r"|(?:can|could|would|will) you (?:please )?|(?:we|you|i) (?:need|want|have|would like)(?: you)? to "
-    r"|(?:it|we|you) (?:should|must) "
-    r"|let'?s |make sure (?:that )?(?:you |to )?|ensure (?:that )?(?=you )|help me (?:to )?)*",
-    re.IGNORECASE,
-)
-VERBS = frozenset(
-    "add allow apply avoid bump cache change check clean convert copy create cut debug decrease define delete "
-    "deprecate detect disable document drop enable ensure expose export extend extract find fix format "
-    "generate guard handle hide ignore implement import improve include increase inline introduce investigate "
-    "keep limit load log make mark merge migrate mock move normalise normalize optimise optimize parse port "
-    "prevent print profile raise read reduce refactor reject remove rename reorder replace report reproduce "
-    "resolve restore retry return reuse revert rewrite run save set show simplify skip sort speed split start "
-    "stop store strip support switch test throw tighten trim try turn type unify update upgrade use validate "
-    "verify warn wrap write".split()
-)
-"""Verbs that ask for a change of code. A clause that begins with none of them asks for nothing that can be checked."""
+_ITEM = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,2}[.)])[ \t]+(?:\[[ xX]?\][ \t]+)?(\S[^\n]*)", re.MULTILINE)
 
 
-_SUBJECT = re.compile(r"^`?[\w./-]{1,40}(?:\([^)\n]{0,40}\))?`?!?:\s+")
-"""The subject of a task in front of it, as commits have it: `fix(core): `, "`parser`: "."""
-
-
-_QUOTES = " \t\r\n\"'\u201c\u2018"
-
-
-def is_task(prompt: str) -> bool:
-    """Return whether a prompt begins as a task of a developer does, with a verb that asks for a change of code.
-
-    It may be in quotes, as `opencode run` puts it.
-
-    >>> [is_task(text) for text in ("Please fix the loop", "fix(core): keep the order", '"Adding a limit"', "thanks")]
-    [True, True, True, False]
-    """
-    words = _SUBJECT.sub("", _POLITE.sub("", prompt.lstrip(_QUOTES), count=1))
-    first = re.match(r"[A-Za-z]+", words)
-    word = first.group().lower() if first else ""
-    plain = {word, *(word.removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
-    plain |= {f"{form}e" for form in plain} | {form[:-1] for form in plain if form[-1:] == form[-2:-1]}
-    return not VERBS.isdisjoint(plain)
-
-
-def extract_clauses(prompt: str) -> list[str]:
-    """Return the clauses that begin with one of `VERBS`, without phrases of politeness and outside code fences."""
-    clauses = []
-    for part in _CLAUSE_END.split(_FENCE.sub("\n", _drop_traces(prompt))):
-        clause = _POLITE.sub("", part.strip(), count=1).strip().rstrip(".!?;,:")
-        first = re.match(r"[A-Za-z]+", clause)
-        if first and first.group().lower() in VERBS and " " in clause:
-            clauses.append(shorten_prose(clause, CLAUSE_CHARS_MAX))
-    return list(dict.fromkeys(clauses))[:CLAUSES_MAX]
-
-
-def _drop_traces(text: str) -> str:
-    """Return a text without the frames of stack traces, and the line of source that Python shows below each."""
-    kept, done = [], 0
-    for found in find_paths(text):
-        if not found.is_frame or found.start < done:
-            continue
-        kept.append(text[done : text.rfind("\n", 0, found.start) + 1])
-        rest = _FRAME_REST.match(text, found.stop) if found.is_inner_last else None
-        stop = rest.end() if rest else text.find("\n", found.stop)
-        done = stop if stop >= 0 else len(text)
-    return "".join([*kept, text[done:]])
-
-
-_FRAME_REST = re.compile(r"[^\n]*(?:\n[ \t]+(?!File \")[^\n]*)?")
+def extract_items(prompt: str) -> list[str]:
+    """Return the items of the lists of a prompt, outside code fences."""
+    items = (match[1].rstrip() for match in _ITEM.finditer(_FENCE.sub("\n", prompt)))
+    return list(dict.fromkeys(shorten_prose(item, ITEM_CHARS_MAX) for item in items))[:ITEMS_MAX]
 
 
 def extract_objective(prompt: str) -> str:

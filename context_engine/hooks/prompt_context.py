@@ -26,10 +26,9 @@ from context_engine.context import (
     Workspace,
     build_bundle,
     estimate_max_tokens,
-    is_task,
 )
 from context_engine.model import Answer, Query
-from context_engine.search import find_telling_words
+from context_engine.search import find_telling_words, is_task
 from context_engine.text import escape_line
 from context_engine.tools import fence_for
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.fuse import WEIGHTS
     from context_engine.search.gram_index import GramIndex
-    from context_engine.search.lead_in import drop_lead_in
+    from context_engine.search.lead_in import drop_lead_in, is_task
     from context_engine.search.named_places import find_paths, list_tails
     from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B, RankingView
@@ -46,7 +46,7 @@ __getattr__ = lazy_exports(
     gram_index: GramIndex
     named_places: find_paths list_tails
     question: Question find_telling_words
-    lead_in: drop_lead_in
+    lead_in: drop_lead_in is_task
     rankers: B K1 RankingView
     search_service: HURRY_WAIT_S SearchService SearchState answer_query
     searcher: SCORE_DIGITS Ranking Searcher

@@ -1,6 +1,6 @@
-"""File usage: a counter for each file and kind of access, which halves every week.
+"""File usage: a counter for each file, which halves every week.
 
-    access.db    in the cache of the workspace, next to its index: (path, kind, strength, at, count)
+    access.db    in the cache of the workspace, next to its index: (path, strength, at, count)
 
 An access is counted in memory. A thread, which runs as long as there are new events, writes them together. A kill loses
 the last two seconds of them. Any number of processes may count at once without losing events.
@@ -12,14 +12,12 @@ the last two seconds of them. Any number of processes may count at once without 
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import apsw
 
@@ -27,16 +25,8 @@ from context_engine.errors import HostError
 from context_engine.index import translate_disk_errors
 from context_engine.storage import make_private_folder, open_in_cache, transaction
 
-AccessKind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
-"""A file or a part of it was read, shown as a hit, edited, named by a plan, or has a finding of a review."""
-WEIGHTS: Mapping[AccessKind, float] = {
-    "read": 1.0,
-    "fragment": 0.5,
-    "hit": 0.1,
-    "edit": 3.0,
-    "plan": 2.0,
-    "review": 1.0,
-}
+AccessKind = Literal["read", "fragment", "edit"]
+WEIGHTS: Mapping[AccessKind, float] = {"read": 1.0, "fragment": 0.5, "edit": 3.0}
 HALF_LIFE_S = 7 * 86_400
 """What was read last week is half as likely to matter as what was read today."""
 HALF_SCORE_STRENGTH = 3.0
@@ -47,26 +37,19 @@ EVENTS_MAX = 50
 FLUSH_S = 2.0
 """Events wait this long for others, but not more than `EVENTS_MAX` of them."""
 ROWS_MAX = 50_000
-"""Files and kinds of access of many years; beyond it the rows that were not used for the longest time are deleted."""
+"""Files of many years; beyond it those that were not used for the longest time are deleted."""
 BUSY_MS = 5_000
 RANKING_KEPT_S = 60.0
 """How long a ranking uses the same scores: the order of hits does not change when a question is repeated at once."""
-COUNTED_BY_RANKING = frozenset({"read", "fragment", "edit", "plan", "review"})
-"""Deliberate accesses. Files that were only shown are counted too, but would raise their rank by being shown."""
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = f"""
-CREATE TABLE access(
-    path TEXT, kind TEXT, strength REAL NOT NULL, at REAL NOT NULL, count INT NOT NULL, PRIMARY KEY(path, kind)
-) WITHOUT ROWID;
+CREATE TABLE access(path TEXT PRIMARY KEY, strength REAL NOT NULL, at REAL NOT NULL, count INT NOT NULL) WITHOUT ROWID;
 PRAGMA user_version = {SCHEMA_VERSION};
 """
-_PUT = "INSERT OR REPLACE INTO access VALUES (?, ?, ?, ?, ?)"
-_ALL = "SELECT * FROM access"
-_OF_PATHS = "SELECT * FROM access WHERE path IN (SELECT value FROM json_each(?))"
 _DROP_OLDEST = (
-    "DELETE FROM access WHERE (path, kind) IN ("
-    "SELECT path, kind FROM access ORDER BY at LIMIT max(0, (SELECT count(*) FROM access) - ?))"
+    "DELETE FROM access WHERE path IN "
+    "(SELECT path FROM access ORDER BY at LIMIT max(0, (SELECT count(*) FROM access) - ?))"
 )
 
 
@@ -89,15 +72,8 @@ class AccessCounter(NamedTuple):
         return AccessCounter(one.strength + two.strength, now, one.count + two.count)
 
 
-@dataclass(frozen=True, slots=True)
-class AccessRecord:
-    """The accesses of one kind to a file: how many, how much they count now, and the time of the last."""
-
-    path: str
-    kind: str
-    strength: float
-    last_at: float
-    count: int
+NEVER = AccessCounter(0.0, 0.0, 0)
+Counters = dict[str, AccessCounter]
 
 
 def score(strength: float) -> float:
@@ -125,23 +101,22 @@ class FileUsage:
         self._lock = threading.Lock()  # guards the waiting events
         self._disk = threading.Lock()  # guards the database; acquired first
         self._db: apsw.Connection | None = None
-        self._waiting: dict[tuple[str, str], AccessCounter] = {}
+        self._waiting: Counters = {}
         self._events = 0
         self._thread: threading.Thread | None = None
         self._due = threading.Event()
         self._closed = False
         self._ranking_scores: tuple[float, Mapping[str, float]] = (-RANKING_KEPT_S, {})
 
-    # -- writing --
+    # -- counting --
 
-    def note(self, path: str, kind: AccessKind, times: int = 1) -> None:
+    def note(self, path: str, kind: AccessKind) -> None:
         """Count an access to a file, in microseconds. A name that is not text cannot be stored."""
         if not self._enabled or not _is_text(path):
             return
-        event = AccessCounter(WEIGHTS[kind] * times, self._clock(), times)
         with self._lock:
-            self._add((path, kind), event)
-            self._events += times
+            self._waiting[path] = self._waiting.get(path, NEVER).plus(AccessCounter(WEIGHTS[kind], self._clock(), 1))
+            self._events += 1
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="ctx-access", daemon=True)
                 self._thread.start()
@@ -149,13 +124,13 @@ class FileUsage:
                 self._due.set()
 
     def flush(self) -> None:
-        """Write the waiting events in one transaction."""
+        """Write the waiting events in one transaction; what cannot be written waits on."""
         with self._disk:
             waiting = self._take_waiting()
-            if waiting and not self._write_counters(waiting):
+            if waiting and not self._write(waiting):
                 with self._lock:
-                    for key, counter in waiting.items():
-                        self._add(key, counter)
+                    for path, counter in waiting.items():
+                        self._waiting[path] = self._waiting.get(path, NEVER).plus(counter)
 
     def follow_renames(self, names: Mapping[str, str]) -> None:
         """Move the counters of renamed files (old -> new path); they are added to those of the new paths."""
@@ -163,21 +138,21 @@ class FileUsage:
         if not names or not self._enabled:
             return
         self.flush()
-        with self._disk, self._record_problem(), self._open_transaction() as db:
-            counted = _counters(db, names)
-            db.executemany("DELETE FROM access WHERE path = ?", [(path,) for path in {path for path, _ in counted}])
-            for (path, kind), counter in counted.items():
-                _merge(db, {(names[path], kind): counter})
+        with self._disk, self._record_problem():
+            db = self._open_database()
+            with transaction(db):
+                moved = {path: counter for path, counter in _read(db).items() if path in names}
+                db.executemany("DELETE FROM access WHERE path = ?", [(path,) for path in moved])
+                for path, counter in moved.items():
+                    _add(db, {names[path]: counter})
 
     def clear(self) -> None:
         """Delete all counters, also on the disk."""
         self._ranking_scores = (-RANKING_KEPT_S, {})
-        with self._disk:
+        with self._disk, self._record_problem():
             self._take_waiting()
-            with self._record_problem():
-                if self._path.exists():
-                    with self._open_transaction() as db:
-                        db.execute("DELETE FROM access")
+            if self._path.exists():
+                self._open_database().execute("DELETE FROM access")
 
     def close(self) -> None:
         """Write the waiting events and close the file. Events after that are written by `flush` alone."""
@@ -195,55 +170,29 @@ class FileUsage:
 
     # -- reading --
 
-    def scores(
-        self, paths: Collection[str] | None = None, kinds: Collection[str] = frozenset(WEIGHTS)
-    ) -> dict[str, float]:
-        """Return the current score of each accessed file; of these files and kinds of access only, if given."""
-        strengths: dict[str, float] = {}
-        for row in self.export(paths):
-            if row.kind in kinds:
-                strengths[row.path] = strengths.get(row.path, 0.0) + row.strength
-        return {path: score(strength) for path, strength in strengths.items()}
+    def counters(self) -> Counters:
+        """Return the counter of each accessed file as of now, with the waiting events."""
+        known: Counters = {}
+        with self._disk, self._record_problem():
+            if self._enabled and (self._db is not None or self._path.exists()):
+                known = _read(self._open_database())
+        with self._lock:
+            for path, counter in self._waiting.items():
+                known[path] = known.get(path, NEVER).plus(counter)
+        now = self._clock()
+        return {path: counter.decay_to(now) for path, counter in known.items()}
 
     def ranking_scores(self) -> Mapping[str, float]:
         """Return how much each file is used, 0 to 1, as rankings count it; the same object for a minute."""
         computed_at, scores = self._ranking_scores
         if time.monotonic() - computed_at >= RANKING_KEPT_S:
-            scores = self.scores(kinds=COUNTED_BY_RANKING)
+            scores = {path: score(counter.strength) for path, counter in self.counters().items()}
             self._ranking_scores = time.monotonic(), scores
         return scores
 
-    def export(self, paths: Collection[str] | None = None) -> list[AccessRecord]:
-        """Return all counters by path and kind; of these files only, if given."""
-        if not self._enabled:
-            return []
-        now = self._clock()
-        rows = [
-            AccessRecord(path, kind, counter.decay_to(now).strength, counter.at, counter.count)
-            for (path, kind), counter in self._read_counters(paths).items()
-        ]
-        return sorted(rows, key=lambda row: (row.path, row.kind))
-
-    def _read_counters(self, paths: Collection[str] | None) -> dict[tuple[str, str], AccessCounter]:
-        """Return the counters on the disk together with the waiting events."""
-        with self._disk:
-            known: dict[tuple[str, str], AccessCounter] = {}
-            with self._record_problem():
-                if self._db is not None or self._path.exists():
-                    known = _counters(self._open_database(), paths)
-            with self._lock:
-                for key, counter in self._waiting.items():
-                    if paths is None or key[0] in paths:
-                        known[key] = known[key].plus(counter) if key in known else counter
-        return known
-
     # -- waiting events --
 
-    def _add(self, key: tuple[str, str], counter: AccessCounter) -> None:
-        known = self._waiting.get(key)
-        self._waiting[key] = known.plus(counter) if known else counter
-
-    def _take_waiting(self) -> dict[tuple[str, str], AccessCounter]:
+    def _take_waiting(self) -> Counters:
         with self._lock:
             waiting, self._waiting, self._events = self._waiting, {}, 0
             self._due.clear()
@@ -261,11 +210,12 @@ class FileUsage:
 
     # -- the database --
 
-    def _write_counters(self, counters: Mapping[tuple[str, str], AccessCounter]) -> bool:
+    def _write(self, counters: Counters) -> bool:
         """Add counters to those on the disk; return whether they were written."""
         with self._record_problem():
-            with self._open_transaction() as db:
-                _merge(db, counters)
+            db = self._open_database()
+            with transaction(db):
+                _add(db, counters)
             self.problem = ""
             return True
         return False
@@ -281,40 +231,25 @@ class FileUsage:
         except (apsw.Error, OSError) as error:  # such as a file that was replaced while it was open
             self.problem = f"{self._path} cannot be used: {error}"
 
-    @contextmanager
-    def _open_transaction(self) -> Generator[apsw.Connection]:
-        """Yield the database in a transaction."""
-        db = self._open_database()
-        with transaction(db):
-            yield db
-
     def _open_database(self) -> apsw.Connection:
         """Return the database; one that is damaged or of another release is replaced by an empty one."""
         if self._db is None:
             make_private_folder(self._path.parent)
             try:
                 self._db = _connect(self._path)
-            except (apsw.CorruptError, apsw.NotADBError, _OtherSchemaError):
+            except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError):
                 for path in (self._path, *(self._path.with_name(self._path.name + end) for end in ("-wal", "-shm"))):
                     path.unlink(missing_ok=True)
                 self._db = _connect(self._path)
         return self._db
 
 
-class _OtherSchemaError(Exception):
-    """The tables are those of another release."""
-
-
 def _connect(path: Path) -> apsw.Connection:
     db = open_in_cache(path, busy_ms=BUSY_MS, settings="PRAGMA synchronous=NORMAL")
     try:
-        db.execute("BEGIN IMMEDIATE")
-        version = db.pragma("user_version")
-        if version == 0:
-            db.execute(_SCHEMA)
-        db.execute("COMMIT")
-        if version not in {0, SCHEMA_VERSION}:
-            raise _OtherSchemaError
+        with transaction(db):
+            if db.pragma("user_version") != SCHEMA_VERSION:
+                db.execute(_SCHEMA)  # fails for the tables of another release
         db.execute(_DROP_OLDEST, (ROWS_MAX,))
     except BaseException:
         db.close()
@@ -322,25 +257,18 @@ def _connect(path: Path) -> apsw.Connection:
     return db
 
 
+def _read(db: apsw.Connection) -> Counters:
+    return {str(path): AccessCounter(*row) for path, *row in db.execute("SELECT path, strength, at, count FROM access")}
+
+
+def _add(db: apsw.Connection, counters: Mapping[str, AccessCounter]) -> None:
+    """Add counters to those in the database, inside a transaction."""
+    for path, counter in counters.items():
+        row = db.execute("SELECT strength, at, count FROM access WHERE path = ?", (path,)).fetchone()
+        known = AccessCounter(*row) if row else NEVER
+        db.execute("INSERT OR REPLACE INTO access VALUES (?, ?, ?, ?)", (path, *known.plus(counter)))
+
+
 def _is_text(path: str) -> bool:
     """Return whether a path can be written as UTF-8; file names are bytes, and some are not text."""
     return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
-
-
-def _merge(db: apsw.Connection, counters: Mapping[tuple[str, str], AccessCounter]) -> None:
-    """Add counters to those in the database, inside a transaction."""
-    known = _counters(db, {path for path, _ in counters})
-    db.executemany(
-        _PUT,
-        [(*key, *(known[key].plus(counter) if key in known else counter)) for key, counter in counters.items()],
-    )
-
-
-def _counters(db: apsw.Connection, paths: Iterable[str] | None) -> dict[tuple[str, str], AccessCounter]:
-    """Return the counters of these files in the database, or of all."""
-    if paths is None:
-        query = (_ALL,)
-    else:
-        query = (_OF_PATHS, (json.dumps(sorted(paths)),))
-    rows: list[tuple[Any, ...]] = db.execute(*query).fetchall()
-    return {(row[0], row[1]): AccessCounter(*row[2:]) for row in rows}

@@ -1,4 +1,4 @@
-"""PURE. The first line of a question that only announces the rest, and words of issues that say nothing about code."""
+"""PURE. How a question begins: a line that only announces the rest, or the verb of a task; words that say nothing."""
 
 from __future__ import annotations
 
@@ -46,3 +46,43 @@ def drop_lead_in(text: str) -> str:
         return text
     words = {word.lower() for word in re.findall(r"[^\W_]+|_", line)}
     return text if words - STOP_WORDS - CHATTER - _LEAD_IN_WORDS else rest.lstrip()
+
+
+_POLITE = re.compile(
+    r"^(?:[-*+\u2022]|\d+[.)])?\s*(?:\[[ xX]?\])?\s*"
+    r"(?:(?:please|then|also|and|now|finally|next|first|so|just|kindly)[, ]+"
+    r"|(?:can|could|would|will) you (?:please )?|(?:we|you|i) (?:need|want|have|would like)(?: you)? to "
+    r"|(?:it|we|you) (?:should|must) "
+    r"|let'?s |make sure (?:that )?(?:you |to )?|ensure (?:that )?(?=you )|help me (?:to )?)*",
+    re.IGNORECASE,
+)
+_VERBS = frozenset(
+    "add allow apply avoid bump cache change check clean convert copy create cut debug decrease define delete "
+    "deprecate detect disable document drop enable ensure expose export extend extract find fix format "
+    "generate guard handle hide ignore implement import improve include increase inline introduce investigate "
+    "keep limit load log make mark merge migrate mock move normalise normalize optimise optimize parse port "
+    "prevent print profile raise read reduce refactor reject remove rename reorder replace report reproduce "
+    "resolve restore retry return reuse revert rewrite run save set show simplify skip sort speed split start "
+    "stop store strip support switch test throw tighten trim try turn type unify update upgrade use validate "
+    "verify warn wrap write".split()
+)
+"""Verbs that ask for a change of code."""
+_SUBJECT = re.compile(r"^`?[\w./-]{1,40}(?:\([^)\n]{0,40}\))?`?!?:\s+")
+"""The subject of a task in front of it, as commits have it: `fix(core): `, "`parser`: "."""
+_QUOTES = " \t\r\n\"'\u201c\u2018"
+
+
+def is_task(prompt: str) -> bool:
+    """Return whether a prompt begins as a task of a developer does, with a verb that asks for a change of code.
+
+    It may be in quotes, as `opencode run` puts it.
+
+    >>> [is_task(text) for text in ("Please fix the loop", "fix(core): keep the order", '"Adding a limit"', "thanks")]
+    [True, True, True, False]
+    """
+    words = _SUBJECT.sub("", _POLITE.sub("", prompt.lstrip(_QUOTES), count=1))
+    first = re.match(r"[A-Za-z]+", words)
+    word = first.group().lower() if first else ""
+    plain = {word, *(word.removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
+    plain |= {f"{form}e" for form in plain} | {form[:-1] for form in plain if form[-1:] == form[-2:-1]}
+    return not _VERBS.isdisjoint(plain)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -153,11 +153,6 @@ class SearchService:
         """Release the snapshot of an index that is about to be deleted."""
         with self._lock:
             self._searcher = self._completer = None
-
-    def note_shown(self, paths: Iterable[str]) -> None:
-        """Count that hits in these files were shown."""
-        for path in dict.fromkeys(paths):
-            self._access.note(path, "hit")
 
     def _answer_without_index(self) -> Answer:
         if not self._live.is_building:

@@ -181,9 +181,6 @@ class RemoteSearch(SearchService):
         vector = self._static(text) if self._static else None
         return [] if vector is None or not vector.any() else vector.tolist()
 
-    def note_shown(self, paths: Iterable[str]) -> None:
-        """Count nothing: usage is known for files of this machine only."""
-
     def _freshness(self, outdated: int) -> str:
         behind = f"; {format_count(outdated, 'repository')} being published" if outdated else ""
         return f"as published on {self._store.name}{behind}"

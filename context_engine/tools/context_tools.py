@@ -123,15 +123,14 @@ def get_context(
         find_shown(call, repeat, query, token_budget, limit, include, exclude),
     )
     best = build_bundle(wish, engine, team, excess)
-    _note_shown(best, engine, call)
+    _note_shown(best, call)
     tokens = counted[0][1] if counted[0][0] is best else count(redact(write(best, meta)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
     return Reply(write(best, meta._replace(tokens=tokens, ms=ms)))
 
 
-def _note_shown(bundle: "Bundle", engine: "Engine", call: Call) -> None:
-    """Remember which files and lines this client was shown."""
-    engine.search.note_shown(file.path for file in bundle.files)
+def _note_shown(bundle: "Bundle", call: Call) -> None:
+    """Remember which lines this client was shown."""
     for file in bundle.files:
         for snippet in file.snippets:
             call.shown.add(file.path, snippet.span.first, snippet.text)

@@ -90,18 +90,11 @@ def packet_rows(
 ) -> list[dict[str, Any]]:
     """Return a packet for each of these steps."""
     sources = engine.plans.sources()
-    rows = []
-    for step in steps:
-        row, shown = _fit_packet(plan, execution, step, sources)
-        engine.search.note_shown(shown)
-        rows.append(row)
-    return rows
+    return [_fit_packet(plan, execution, step, sources) for step in steps]
 
 
-def _fit_packet(
-    plan: "Plan", execution: "Execution", step: "PlanStep", sources: "PlanSources"
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the packet of a step as a row within its token budget, and the files that it shows."""
+def _fit_packet(plan: "Plan", execution: "Execution", step: "PlanStep", sources: "PlanSources") -> dict[str, Any]:
+    """Return the packet of a step as a row within its token budget."""
     from context_engine.plans import PACKET_TOKENS_MAX, build_packet
 
     room, over, count = PACKET_TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count_tokens
@@ -113,7 +106,7 @@ def _fit_packet(
         room -= over
     if over > 0:
         row |= {"why": cut_to_size(step.title, PACKET_TOKENS_MAX), "files": row.get("files", [])[:1]}
-    return row, [file.path for file in made.files if file.sha]
+    return row
 
 
 def _packet_row(made: "WorkPacket", status: str) -> dict[str, Any]:

@@ -220,7 +220,6 @@ def _add_answers(engine: "Engine", reader: FragmentReader, question: str) -> Non
     answer = engine.search.find(Query(question, FOUND_MAX))
     for hit in answer.hits:
         reader.add_span("found", hit.chunk.symbol, reader.add_file(hit.chunk.path), hit.chunk.span)
-    engine.search.note_shown(hit.chunk.path for hit in answer.hits)
     if problem := answer.weakness if answer.hits else answer.reason or "nothing found":
         reader.note(f"{escape_line(question[:60])}: {problem}")
 

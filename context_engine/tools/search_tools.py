@@ -107,7 +107,6 @@ def search_code(
     known = find_shown(call, repeat, query, limit, detail, chosen, token_budget)
     shown, places = _leave_out_shown(shown, known, call)
     results, more = shown[: len(results)], shown[len(results) :]
-    engine.search.note_shown(hits[0].chunk.path for hits in files[: len(results)])
     notes = _silence(answer, chosen)
     if len(results) < len(files):
         missing = len(files) - len(results)
@@ -201,7 +200,6 @@ def semantic_search(
     files = [sorted(hits, key=lambda hit: hit.chunk.span) for hits in _group_by_file(answer.hits)]
     sections = [_section(hits, query, deep=mode == "deep") for hits in files]
     count = count_fitting(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
-    engine.search.note_shown(hits[0].chunk.path for hits in files[:count])
     silence = _silence(answer, chosen)
     lines = [
         join_headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches")),
@@ -243,7 +241,6 @@ def cortex_search(
     hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines have a scale of their own
     rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in hits]
     shown = take_fitting_rows(rows, chars_max=_chars_max(engine))
-    engine.search.note_shown(hit.chunk.path for hit in hits[: len(shown)])
     reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
     if len(shown) < len(rows):
         reply |= {

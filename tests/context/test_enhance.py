@@ -175,16 +175,12 @@ def test_rules_and_decisions_are_told_with_their_ids_and_facts_are_not(zoo: Engi
     assert len(told(zoo, "fix `feed_cat`", team=many).list_items(RememberedItem)) == CONSTRAINTS_MAX["light"]
 
 
-def test_the_repositorys_own_commands_and_the_clauses_of_the_prompt_are_told(zoo: Engine) -> None:
-    made = told(zoo, "Fix `feed_cat`, then add a test. It is late.", "rich")
+def test_the_repositorys_own_commands_and_the_items_of_the_prompt_are_told(zoo: Engine) -> None:
+    made = told(zoo, "Look after the cats.\n- fix `feed_cat`\n- add a test", "rich")
     assert [each.text for each in made.list_items(Command)] == ["make test", "make lint", "mypy ."]
-    assert made.list_texts("done_when") == ["Fix `feed_cat`", "add a test"]
-    assert made.objective == "Fix `feed_cat`, then add a test."
+    assert made.list_texts("done_when") == ["fix `feed_cat`", "add a test"]
+    assert made.objective == "Look after the cats."
     assert len(told(zoo, "Fix `feed_cat`").list_items(Command)) == 2
-
-
-def test_one_clause_is_the_prompt_itself_and_is_not_repeated(zoo: Engine) -> None:
-    assert told(zoo, "Fix `feed_cat`.").list_texts("done_when") == []
 
 
 def test_the_tests_of_a_file_are_told_and_rich_tells_more_than_light(zoo: Engine) -> None:

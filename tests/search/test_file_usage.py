@@ -44,11 +44,11 @@ def file(tmp_path: Path) -> Path:
 
 
 def strength(counted: FileUsage, path: str) -> float:
-    return sum(row.strength for row in counted.export([path]))
+    return counted.counters()[path].strength
 
 
-def counts(counted: FileUsage) -> dict[tuple[str, str], int]:
-    return {(row.path, row.kind): row.count for row in counted.export()}
+def counts(counted: FileUsage) -> dict[str, int]:
+    return {path: counter.count for path, counter in counted.counters().items()}
 
 
 # -- laws -------------------------------------------------------------------------------------------------------------
@@ -109,18 +109,18 @@ def test_a_read_counts_and_halves_in_a_week(file: Path, clock: Clock) -> None:
     clock.now += HALF_LIFE_S
     assert before == 1.0
     assert strength(counted, "a.py") == pytest.approx(0.5, abs=1e-9)
-    assert counted.scores() == {"a.py": pytest.approx(0.5 / 3.5, abs=1e-9)}
-    assert counts(counted) == {("a.py", "read"): 1}
+    assert counted.ranking_scores() == {"a.py": pytest.approx(0.5 / 3.5, abs=1e-9)}
+    assert counts(counted) == {"a.py": 1}
     counted.close()
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_each_kind_has_its_weight_and_its_row(file: Path, clock: Clock, kind: file_usage.AccessKind) -> None:
+def test_each_kind_has_its_weight(file: Path, clock: Clock, kind: file_usage.AccessKind) -> None:
     counted = FileUsage(file, clock=clock)
     counted.note("a.py", kind)
-    counted.note("a.py", "edit", times=2)
-    assert strength(counted, "a.py") == pytest.approx(WEIGHTS[kind] + 6)
-    assert sum(counts(counted).values()) == 3
+    counted.note("a.py", "edit")
+    assert strength(counted, "a.py") == pytest.approx(WEIGHTS[kind] + 3)
+    assert counts(counted) == {"a.py": 2}
     counted.close()
 
 
@@ -128,11 +128,11 @@ def test_what_waits_counts_already_and_what_is_written_counts_once(file: Path, c
     counted = FileUsage(file, clock=clock)
     for _ in range(3):
         counted.note("a.py", "read")
-    waiting = counted.export()
+    waiting = counted.counters()
     counted.flush()
-    assert counted.export() == waiting
+    assert counted.counters() == waiting
     counted.note("a.py", "read")
-    assert counts(counted) == {("a.py", "read"): 4}
+    assert counts(counted) == {"a.py": 4}
     counted.close()
 
 
@@ -147,8 +147,8 @@ def test_noting_writes_nothing_until_the_time_has_come(file: Path, clock: Clock)
 def test_many_events_are_written_without_waiting(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_usage, "FLUSH_S", 600)
     flushed = threading.Event()
-    merge = file_usage._merge
-    monkeypatch.setattr(file_usage, "_merge", lambda *args: (merge(*args), flushed.set()))
+    add = file_usage._add
+    monkeypatch.setattr(file_usage, "_add", lambda *args: (add(*args), flushed.set()))
     counted = FileUsage(file, clock=clock)
     for _ in range(file_usage.EVENTS_MAX):
         counted.note("a.py", "read")
@@ -159,8 +159,8 @@ def test_many_events_are_written_without_waiting(file: Path, clock: Clock, monke
 def test_few_events_are_written_after_a_while(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_usage, "FLUSH_S", 0.01)
     flushed = threading.Event()
-    merge = file_usage._merge
-    monkeypatch.setattr(file_usage, "_merge", lambda *args: (merge(*args), flushed.set()))
+    add = file_usage._add
+    monkeypatch.setattr(file_usage, "_add", lambda *args: (add(*args), flushed.set()))
     counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     assert flushed.wait(60)
@@ -177,7 +177,7 @@ def test_when_nothing_is_accessed_no_thread_waits(file: Path, clock: Clock, monk
     assert not thread.is_alive()
     counted.note("a.py", "read")  # starts another
     counted.close()
-    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 2}
+    assert counts(FileUsage(file, clock=clock)) == {"a.py": 2}
 
 
 def test_a_thousand_accesses_at_once_are_a_thousand(file: Path, clock: Clock) -> None:
@@ -195,7 +195,7 @@ def test_a_thousand_accesses_at_once_are_a_thousand(file: Path, clock: Clock) ->
     counted.close()
     again = FileUsage(file, clock=clock)
     assert sum(counts(again).values()) == 1_000
-    assert sum(row.strength for row in again.export()) == pytest.approx(1_000, abs=1e-6)
+    assert sum(counter.strength for counter in again.counters().values()) == pytest.approx(1_000, abs=1e-6)
     again.close()
 
 
@@ -210,7 +210,7 @@ def test_processes_that_count_at_once_lose_nothing(file: Path) -> None:
     )
     running = [subprocess.Popen([sys.executable, "-c", program, str(file), str(number)]) for number in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]
-    expected = {("a.py", "read"): 180} | {(f"{number}.py", "edit"): 60 for number in range(3)}
+    expected = {"a.py": 180} | {f"{number}.py": 60 for number in range(3)}
     assert counts(FileUsage(file)) == expected
 
 
@@ -243,7 +243,7 @@ def test_a_renamed_file_keeps_its_score(file: Path, clock: Clock) -> None:
     counted.note("old.py", "read")
     counted.note("new.py", "read")
     counted.follow_renames({"old.py": "new.py", "never.py": "seen.py"})
-    assert counts(counted) == {("new.py", "edit"): 1, ("new.py", "read"): 2}
+    assert counts(counted) == {"new.py": 3}
     counted.follow_renames({"old.py": "new.py"})
     assert strength(counted, "new.py") == pytest.approx(5)
     counted.close()
@@ -254,17 +254,8 @@ def test_two_files_that_swap_names_swap_scores(file: Path, clock: Clock) -> None
     counted.note("a.py", "edit")
     counted.note("b.py", "read")
     counted.follow_renames({"a.py": "b.py", "b.py": "a.py"})
-    assert counts(counted) == {("b.py", "edit"): 1, ("a.py", "read"): 1}
-    counted.close()
-
-
-def test_only_the_files_asked_for_are_answered(file: Path, clock: Clock) -> None:
-    counted = FileUsage(file, clock=clock)
-    counted.note("a.py", "read")
-    counted.flush()
-    counted.note("b.py", "read")
-    assert list(counted.scores(["b.py", "c.py"])) == ["b.py"]
-    assert list(counted.scores(["a.py"])) == ["a.py"]
+    assert strength(counted, "b.py") == pytest.approx(3)
+    assert counts(counted) == {"a.py": 1, "b.py": 1}
     counted.close()
 
 
@@ -274,10 +265,10 @@ def test_cleared_everything_is_forgotten(file: Path, clock: Clock) -> None:
     counted.flush()
     counted.note("b.py", "read")
     counted.clear()
-    assert counted.export() == []
+    assert counted.counters() == {}
     counted.note("c.py", "read")
     counted.close()
-    assert list(FileUsage(file, clock=clock).scores()) == ["c.py"]
+    assert list(FileUsage(file, clock=clock).counters()) == ["c.py"]
 
 
 def test_clearing_what_was_never_there_makes_no_file(file: Path) -> None:
@@ -292,9 +283,9 @@ def test_switched_off_nothing_is_counted_and_nothing_is_said(file: Path, clock: 
     off = FileUsage(file, clock=clock, enabled=False)
     off.note("b.py", "read")
     off.follow_renames({"a.py": "c.py"})
-    assert (off.scores(), off.export()) == ({}, [])
+    assert (off.ranking_scores(), off.counters()) == ({}, {})
     off.close()
-    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 1}
+    assert counts(FileUsage(file, clock=clock)) == {"a.py": 1}
 
 
 def test_the_longest_unused_is_forgotten_when_there_is_too_much(
@@ -307,7 +298,7 @@ def test_the_longest_unused_is_forgotten_when_there_is_too_much(
     counted.close()
     monkeypatch.setattr(file_usage, "ROWS_MAX", 2)
     again = FileUsage(file, clock=clock)
-    assert list(again.scores()) == ["c", "d"]
+    assert list(again.counters()) == ["c", "d"]
     again.close()
 
 
@@ -319,26 +310,26 @@ def test_a_damaged_file_is_begun_anew(file: Path, clock: Clock, content: bytes) 
     counted.note("a.py", "read")
     counted.close()
     assert counted.problem == ""
-    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 1}
+    assert counts(FileUsage(file, clock=clock)) == {"a.py": 1}
 
 
 def test_what_a_full_disk_refuses_at_the_very_end_is_not_lost(
     file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = FileUsage(file, clock=clock)
-    merge = file_usage._merge
+    add = file_usage._add
 
-    def merged_in_vain(db: apsw.Connection, counters) -> None:
-        merge(db, counters)
+    def add_in_vain(db: apsw.Connection, counters) -> None:
+        add(db, counters)
         db.set_commit_hook(lambda: True)  # refuses the commit
 
-    monkeypatch.setattr(file_usage, "_merge", merged_in_vain)
+    monkeypatch.setattr(file_usage, "_add", add_in_vain)
     counted.note("a.py", "read")
     counted.flush()
     assert counted.problem
-    monkeypatch.setattr(file_usage, "_merge", lambda db, counters: (db.set_commit_hook(None), merge(db, counters)))
+    monkeypatch.setattr(file_usage, "_add", lambda db, counters: (db.set_commit_hook(None), add(db, counters)))
     counted.close()
-    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 1}
+    assert counts(FileUsage(file, clock=clock)) == {"a.py": 1}
 
 
 def test_a_file_that_was_replaced_under_its_hands_fails_nobody(file: Path, clock: Clock) -> None:
@@ -351,7 +342,7 @@ def test_a_file_that_was_replaced_under_its_hands_fails_nobody(file: Path, clock
     counted.note("b.py", "read")
     counted.flush()
     assert "access" in counted.problem
-    assert counts(counted) == {("b.py", "read"): 1}
+    assert counts(counted) == {"b.py": 1}
     counted.follow_renames({"b.py": "c.py"})
     counted.clear()
     counted.close()
@@ -365,7 +356,7 @@ def test_a_file_of_another_release_is_begun_anew(file: Path, clock: Clock) -> No
     counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     counted.close()
-    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 1}
+    assert counts(FileUsage(file, clock=clock)) == {"a.py": 1}
 
 
 def test_on_a_disk_that_takes_nothing_events_wait_and_nobody_fails(clock: Clock) -> None:
@@ -375,11 +366,11 @@ def test_on_a_disk_that_takes_nothing_events_wait_and_nobody_fails(clock: Clock)
         counted.note("a.py", "read")
         counted.flush()
         assert "cannot be written" in counted.problem
-        assert counts(counted) == {("a.py", "read"): 1}
+        assert counts(counted) == {"a.py": 1}
         folder.chmod(0o700)
         counted.flush()
         assert counted.problem == ""
-        assert counts(counted) == {("a.py", "read"): 1}
+        assert counts(counted) == {"a.py": 1}
         counted.close()
 
 
@@ -388,6 +379,6 @@ def test_a_name_that_is_no_text_is_left_out_and_harms_nobody(file: Path, clock: 
     counted.note("\udcff.py", "read")
     counted.note("a.py", "read")
     counted.follow_renames({"a.py": "\udcff.py", "\udcff.py": "b.py"})
-    assert counts(counted) == {("a.py", "read"): 1}
+    assert counts(counted) == {"a.py": 1}
     counted.close()
     assert counted.problem == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -64,11 +63,7 @@ class Desks:
         self.shared_records = said.get("shared_records")
         self.plans = PlanService(PlanDependencies(Root(root), Git(root), self.now, nobody, nobody, nobody, **said))
         self.settings = SimpleNamespace(result_chars_max=36_000)
-        self.shown: list[str] = []
         self.search = self
-
-    def note_shown(self, paths: Iterable[str]) -> None:
-        self.shown += paths
 
     def now(self) -> float:
         return self._at()

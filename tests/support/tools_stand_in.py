@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -107,9 +106,6 @@ class StandIn:
         self.queries.append(query)
         found = self.hits[: query.limit]
         return Answer(found, "lexical", "fresh", len(self.hits), "" if found else self.reason, self.near_tags)
-
-    def note_shown(self, paths: Iterable[str]) -> None:
-        """Nobody counts here."""
 
     def status(self) -> Status:
         """The fixed status."""
