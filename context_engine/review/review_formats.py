@@ -10,17 +10,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import quote
 
-from context_engine.model import Finding, Skipped, Suggestion
+import msgspec
+
+from context_engine.model import Finding, Skipped
 from context_engine.review.finding import PRIORITIES, finding_to_json
 from context_engine.review.verdict import AnalyzerRun, Coverage, ReviewResult
-from context_engine.text import escape_line
-
-# -- review replies ----------------------------------------------------------------------------------------------------
-
-# A review as JSON for replies, and as Markdown for people, with the most pressing finding first.
-#
-# Both name the files that were not reviewed as clearly as the findings.
+from context_engine.text import escape_line, format_count
 
 JSON_FILES_MAX = 200
 MARKDOWN_FILES_MAX = 20
@@ -40,7 +37,7 @@ def review_to_json(result: ReviewResult) -> dict[str, Any]:
         "fail_reasons": list(result.fail_reasons),
         "findings_filtered": asdict(result.filtered),
         "coverage": _coverage_to_json(result.coverage),
-        "summary": {name: _to_json(value) for name, value in asdict(result.summary).items()},
+        "summary": msgspec.to_builtins(result.summary),
         "partial": result.is_partial,
         "second_pass": result.second_pass,
         "warnings": list(result.warnings),
@@ -48,8 +45,10 @@ def review_to_json(result: ReviewResult) -> dict[str, Any]:
 
 
 def _coverage_to_json(coverage: Coverage) -> dict[str, Any]:
-    skipped = [{"path": file.path, "why": file.reason} for file in coverage.files_skipped]
-    partly = [{"path": file.path, "why": file.reason} for file in coverage.files_partly]
+    skipped, partly = (
+        [{"path": file.path, "why": file.reason} for file in files]
+        for files in (coverage.files_skipped, coverage.files_partly)
+    )
     return {
         "files": len(coverage.files),
         "files_reviewed": coverage.files_reviewed,
@@ -58,12 +57,6 @@ def _coverage_to_json(coverage: Coverage) -> dict[str, Any]:
         "files_partly": partly[:JSON_FILES_MAX],
         "analyzers": [asdict(run) | {"why_not": run.why_not or None} for run in coverage.analyzers],
     }
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return value
 
 
 # -- Markdown ----------------------------------------------------------------------------------------------------------
@@ -128,22 +121,15 @@ def _render_coverage(result: ReviewResult) -> Iterator[str]:
 def _render_files(label: str, files: Sequence[Skipped]) -> Iterator[str]:
     if files:
         named = [f"`{escape_line(file.path)}` ({_inline(file.reason)})" for file in files[:MARKDOWN_FILES_MAX]]
-        more = ""
-        if len(files) > MARKDOWN_FILES_MAX:
-            more = f" and {len(files) - MARKDOWN_FILES_MAX} more"
+        more = f" and {len(files) - MARKDOWN_FILES_MAX} more" if len(files) > MARKDOWN_FILES_MAX else ""
         yield f"- {label}: {', '.join(named)}{more}."
 
 
 def _render_run(run: AnalyzerRun) -> str:
     if not run.ran:
         return f"{run.name} did not run ({_inline(run.why_not)})"
-    found = "1 finding"
-    if run.findings != 1:
-        found = f"{run.findings} findings"
-    problem = ""
-    if run.why_not:
-        problem = f"; {_inline(run.why_not)}"
-    return f"{run.name} ({found}, {run.ms} ms{problem})"
+    problem = f"; {_inline(run.why_not)}" if run.why_not else ""
+    return f"{run.name} ({format_count(run.findings, 'finding')}, {run.ms} ms{problem})"
 
 
 def _inline(text: str) -> str:
@@ -154,14 +140,13 @@ def _inline(text: str) -> str:
     return plain
 
 
-# -- review formats ----------------------------------------------------------------------------------------------------
+# -- SARIF and rdjson -------------------------------------------------------------------------------------------------
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 SARIF_LEVELS = ("error", "error", "warning", "note")
 """By priority: what GitHub calls an error may be set to block a merge."""
 SECURITY_SEVERITIES = ("9.0", "7.0", "5.0", "2.0")
 """GitHub's `security-severity` by priority: critical from 9.0, high from 7.0, medium from 4.0."""
-UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 FINGERPRINT = "contextEngine/v1"
 RDJSON_SEVERITIES = ("ERROR", "ERROR", "WARNING", "INFO")
 """By priority."""
@@ -214,10 +199,8 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 
 def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
     suggestion = finding.suggestion
-    advice = ""
-    if suggestion:
-        advice = f"Suggestion: {suggestion.description}"
-    artifact = {"uri": _to_uri(finding.path), "uriBaseId": "SRCROOT"}
+    advice = f"Suggestion: {suggestion.description}" if suggestion else ""
+    artifact = {"uri": quote(finding.path, errors="replace"), "uriBaseId": "SRCROOT"}
     region = {"startLine": finding.span.first, "endLine": finding.span.last}
     row: dict[str, Any] = {
         "ruleId": finding.rule,
@@ -241,27 +224,12 @@ def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
     return row
 
 
-def _to_uri(path: str) -> str:
-    """Return a path as a relative reference (RFC 3986, 2.3 and 4.2).
-
-    >>> _to_uri("src/größe 1.py")
-    'src/gr%C3%B6%C3%9Fe%201.py'
-    """
-    return "".join(char if char in UNRESERVED else _percent_encode(char) for char in path)
-
-
-def _percent_encode(char: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "replace"))
-
-
 def _sarif_invocation(result: ReviewResult) -> dict[str, Any]:
     """Return whether everything was reviewed, and what was not."""
     coverage = result.coverage
     gaps = [f"{file.path} was not looked at: {file.reason}" for file in coverage.files_skipped]
     gaps += [f"{run.name} did not run: {run.why_not}" for run in coverage.analyzers if not run.ran]
-    problems = []
-    if result.is_partial:
-        problems = ["The time was over before everything was looked at."]
+    problems = ["The time was over before everything was looked at."] if result.is_partial else []
     return {
         "executionSuccessful": not result.is_partial,
         "toolExecutionNotifications": [
@@ -300,16 +268,9 @@ def _rdjson_diagnostic(finding: Finding) -> dict[str, Any]:
     if finding.suggestion and finding.suggestion.can_auto_fix:
         # whole lines end where the next one begins
         lines = {"start": {"line": first, "column": 1}, "end": {"line": last + 1, "column": 1}}
-        row["suggestions"] = [{"range": lines, "text": _terminate(finding.suggestion)}]
+        text = finding.suggestion.replacement
+        row["suggestions"] = [{"range": lines, "text": f"{text}\n" if text and not text.endswith("\n") else text}]
     return row
-
-
-def _terminate(suggestion: Suggestion) -> str:
-    """Return a replacement with the end of its last line; an empty one stays empty."""
-    text = suggestion.replacement
-    if text and not text.endswith("\n"):
-        return f"{text}\n"
-    return text
 
 
 def _join_texts(finding: Finding, *more: str) -> str:

@@ -39,8 +39,7 @@ class ReviewOptions:
     @property
     def key(self) -> str:
         """A hash of the options for caches and sessions."""
-        written = repr(self).removeprefix("Review")  # release 0.1 called the class Options: its sessions stay known
-        return hashlib.sha256(written.encode()).hexdigest()[:16]
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,11 +55,7 @@ class FileCoverage:
         >>> FileCoverage("a.py").with_reason("the old version is too large").partly
         'the old version is too large'
         """
-        if not why:
-            return self
-        if self.skipped:
-            return replace(self, skipped=why)
-        return replace(self, partly=why)
+        return replace(self, **{"skipped" if self.skipped else "partly": why}) if why else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +88,11 @@ def merge_coverage(parts: Iterable[Coverage]) -> Coverage:
     for part in parts:
         files |= {file.path: file for file in part.files}
         for run in part.analyzers:
-            runs[run.name] = _merge_runs(runs[run.name], run) if run.name in runs else run
+            one = runs.get(run.name, AnalyzerRun(run.name, ran=False))
+            why_not = "; ".join(dict.fromkeys(filter(None, (one.why_not, run.why_not))))
+            merged = replace(one, ran=one.ran or run.ran, ms=one.ms + run.ms, why_not=why_not)
+            runs[run.name] = replace(merged, findings=one.findings + run.findings)
     return Coverage(tuple(files[path] for path in sorted(files)), tuple(runs[name] for name in sorted(runs)))
-
-
-def _merge_runs(one: AnalyzerRun, other: AnalyzerRun) -> AnalyzerRun:
-    """Merge two runs of one program.
-
-    >>> _merge_runs(AnalyzerRun("ruff", True, 20, 1), AnalyzerRun("ruff", False, why_not="timed out")).why_not
-    'timed out'
-    """
-    why_not = "; ".join(dict.fromkeys(filter(None, (one.why_not, other.why_not))))
-    ran = one.ran or other.ran
-    return replace(one, ran=ran, ms=one.ms + other.ms, findings=one.findings + other.findings, why_not=why_not)
 
 
 # -- verdict -----------------------------------------------------------------------------------------------------------
