@@ -1,15 +1,18 @@
-"""Second passes: what is kept of a review until an agent or a model reads the change, and the merge of its findings.
+"""Second passes: what is kept of a review until an agent or a model reads the change, and how its findings join.
 
     review_id = second_passes.keep(make_pending(result, options, files, redact))
     refined = engine.second_pass.run(second_passes.offer("review_changes", review_id), assist)
     merged = second_passes.merge_draft(review_id, refined.draft, source="host")
 
-A draft that is sent twice changes nothing. Secrets are removed before anything is stored or shown.
+A finding outside of the change, or with a wrong quote, is rejected with its reason. One that says the same as a check
+confirms it; any other has a confidence of at most `CONFIDENCE_MAX`. A draft that is sent twice changes nothing. Secrets
+are removed before anything is stored or shown.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -19,24 +22,27 @@ import msgspec
 from context_engine.context import (
     BRIEF_TOKENS_MAX,
     BriefSection,
+    CheckedClaims,
+    Claim,
+    ClaimedLines,
+    ClaimedQuote,
     RejectedItem,
+    RepositoryFacts,
     SecondPass,
     accept_draft,
     build_brief,
+    check_claims,
     compute_draft_id,
     parse_draft,
 )
 from context_engine.errors import ReviewNotFound
-from context_engine.model import Finding
-from context_engine.review.classification import ChangeSummary
-from context_engine.review.finding import PRIORITIES, Redact
+from context_engine.model import Finding, Suggestion
+from context_engine.review.finding import CATEGORIES, PRIORITIES, Redact, fingerprint
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_store import ReviewStore
-from context_engine.review.reviewer import TESTS
-from context_engine.review.second_pass_findings import SCHEMA, join_findings, validate_draft
-from context_engine.review.source_versions import ReviewedFile
-from context_engine.review.verdict import Coverage, ReviewResult, SuppressedCounts, make_result
-from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, uuid7
+from context_engine.review.source_versions import TESTS, ReviewedFile
+from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
+from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, merge_spans, uuid7
 from context_engine.timestamps import Now
 
 LINES_MAX = 20_000
@@ -44,8 +50,13 @@ LINES_MAX = 20_000
 PIECE_LINES = 40
 """A longer hunk is shown in pieces, so that one of them does not fill a whole brief."""
 LINE_CHARS = 200
-FINDINGS_MAX = 12
+KNOWN_MAX = 12
 RULES_MAX = 12
+FINDINGS_MAX = 50
+CONFIDENCE_MAX = 0.85
+"""Without confirmation: about one in six findings of good models is wrong, however certain they sound."""
+SIMILARITY_MIN = 0.6
+"""Two texts that share so many of their words say the same (services.md)."""
 _TASK = (
     "Review this change as an experienced colleague would. Report only what is wrong in the new lines: logic errors,"
     " broken callers, missed cases, races, leaks, security holes. Each finding names its file, its lines as numbered"
@@ -53,47 +64,58 @@ _TASK = (
     " list is a good answer."
 )
 
+_TEXT = {"type": "string"}
+_FINDING = {
+    "file_path": _TEXT,
+    "start_line": {"type": "integer", "minimum": 1},
+    "end_line": {"type": "integer", "minimum": 1},
+    "quote": _TEXT | {"description": "The line it is about, word for word."},
+    "title": _TEXT | {"minLength": 3, "maxLength": 200},
+    "body": _TEXT | {"maxLength": 2_000, "description": "Why it is wrong, and when it shows."},
+    "priority": {"type": "integer", "minimum": 0, "maximum": 3, "description": "0 must not be merged, 3 is a hint."},
+    "category": {"type": "string", "enum": list(CATEGORIES)},
+    "confidence_score": {"type": "number", "minimum": 0, "maximum": 1},
+    "suggestion": _TEXT | {"description": "What to do; empty if unclear."},
+}
+
+
+def make_findings_schema(fields: Mapping[str, Any], most: int) -> Mapping[str, Any]:
+    """Return the schema of a draft of findings with these fields, all of them required."""
+    row = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {"findings": {"type": "array", "maxItems": most, "items": row}},
+        "required": ["findings"],
+        "additionalProperties": False,
+    }
+
+
+SCHEMA = make_findings_schema(_FINDING, FINDINGS_MAX)
+"""The draft of a second pass."""
+
 
 @dataclass(frozen=True, slots=True)
 class PendingReview:
     """A review that waits for a second pass, or has had one. `submissions` are the drafts that were merged."""
 
     files: tuple[FileDiff, ...]
-    findings: tuple[Finding, ...]
-    filtered: SuppressedCounts
-    coverage: Coverage
-    summary: ChangeSummary
+    result: ReviewResult
     options: ReviewOptions
-    warnings: tuple[str, ...] = ()
-    is_partial: bool = False
     rules: tuple[str, ...] = ()
     submissions: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
+
+
+class MergedReview(NamedTuple):
+    """A review after a second pass: what to store, and the findings that were rejected, with reasons."""
+
+    pending: PendingReview
+    rejected: tuple[RejectedItem, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def result(self) -> ReviewResult:
         """The result of the review as it is now."""
-        result = make_result(
-            self.findings,
-            self.options,
-            self.coverage,
-            self.summary,
-            warnings=self.warnings,
-            is_partial=self.is_partial,
-            second_pass=bool(self.submissions),
-        )
-        before, now = asdict(self.filtered), asdict(result.filtered)
-        filtered = SuppressedCounts(**{reason: before[reason] + count for reason, count in now.items()})
-        return replace(result, filtered=filtered)
-
-
-class MergedReview(NamedTuple):
-    """A review after a second pass: what to store, its result, and the findings that were rejected, with reasons."""
-
-    pending: PendingReview
-    result: ReviewResult
-    rejected: tuple[RejectedItem, ...]
-    warnings: tuple[str, ...]
+        return self.pending.result
 
 
 class PendingReviews:
@@ -123,12 +145,7 @@ class PendingReviews:
 
     def offer(self, tool: str, review_id: str) -> SecondPass:
         """Return the request for a second pass: the brief, the schema, and the next call. Raises: ReviewNotFound."""
-        pending = self.load(review_id)
-        instructions = pending.options.custom_instructions
-        prompt = review_brief(
-            pending.files, pending.findings, pending.rules, instructions=instructions, questions=pending.questions
-        )
-        return SecondPass(tool, prompt, SCHEMA, {"review_id": review_id}, draft="findings")
+        return SecondPass(tool, review_brief(self.load(review_id)), SCHEMA, {"review_id": review_id}, draft="findings")
 
     def merge_draft(self, review_id: str, draft: Any, *, source: str, submission_id: str = "") -> MergedReview:
         """Merge the findings of a second pass into a stored review. Raises: ReviewNotFound, InvalidArgument."""
@@ -146,21 +163,35 @@ def encode_pending(pending: PendingReview) -> bytes:
 
 def merge_draft_into(pending: PendingReview, draft: Any, *, source: str, submission_id: str = "") -> MergedReview:
     """Merge the findings of a draft into a review. Raises: InvalidArgument (the draft violates its schema)."""
-    checked = accept_draft(_normalize_draft(draft), SCHEMA, "findings")
-    name = submission_id or compute_draft_id(checked)
+    accepted = accept_draft(_normalize_draft(draft), SCHEMA, "findings")
+    name = submission_id or compute_draft_id(accepted)
     if name in pending.submissions:
-        return MergedReview(pending, pending.result, (), ())
-    valid = validate_draft(checked, pending.files, source=source)
-    if valid.rejected and not valid.findings:  # a draft without one valid finding is not a second pass
-        return MergedReview(pending, pending.result, valid.rejected, valid.warnings)
-    findings = join_findings(pending.findings, valid.findings)
-    merged = replace(pending, findings=findings, submissions=(*pending.submissions, name))
-    return MergedReview(merged, merged.result, valid.rejected, valid.warnings)
+        return MergedReview(pending)
+    checked = check_draft(accepted, pending.files)
+    if checked.rejected and not checked.kept:  # a draft without one valid finding is not a second pass
+        return MergedReview(pending, checked.rejected, checked.warnings)
+    by_path = {file.path: file for file in pending.files}
+    second = [_make_finding(row, by_path[row["file_path"]], source) for row in checked.kept]
+    before = pending.result
+    after = make_result(
+        join_findings(before.findings, second),
+        pending.options,
+        before.coverage,
+        before.summary,
+        warnings=before.warnings,
+        is_partial=before.is_partial,
+        second_pass=True,
+    )
+    counts = asdict(before.filtered)
+    filtered = SuppressedCounts(**{reason: counts[reason] + count for reason, count in asdict(after.filtered).items()})
+    result = replace(after, filtered=filtered, questions=before.questions)
+    merged = replace(pending, result=result, submissions=(*pending.submissions, name))
+    return MergedReview(merged, checked.rejected, checked.warnings)
 
 
 def explain_rejections(pending: PendingReview, draft: Mapping[str, Any]) -> str:
     """Return the text for a model about its draft before its second try; empty when all findings are valid."""
-    rejected = validate_draft(draft, pending.files, source="model").rejected
+    rejected = check_draft(draft, pending.files).rejected
     return "; ".join(f"{finding.place}: {finding.reason}" for finding in rejected)
 
 
@@ -174,6 +205,117 @@ def _normalize_draft(draft: Any) -> Any:
     if isinstance(draft, list | tuple):
         return {"findings": list(draft)}
     return draft
+
+
+# -- the findings of a draft -------------------------------------------------------------------------------------------
+
+
+def check_draft(draft: Mapping[str, Any], files: Sequence[FileDiff]) -> CheckedClaims:
+    """Check a draft: lines must be in a hunk, and quotes must be there."""
+    by_path = {file.path: file for file in files if file.new_path}
+    facts = RepositoryFacts(
+        has_path=by_path.__contains__,
+        text=lambda path: "\n".join(text for _, text in _new_lines(by_path[path])) if path in by_path else None,
+        spans=lambda path: _spans(by_path[path]) if path in by_path else (),
+    )
+    return check_claims([make_claim(row, f"findings[{at}]") for at, row in enumerate(draft["findings"])], facts)
+
+
+def make_claim(row: Mapping[str, Any], place: str) -> Claim:
+    """Return what a finding of a draft says of the code."""
+    path, quote = row["file_path"], row.get("quote")
+    quotes = [ClaimedQuote(path, quote)] if quote else []
+    return Claim(row, place, lines=[ClaimedLines(path, row["start_line"], row["end_line"])], quotes=quotes)
+
+
+def _new_lines(file: FileDiff) -> list[tuple[int, str]]:
+    return [(line.new, line.text) for hunk in file.hunks for line in hunk.lines if line.new]
+
+
+def _spans(file: FileDiff) -> tuple[LineSpan, ...]:
+    return tuple(merge_spans(hunk.new for hunk in file.hunks if hunk.new))
+
+
+def _make_finding(row: Mapping[str, Any], file: FileDiff, source: str) -> Finding:
+    lines = dict(_new_lines(file))
+    first, last = row["start_line"], row["end_line"]
+    start = find_quote(lines.items(), row["quote"], first, last)
+    if start != first:  # models count badly
+        last = min(next(hunk.last for hunk in _spans(file) if hunk.first <= start <= hunk.last), start + last - first)
+    suggestion, quote = row["suggestion"].strip(), lines.get(start, "").strip()
+    rule = f"{source}-{row['category']}"
+    return Finding(
+        rule=rule,
+        source=source,
+        title=row["title"].strip(),
+        body=row["body"].strip(),
+        priority=row["priority"],
+        category=row["category"],
+        confidence=float(row["confidence_score"]),
+        path=file.path,
+        span=LineSpan(start, last),
+        quote=quote,
+        id=fingerprint(f"{rule} {_normalize_words(row['title'])}", file.path, quote, 0),
+        is_on_changed_line=any(number in file.added_numbers for number in range(start, last + 1)),
+        suggestion=Suggestion(suggestion) if suggestion else None,
+    )
+
+
+def find_quote(lines: Iterable[tuple[int, str]], quote: str, first: int, last: int) -> int:
+    """Return the line nearest to `first` on which a quote begins; `first` when it is on none, or among the lines."""
+    wanted = next(filter(None, map(_normalize_words, quote.split("\n"))), "")
+    numbers = [number for number, text in lines if wanted and wanted in _normalize_words(text)]
+    if any(first <= number <= last for number in numbers):
+        return first
+    return min(numbers, key=lambda number: (abs(number - first), number), default=first)
+
+
+def join_findings(findings: Sequence[Finding], second: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Join the findings of the checks and those of a second pass, without duplicates."""
+    joined = list(findings)
+    for finding in second:
+        index = next((index for index, known in enumerate(joined) if is_same_finding(known, finding)), None)
+        if index is None:
+            joined.append(replace(finding, confidence=min(finding.confidence, CONFIDENCE_MAX)))
+        else:
+            joined[index] = _confirm(joined[index], finding)
+    return tuple(joined)
+
+
+def is_same_finding(one: Finding, other: Finding) -> bool:
+    """Whether two findings are one: in the same file, on lines that overlap, in similar words."""
+    if one.path != other.path or one.span.first > other.span.last or other.span.first > one.span.last:
+        return False
+    texts = f"{one.title} {one.body}", f"{other.title} {other.body}"
+    return one.id == other.id or word_similarity(*texts) >= SIMILARITY_MIN
+
+
+def _confirm(known: Finding, again: Finding) -> Finding:
+    """Return a finding that was reported twice. Only a check adds certainty; two drafts are no better than one."""
+    if known.id == again.id or again.id in known.related:
+        return known
+    is_checked = {known.source, again.source} - {"host", "model"}
+    limit = 1.0 if is_checked else CONFIDENCE_MAX
+    confidence = min(limit, max(known.confidence, again.confidence))
+    evidence = (*known.evidence, f"the second pass ({again.source}) reports it, too: {again.title}")
+    return replace(known, confidence=confidence, evidence=evidence, related=(*known.related, again.id))
+
+
+def word_similarity(one: str, other: str) -> float:
+    """Return the share of words that two texts have in common (Jaccard).
+
+    >>> word_similarity("Result is never closed", "the result is never closed"), word_similarity("a", "b")
+    (0.8, 0.0)
+    """
+    left, right = set(_normalize_words(one).split()), set(_normalize_words(other).split())
+    if left | right:
+        return len(left & right) / len(left | right)
+    return 1.0
+
+
+def _normalize_words(text: str) -> str:
+    """Return the words of a text in lower case, for comparisons."""
+    return " ".join(re.findall(r"\w+", text.lower()))
 
 
 # -- what is stored ----------------------------------------------------------------------------------------------------
@@ -194,18 +336,8 @@ def make_pending(
         if 0 < lines <= room:
             room -= lines
             stored.append(replace(file.diff, hunks=tuple(_redact_hunk(hunk, redact) for hunk in _cut_hunks(file))))
-    return PendingReview(
-        files=tuple(stored),
-        findings=result.findings,
-        filtered=result.filtered,
-        coverage=result.coverage,
-        summary=result.summary,
-        options=options,
-        warnings=result.warnings,
-        is_partial=result.is_partial,
-        rules=tuple(map(redact, rules)),
-        questions=tuple(map(redact, result.questions)),
-    )
+    masked = replace(result, questions=tuple(map(redact, result.questions)), ms=())
+    return PendingReview(tuple(stored), masked, options, tuple(map(redact, rules)))
 
 
 def _rank(file: ReviewedFile) -> tuple[int, str]:
@@ -222,9 +354,7 @@ def _cut_hunks(file: ReviewedFile) -> Iterator[DiffHunk]:
             lines = hunk.lines[start : start + PIECE_LINES]
             added = next((line.new for line in lines if line.mark == "+"), 0)
             if added or any(line.mark == "-" for line in lines):
-                symbol = None
-                if file.new and added:
-                    symbol = file.new.enclosing(added)
+                symbol = file.new.enclosing(added) if file.new and added else None
                 section = symbol.name if symbol else hunk.section
                 yield DiffHunk(_span(lines, "old"), _span(lines, "new"), section, lines)
 
@@ -232,9 +362,7 @@ def _cut_hunks(file: ReviewedFile) -> Iterator[DiffHunk]:
 def _span(lines: Iterable[DiffLine], side: Literal["old", "new"]) -> LineSpan | None:
     """Return the lines of one version that are among these."""
     numbers = [number for line in lines if (number := getattr(line, side))]
-    if numbers:
-        return LineSpan(numbers[0], numbers[-1])
-    return None
+    return LineSpan(numbers[0], numbers[-1]) if numbers else None
 
 
 def _redact_hunk(hunk: DiffHunk, redact: Redact) -> DiffHunk:
@@ -248,30 +376,21 @@ def _redact_hunk(hunk: DiffHunk, redact: Redact) -> DiffHunk:
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
-def review_brief(
-    files: Iterable[FileDiff],
-    findings: Sequence[Finding],
-    rules: Sequence[str] = (),
-    *,
-    instructions: str = "",
-    questions: Sequence[str] = (),
-    tokens_max: int = BRIEF_TOKENS_MAX,
-) -> str:
+def review_brief(pending: PendingReview, *, tokens_max: int = BRIEF_TOKENS_MAX) -> str:
     """Return the brief of a second pass; what does not fit is counted."""
-    hunks = [(file.path, hunk) for file in files for hunk in file.hunks if hunk.new]
+    hunks = [(file.path, hunk) for file in pending.files for hunk in file.hunks if hunk.new]
     known = [
         f"{PRIORITIES[finding.priority]} {finding.path}:{finding.span} {finding.rule}: {finding.title}"
-        for finding in findings[:FINDINGS_MAX]
+        for finding in pending.result.findings[:KNOWN_MAX]
     ]
+    questions = list(pending.result.questions)
     parts = [
         BriefSection("The checks found already (do not repeat them)", known),
-        BriefSection("Questions (nothing is certain: look, and report only what is wrong)", list(questions)),
-        BriefSection("Rules of this repository", list(rules[:RULES_MAX])),
+        BriefSection("Questions (nothing is certain: look, and report only what is wrong)", questions),
+        BriefSection("Rules of this repository", list(pending.rules[:RULES_MAX])),
         BriefSection("Hunks", [_number_lines(number, path, hunk) for number, (path, hunk) in enumerate(hunks, 1)]),
     ]
-    task = _TASK
-    if instructions.strip():
-        task = f"{_TASK}\n{instructions.strip()}"
+    task = f"{_TASK}\n{pending.options.custom_instructions.strip()}".rstrip()
     return build_brief(task, parts, tokens_max=tokens_max)
 
 

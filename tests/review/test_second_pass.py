@@ -20,20 +20,18 @@ from context_engine.review.classification import ChangeSummary
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.second_pass import (
+    CONFIDENCE_MAX,
+    SCHEMA,
     PendingReview,
     PendingReviews,
+    check_draft,
     encode_pending,
     explain_rejections,
+    is_same_finding,
+    join_findings,
     make_pending,
     merge_draft_into,
     review_brief,
-)
-from context_engine.review.second_pass_findings import (
-    CONFIDENCE_MAX,
-    SCHEMA,
-    is_same_finding,
-    join_findings,
-    validate_draft,
     word_similarity,
 )
 from context_engine.review.source_versions import Parsers, ReviewedFile
@@ -171,7 +169,7 @@ def test_only_a_second_look_may_say_that_a_patch_is_correct() -> None:
     assert kept().result.overall_correctness == "needs attention"
     assert merge_draft_into(kept(), [], source="host").result.overall_correctness == "patch is correct"
     assert merge_draft_into(kept(), draft(row()), source="model").result.overall_correctness == "patch is incorrect"
-    partial = replace(kept(), is_partial=True)
+    partial = replace(kept(), result=replace(reviewed(), is_partial=True))
     assert merge_draft_into(partial, [], source="host").result.overall_correctness == "needs attention"
 
 
@@ -219,7 +217,7 @@ def test_it_survives_being_stored() -> None:
 def test_findings_that_are_not_told_stay_counted() -> None:
     quiet = replace(CHECKED, id="id-2", rule="other", confidence=0.3)
     first = kept(CHECKED, quiet)
-    assert first.filtered == SuppressedCounts(below_confidence=1)
+    assert first.result.filtered == SuppressedCounts(below_confidence=1)
     unsure = row(confidence_score=0.5)
     assert merge_draft_into(first, draft(unsure), source="host").result.filtered == SuppressedCounts(below_confidence=2)
 
@@ -291,13 +289,13 @@ def test_a_brief_is_never_too_long_and_says_what_it_left_out() -> None:
     body = "".join(f"+{line}\n" for line in lines)
     (file,) = parse_diff(f"--- /dev/null\n+++ b/x.py\n@@ -0,0 +1,5000 @@\n{body}").files
     long = ReviewedFile.of(file, None, "\n".join(lines).encode(), PARSERS)
-    cut = make_pending(reviewed(), ReviewOptions(), [long], lambda text: text).files
-    text = review_brief(cut, [CHECKED] * 50, ["rule"] * 50)
+    pending = make_pending(reviewed(), ReviewOptions(), [long], lambda text: text, ["rule"] * 50)
+    text = review_brief(replace(pending, result=replace(pending.result, findings=(CHECKED,) * 50)))
     assert estimate_max_tokens(text) <= 2_000
     assert "[1] x.py:1-40" in text
     assert " more" in text
     across = row(file_path="x.py", start_line=39, end_line=42, quote=lines[38])
-    assert not validate_draft(draft(across), cut, source="host").rejected, "a finding may reach over two pieces"
+    assert not check_draft(draft(across), pending.files).rejected, "a finding may reach over two pieces"
 
 
 # -- laws -------------------------------------------------------------------------------------------------------------
@@ -332,9 +330,8 @@ def test_likeness_is_a_share(one: str, other: str) -> None:
 
 
 def test_what_stands_is_anchored_in_a_line_that_is_quoted() -> None:
-    found = validate_draft(
-        draft(row(quote="  log(card)\n    done(card)", start_line=14, end_line=15)), FILES, source="model"
-    ).findings
+    quoted = draft(row(quote="  log(card)\n    done(card)", start_line=14, end_line=15))
+    found = merge_draft_into(kept(changed_lines_only=False), quoted, source="model").result.findings
     assert [(each.span, each.quote, each.is_on_changed_line) for each in found] == [
         (LineSpan(14, 15), "log(card)", False)
     ]

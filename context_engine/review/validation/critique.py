@@ -21,13 +21,14 @@ from context_engine.context import (
     build_brief,
     check_claims,
 )
+from context_engine.review.second_pass import find_quote, make_findings_schema
 from context_engine.review.validation.validation_request import (
     ValidationRequest,
     ValidationResult,
     make_finding,
     sort_findings,
 )
-from context_engine.text import count_lines, split_lines
+from context_engine.text import split_lines
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
@@ -47,18 +48,7 @@ _FINDING = {
     "message": _TEXT | {"minLength": 3, "maxLength": 500},
     "suggestion": _TEXT,
 }
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "findings": {
-            "type": "array",
-            "maxItems": FINDINGS_MAX,
-            "items": {"type": "object", "properties": _FINDING, "required": [*_FINDING], "additionalProperties": False},
-        }
-    },
-    "required": ["findings"],
-    "additionalProperties": False,
-}
+SCHEMA = make_findings_schema(_FINDING, FINDINGS_MAX)
 """The draft of a second pass."""
 
 _TASK = (
@@ -123,15 +113,7 @@ class ContentCritique:
 
 
 def _to_finding(row: Mapping[str, Any], content: str) -> Finding:
-    category = row["category"]
-    place = (_find_line(row["line"], row["quote"], content), 1)
-    message, advice = row["message"].strip(), row["suggestion"].strip()
-    return make_finding(3, "warning", category, f"critique-{category}", message, place, advice)
-
-
-def _find_line(line: int, quote: str, content: str) -> int:
-    """Return the line nearest to the named one on which the quote begins; the named one when it is on none."""
-    lines = split_lines(content)
-    wanted = " ".join(quote.split("\n")[0].split())
-    numbers = [number for number, text in enumerate(lines, 1) if wanted and wanted in " ".join(text.split())]
-    return min(numbers, key=lambda number: (abs(number - line), number), default=min(line, count_lines(content)))
+    category, lines = row["category"], split_lines(content)
+    line = find_quote(enumerate(lines, 1), row["quote"], row["line"], row["line"])
+    place, message = (min(line, len(lines)), 1), row["message"].strip()
+    return make_finding(3, "warning", category, f"critique-{category}", message, place, row["suggestion"].strip())

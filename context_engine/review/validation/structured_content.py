@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from context_engine.context import (
     PROBLEM_CHARS_MAX,
     Claim,
-    ClaimedLines,
-    ClaimedQuote,
     RepositoryFacts,
     check_claims,
     format_location,
 )
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.review.finding import CATEGORIES
-from context_engine.review.second_pass_findings import SCHEMA
+from context_engine.review.second_pass import SCHEMA, make_claim
 from context_engine.review.validation.validation_request import make_finding
 from context_engine.text import compile_linear, parse_diff
 
@@ -56,7 +54,7 @@ _FINDING = {
         },
     },
 }
-"""A finding as replies contain it; SCHEMA of `second_pass_findings` is the one that a second pass sends."""
+"""A finding as replies contain it; SCHEMA of `second_pass` is the one that a second pass sends."""
 
 
 def check_diff(text: str) -> Iterator[Finding]:
@@ -122,15 +120,11 @@ def check_findings(value: Any, facts: RepositoryFacts | None) -> Iterator[Findin
 
 def _claim(row: Mapping[str, Any], place: str) -> Claim:
     if "file_path" in row:
-        path, span = row["file_path"], (row["start_line"], row["end_line"])
-    else:
-        location = row["code_location"]
-        path = location.get("file_path", "")
-        span = location["line_range"]["start"], location["line_range"]["end"]
-    quotes = []
-    if row.get("quote") and path:
-        quotes = [ClaimedQuote(path, row["quote"])]
-    return Claim(row, place, lines=[ClaimedLines(path, *span)] if path else [], quotes=quotes)
+        return make_claim(row, place)
+    span, path = row["code_location"]["line_range"], row["code_location"].get("file_path", "")
+    if not path:
+        return Claim(row, place)
+    return make_claim({**row, "file_path": path, "start_line": span["start"], "end_line": span["end"]}, place)
 
 
 def _rule_name(code: str) -> str:
