@@ -69,7 +69,7 @@ def validate_content(
     more: dict[str, Any] = {}
     if "3" in tiers or findings is not None:
         result, more = _run_second_pass(result, content, request, assist, findings, engine, call)
-    rows = [drop_empty(row) for row in result.to_rows(content)]
+    rows = [drop_empty(row) for row in result.to_rows()]
     chars_max = engine.settings.result_chars_max - reply_size(compact_json(more))
     shown = take_fitting_rows(rows[:max_findings], chars_max=chars_max)
     reply = _make_reply(result, len(rows), shown, chars_max)

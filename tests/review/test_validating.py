@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,6 @@ from context_engine.errors import FileNotFound, InvalidArgument, NotIndexed
 from context_engine.languages import PathIndex
 from context_engine.languages.brackets import check_brackets, check_c_brackets, find_bracket_problem
 from context_engine.languages.comments import blank_comments_and_strings
-from context_engine.model import Finding
 from context_engine.repo.paths import Root
 from context_engine.review.checks.text_checks import find_conflicts
 from context_engine.review.validation.content_validation import ValidationService
@@ -26,13 +24,9 @@ from context_engine.review.validation.validation_request import (
     CONTENT_KINDS,
     ValidationRequest,
     ValidationResult,
-    make_finding,
-    make_ids,
-    select_new,
     tier_of,
 )
 from context_engine.secrets import find_secrets, redact
-from context_engine.text.lines import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 FILES = {
@@ -449,42 +443,6 @@ def test_after_an_error_later_tiers_can_be_left_out() -> None:
 def test_tiers_can_be_chosen() -> None:
     found = look("x = (  # TODO\n", "a.py", tiers=frozenset({2}))
     assert (found.tiers_run, rules(found)) == ((0, 2), {"todo"})
-
-
-FINDINGS = st.lists(
-    st.builds(
-        make_finding,
-        st.just(1),
-        st.just("error"),
-        st.just("c"),
-        st.sampled_from("ab"),
-        st.just("m"),
-        st.tuples(st.integers(0, 4), st.just(1)),
-    )
-)
-
-
-@given(FINDINGS, FINDINGS)
-def test_what_is_new_is_what_there_is_more_of(then: list[Finding], now: list[Finding]) -> None:
-    lines = ["x", "y", "x", "z"]
-    new = select_new(then, lines, now, lines)
-    assert len(select_new(then, lines, then, lines)) == 0
-    assert select_new([], lines, now, lines) == now
-    assert len(new) >= len(now) - len(then)
-
-
-def shifted(finding: Finding) -> Finding:
-    line = finding.line + 1 if finding.line else 0
-    return replace(finding, span=LineSpan(line, line))
-
-
-@given(FINDINGS)
-def test_each_remark_has_an_id_of_its_own_that_moves_with_its_line(findings: list[Finding]) -> None:
-    lines = ["a", "b", "c", "d"]
-    found = make_ids(findings, lines)
-    assert len(set(found)) == len(found)
-    moved = [shifted(finding) for finding in findings]
-    assert make_ids(moved, ["new", *lines]) == found
 
 
 # -- brackets, code and diagrams ---------------------------------------------------------------------------------------

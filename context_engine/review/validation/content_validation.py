@@ -28,6 +28,7 @@ from context_engine.review.content_parsers import (
     find_yaml_errors,
     load_json,
 )
+from context_engine.review.finding import mark_new, redact_finding
 from context_engine.review.source_versions import Parsers
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
 from context_engine.review.validation.structured_content import (
@@ -38,15 +39,16 @@ from context_engine.review.validation.structured_content import (
 )
 from context_engine.review.validation.style_checks import (
     LINE_LENGTH,
+    SHOWN_MAX,
     check_style,
     find_empty_bodies,
+    find_omissions,
 )
 from context_engine.review.validation.validation_request import (
     ValidationRequest,
     ValidationResult,
+    complete_findings,
     make_finding,
-    select_new,
-    sort_findings,
 )
 from context_engine.review.validation.workspace_claims import (
     ImportingSource,
@@ -104,7 +106,8 @@ class ValidationService:
         if request.base is None:
             return result
         before = self._run_tiers(request.base, replace(request, stops_on_error=False))
-        new = select_new(before.findings, request.base.split("\n"), result.findings, content.split("\n"))
+        keys = ([f"{finding.rule} {finding.quote}" for finding in one.findings] for one in (result, before))
+        new = [finding for finding, is_new in zip(result.findings, mark_new(*keys), strict=True) if is_new]
         return replace(result, findings=tuple(new))
 
     def read(self, path: str) -> str | None:
@@ -142,7 +145,7 @@ class ValidationService:
                 continue
             findings += tier()
             run.append(number)
-        result = ValidationResult(sort_findings(findings), tuple(run), tuple(check.skipped))
+        result = ValidationResult(complete_findings(findings, content), tuple(run), tuple(check.skipped))
         if request.redacts:
             return self._redact(content, result)
         return result
@@ -152,7 +155,7 @@ class ValidationService:
         redacted = self.redactor.redact(content)
         if not redacted.count:
             return result
-        clean = [replace(finding, title=self.redactor.redact(finding.title).text) for finding in result.findings]
+        clean = [redact_finding(finding, lambda text: self.redactor.redact(text).text) for finding in result.findings]
         return replace(result, findings=tuple(clean), redacted=redacted.text, secrets=redacted.count)
 
 
@@ -289,27 +292,26 @@ class _ContentCheck:
         """Report what a reader would stumble over, and claims about the workspace that are wrong."""
         language = self.language
         name = language.name if language else ""
-        is_prose = name in PROSE or language is None
         lines = self.content.split("\n")
-        width = 0 if is_prose or name in DATA else LINE_LENGTH
-        findings = [*check_style(lines, self._code_lines(), name, width, is_prose=is_prose)]
+        if name in PROSE or language is None:  # prose may say what is left to do, and where
+            findings = [*islice(find_omissions(lines), SHOWN_MAX)]
+        else:
+            findings = [*check_style(lines, self._code_lines(), name, 0 if name in DATA else LINE_LENGTH)]
         if name == "python" and not self.request.path.endswith(".pyi"):
             findings += find_empty_bodies(self.content)
         return findings + self._check_claims(language)
 
-    def _code_lines(self) -> list[str] | None:
-        """Return the lines without strings and comments; None where the language is not known well enough."""
+    def _code_lines(self) -> list[str]:
+        """Return the lines without strings and comments; none where the language is not known well enough."""
         from context_engine.languages import blank_comments_and_strings
 
         language = self.language
         if language is None or language.content != "code":
-            return None
+            return []
         data = blank_comments_and_strings(
             language, self.content.encode("utf-8", "replace"), self.service.parsers.grammars
         )
-        if data is None:
-            return None
-        return data.decode("utf-8", "replace").split("\n")
+        return data.decode("utf-8", "replace").split("\n") if data is not None else []
 
     def _check_claims(self, language: Language | None) -> list[Finding]:
         service, kind = self.service, self.request.kind

@@ -25,8 +25,8 @@ from context_engine.review.second_pass import find_quote, make_findings_schema
 from context_engine.review.validation.validation_request import (
     ValidationRequest,
     ValidationResult,
+    complete_findings,
     make_finding,
-    sort_findings,
 )
 from context_engine.text import split_lines
 
@@ -93,7 +93,8 @@ class ContentCritique:
         Raises: InvalidArgument (the draft violates its schema).
         """
         checked = self._check(accept_draft(draft, SCHEMA, "findings"))
-        findings = sort_findings(_to_finding(row, self.content) for row in checked.kept)
+        found = [_to_finding(row, self.content) for row in checked.kept]
+        findings = complete_findings(found, self.content)
         rejected = [{"place": item.place, "reason": item.reason} for item in checked.rejected]
         tiers = (*self.result.tiers_run, 3)
         return replace(self.result, findings=(*self.result.findings, *findings), tiers_run=tiers), rejected

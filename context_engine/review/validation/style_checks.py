@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ LINE_LENGTH = 120
 SHOWN_MAX = 20
 """Findings of one kind; more of them say nothing new."""
 
-_TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+_TODO = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 _TO_BE_WRITTEN = re.compile(
     r"(?:#|//|/\*|--|<!--|;|\"\"\")\s*(?:(?:TODO:?\s*)?(?:implement(?:ation)?(?: goes)? (?:this|me|here|the rest)"
     r"|your code (?:goes )?here"
@@ -34,155 +34,92 @@ _TO_BE_WRITTEN = re.compile(
 )
 _URL = re.compile(r"\bhttps?://[^\s<>\"'`)\]}]+", re.IGNORECASE)
 _IP_ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])")
-_LOCAL_URL = re.compile(
-    r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\]|(?:[\w-]+\.)*example\.(?:com|org|net)\b|[\w.-]+\.(?:test|invalid|local)\b)"
+_NO_MACHINE = re.compile(
+    r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\]|(?:[\w-]+\.)*example\.(?:com|org|net)\b|[\w.-]+\.(?:test|invalid|local)\b"
+    r"|www\.w3\.org|schemas\.|json-schema\.org|[\w.-]*xmlsoap\.org|(?:www\.)?apache\.org/licenses)",
+    re.IGNORECASE,
 )
-_NAME_URL = re.compile(
-    r"https?://(?:www\.w3\.org|schemas\.|json-schema\.org|[\w.-]*xmlsoap\.org)|apache\.org/licenses", re.IGNORECASE
-)
-"""URLs that only serve as names; no program opens them."""
+"""URLs of this machine, of documentation, and those that only serve as names."""
 _DOCUMENTATION_NETWORKS = tuple(
     map(ipaddress.IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "255.255.255.0/24"))
 )
 """RFC 5737, and masks."""
 
-DebugPattern = tuple[re.Pattern[str], str, str]
-
-
-def _debug(pattern: str, severity: str, name: str) -> DebugPattern:
-    return re.compile(pattern), severity, name
-
-
-_JS = (
-    _debug(r"^\s*debugger\b", "warning", "a breakpoint"),
-    _debug(r"\bconsole\.(?:log|debug|trace)\s*\(", "info", "console output"),
-)
-DEBUG_OUTPUT: dict[str, tuple[DebugPattern, ...]] = {
+_BREAKPOINT, _OUTPUT = ("warning", "a breakpoint"), ("info", "printed output")
+_JS = ((r"^\s*debugger\b", *_BREAKPOINT), (r"\bconsole\.(?:log|debug|trace)\s*\(", *_OUTPUT))
+DEBUG_OUTPUT: dict[str, tuple[tuple[str, str, str], ...]] = {
     "python": (
-        _debug(r"\bbreakpoint\s*\(|\bi?pdb\.set_trace\s*\(|^\s*import i?pdb\b", "warning", "a breakpoint"),
-        _debug(r"^\s*print\s*\(", "info", "printed output"),
+        (r"\bbreakpoint\s*\(|\bi?pdb\.set_trace\s*\(|^\s*import i?pdb\b", *_BREAKPOINT),
+        (r"^\s*print\s*\(", *_OUTPUT),
     ),
     **dict.fromkeys(("javascript", "typescript", "tsx", "vue", "svelte"), _JS),
-    "rust": (_debug(r"\bdbg!\s*[(\[{]", "warning", "debug output"),),
-    "ruby": (_debug(r"\bbinding\.(?:pry|irb|break)\b|^\s*byebug\b", "warning", "a breakpoint"),),
-    "php": (_debug(r"(?<![>:$\w])(?:var_dump|print_r|dd|dump)\s*\(", "warning", "debug output"),),
-    "java": (_debug(r"\bSystem\.(?:out|err)\.print|\.printStackTrace\s*\(\s*\)", "info", "printed output"),),
-    "kotlin": (_debug(r"^\s*println\s*\(", "info", "printed output"),),
-    "csharp": (
-        _debug(r"\bDebugger\.Break\s*\(", "warning", "a breakpoint"),
-        _debug(r"\bConsole\.Write", "info", "printed output"),
-    ),
-    "swift": (_debug(r"^\s*(?:debugPrint|dump)\s*\(", "info", "debug output"),),
-    "elixir": (_debug(r"\bIEx\.pry\b|\bIO\.inspect\b", "info", "debug output"),),
+    "rust": ((r"\bdbg!\s*[(\[{]", "warning", "debug output"),),
+    "ruby": ((r"\bbinding\.(?:pry|irb|break)\b|^\s*byebug\b", *_BREAKPOINT),),
+    "php": ((r"(?<![>:$\w])(?:var_dump|print_r|dd|dump)\s*\(", "warning", "debug output"),),
+    "java": ((r"\bSystem\.(?:out|err)\.print|\.printStackTrace\s*\(\s*\)", *_OUTPUT),),
+    "kotlin": ((r"^\s*println\s*\(", *_OUTPUT),),
+    "csharp": ((r"\bDebugger\.Break\s*\(", *_BREAKPOINT), (r"\bConsole\.Write", *_OUTPUT)),
+    "swift": ((r"^\s*(?:debugPrint|dump)\s*\(", *_OUTPUT),),
+    "elixir": ((r"\bIEx\.pry\b|\bIO\.inspect\b", *_OUTPUT),),
 }
 """Code that shows the state of a running program, by language; searched for in code without its strings and comments.
 
-The checks of a change (`checks.leftover_checks`) look at syntax trees and at the role of the file, for two languages.
+The checks of a change look at syntax trees and at the role of the file, for two languages.
 """
 
 
-def check_style(
-    lines: Sequence[str], code: Sequence[str] | None, language: str, width: int, *, is_prose: bool = False
-) -> Iterator[Finding]:
-    """Report all style findings.
-
-    `code` are the lines without strings and comments, None if unknown; `width` 0 is any length.
-
-    Prose may say what is left to do, and where.
-    """
-    yield from islice(_find_omissions(lines), SHOWN_MAX)
-    if is_prose:
-        return
-    checks: tuple[Iterable[Finding], ...] = (
-        _search(
-            lines, _TODO, ("todo", "info", "unfinished"), "{} is left".format, "Do it, or write it down elsewhere."
-        ),
-        _find_debug_output(code or (), language),
+def check_style(lines: Sequence[str], code: Sequence[str], language: str, width: int) -> Iterator[Finding]:
+    """Report all style findings; `code` are the lines without strings and comments; `width` 0 is any length."""
+    checks = (
+        find_omissions(lines),
+        _find_todos(lines),
+        _find_debug_output(code, language),
         _find_addresses(lines),
         _find_long_lines(lines, width),
-        _find_mixed_indents(code or ()),
+        _find_mixed_indents(code),
     )
     for findings in checks:
         yield from islice(findings, SHOWN_MAX)
 
 
-def find_empty_bodies(text: str) -> Iterator[Finding]:
-    """Report Python functions whose body is `...`, except in stubs, protocols and abstract classes."""
-    try:
-        module = parse_python(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for owner in ast.walk(module):
-        if not isinstance(owner, ast.Module | ast.ClassDef):
-            continue
-        for node in owner.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_empty(node, owner):
-                message = f"{node.name} has no body but ..."
-                place = (node.lineno, node.col_offset + 1)
-                yield make_finding(2, "warning", "unfinished", "empty-body", message, place, "Write it.")
-
-
-def _is_empty(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ast.AST) -> bool:
-    """Whether a body is only `...`, where nothing allows that."""
-    constants = [
-        statement.value.value
-        for statement in node.body
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    ]
-    if len(constants) < len(node.body) or ... not in constants:
-        return False
-    decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
-    bases = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in getattr(owner, "bases", ())}
-    is_declared = decorators & {"abstractmethod", "overload", "abstractproperty", "setter"}
-    is_in_interface = bases & {"Protocol", "ABC"} or getattr(owner, "keywords", ())
-    return not (is_declared or is_in_interface)
-
-
-def _search(
-    lines: Sequence[str],
-    pattern: re.Pattern[str],
-    rule: tuple[str, str, str],
-    describe: Callable[[str], str],
-    advice: str,
-) -> Iterator[Finding]:
-    """Report each line with the pattern. `rule` is its name, severity and category."""
-    name, severity, category = rule
-    for number, line in enumerate(lines, 1):
-        if found := pattern.search(line):
-            message = describe(found.group().strip())
-            yield make_finding(2, severity, category, name, message, (number, found.start() + 1), advice)
-
-
-def _find_omissions(lines: Sequence[str]) -> Iterator[Finding]:
+def find_omissions(lines: Sequence[str]) -> Iterator[Finding]:
     """Report placeholders of code that was left out."""
     omissions = set(placeholders("\n".join(lines)))
     for number, line in enumerate(lines, 1):
         if line.strip() in omissions or _TO_BE_WRITTEN.search(line):
             message = f"this is a placeholder for missing code: {line.strip()[:80]}"
-            advice = "Write the missing code."
-            yield make_finding(2, "warning", "unfinished", "placeholder", message, (number, 1), advice)
+            yield make_finding(
+                2, "warning", "unfinished", "placeholder", message, (number, 1), "Write the missing code."
+            )
+
+
+def _find_todos(lines: Sequence[str]) -> Iterator[Finding]:
+    for number, line in enumerate(lines, 1):
+        if found := _TODO.search(line):
+            place = (number, found.start() + 1)
+            message, advice = f"{found.group()} is left", "Do it, or write it down elsewhere."
+            yield make_finding(2, "info", "unfinished", "todo", message, place, advice)
 
 
 def _find_debug_output(code: Sequence[str], language: str) -> Iterator[Finding]:
-    for pattern, severity, name in DEBUG_OUTPUT.get(language, ()):
-        rule = ("debug-output", severity, "debugging")
-        yield from _search(code, pattern, rule, (name + ": {}").format, "Delete it, or use a logger.")
+    for pattern, severity, noun in DEBUG_OUTPUT.get(language, ()):
+        for number, line in enumerate(code, 1):
+            if found := re.search(pattern, line):
+                place, message = (number, found.start() + 1), f"{noun}: {found.group().strip()}"
+                advice = "Delete it, or use a logger."
+                yield make_finding(2, severity, "debugging", "debug-output", message, place, advice)
 
 
 def _find_addresses(lines: Sequence[str]) -> Iterator[Finding]:
     """Report addresses of machines, except those of documentation and of this machine."""
     for number, line in enumerate(lines, 1):
-        for found in _URL.finditer(line):
-            if not (_LOCAL_URL.match(found.group()) or _NAME_URL.search(found.group())):
-                yield _report_address("hard-coded-url", found.group()[:80], (number, found.start() + 1))
-        for found in _IP_ADDRESS.finditer(line):
-            if _is_machine(found.group()):
-                yield _report_address("hard-coded-ip", found.group(), (number, found.start() + 1))
-
-
-def _report_address(rule: str, address: str, place: tuple[int, int]) -> Finding:
-    message = f"an address is hard-coded: {address}"
-    return make_finding(2, "info", "hard-coded", rule, message, place, "Make it a setting.")
+        urls = [found for found in _URL.finditer(line) if not _NO_MACHINE.match(found.group())]
+        addresses = [found for found in _IP_ADDRESS.finditer(line) if _is_machine(found.group())]
+        for rule, places in (("hard-coded-url", urls), ("hard-coded-ip", addresses)):
+            for found in places:
+                message = f"an address is hard-coded: {found.group()[:80]}"
+                place = (number, found.start() + 1)
+                yield make_finding(2, "info", "hard-coded", rule, message, place, "Make it a setting.")
 
 
 def _is_machine(text: str) -> bool:
@@ -215,13 +152,37 @@ def _find_mixed_indents(code: Sequence[str]) -> Iterator[Finding]:
     tabs = sum(mark == "\t" for _, mark in indents)
     spaces = len(indents) - tabs
     # A tenth at most: half and half is a choice.
-    if not 0 < tabs < len(indents) or min(tabs, spaces) * 10 > len(indents):
+    if 0 < min(tabs, spaces) * 10 <= len(indents):
+        rare, message = (
+            ("\t", "a tab here, spaces elsewhere") if tabs < spaces else (" ", "spaces here, tabs elsewhere")
+        )
+        line = next(number for number, mark in indents if mark == rare)
+        yield make_finding(2, "info", "style", "mixed-indentation", message, (line, 1), "Indent alike.")
+
+
+def find_empty_bodies(text: str) -> Iterator[Finding]:
+    """Report Python functions whose body is `...`, except in stubs, protocols and abstract classes."""
+    try:
+        module = parse_python(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    is_tab_rare = tabs < spaces
-    rare = "\t" if is_tab_rare else " "
-    if is_tab_rare:
-        message = "a tab here, spaces elsewhere"
-    else:
-        message = "spaces here, tabs elsewhere"
-    line = next(number for number, mark in indents if mark == rare)
-    yield make_finding(2, "info", "style", "mixed-indentation", message, (line, 1), "Indent alike.")
+    for owner in ast.walk(module):
+        for node in owner.body if isinstance(owner, ast.Module | ast.ClassDef) else ():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_empty(node, owner):
+                message, place = f"{node.name} has no body but ...", (node.lineno, node.col_offset + 1)
+                yield make_finding(2, "warning", "unfinished", "empty-body", message, place, "Write it.")
+
+
+def _is_empty(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ast.AST) -> bool:
+    """Whether a body is only `...`, where nothing allows that."""
+    constants = [
+        statement.value.value
+        for statement in node.body
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    ]
+    if len(constants) < len(node.body) or ... not in constants:
+        return False
+    decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
+    bases = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in getattr(owner, "bases", ())}
+    is_declared = decorators & {"abstractmethod", "overload", "abstractproperty", "setter"}
+    return not (is_declared or bases & {"Protocol", "ABC"} or getattr(owner, "keywords", ()))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from context_engine.model import Finding, Suggestion
+from context_engine.review.finding import assign_ids
 from context_engine.text import LineSpan
 
 ContentKind = Literal[
@@ -18,8 +18,6 @@ CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
 TIERS = ("secrets", "parser", "style", "critique")
 """The sources of findings, by number: secrets, what a parser is sure of, style and claims, a second pass."""
 PRIORITY_OF = {"error": 0, "warning": 2, "info": 3}
-ID_CHARS = 12
-"""48 bits of a hash: one content never has so many findings that two of them collide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +55,11 @@ class ValidationResult:
         counts = Counter(finding.severity for finding in self.findings)
         return {severity: counts[severity] for severity in PRIORITY_OF}
 
-    def to_rows(self, content: str) -> list[dict[str, Any]]:
+    def to_rows(self) -> list[dict[str, Any]]:
         """Return the findings as replies contain them."""
-        ids = make_ids(self.findings, content.split("\n"))
         return [
             {
-                "id": finding_id,
+                "id": finding.id,
                 "tier": tier_of(finding),
                 "severity": finding.severity,
                 "category": finding.category,
@@ -72,7 +69,7 @@ class ValidationResult:
                 "column": finding.column or None,
                 "suggestion": finding.advice,
             }
-            for finding_id, finding in zip(ids, self.findings, strict=True)
+            for finding in self.findings
         ]
 
 
@@ -105,43 +102,15 @@ def make_finding(
     )
 
 
-def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort findings by tier, then by severity, then by their place in the content."""
+def complete_findings(findings: Iterable[Finding], content: str) -> tuple[Finding, ...]:
+    """Return findings with the lines they are about and their ids, by tier, severity, and place in the content."""
+    lines = content.split("\n")
+    quoted = [
+        replace(finding, quote=lines[finding.line - 1].strip() if 0 < finding.line <= len(lines) else "")
+        for finding in findings
+    ]
 
     def order(finding: Finding) -> tuple[int, int, int, int, str]:
         return tier_of(finding), finding.priority, finding.line, finding.column, finding.rule
 
-    return tuple(sorted(findings, key=order))
-
-
-def make_ids(findings: Iterable[Finding], lines: Sequence[str]) -> list[str]:
-    """Return an id for each finding that stays the same while its line moves."""
-    counts: Counter[tuple[str, str]] = Counter()
-    ids = []
-    for finding in findings:
-        key = _key(finding, lines)
-        text = "\0".join((*key, str(counts[key])))
-        counts[key] += 1
-        ids.append(hashlib.sha1(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:ID_CHARS])
-    return ids
-
-
-def select_new(
-    before: Iterable[Finding], lines_before: Sequence[str], after: Iterable[Finding], lines_after: Sequence[str]
-) -> list[Finding]:
-    """Return the findings of a new version that the old version did not have, whatever line they are on."""
-    known = Counter(_key(finding, lines_before) for finding in before)
-    new = []
-    for finding in after:
-        key = _key(finding, lines_after)
-        if known[key]:
-            known[key] -= 1
-        else:
-            new.append(finding)
-    return new
-
-
-def _key(finding: Finding, lines: Sequence[str]) -> tuple[str, str]:
-    """Return the rule and the line without its indentation; no line for a finding on the whole content."""
-    is_on_line = 0 < finding.line <= len(lines)
-    return finding.rule, lines[finding.line - 1].strip() if is_on_line else ""
+    return tuple(sorted(assign_ids(quoted), key=order))
