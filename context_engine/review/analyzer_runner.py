@@ -136,9 +136,7 @@ class AnalyzerRunner:
             return "it runs code of the project, which CTX_REVIEW_PROGRAMS does not allow"
         if not self.find_program(analyzer):
             return "not installed"
-        if left_s <= 0:
-            return NO_TIME
-        return ""
+        return NO_TIME if left_s <= 0 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +170,7 @@ class _Analysis:
         if problem or not messages:
             return [], problem
         old_messages, problem = self._run_program(old, sorted(new), end - time.monotonic())
-        if problem:
-            return ([], problem)
-        return (list(self._compare(messages, old_messages)), "")
+        return ([], problem) if problem else (list(self._compare(messages, old_messages)), "")
 
     def _run_program(
         self, files: Mapping[str, bytes], paths: Sequence[str], limit_s: float

@@ -103,9 +103,7 @@ def _classify(files: Sequence[FileStats]) -> str:
         if kinds:
             return kinds.pop()
         return "empty"
-    if "code" in kinds:
-        return "code"
-    return "mixed"
+    return "code" if "code" in kinds else "mixed"
 
 
 def _find_factors(files: Sequence[FileStats], lines: int, hotspots: Sequence[str]) -> Iterator[tuple[int, str]]:

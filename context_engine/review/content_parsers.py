@@ -97,9 +97,7 @@ def _find_grammar_errors(text: str, language: Language, parsers: Parsers) -> Syn
     errors = read_syntax_errors(language, data, parsers.grammars)
     if isinstance(errors, str):
         return errors
-    wrapping = ()
-    if language.content == "code":
-        wrapping = tuple(_find_wrapping(text, bool(errors)))
+    wrapping = tuple(_find_wrapping(text, bool(errors))) if language.content == "code" else ()
     if not errors:
         return wrapping
     shown = errors[:ERRORS_MAX]
@@ -268,9 +266,7 @@ def find_repeated_keys(text: str, language: str) -> list[tuple[str, int]]:
 def _last_line(text: str, key: str) -> int:
     """Return the line where a key is written last; 0 when it is written with escapes."""
     place = text.rfind(f'"{key}"')
-    if place < 0:
-        return 0
-    return text.count("\n", 0, place) + 1
+    return 0 if place < 0 else text.count("\n", 0, place) + 1
 
 
 def _repeated_json_keys(text: str) -> list[str]:
@@ -306,9 +302,7 @@ def _repeated_yaml_keys(text: str) -> list[tuple[str, int]]:
         for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
                 keys = open_objects[-1] if open_objects else None
-                value = ""
-                if isinstance(event, yaml.ScalarEvent):
-                    value = event.value
+                value = event.value if isinstance(event, yaml.ScalarEvent) else ""
                 if keys is not None and is_key[-1] and value not in ("", "<<"):
                     if value in keys:
                         repeated.append((value, event.start_mark.line + 1))
@@ -350,9 +344,7 @@ def _blank(found: re.Match[str]) -> str:
 
 def _parse_integer(digits: str) -> int | float:
     """Python refuses to convert more than some thousand digits."""
-    if len(digits) < INTEGER_DIGITS_MAX:
-        return int(digits)
-    return float("inf")
+    return int(digits) if len(digits) < INTEGER_DIGITS_MAX else float("inf")
 
 
 def _refuse_constant(word: str) -> Any:

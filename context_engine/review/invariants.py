@@ -100,9 +100,7 @@ def read_invariants_file(name: str, data: bytes) -> InvariantSet:
         written = read_yaml(data, bytes_max=FILE_BYTES_MAX)
     except ParseError as error:
         return InvariantSet(warnings=(f"{name} cannot be read, so nothing of it is used: {error}",))
-    listed = written
-    if isinstance(written, Mapping):
-        listed = written.get("invariants", written)
+    listed = written.get("invariants", written) if isinstance(written, Mapping) else written
     rows = list(_iterate_rows(listed))
     if not rows and listed:
         return InvariantSet(warnings=("the invariants file contains no list of rules, so nothing of it is used",))
@@ -198,10 +196,7 @@ def find_broken(invariants: Iterable[Invariant], file: ReviewedFile) -> list[Fin
     findings = []
     for rule in invariants:
         if rule.applies_to(file.path):
-            if rule.shape:
-                places = _find_shapes(rule.shape, file, new)
-            else:
-                places = _find_places(rule, file, new)
+            places = _find_shapes(rule.shape, file, new) if rule.shape else _find_places(rule, file, new)
             findings += [_make_finding(rule, line, file, new, is_new=is_new) for line, is_new in places]
     return findings
 
@@ -235,9 +230,7 @@ def _find_denied(rule: Invariant, deny: Pattern, file: ReviewedFile, new: FileVe
 
 
 def _find_shapes(shape: str, file: ReviewedFile, new: FileVersion) -> list[tuple[int, bool]]:
-    old_lines = []
-    if file.old:
-        old_lines = list(map(file.old.line, find_shape(shape, file.old)))
+    old_lines = list(map(file.old.line, find_shape(shape, file.old))) if file.old else []
     return _mark(find_shape(shape, new), old_lines, new)
 
 

@@ -127,23 +127,16 @@ class ReviewService:
         began = time.monotonic()
         diff = parse_diff(text)
         workspace = self.workspace
-        base = None
-        if base_ref:
-            base = workspace.version(workspace.git.commit(base_ref))
+        base = workspace.version(workspace.git.commit(base_ref)) if base_ref else None
 
         def read_base(path: str) -> str | None:
             data = base.read([path]).get(path) if base else None
-            if data is None:
-                return None
-            return data.decode("utf-8", "replace")
+            return None if data is None else data.decode("utf-8", "replace")
 
         versions = DiffVersions(contexts or {}, workspace.read_work_tree, read_base)
         files = tuple(versions.find_versions(file, workspace.parsers) for file in diff.files)
         is_applied = not contexts and all(file.new is None or self._is_in_work_tree(file) for file in files)
-        if is_applied:
-            context = workspace.open_context(GitRevision.WORK_TREE)
-        else:
-            context = ReviewContext(workspace.parsers)
+        context = workspace.open_context(GitRevision.WORK_TREE) if is_applied else ReviewContext(workspace.parsers)
         return ReviewedChange(files, context, began, read_tree(base))
 
     def read_git_change(
@@ -264,10 +257,7 @@ def _cover_files(
         path = result.coverage.path
         covered[path] = result.coverage.with_reason(reasons.get(path, ""))
     for file in change.files:
-        if is_excluded(file.path):
-            why = "excluded by a pattern"
-        else:
-            why = NO_TIME
+        why = "excluded by a pattern" if is_excluded(file.path) else NO_TIME
         covered.setdefault(file.path, FileCoverage(file.path, why))
     for path, why in reasons.items():  # files that git names and the diff does not
         covered.setdefault(path, FileCoverage(path, why))

@@ -82,9 +82,7 @@ class ReviewWorkspace:
 
     def version(self, commit: str) -> GitRevision | None:
         """Return the tree of a commit; None without one."""
-        if commit:
-            return GitRevision(self.git, commit)
-        return None
+        return GitRevision(self.git, commit) if commit else None
 
     def read_changed_files(self, taken: GitDiff, versions: ChangeContents, paths: Iterable[str]) -> list[ReviewedFile]:
         """Return files of a diff that git wrote, with their versions."""
@@ -101,9 +99,7 @@ class ReviewWorkspace:
         if is_sensitive(path) or path.startswith("/") or ".." in path.split("/"):
             return None
         data = self.files.read_once(path)
-        if data is None:
-            return None
-        return data.decode("utf-8", "replace")
+        return None if data is None else data.decode("utf-8", "replace")
 
     def open_context(self, commit: str) -> ReviewContext:
         """Return the tree of a commit, of the stage (`:`) or of the work tree (empty)."""

@@ -117,10 +117,7 @@ class Reviewer:
             findings = list(check.run(new))
             if not findings:
                 continue
-            if old is None:
-                old_lines = []
-            else:
-                old_lines = [old.line(found.line) for found in check.run(old)]
+            old_lines = [] if old is None else [old.line(found.line) for found in check.run(old)]
             marks = mark_new([new.line(found.line) for found in findings], old_lines)
             for found, is_new in zip(findings, marks, strict=True):
                 yield _complete(check, found, file, is_new=is_new, is_caused=False)
@@ -172,9 +169,7 @@ def _skip_reason(file: ReviewedFile) -> str:
         if file.kind == "deleted":
             return "deleted"
         return "its text is not known"
-    if file.diff.is_symlink:
-        return "symbolic link"
-    return ""
+    return "symbolic link" if file.diff.is_symlink else ""
 
 
 def is_generated(source: FileVersion) -> bool:

@@ -202,9 +202,7 @@ def _normalize_draft(draft: Any) -> Any:
             draft = parse_draft(draft)
         except ValueError:
             return draft  # `accept_draft` reports what is wrong with it
-    if isinstance(draft, list | tuple):
-        return {"findings": list(draft)}
-    return draft
+    return {"findings": list(draft)} if isinstance(draft, list | tuple) else draft
 
 
 # -- the findings of a draft -------------------------------------------------------------------------------------------
@@ -308,9 +306,7 @@ def word_similarity(one: str, other: str) -> float:
     (0.8, 0.0)
     """
     left, right = set(_normalize_words(one).split()), set(_normalize_words(other).split())
-    if left | right:
-        return len(left & right) / len(left | right)
-    return 1.0
+    return len(left & right) / len(left | right) if left | right else 1.0
 
 
 def _normalize_words(text: str) -> str:

@@ -88,9 +88,7 @@ class FileVersion:
 
     def line(self, number: int) -> str:
         """Return a line by its number; an empty text outside the file."""
-        if 1 <= number <= len(self.lines):
-            return self.lines[number - 1]
-        return ""
+        return self.lines[number - 1] if 1 <= number <= len(self.lines) else ""
 
     @cached_property
     def language(self) -> Language | None:
@@ -100,9 +98,7 @@ class FileVersion:
     @property
     def language_name(self) -> str:
         """The name of the language; empty when it is unknown."""
-        if self.language:
-            return self.language.name
-        return ""
+        return self.language.name if self.language else ""
 
     @property
     def is_code(self) -> bool:
@@ -129,9 +125,7 @@ class FileVersion:
 
     def matches(self, query: str) -> list[CaptureMatch]:
         """Return what a tree-sitter query finds; nothing where there is no tree."""
-        if self.unparsed_reason:
-            return []
-        return self._captures.find(query)
+        return [] if self.unparsed_reason else self._captures.find(query)
 
     @cached_property
     def outline(self) -> Outline:
@@ -174,17 +168,12 @@ class FileVersion:
         if self.unparsed_reason or self.language is None or not self._captures.is_broken:
             return ()
         errors = read_syntax_errors(self.language, self.data, self._parsers.grammars)
-        if isinstance(errors, str):
-            return ()
-        return errors
+        return () if isinstance(errors, str) else errors
 
     @cached_property
     def secrets(self) -> Sequence[DetectedSecret]:
         """The secrets in the file that no comment allows."""
-        if self.is_binary:
-            secrets = ()
-        else:
-            secrets = self._parsers.secrets(self.text, self.path)
+        secrets = () if self.is_binary else self._parsers.secrets(self.text, self.path)
         return [secret for secret in secrets if not secret.is_allowed]
 
     def enclosing(self, line: int) -> Symbol | None:
@@ -223,14 +212,8 @@ class ReviewedFile:
         is_whole = not (is_text and is_missing and diff.new_path)
         if not is_whole:
             old, new = None, diff.text_of_hunks().encode()
-        if old is None:
-            before = None
-        else:
-            before = FileVersion(diff.old_path or diff.path, old, parsers)
-        if new is None:
-            after = None
-        else:
-            after = FileVersion(diff.path, new, parsers)
+        before = None if old is None else FileVersion(diff.old_path or diff.path, old, parsers)
+        after = None if new is None else FileVersion(diff.path, new, parsers)
         removed = frozenset(line.old for line in diff.removed_lines)
         return cls(diff.path, diff.old_path, diff.kind, before, after, diff.added_numbers, removed, diff, is_whole)
 
@@ -290,9 +273,7 @@ class DiffVersions:
 
 
 def _encode(text: str | None) -> bytes | None:
-    if text is None:
-        return None
-    return text.encode("utf-8", "replace")
+    return None if text is None else text.encode("utf-8", "replace")
 
 
 @dataclass(frozen=True)

@@ -169,18 +169,14 @@ class ReviewResult:
         if self.verdict == "blocking_findings":
             return "patch is incorrect"
         is_clean = self.second_pass and self.verdict == "no_deterministic_findings" and not self.is_partial
-        if is_clean:
-            return "patch is correct"
-        return "needs attention"
+        return "patch is correct" if is_clean else "needs attention"
 
     @property
     def overall_confidence(self) -> float:
         """The highest confidence of a finding; the silence of checks alone has none."""
         if self.findings:
             return max(finding.confidence for finding in self.findings)
-        if self.second_pass:
-            return CORRECT_CONFIDENCE
-        return 0.0
+        return CORRECT_CONFIDENCE if self.second_pass else 0.0
 
     @property
     def overall_explanation(self) -> str:
@@ -232,9 +228,7 @@ def make_result(
 def _decide_verdict(findings: Sequence[Finding]) -> Verdict:
     if any(finding.priority <= BLOCKING for finding in findings):
         return "blocking_findings"
-    if findings:
-        return "needs_attention"
-    return "no_deterministic_findings"
+    return "needs_attention" if findings else "no_deterministic_findings"
 
 
 def select_findings(
@@ -277,9 +271,7 @@ def suppression_reason(finding: Finding, options: ReviewOptions) -> str:
         return "allow_listed"
     if finding.category not in options.categories:
         return "category"
-    if finding.confidence < options.confidence_threshold:
-        return "below_confidence"
-    return ""
+    return "below_confidence" if finding.confidence < options.confidence_threshold else ""
 
 
 def merge_duplicates(findings: Iterable[Finding]) -> list[Finding]:

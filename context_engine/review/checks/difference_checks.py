@@ -408,9 +408,7 @@ def _judge_deletion(gone: Tokens, come: Tokens, old: Tokens, _new: Tokens) -> st
     is_comma_alone = not any(text.strip(",;()[]{}") for text in texts)
     if texts == ["="] or is_comma_alone or not _is_in(gone[0], "argument"):
         return ""
-    if texts[0] == "," or texts[-1] == ",":
-        return "argument-removed"
-    return ""
+    return "argument-removed" if texts[0] == "," or texts[-1] == "," else ""
 
 
 def _judge_insertion(gone: Tokens, come: Tokens, _old: Tokens, new: Tokens) -> str:
@@ -419,9 +417,7 @@ def _judge_insertion(gone: Tokens, come: Tokens, _old: Tokens, new: Tokens) -> s
     texts = [token.text for token in come]
     if len(texts) == 1 and texts[0] in NEGATIONS:
         return "negation-turned"
-    if len(texts) == 2 and texts[0] in ("+", "-") and texts[1] == "1":
-        return "off-by-one"
-    return ""
+    return "off-by-one" if len(texts) == 2 and texts[0] in ("+", "-") and texts[1] == "1" else ""
 
 
 def _judge_condition_edit(gone: Tokens, come: Tokens, old: Tokens, new: Tokens) -> str:
@@ -470,9 +466,7 @@ def judge_removal(removed: Sequence[Tokens]) -> str:
         return rule
     if len(removed) <= 8 and any(tokens[0].text in ("if", "unless", "elif") for tokens in removed[1:]):
         return _judge_condition(removed, words)
-    if len(removed) <= 3 and len(first) > 2 and _is_in_body(removed[0][0]):
-        return "statement-removed"
-    return ""
+    return "statement-removed" if len(removed) <= 3 and len(first) > 2 and _is_in_body(removed[0][0]) else ""
 
 
 def _find_removed_word(words: set[str]) -> str:
@@ -541,9 +535,7 @@ def _judge_condition(removed: Sequence[Tokens], words: set[str]) -> str:
         return "null-guard-removed"
     if SIZE_TEST.search(text):
         return "bounds-check-removed"
-    if words & EXIT_WORDS:
-        return "guard-removed"
-    return "condition-removed"
+    return "guard-removed" if words & EXIT_WORDS else "condition-removed"
 
 
 # -- added lines, and lines in another order ---------------------------------------------------------------------------
@@ -555,9 +547,7 @@ def judge_addition(tokens: Tokens) -> str:
     found = _CONTRADICTION.search(text)
     if found:
         return "condition-contradicts"
-    if _DEBUG.match(text):
-        return "debug-output"
-    return ""
+    return "debug-output" if _DEBUG.match(text) else ""
 
 
 _CONTRADICTION = re.compile(

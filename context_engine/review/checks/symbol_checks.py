@@ -69,9 +69,7 @@ def _can_be_resolved(source: FileVersion, imported: Import, surroundings: Review
 def _is_below_module(source: FileVersion, target: str, surroundings: ReviewContext) -> bool:
     """Whether a part of the path is a module, not a package: it creates its content (`six.moves`)."""
     dots = target[: len(target) - len(target.lstrip("."))]
-    parts = []
-    if source.language_name == "python":
-        parts = target.lstrip(".").split(".")
+    parts = target.lstrip(".").split(".") if source.language_name == "python" else []
     for count in range(len(parts) - 1, 0, -1):
         assert source.language  # `_can_be_resolved` has checked it
         above = dots + ".".join(parts[:count])
@@ -113,9 +111,7 @@ def removed_symbol(files: Sequence[ReviewedFile], surroundings: ReviewContext) -
     if not removed:
         return
     everywhere = sorted({name for names in removed.values() for name in names})
-    files_with = {}
-    if surroundings.is_known:
-        files_with = surroundings.files_with_words(everywhere)
+    files_with = surroundings.files_with_words(everywhere) if surroundings.is_known else {}
     for file in files:
         for name in removed.get(file.path, ()):
             paths = files_with.get(name, ())
@@ -172,9 +168,7 @@ def _has_successor(name: str, file: ReviewedFile, surroundings: ReviewContext) -
 
 def _report_uses(file: ReviewedFile, name: str, uses: Sequence[NameUse]) -> Finding:
     first = uses[0]
-    more = ""
-    if len(uses) > 1:
-        more = f" and in {len(uses) - 1} more places"
+    more = f" and in {len(uses) - 1} more places" if len(uses) > 1 else ""
     line = min(file.added, default=1)
     return on_line(
         line,
@@ -191,9 +185,7 @@ def _removed_names(file: ReviewedFile) -> list[str]:
         return []
     if file.old.language_name not in ("python", *SCRIPT):
         return []
-    words = frozenset()
-    if file.new and file.kind != "renamed":
-        words = file.new.words
+    words = file.new.words if file.new and file.kind != "renamed" else frozenset()
     names = [symbol.name for symbol in file.old.outline.symbols if symbol.parent < 0]
     return [name for name in names if len(name) >= NAME_CHARS_MIN and name not in words]
 
@@ -244,10 +236,7 @@ def _imports_module(target: str, other: FileVersion, was: str, surroundings: Rev
     if found or was in surroundings.paths:
         return found[:1] == [was]
     module = re.sub(r"(?:/__init__|/index)?\.\w+$", "", was)
-    if other.language_name == "python":
-        plain = target.strip("./").replace(".", "/")
-    else:
-        plain = target.lstrip("./")
+    plain = target.strip("./").replace(".", "/") if other.language_name == "python" else target.lstrip("./")
     suffix = was.rpartition(".")[2]
     if not target.startswith(".") and any(
         surroundings.paths.by_suffix(f"{plain}{end}.{suffix}") for end in ("", "/__init__", "/index")
@@ -290,9 +279,7 @@ class CallSignature:
         if unknown and not self.takes_any_name:
             return f"it passes {unknown[0]}, which is not a parameter"
         missing = sorted(self.required - named - set(self.places[:given]))
-        if missing:
-            return f"it does not pass {missing[0]}"
-        return ""
+        return f"it does not pass {missing[0]}" if missing else ""
 
 
 @check("call-mismatch")
@@ -300,9 +287,7 @@ def call_mismatch(files: Sequence[ReviewedFile], surroundings: ReviewContext) ->
     """Report calls of a Python function that fit its old signature and do not fit the new one."""
     changed = {file.path: pairs for file in files if (pairs := _changed_signatures(file))}
     names = sorted({name for pairs in changed.values() for name in pairs})
-    files_with = {}
-    if names and surroundings.is_known:
-        files_with = surroundings.files_with_words(names)
+    files_with = surroundings.files_with_words(names) if names and surroundings.is_known else {}
     for file in files:
         for name, (old, new, line) in changed.get(file.path, {}).items():
             paths = [path for path in files_with.get(name, ()) if path.endswith((".py", ".pyi"))]
@@ -312,9 +297,7 @@ def call_mismatch(files: Sequence[ReviewedFile], surroundings: ReviewContext) ->
             wrong = list(_find_misfits(name, old, new, file, sorted({*paths, file.path}), surroundings))
             if wrong:
                 why, use = wrong[0]
-                more = ""
-                if len(wrong) > 1:
-                    more = f" ({len(wrong)} such calls)"
+                more = f" ({len(wrong)} such calls)" if len(wrong) > 1 else ""
                 yield on_line(
                     line,
                     f"{use.path}:{use.line} calls {name} with its old signature: {why}{more}.",
@@ -375,10 +358,7 @@ def _find_misfits(
     surroundings: ReviewContext,
 ) -> Iterator[tuple[str, NameUse]]:
     for path in paths:
-        if path == file.path:
-            source = file.new
-        else:
-            source = surroundings.source(path)
+        source = file.new if path == file.path else surroundings.source(path)
         if source is None or (path != file.path and not _imports_name(source, name, file.path, surroundings)):
             continue
         for call in _calls(source, name):
@@ -441,20 +421,14 @@ def api_break(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Ite
 def _public_names(path: str, surroundings: ReviewContext) -> set[str]:
     """Return the names in the `__all__` of the package around a module."""
     folder = path.rpartition("/")[0]
-    package = None
-    if folder:
-        package = surroundings.source(f"{folder}/__init__.py")
-    if package:
-        return _names_in_all(package)
-    return set()
+    package = surroundings.source(f"{folder}/__init__.py") if folder else None
+    return _names_in_all(package) if package else set()
 
 
 def _names_in_all(source: FileVersion) -> set[str]:
     """Return the names of a module's `__all__`."""
     found = re.search(r"^__all__\s*(?::[^=]+)?=\s*[\[(]([^\])]*)[\])]", source.text, re.MULTILINE)
-    if found:
-        return set(re.findall(r"['\"](\w+)['\"]", found[1]))
-    return set()
+    return set(re.findall(r"['\"](\w+)['\"]", found[1])) if found else set()
 
 
 def _explain_break(old: CallSignature, new: CallSignature) -> str:

@@ -146,9 +146,7 @@ class ValidationService:
             findings += tier()
             run.append(number)
         result = ValidationResult(complete_findings(findings, content), tuple(run), tuple(check.skipped))
-        if request.redacts:
-            return self._redact(content, result)
-        return result
+        return self._redact(content, result) if request.redacts else result
 
     def _redact(self, content: str, result: ValidationResult) -> ValidationResult:
         """Add the content without its secrets, and take them out of the messages, too."""
@@ -191,10 +189,7 @@ class _ContentCheck:
         advice = "Take it out; use `scrubbed_content`, and read it from the environment."
         findings = []
         for secret in self.service.redactor.find(self.content, self.request.path):
-            if secret.tier == "strict":
-                severity = "error"
-            else:
-                severity = "warning"
+            severity = "error" if secret.tier == "strict" else "warning"
             message = f"{secret.title} in the content"
             if not secret.is_allowed:
                 place = (secret.line, secret.column)
@@ -210,10 +205,7 @@ class _ContentCheck:
         is_code = self.request.kind == "generated_code" or (language is not None and language.name not in PROSE)
         lines = self.content.split("\n")
         findings += [*_report_hidden(find_hidden_characters(lines), is_code=is_code)]
-        if is_code and not self.is_sound:
-            severity = "error"
-        else:
-            severity = "warning"
+        severity = "error" if is_code and not self.is_sound else "warning"
         for conflict in find_conflicts(lines):
             message = "an unresolved conflict begins here"
             findings.append(

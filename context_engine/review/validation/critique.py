@@ -83,9 +83,7 @@ class ContentCritique:
     def explain_rejection(self, draft: Mapping[str, Any]) -> str:
         """Return why a whole draft is unusable; empty when some of it fits, or when it is empty."""
         checked = self._check(draft)
-        if checked.rejected and not checked.kept:
-            return checked.rejected[0].reason
-        return ""
+        return checked.rejected[0].reason if checked.rejected and not checked.kept else ""
 
     def merge(self, draft: Any) -> tuple[ValidationResult, list[dict[str, str]]]:
         """Add the findings of a draft to the result, and return those that were rejected, with the reasons.

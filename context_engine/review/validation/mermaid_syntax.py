@@ -57,9 +57,7 @@ def find_mermaid_errors(text: str) -> tuple[Finding, ...]:
         return (*_check_blocks(lines, first, re.compile(r"\s*(subgraph)\b")), *_check_statements(lines, first))
     if kind[1] == "sequenceDiagram":
         return tuple(_check_blocks(lines, first, _BLOCK))
-    if kind.group() in BRACED:
-        return _check_braces(lines, first)
-    return ()
+    return _check_braces(lines, first) if kind.group() in BRACED else ()
 
 
 def _report_unknown_kind(text: str, line: int) -> Finding:
@@ -118,9 +116,7 @@ def _check_braces(lines: Sequence[str], first: int) -> tuple[Finding, ...]:
         )
     )
     problem = check_brackets(inside)
-    if problem:
-        return (problem,)
-    return ()
+    return (problem,) if problem else ()
 
 
 def _find_brackets(line: str, number: int, which: str) -> Iterator[Bracket]:
@@ -130,9 +126,7 @@ def _find_brackets(line: str, number: int, which: str) -> Iterator[Bracket]:
 def _strip_fence(text: str) -> str:
     """Return the diagram in a code fence, on its own lines."""
     found = _FENCE.match(text)
-    if found:
-        return "\n" * text.count("\n", 0, found.start(1)) + found[1]
-    return text
+    return "\n" * text.count("\n", 0, found.start(1)) + found[1] if found else text
 
 
 def _blank(found: re.Match[str]) -> str:

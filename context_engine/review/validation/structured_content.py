@@ -95,18 +95,14 @@ def check_plan(value: object, root: Root) -> Iterator[Finding]:
 
 def check_findings(value: Any, facts: RepositoryFacts | None) -> Iterator[Finding]:
     """Report findings without the fields of one, or on lines and code that do not exist."""
-    rows = value
-    if isinstance(value, Mapping):
-        rows = value.get("findings", [value])
+    rows = value.get("findings", [value]) if isinstance(value, Mapping) else value
     if not isinstance(rows, list):
         rows = [rows]
     claims = []
     for number, row in enumerate(rows):
         place = f"findings[{number}]"
         is_draft = isinstance(row, Mapping) and "file_path" in row
-        schema = _FINDING
-        if is_draft:
-            schema = SCHEMA["properties"]["findings"]["items"]
+        schema = SCHEMA["properties"]["findings"]["items"] if is_draft else _FINDING
         errors = list(find_schema_errors(row, schema, rule="finding-schema", prefix=place))
         if not errors:
             claims.append(_claim(row, place))
@@ -160,9 +156,7 @@ def find_schema_errors(value: Any, schema: Schema, *, rule: str = "schema", pref
 
 def add_place(where: str, message: str) -> str:
     """Return a message with its place in front, if it has one."""
-    if where:
-        return f"{where}: {message}"
-    return message
+    return f"{where}: {message}" if where else message
 
 
 def _validate(value: Any, schema: Schema, skipped: dict[str, None]) -> list[Any]:

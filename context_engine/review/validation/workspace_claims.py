@@ -47,10 +47,7 @@ def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
         if not reference.is_missing:
             continue
         start = text.find(reference.text)
-        if start < 0:
-            place = (0, 0)
-        else:
-            place = (text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
+        place = (0, 0) if start < 0 else (text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
         advice = "Name what exists, or say that it is new."
         if reference.near:
             advice = f"Did you mean {', '.join(reference.near)}?"
@@ -75,9 +72,7 @@ def find_unresolved_imports(
     Other packages are not checked. An import that the code tries, or whose file a program may write, is a warning.
     """
     text, path, language = source
-    tried = frozenset()
-    if language.name == "python":
-        tried = _tried_lines(text)
+    tried = _tried_lines(text) if language.name == "python" else frozenset()
     reported: set[tuple[str, int]] = set()
     for imported in _read_imports(text, language, grammars):
         place = (imported.line, 1)
