@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.review_workspace import ReviewWorkspace, read_tree
-from context_engine.review.reviewer import FileFindings, Reviewer, count_lines
+from context_engine.review.reviewer import FileFindings, count_lines
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
 from context_engine.review.source_versions import DiffVersions, ReviewContext, ReviewedFile
 from context_engine.review.verdict import NO_TIME, Coverage, FileCoverage, ReviewResult, make_result
@@ -204,8 +205,13 @@ def _review_change(
     is_excluded = workspace.make_exclude_filter(options)
     files = [file for file in change.files if not is_excluded(file.path)]
     deadline = change.began + options.time_budget_s
-    reviewed = _review_files(reviewer, files, deadline, cancel)
-    findings = [finding for result in reviewed for finding in result.findings]
+    reviewed: dict[str, FileFindings] = {}
+    for file in files:
+        _check_cancelled(cancel)
+        if time.monotonic() > deadline:
+            break
+        reviewed[file.path] = reviewer.review_file(file)
+    findings = [finding for result in reviewed.values() for finding in result.findings]
     files_end = time.monotonic()
     is_late = files_end > change.began + WHOLE_CHANGE_SHARE * options.time_budget_s
     is_partial = is_late or len(reviewed) < len(files)
@@ -221,7 +227,9 @@ def _review_change(
         cancel=cancel,
     )
     _check_cancelled(cancel)
-    analyzers_s = time.monotonic() - change_end
+    ms = Counter({"across": (change_end - files_end) * 1_000, "analyzers": (time.monotonic() - change_end) * 1_000})
+    for result in reviewed.values():
+        ms.update(dict(result.ms))
     redact = workspace.redact_parts(files)  # what is shown repeats no secret; ids were computed before
     return make_result(
         [redact_finding(finding, redact) for finding in (*findings, *report.findings)],
@@ -230,37 +238,21 @@ def _review_change(
         summarize_change(count_lines(files), change.context.hot_paths()),
         warnings=(*warnings, *report.warnings),
         is_partial=is_partial,
-        ms=(*_sum_stages(reviewed), ("across", (change_end - files_end) * 1_000), ("analyzers", analyzers_s * 1_000)),
+        ms=tuple(ms.items()),
     )
 
 
-def _review_files(
-    reviewer: Reviewer, files: Sequence[ReviewedFile], deadline: float, cancel: threading.Event | None
-) -> list[FileFindings]:
-    """Review the files one after the other while there is time."""
-    reviewed: list[FileFindings] = []
-    for file in files:
-        _check_cancelled(cancel)
-        if time.monotonic() > deadline:
-            break
-        reviewed.append(reviewer.review_file(file))
-    return reviewed
-
-
 def _cover_files(
-    change: ReviewedChange, reviewed: Iterable[FileFindings], is_excluded: Callable[[str], bool]
+    change: ReviewedChange, reviewed: Mapping[str, FileFindings], is_excluded: Callable[[str], bool]
 ) -> tuple[FileCoverage, ...]:
-    """Return every file of the change: reviewed, or why not."""
+    """Return every file that the diff or git names: reviewed, or why not."""
     reasons = {skipped.path: skipped.detail or skipped.reason for skipped in change.left_out}
-    covered = {}
-    for result in reviewed:
-        path = result.coverage.path
-        covered[path] = result.coverage.with_reason(reasons.get(path, ""))
+    covered = {path: FileCoverage(path, why) for path, why in reasons.items()}
     for file in change.files:
         why = "excluded by a pattern" if is_excluded(file.path) else NO_TIME
-        covered.setdefault(file.path, FileCoverage(file.path, why))
-    for path, why in reasons.items():  # files that git names and the diff does not
-        covered.setdefault(path, FileCoverage(path, why))
+        covered[file.path] = FileCoverage(file.path, why)
+    for path, result in reviewed.items():
+        covered[path] = result.coverage.with_reason(reasons.get(path, ""))
     return tuple(covered[path] for path in sorted(covered))
 
 
@@ -268,12 +260,3 @@ def _check_cancelled(cancel: threading.Event | None) -> None:
     """Do nothing unless the review was canceled. Raises: Cancelled."""
     if cancel is not None and cancel.is_set():
         raise Cancelled("the review was cancelled", suggestion="Call again.")
-
-
-def _sum_stages(reviewed: Iterable[FileFindings]) -> Iterable[tuple[str, float]]:
-    """Return the milliseconds of each stage over all files."""
-    total: dict[str, float] = {}
-    for result in reviewed:
-        for stage, ms in result.ms:
-            total[stage] = total.get(stage, 0.0) + ms
-    return total.items()
