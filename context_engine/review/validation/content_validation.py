@@ -134,12 +134,12 @@ class ValidationService:
         if request.kind == "plan_output" and _is_markdown(content):
             request = replace(request, kind="markdown")
         check = _ContentCheck(content.removeprefix("\ufeff").replace("\r\n", "\n"), request, self)
-        tiers: list[tuple[int, Callable[[], list[Finding]]]] = [(0, check.find_secrets)] if request.redacts else []
-        tiers += [(1, check.parse)] if 1 in request.tiers else []
-        tiers += [(2, check.check_style)] if 2 in request.tiers else []
+        wanted = request.tiers | {0} if request.redacts else request.tiers - {0}
         findings: list[Finding] = []
         run: list[int] = []
-        for number, tier in tiers:
+        for number, tier in enumerate((check.find_secrets, check.parse, check.check_style)):
+            if number not in wanted:
+                continue
             if request.stops_on_error and any(finding.severity == "error" for finding in findings):
                 check.skipped.append((number, "an earlier tier found an error"))
                 continue
@@ -306,34 +306,30 @@ class _ContentCheck:
         return data.decode("utf-8", "replace").split("\n") if data is not None else []
 
     def _check_claims(self, language: Language | None) -> list[Finding]:
-        service, kind = self.service, self.request.kind
-        if kind == "diff" and service.workspace is not None and not [*check_diff(self.content)]:
+        """Report what the content says of the workspace and is wrong."""
+        service, kind, workspace = self.service, self.request.kind, self.service.workspace
+        if workspace is None:
+            return []
+        if kind == "diff":
+            if [*check_diff(self.content)]:
+                return []
             diff = parse_diff(self.content, bytes_max=GIT_DIFF_BYTES_MAX)
             return [*find_misplaced_hunks(diff, service.read)]
         if kind in ("markdown", "raw_text") and (language is None or language.name in PROSE):
-            if service.workspace is not None:
-                return [*find_unknown_names(self.content, service.workspace)]
-            return []
-        if language is not None and language.content == "code" and service.workspace is not None:
-            grammars, paths = service.parsers.grammars, service.workspace.symbols.paths()
+            return [*find_unknown_names(self.content, workspace)]
+        if language is not None and language.content == "code":
             source = ImportingSource(self.content, self.request.path, language)
-            return [*find_unresolved_imports(source, grammars, paths, service.read)]
+            return [*find_unresolved_imports(source, service.parsers.grammars, workspace.symbols.paths(), service.read)]
         return []
 
 
 def _read_value(content: str, language: str) -> Any:
     """Return the value of a sound data file; NO_VALUE when it has none."""
+    readers = {"json": load_json, "toml": read_toml, "yaml": partial(read_yaml, nodes_max=YAML_NODES_MAX)}
     try:
-        match language:
-            case "json":
-                return load_json(content.removeprefix("\ufeff"))
-            case "toml":
-                return read_toml(content)
-            case "yaml":  # tags that only its reader knows, and several documents, are not read
-                return partial(read_yaml, nodes_max=YAML_NODES_MAX)(content)
-    except (ParseError, ValueError, RecursionError):  # one value per line, or nothing
+        return readers[language](content.removeprefix("\ufeff")) if language in readers else NO_VALUE
+    except (ParseError, ValueError, RecursionError):  # one value per line, or tags that only its reader knows
         return NO_VALUE
-    return NO_VALUE
 
 
 def _report_syntax(errors: Iterable[Finding]) -> Iterator[Finding]:
@@ -350,30 +346,22 @@ def _report_syntax(errors: Iterable[Finding]) -> Iterator[Finding]:
 def _report_hidden(characters: Iterable[HiddenCharacter], *, is_code: bool) -> Iterator[Finding]:
     """Report hidden characters. Changing the direction of text is fine in prose, and in a string that ends it."""
     for hidden in characters:
-        place = (hidden.line, hidden.column)
+        severity, category, advice = "warning", "encoding", "Delete it, or write it as an escape."
+        if hidden.is_bidi and not hidden.is_opener:
+            continue
         if hidden.is_bidi:
-            yield from _report_bidi(hidden, is_error=is_code and hidden.is_open)
+            is_error = is_code and hidden.is_open
+            rule, severity, category = "bidi-character", "error" if is_error else "warning", "security"
+            message = f"{hidden.name} changes the order in which this line is shown"
+            message += " and is never ended" if is_error else ""
+            advice = f"Delete it, or write it as an escape: \\u{ord(hidden.character):04x}."
         elif hidden.character == "\0":
-            message = "a NUL character, which no text has"
-            yield make_finding(1, "error", "encoding", "nul-character", message, place, "Delete it.")
+            rule, severity, message = "nul-character", "error", "a NUL character, which no text has"
         elif hidden.character == "\ufffd":
-            message, advice = "a character that was lost in decoding", "Delete it, or write it as an escape."
-            yield make_finding(1, "warning", "encoding", "replacement-character", message, place, advice)
+            rule, message = "replacement-character", "a character that was lost in decoding"
         else:
-            advice = "Delete it, or write it as an escape."
-            message = f"{hidden.name} is invisible"
-            yield make_finding(1, "warning", "encoding", "hidden-character", message, place, advice)
-
-
-def _report_bidi(hidden: HiddenCharacter, *, is_error: bool) -> Iterator[Finding]:
-    if not hidden.is_opener:
-        return
-    message = f"{hidden.name} changes the order in which this line is shown" + (
-        " and is never ended" if is_error else ""
-    )
-    advice = f"Delete it, or write it as an escape: \\u{ord(hidden.character):04x}."
-    severity = "error" if is_error else "warning"
-    yield make_finding(1, severity, "security", "bidi-character", message, (hidden.line, hidden.column), advice)
+            rule, message = "hidden-character", f"{hidden.name} is invisible"
+        yield make_finding(1, severity, category, rule, message, (hidden.line, hidden.column), advice)
 
 
 def _find_broken_diagrams(content: str) -> Iterator[Finding]:
