@@ -1,4 +1,4 @@
-"""PURE. A review in its text formats: JSON, Markdown, SARIF 2.1.0 (OASIS), and the rdjson of reviewdog.
+"""A review in its text formats: JSON, Markdown, SARIF 2.1.0 (OASIS), and the rdjson of reviewdog.
 
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html
 https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
