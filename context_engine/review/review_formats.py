@@ -1,4 +1,4 @@
-"""A review in its text formats: JSON, Markdown, SARIF 2.1.0 (OASIS), and the rdjson of reviewdog.
+"""PURE. A review in its text formats: JSON, Markdown, SARIF 2.1.0 (OASIS), and the rdjson of reviewdog.
 
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html
 https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
@@ -7,10 +7,10 @@ https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -200,7 +200,7 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
     suggestion = finding.suggestion
     advice = f"Suggestion: {suggestion.description}" if suggestion else ""
-    artifact = {"uri": quote(finding.path, errors="replace"), "uriBaseId": "SRCROOT"}
+    artifact = {"uri": _to_uri(finding.path), "uriBaseId": "SRCROOT"}
     region = {"startLine": finding.span.first, "endLine": finding.span.last}
     row: dict[str, Any] = {
         "ruleId": finding.rule,
@@ -222,6 +222,17 @@ def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
         changes = [{"artifactLocation": artifact, "replacements": [replacement]}]
         row["fixes"] = [{"description": {"text": suggestion.description}, "artifactChanges": changes}]
     return row
+
+
+def _to_uri(path: str) -> str:
+    """Return a path as a relative reference (RFC 3986, 2.3 and 4.2).
+
+    >>> _to_uri("src/größe 1.py")
+    'src/gr%C3%B6%C3%9Fe%201.py'
+    """
+    return re.sub(
+        rb"[^A-Za-z0-9._~/-]", lambda found: b"%%%02X" % found[0][0], path.encode("utf-8", "replace")
+    ).decode()
 
 
 def _sarif_invocation(result: ReviewResult) -> dict[str, Any]:

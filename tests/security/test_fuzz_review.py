@@ -19,7 +19,6 @@ from context_engine.plans.plan_events import fold_progress
 from context_engine.plans.plan_json import normalize_plan
 from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.repo import Ruff
 from context_engine.review import analyzers
 from context_engine.review.analyzers import AnalyzerOutputError
 from context_engine.review.checks import CHECKS
@@ -140,7 +139,6 @@ def test_reports_of_programs(tmp_path: Path) -> None:
                 continue
 
     fuzz("reports of programs", mutated(seeds), read)
-    fuzz("reports of ruff", mutated(seeds[1:2]), lambda text: Ruff.parse_findings(as_bytes(text)), ValueError)
 
 
 def test_outlines() -> None:
