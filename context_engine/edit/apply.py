@@ -563,9 +563,7 @@ class Editor:
         if outcome and self._on_write is not None:
             self._on_write(frozenset(op.path for op in entry.ops))
         names = ", ".join(op.path for op in entry.ops)
-        if outcome:
-            return [f"an edit of {names} was interrupted; {outcome}"]
-        return []
+        return [f"an edit of {names} was interrupted; {outcome}"] if outcome else []
 
     def _report_written(self, result: EditResult, tracker: ReadTracker | None) -> EditResult:
         """Report the changed files to the tracker of the session and to `on_write`; return the result."""

@@ -240,9 +240,7 @@ def _match(content: FileContent, spot: TextMatch) -> dict[str, Any]:
 
 def _lines(content: FileContent, first: int, last: int) -> str:
     text = "\n".join(content.shown_lines[first : last + 1])
-    if len(text) <= TEXT_CHARS_MAX:
-        return text
-    return text[:TEXT_CHARS_MAX] + "…"
+    return text if len(text) <= TEXT_CHARS_MAX else text[:TEXT_CHARS_MAX] + "…"
 
 
 # -- the nearest place -------------------------------------------------------------------------------------------------
@@ -369,9 +367,7 @@ def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
 def _line_of(content: FileContent, text: str) -> int:
     """Return the first line that contains a text, whatever the whitespace; 0 when there is none."""
     place = next(content.runs([key for key in keys_of(text) if key]), None)
-    if place is not None:
-        return content.solid[place] + 1
-    return 0
+    return content.solid[place] + 1 if place is not None else 0
 
 
 def _straight(text: str) -> str:

@@ -95,9 +95,7 @@ def choose_occurrences(
         quoted = count_labels(edit.target + edit.before + edit.after)
         _refuse_labels([label for label in quoted if label not in content.text])
         check_labels(edit.target, edit.replacement, content.text, are_text=labels_are_text)
-        if occurrences[number]:
-            return _restrict_to(content, edit, occurrences[number])
-        return edit
+        return _restrict_to(content, edit, occurrences[number]) if occurrences[number] else edit
 
     return edit_errors.for_each_edit(edits, restrict)
 
@@ -273,9 +271,7 @@ class EditService(Editor):
         if not dry_run:
             for change in changes:
                 self._access.note(str(self._root.rel(change.path, must_exist=False)), "edit")
-        if check_syntax:
-            return self._with_syntax(result)
-        return result
+        return self._with_syntax(result) if check_syntax else result
 
     def note_read(self, path: str, sha256: str, *, session: str, kind: AccessKind = "read") -> None:
         """Remember that a session was shown a file, or a fragment of it, with this hash (hex)."""
@@ -286,9 +282,7 @@ class EditService(Editor):
     def hash_as_read(self, path: str, session: str) -> str:
         """Return the hash of a file as a session saw it last; empty when it never did. Raises: InvalidPath."""
         tracker = self.read_tracker(session)
-        if tracker:
-            return tracker.hash_of(self._root.rel(path))
-        return ""
+        return tracker.hash_of(self._root.rel(path)) if tracker else ""
 
     def _with_syntax(self, result: EditResult) -> EditResult:
         """Return the result with a syntax report for each file that still exists."""

@@ -51,9 +51,7 @@ class FileContent:
     @cached_property
     def norm(self) -> str:
         """The text with every CR LF made one line feed."""
-        if "\r" in self.text:
-            return self.text.replace("\r\n", "\n")
-        return self.text
+        return self.text.replace("\r\n", "\n") if "\r" in self.text else self.text
 
     @cached_property
     def _returns(self) -> list[int]:
@@ -108,16 +106,12 @@ class FileContent:
             pairs = part.count("\r\n")
             singles = part.count("\n") - pairs
             if pairs != singles:
-                if pairs > singles:
-                    return "\r\n"
-                return "\n"
+                return "\r\n" if pairs > singles else "\n"
         return "\n"
 
     def _line_end(self, at: int) -> str:
         feed = self.text.find("\n", at)
-        if feed >= 0:
-            return self.text[max(0, feed - 1) : feed + 1]
-        return ""
+        return self.text[max(0, feed - 1) : feed + 1] if feed >= 0 else ""
 
     def nearby(self, at: int) -> list[str]:
         """Return the lines around a character of `norm`, which show how they are indented."""
@@ -246,9 +240,7 @@ def key_of(line: str) -> str:
     'if (a) {'
     """
     key = line.strip(BLANKS)
-    if "  " in key or "\t" in key:
-        return _RUN.sub(" ", key)
-    return key
+    return _RUN.sub(" ", key) if "  " in key or "\t" in key else key
 
 
 def keys_of(text: str) -> list[str]:

@@ -115,9 +115,7 @@ def delta_of(old: bytes, planned: PlannedFile) -> Delta:
 
 def hash_of(data: bytes | None) -> str:
     """Return the SHA-256 of a content in hex; empty for no file."""
-    if data is None:
-        return ""
-    return sha256(data).hexdigest()
+    return "" if data is None else sha256(data).hexdigest()
 
 
 def _exists_already(path: str, suggestion: str) -> InvalidArgument:

@@ -65,9 +65,7 @@ def map_indents(
     if not may_lack or first or not placed:
         return found
     if len(evidence) == 1:
-        if added:
-            return Indents([], BOTH_WAYS)
-        return found
+        return Indents([], BOTH_WAYS) if added else found
     if found.doubt != NO_RULE:
         return found
     rest = _by_one_rule(evidence[1:], added[1:] if leads else added, around)
@@ -166,9 +164,7 @@ def _shift_doubt(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Seq
         absolute = bool(others) and all(indent.startswith(placed) for indent in added)
     else:
         absolute = any(len(indent) < len(old) for indent in others)
-    if absolute:
-        return BOTH_WAYS
-    return ""
+    return BOTH_WAYS if absolute else ""
 
 
 def _lands_on_levels(pair: tuple[str, str], indents: Iterable[str], nearby: Sequence[str]) -> bool:
@@ -253,9 +249,7 @@ def _is_unit(blanks: int, tabs: int) -> bool:
 def _to_tabs(unit: int, shift: int) -> Rule:
     def rule(indent: str) -> str | None:
         level, rest = divmod(len(indent), unit)
-        if not rest and level + shift >= 0:
-            return "\t" * (level + shift)
-        return None
+        return "\t" * (level + shift) if not rest and level + shift >= 0 else None
 
     return rule
 
@@ -263,9 +257,7 @@ def _to_tabs(unit: int, shift: int) -> Rule:
 def _to_blanks(unit: int, shift: int) -> Rule:
     def rule(indent: str) -> str | None:
         width = len(indent) * unit + shift
-        if width >= 0:
-            return " " * width
-        return None
+        return " " * width if width >= 0 else None
 
     return rule
 

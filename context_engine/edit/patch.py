@@ -367,9 +367,7 @@ def _check(content: FileContent, edit: Edit) -> None:
 
 def _wide(text: str) -> str:
     """Return a text if it has more than ASCII in it, otherwise nothing."""
-    if text.isascii():
-        return ""
-    return text
+    return "" if text.isascii() else text
 
 
 def _reduce(content: FileContent, patch: Patch) -> Patch:

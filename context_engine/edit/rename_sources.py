@@ -91,9 +91,7 @@ class RenameSource:
     def package(self) -> str:
         """The package that a file says it belongs to."""
         found = _PACKAGE.search(self.content.norm)
-        if found:
-            return found[1]
-        return ""
+        return found[1] if found else ""
 
     @cached_property
     def qualified_names(self) -> list[str]:
@@ -277,9 +275,7 @@ class RenameFiles:
 
 
 def _outline(language: Language | None, data: bytes, grammars: Grammars) -> Outline:
-    if language is not None:
-        return outline_file(language, data, grammars)
-    return Outline()
+    return outline_file(language, data, grammars) if language is not None else Outline()
 
 
 def _as_text(data: bytes, start: int, stop: int) -> Occurrence:

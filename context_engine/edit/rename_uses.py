@@ -260,13 +260,9 @@ class UseClassifier:
         own = self.target.source
         together = dirname(source.path) == dirname(own.path) and source.package == own.package
         if source.family == "go":
-            if together:
-                return ""
-            return ELSE
+            return "" if together else ELSE
         same = source.family == "java" and source.package == own.package != "" and self.target.is_only
-        if same:
-            return ""
-        return "not imported by name"
+        return "" if same else "not imported by name"
 
     # -- imports --
 
@@ -319,9 +315,7 @@ class UseClassifier:
         if at.kind == "field_identifier" and source.family == "rust":
             return ELSE  # a field or a method; what a module holds is looked up in another way
         if source.family == "go":
-            if at.owner:
-                return self._in_package(source, at)
-            return ELSE
+            return self._in_package(source, at) if at.owner else ELSE
         if not at.owner:
             return "looked up in something that is not known"
         if source.family == "rust":
@@ -392,9 +386,7 @@ class UseClassifier:
         if source.family == "java" and at.role == "read":
             inside = owner is not None and same_file and owner.start <= at.start < owner.stop
             bound = [place for places in source.bindings.values() for place in places if place not in self.target.names]
-            if inside and self.target.is_only and not bound:
-                return ""
-            return WORTH_A_LOOK
+            return "" if inside and self.target.is_only and not bound else WORTH_A_LOOK
         if at.role == "import":
             return WORTH_A_LOOK
         return ELSE

@@ -367,9 +367,7 @@ def trim(text: str) -> str:
     """
     lines = text.replace("\r\n", "\n").split("\n")
     solid = [number for number, line in enumerate(lines) if line.strip(BLANKS)]
-    if solid:
-        return "\n".join(lines[solid[0] : solid[-1] + 1]).rstrip(BLANKS)
-    return ""
+    return "\n".join(lines[solid[0] : solid[-1] + 1]).rstrip(BLANKS) if solid else ""
 
 
 def laid_out(text: str, indent: str, nearby: Sequence[str]) -> str:

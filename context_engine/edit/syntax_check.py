@@ -47,9 +47,7 @@ class SyntaxReport:
         if self.unchecked:
             return f"syntax not checked: {self.unchecked}"
         if not self.errors:
-            if self.older:
-                return "no new syntax errors, old ones are left"
-            return "syntax ok"
+            return "no new syntax errors, old ones are left" if self.older else "syntax ok"
         first, more = self.errors[0], len(self.errors) - 1
         rest = f" ({more} more)" if more else ""
         return f"new syntax error at line {first.line}: {first.title[:MESSAGE_CHARS_MAX]}{rest}"

@@ -207,9 +207,7 @@ def _line_stop(text: str, patch: Patch) -> int:
     start, stop, new = patch
     begins = stop == 0 or text[stop - 1] == "\n"
     whole = new.endswith("\n") or (not new and (start == 0 or text[start - 1] == "\n"))
-    if begins and whole:
-        return stop
-    return (text.find("\n", stop) + 1) or len(text)
+    return stop if begins and whole else (text.find("\n", stop) + 1) or len(text)
 
 
 def _block(content: FileContent, group: Sequence[Patch]) -> DiffBlock:

@@ -277,7 +277,6 @@ class ReviewStore:
         tables = ("record", "cache", "team", "shared")
         with self._making.hold([NAME]):  # two processes that create it at once would find it locked
             db = database.open_in_state(self._files, NAME, tables=tables, busy_ms=BUSY_MS, settings=settings)
-            self._files.update_git_ignore()
             with database.transaction(db):
                 version = int(str(db.pragma("user_version")))
                 if not version:

@@ -146,9 +146,7 @@ def _quoted_span(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | No
         stop > start and data[stop - 1 : stop] == b"\\" and not mark.startswith(b"\\") and is_escaping(data, stop - 1)
     ):
         stop = data.find(mark, stop + 1, limit)
-    if stop > start:
-        return (start, stop)
-    return None
+    return (start, stop) if stop > start else None
 
 
 def skip_escape(data: bytes, start: int) -> int:
@@ -158,9 +156,7 @@ def skip_escape(data: bytes, start: int) -> int:
     (2, 2, 6)
     """
     escape = ESCAPE.match(data, start - 1) if start else None
-    if escape and is_escaping(data, start - 1):
-        return escape.end()
-    return start
+    return escape.end() if escape and is_escaping(data, start - 1) else start
 
 
 def is_escaping(data: bytes, index: int) -> bool:
@@ -181,9 +177,7 @@ def _plain_span(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int
         last = min(last, (data.find(b"&", first, last) + 1 or last + 1) - 1)
     while last > first and data[last - 1] in b".:":
         last -= 1
-    if last > first and END.match(data, last):
-        return (first, last)
-    return None
+    return (first, last) if last > first and END.match(data, last) else None
 
 
 def _is_option(data: bytes, start: int) -> bool:

@@ -101,9 +101,7 @@ def _sign(escape: bytes) -> bytes | None:
     is_decimal = escape.startswith(b"&#") and escape[2:3] not in (b"x", b"X")
     digits = escape[2:-1] if is_decimal else escape.rstrip(b";}")[-2:]
     code = int(digits) if is_decimal else int(digits, 16)
-    if code in SIGNS:
-        return bytes([code])
-    return None
+    return bytes([code]) if code in SIGNS else None
 
 
 # -- base64 -----------------------------------------------------------------------------------------------------------
@@ -154,9 +152,7 @@ def decode_blob(blob: bytes) -> bytes:
         plain = plain[:-1]
     inner = binascii.a2b_base64(plain + b"=" * (-len(plain) % 4))
     unreadable = len(inner.translate(None, _READABLE))
-    if unreadable <= UNREADABLE_SHARE_MAX * len(inner):
-        return inner
-    return b""
+    return inner if unreadable <= UNREADABLE_SHARE_MAX * len(inner) else b""
 
 
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")

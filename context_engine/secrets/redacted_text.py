@@ -255,9 +255,7 @@ class RedactedDocument:
             label = b"" if span.secret == labeled_secret else span.label
             pieces += [self._data[end : max(end, span.start)], label]
             end, labeled_secret = min(span.stop, stop), span.secret
-        if pieces:
-            return b"".join([*pieces, self._data[end:stop]])
-        return self._data[start:stop]
+        return b"".join([*pieces, self._data[end:stop]]) if pieces else self._data[start:stop]
 
     def _inside(self, start: int, stop: int) -> list[HiddenSpan]:
         """Return the secrets in a part, and add them to the redactions of the reply that shows it."""
@@ -468,9 +466,7 @@ def _redact_searched(text: str, values: dict[str, str]) -> str:
     spans = _find_labeled_spans(text, "strict")
     for span in spans:
         values |= {text[start:stop]: span.label for start, stop in span.parts}
-    if spans:
-        return _apply_labels(text, spans)[0]
-    return text
+    return _apply_labels(text, spans)[0] if spans else text
 
 
 def replace_copies(text: str, values: Mapping[str, str]) -> str:

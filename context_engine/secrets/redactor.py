@@ -144,7 +144,6 @@ def load_label_key(folder: Path) -> bytes:
     if key is None:
         with suppress(ContextEngineError):
             files.make()
-            files.update_git_ignore()
             files.create(NAME, os.urandom(KEY_BYTES), flush=False, mode=0o600)  # another process may have been first
         key = _read(files)
     return key or os.urandom(KEY_BYTES)

@@ -99,9 +99,7 @@ def key_lines(data: bytes, start: int) -> Parts:
             longest = max(longest, len(line))
         elif line and not KEY_HEADER.fullmatch(line):
             break
-    if longest >= KEY_LINE_CHARS_MIN:
-        return tuple(parts)
-    return ()
+    return tuple(parts) if longest >= KEY_LINE_CHARS_MIN else ()
 
 
 def _pem_lines(data: bytes, start: int, stop: int) -> list[tuple[int, int]]:
@@ -472,9 +470,7 @@ def _match_start(
         return None
     if rule.verifier == "pem":
         parts = key_lines(data, match.end())
-        if parts:
-            return SecretSpan(parts[0][0], parts[-1][1], rule, parts)
-        return None
+        return SecretSpan(parts[0][0], parts[-1][1], rule, parts) if parts else None
     candidate = SecretCandidate(data, start, stop, *match.span(rule.group), match, kind=search.kind)
     return _verify(data, rule, candidate, search)
 
@@ -595,9 +591,7 @@ def edge_after(data: bytes, stop: int) -> WordEdge:
     if not after or (data[stop - 1] not in WORD and data[stop - 1] not in JOINTS):
         return WordEdge.FREE
     if after[0] not in JOINTS:
-        if after[0] in WORD:
-            return WordEdge.INSIDE
-        return WordEdge.FREE
+        return WordEdge.INSIDE if after[0] in WORD else WordEdge.FREE
     if after[0] in WORD or after[1:] in _WORD_LETTERS:
         return WordEdge.JOINED
     return WordEdge.FREE
@@ -729,9 +723,7 @@ def _secret(rule: SecretRule, parts: Parts, line: int, column: int, *, is_allowe
 
 
 def _length(data: bytes) -> int:
-    if data.isascii():
-        return len(data)
-    return len(data.decode("utf-8", "surrogatepass"))
+    return len(data) if data.isascii() else len(data.decode("utf-8", "surrogatepass"))
 
 
 # -- allowed findings -------------------------------------------------------------------------------------------------
@@ -814,9 +806,7 @@ def _extend_part(data: bytes, start: int, stop: int, labels: Sequence[tuple[int,
         return start, stop
     start, stop = min(start, labels[first][0]), max(stop, labels[last - 1][1])
     rest = _LABEL.sub(b"", data[start:stop])
-    if rest.strip(b" \t\r\n"):
-        return (start, stop)
-    return None
+    return (start, stop) if rest.strip(b" \t\r\n") else None
 
 
 def _characters(data: bytes, start: int, stop: int) -> tuple[int, int]:

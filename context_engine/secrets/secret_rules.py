@@ -135,9 +135,7 @@ class SecretRules:
 
     def words_in_base64(self, mode: Tier) -> WordIndex[SecretRule]:
         """Return the index of the words that are searched in base64: in replies only those of strict rules."""
-        if mode == "broad":
-            return self.broad
-        return self.strict
+        return self.broad if mode == "broad" else self.strict
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -287,9 +285,7 @@ def compile_own(pattern: str) -> re.Pattern[bytes]:
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> CompiledPattern:
     """Compile a pattern for a whole text, for RE2, or for `re` without RE2. Raises: ValueError."""
-    if load_re2():
-        return compile_linear(pattern.encode())
-    return re.compile(pattern.encode())
+    return compile_linear(pattern.encode()) if load_re2() else re.compile(pattern.encode())
 
 
 def describe_engines() -> dict[str, str]:

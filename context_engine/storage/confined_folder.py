@@ -261,9 +261,7 @@ class ConfinedFolder:
         odd = os.name == "nt" and ("\\" in relative or ":" in relative)
         if odd or "\0" in relative or "" in parts or "." in parts or ".." in parts:
             raise UnsafePathError(errno.EINVAL, "is not a plain relative path", relative)
-        if self._below:
-            return f"{self._below}/{relative}"
-        return relative
+        return f"{self._below}/{relative}" if self._below else relative
 
     def _open_beneath(self, way: str, flags: int, mode: int = 0o666) -> int:
         try:
@@ -351,9 +349,7 @@ class OpenFolder:
 
     def name_of(self, name: str) -> str:
         """Return a name in this folder for a call that gets `descriptor` as its `dir_fd`."""
-        if self.descriptor is None:
-            return os.path.join(self.path, name)
-        return name
+        return os.path.join(self.path, name) if self.descriptor is None else name
 
     def identity(self) -> tuple[int, int]:
         """Return device and number of the folder: the same as long as it is the same folder. Raises: OSError."""
@@ -411,9 +407,7 @@ def describe_kind(status: os.stat_result) -> str:
 @cache
 def best_opener() -> Opener:
     """Return the safest way to resolve a path that this system has."""
-    if os.open in os.supports_dir_fd and _NO_LINK:
-        return open_by_walk
-    return open_by_names
+    return open_by_walk if os.open in os.supports_dir_fd and _NO_LINK else open_by_names
 
 
 _RENAME_NO_REPLACE = 1

@@ -222,9 +222,7 @@ def _check_layout(db: apsw.Connection, path: Path, tables: Collection[str]) -> N
 
 def _decode_name(name: apsw.SQLiteValue) -> str:
     """Return a name in a database, which may not be UTF-8."""
-    if isinstance(name, bytes):
-        return name.decode("utf-8", "replace")
-    return ""
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
 
 
 def _is_computing(sql: bytes) -> bool:

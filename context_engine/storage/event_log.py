@@ -88,9 +88,7 @@ class EventLog:
             log = parse_log(self._bytes())
         except BrokenChain as broken:
             raise self._corrupt(*broken.args) from broken
-        if head:
-            return replace(log, doubt=_find_doubt(log, head))
-        return log
+        return replace(log, doubt=_find_doubt(log, head)) if head else log
 
     def append(self, log: LogContent, bodies: Sequence[Mapping[str, Any]]) -> LogContent:
         """Append events to a log that was just read; return its new content. After a crash all or the first ones count.
@@ -116,9 +114,7 @@ class EventLog:
     def _head(self) -> _LogHead | None:
         data = self._files.read(self._head_name, bytes_max=LINE_BYTES_MAX)
         with suppress(msgspec.DecodeError):
-            if isinstance(data, bytes):
-                return msgspec.json.decode(data, type=_LogHead)
-            return None
+            return msgspec.json.decode(data, type=_LogHead) if isinstance(data, bytes) else None
         return None
 
     def _put_head(self, log: LogContent) -> None:
@@ -233,9 +229,7 @@ def _event(line: bytes) -> dict[str, Any] | None:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    if isinstance(event, dict):
-        return event
-    return None
+    return event if isinstance(event, dict) else None
 
 
 def _sha(line: bytes) -> str:

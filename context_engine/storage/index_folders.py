@@ -37,9 +37,7 @@ def user_config_folder() -> Path:
 def readable_config_folder() -> Path | None:
     """Return the folder of the user's settings; None if it is missing or belongs to another user (sudo, container)."""
     folder = user_config_folder()
-    if os.access(folder, os.R_OK | os.X_OK):
-        return folder
-    return None
+    return folder if os.access(folder, os.R_OK | os.X_OK) else None
 
 
 def workspace_id(root: Path) -> str:

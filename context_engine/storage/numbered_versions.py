@@ -47,9 +47,7 @@ class NumberedVersions:
         data = self._files.read(path.name, bytes_max=BYTES_MAX)
         if isinstance(data, str):
             raise corrupt_version_error(path, data)
-        if data is not None and path.suffix == ".gz":
-            return _decompress(path, data)
-        return data
+        return _decompress(path, data) if data is not None and path.suffix == ".gz" else data
 
     def add(self, number: int, data: bytes) -> bool:
         """Write a version; return False when the number is used. Raises: WriteFailed, DiskFull, StorageCorrupt."""

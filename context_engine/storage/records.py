@@ -98,9 +98,7 @@ class _StoredRecords:
     @property
     def problem(self) -> str:
         """Why the team's records may be newer, or which file is in conflict with them; empty without a problem."""
-        if self._synced:
-            return self._synced.problem
-        return ""
+        return self._synced.problem if self._synced else ""
 
     def _sync(self) -> None:
         if self._synced:
@@ -108,9 +106,7 @@ class _StoredRecords:
 
     @property
     def _publish(self) -> PublishFiles | None:
-        if self._synced:
-            return self._synced.publish
-        return None
+        return self._synced.publish if self._synced else None
 
     @contextmanager
     def _lock(self, paths: Iterable[str]) -> Generator[None]:
@@ -234,9 +230,7 @@ class VersionedRecords(_StoredRecords):
     def read_index(self) -> bytes:
         """Return the stored index; empty when there is none, or it cannot be read."""
         data = self._files.read("index.json", bytes_max=INDEX_BYTES_MAX)
-        if isinstance(data, bytes):
-            return data
-        return b""
+        return data if isinstance(data, bytes) else b""
 
     @contextmanager
     def writing(self, *names: str) -> Generator[None]:
@@ -269,9 +263,7 @@ class VersionedRecords(_StoredRecords):
         trashed = numbered_versions.move_to_trash(self._files, name, stamp, self._publish)
         if purge:
             numbered_versions.purge(self._files, trashed, self._publish)
-        if purge:
-            return ""
-        return self.display_path(trashed)
+        return "" if purge else self.display_path(trashed)
 
 
 def text_merge_policy(path: str) -> MergePolicy | None:
@@ -280,9 +272,7 @@ def text_merge_policy(path: str) -> MergePolicy | None:
     >>> text_merge_policy("decisions/use-tabs.md"), text_merge_policy("decisions/sketch.png")
     ('edited', None)
     """
-    if path.endswith(SUFFIX):
-        return "edited"
-    return None
+    return "edited" if path.endswith(SUFFIX) else None
 
 
 def versioned_merge_policy(path: str) -> MergePolicy | None:

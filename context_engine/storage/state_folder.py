@@ -29,11 +29,12 @@ STATE_NAMES = (
 )
 """Names in the folder that only this package writes to; an edit of a user file never does."""
 GIT_IGNORE = ".gitignore"
-_GIT_IGNORE_HEADER = "# Written by Context Engine: what lies here for this machine alone.\n"
 _DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n/plans/*/events.head\n*.tmp\n"
-_GIT_IGNORE_TEXT = _GIT_IGNORE_HEADER + "/.gitignore\n" + "".join(f"/{name}*\n" for name in DATABASES) + _DERIVED
-_GIT_IGNORE_BYTES_MAX = 10_000
-"""The generated file has 200 bytes; a longer one was written by the user."""
+_GIT_IGNORE_TEXT = (
+    "# Written by Context Engine: what lies here for this machine alone.\n/.gitignore\n"
+    + "".join(f"/{name}*\n" for name in DATABASES)
+    + _DERIVED
+)
 
 FileStamp = tuple[int, int, int]
 """What changes when a file does: inode, bytes, mtime_ns."""
@@ -149,15 +150,6 @@ class StateFolder:
             home.create(GIT_IGNORE, _GIT_IGNORE_TEXT.encode(), flush=False)
         with translate_os_errors(self.path):
             self._make_folders()
-
-    def update_git_ignore(self) -> None:
-        """Add entries that an earlier release did not write; a list that the user has changed stays as it is."""
-        stated = self.read(GIT_IGNORE, bytes_max=_GIT_IGNORE_BYTES_MAX)
-        lines = ""
-        if isinstance(stated, bytes):
-            lines = stated.decode("utf-8", "replace")
-        if lines.startswith(_GIT_IGNORE_HEADER) and set(lines.split()) < set(_GIT_IGNORE_TEXT.split()):
-            self.replace(GIT_IGNORE, _GIT_IGNORE_TEXT.encode(), flush=False)
 
     def create(self, relative: str, data: bytes, *, flush: bool = True, mode: int | None = None) -> bool:
         """Write a new file and the folders above it; False when there is one of that name."""

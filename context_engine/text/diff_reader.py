@@ -187,9 +187,7 @@ def _hunk_start(hunk: DiffHunk, removed: str, patched: int, at: int) -> int:
 
 
 def _join_lines(lines: Sequence[str], *, has_newline: bool) -> str:
-    if lines:
-        return "\n".join(lines) + "\n" * has_newline
-    return ""
+    return "\n".join(lines) + "\n" * has_newline if lines else ""
 
 
 # -- diff reader -------------------------------------------------------------------------------------------------------
@@ -306,9 +304,7 @@ class _Section:
         new = "" if self.is_deleted or new == NOWHERE else new
         if not old and not new and self.header_names != ("", ""):  # an empty file that was added or deleted
             old, new = strip_prefixes(*self.header_names)
-            if self.is_added:
-                return ("", new)
-            return (old, "")
+            return ("", new) if self.is_added else (old, "")
         return old, new
 
     def take_header_line(self, line: str) -> bool:
@@ -364,9 +360,7 @@ class _Section:
         if self.is_unmerged:
             return "unmerged"
         if not old or not new:
-            if old:
-                return "deleted"
-            return "added"
+            return "deleted" if old else "added"
         if self.is_copy:
             return "copied"
         if old == new:
@@ -425,9 +419,7 @@ class _Reader:
         self._at += 1
 
     def _line(self, place: int) -> str:
-        if place < len(self._lines):
-            return self._lines[place].rstrip("\r")
-        return ""
+        return self._lines[place].rstrip("\r") if place < len(self._lines) else ""
 
     def read_git_header(self, line: str) -> bool:
         """Open a section for `diff --git a/x b/x`."""
@@ -594,9 +586,7 @@ _READERS: tuple[tuple[str, Callable[[_Reader, str], bool]], ...] = (
 
 
 def _span(start: int, length: int) -> LineSpan | None:
-    if length:
-        return LineSpan(start, start + length - 1)
-    return None
+    return LineSpan(start, start + length - 1) if length else None
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -639,9 +629,7 @@ def strip_prefixes(old: str, new: str) -> tuple[str, str]:
     if new == NOWHERE and left in ("a/", "c/", "i/", "1/", "o/"):
         return old[2:], new
     tails = old.partition("/")[2], new.partition("/")[2]
-    if old != new and tails[0] and tails[0] == tails[1]:
-        return tails
-    return (old, new)
+    return tails if old != new and tails[0] and tails[0] == tails[1] else (old, new)
 
 
 _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
@@ -669,9 +657,7 @@ def quote_path(name: str) -> str:
     ('"täb\\there"', 'plain name')
     """
     special = _SPECIAL.sub(lambda match: _escape(match.group()), name)
-    if special == name:
-        return name
-    return f'"{special}"'
+    return name if special == name else f'"{special}"'
 
 
 def _unescape(match: re.Match[bytes]) -> bytes:
@@ -683,6 +669,4 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 def _escape(character: str) -> str:
     letter = _ESCAPES.get(character)
-    if letter:
-        return f"\\{letter}"
-    return f"\\{ord(character):03o}"
+    return f"\\{letter}" if letter else f"\\{ord(character):03o}"

@@ -88,9 +88,7 @@ def format_size(size_bytes: int) -> str:
         if size < 1024 or unit == "GB":
             break
         size /= 1024
-    if unit == "B":
-        return f"{size_bytes} B"
-    return f"{size:.1f} {unit}"
+    return f"{size_bytes} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def compact_json(value: Any) -> str:
@@ -124,6 +122,4 @@ def suggest_nearest(word: str, known: Iterable[str], nearness_min: float = NEARN
     if len(word) > NAME_CHARS_MAX:
         return ""
     close = difflib.get_close_matches(word, list(known), 1, nearness_min)
-    if close:
-        return f" Did you mean {close[0]}?"
-    return ""
+    return f" Did you mean {close[0]}?" if close else ""

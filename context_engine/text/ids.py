@@ -109,6 +109,4 @@ def resolve_slug(typed: str, by_id: Mapping[str, str], *, is_begun: bool = False
     if is_begun and typed:
         found = found or [plan_id for plan_id, handle in by_id.items() if handle.startswith(typed)]
     found = found or ids_ending_with(typed, by_id)
-    if len(found) == 1:
-        return found[0]
-    return typed
+    return found[0] if len(found) == 1 else typed

@@ -31,9 +31,7 @@ def split_lines(text: str) -> list[str]:
     >>> split_lines("a\r\n\nb\n"), split_lines("a\n\n"), split_lines("")
     (['a\r', '', 'b'], ['a', ''], [])
     """
-    if text:
-        return text.removesuffix("\n").split("\n")
-    return []
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def slice_lines(text: str, first: int, last: int) -> str:
@@ -44,9 +42,7 @@ def slice_lines(text: str, first: int, last: int) -> str:
     """
     lines = text.split("\n")
     part = "\n".join(lines[first - 1 : last])
-    if last < len(lines):
-        return part + "\n"
-    return part
+    return part + "\n" if last < len(lines) else part
 
 
 def shorten_line(line: str, at: int, chars_max: int, *, begins: bool = True, ends: bool = True) -> str:
@@ -90,9 +86,7 @@ class LineSpan(NamedTuple):
         >>> f"{LineSpan(7, 21)}, {LineSpan(7, 7)}"
         '7-21, 7'
         """
-        if self.last > self.first:
-            return f"{self.first}-{self.last}"
-        return str(self.first)
+        return f"{self.first}-{self.last}" if self.last > self.first else str(self.first)
 
     @property
     def lines(self) -> int:
@@ -106,9 +100,7 @@ class LineSpan(NamedTuple):
     def clip(self, last_line: int) -> LineSpan | None:
         """Return the part that exists in a file of `last_line` lines; None if there is none."""
         first, last = max(1, self.first), min(self.last, last_line)
-        if first <= last:
-            return LineSpan(first, last)
-        return None
+        return LineSpan(first, last) if first <= last else None
 
     def touches(self, other: LineSpan) -> bool:
         """Return whether the two overlap, or have no line between them."""

@@ -347,9 +347,7 @@ class _YamlBuilder:
         found: dict[Any, Any] = {}
         for mapping in reversed(merged):
             found |= mapping
-        if found:
-            return found | own
-        return own
+        return found | own if found else own
 
 
 def _merge_mappings(value: Any, line: int) -> Iterator[dict[Any, Any]]:

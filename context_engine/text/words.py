@@ -43,9 +43,7 @@ def split_words(text: str) -> list[str]:
     >>> split_words("x = get_file(a.b)  # größer")
     ['x', 'get_file', 'a', 'b', 'größer']
     """
-    if text.isascii():
-        return text.translate(_BETWEEN_WORDS).split()
-    return _any_words(text)
+    return text.translate(_BETWEEN_WORDS).split() if text.isascii() else _any_words(text)
 
 
 def stem_all(parts: Sequence[str]) -> list[str]:
