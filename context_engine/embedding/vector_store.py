@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import apsw
 import numpy as np
 import numpy.typing as npt
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from context_engine.embedding.embedder import raise_if_cancelled
 from context_engine.embedding.vector_rows import Keys, VectorRows, quantize
 from context_engine.errors import InvalidVectors
-from context_engine.storage import database
+from context_engine.storage import database, lock_private, make_private_folder
 
 BUSY_MS = 10_000
 """A write takes milliseconds; a longer wait is for one that drops vectors."""
@@ -104,8 +104,8 @@ class VectorStore:
         Raises: Cancelled while another process has it; WriteFailed.
         """
         with database.translate_errors(self._path, ADVICE):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(f"{self._path}.lock", timeout=0)
+            make_private_folder(self._path.parent)
+            lock = lock_private(f"{self._path}.lock", timeout=0)
             while not lock.is_locked:
                 try:
                     lock.acquire()
@@ -147,7 +147,7 @@ class VectorStore:
                 return work(self._handle.open(self._path, self._connect))
 
     def _connect(self) -> apsw.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
         db = database.open_in_cache(self._path, busy_ms=BUSY_MS, settings="PRAGMA synchronous = NORMAL;")
         db.execute(_SCHEMA)
         return db

@@ -1,6 +1,6 @@
 """Folders of this machine for indexes, data and configuration; one cache folder a workspace.
 
-Nothing is created here.
+Nothing is created here, but for a cache in the folder for temporary files, where another user could be first.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 from contextlib import suppress
@@ -15,12 +16,33 @@ from pathlib import Path
 
 import platformdirs
 
+from context_engine.errors import HostError
+from context_engine.storage.private_files import OTHERS, make_private_folder
+
+NAME_A_CACHE = "Set CTX_CACHE_FOLDER to a folder of this machine that only you can open."
+
 
 def user_cache_folder() -> Path:
-    """Return the user's cache; on a network drive, where SQLite's log is not safe, a folder of this machine."""
+    """Return the user's cache; on a network drive, where SQLite's log is not safe, a folder of this machine.
+
+    Raises: HostError.
+    """
     folder = Path(platformdirs.user_cache_dir("context-engine", appauthor=False))
     if is_network_drive(folder):
-        return Path(tempfile.gettempdir()) / f"context-engine-{getpass.getuser()}"
+        return _own_folder(Path(tempfile.gettempdir()) / f"context-engine-{getpass.getuser()}")
+    return folder
+
+
+def _own_folder(folder: Path) -> Path:
+    """Create a folder where every user may create one; refuse one that is not this user's alone. Raises: HostError."""
+    try:
+        make_private_folder(folder)
+        status = os.lstat(folder)
+    except OSError as error:
+        raise HostError(f"{folder} cannot be made: {error.strerror}", suggestion=NAME_A_CACHE) from error
+    is_own = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & OTHERS)
+    if not (is_own and stat.S_ISDIR(status.st_mode)):
+        raise HostError(f"{folder} is not a folder of yours alone", suggestion=NAME_A_CACHE)
     return folder
 
 

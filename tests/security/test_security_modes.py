@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from context_engine.storage import close_to_others
+from context_engine.errors import HostError
+from context_engine.storage import close_to_others, index_folders
 from tests.support.changes import commit, repository
 from tests.support.daemons import DaemonHome
 from tests.support.trees import tree
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
-PACKAGE = Path(__file__).resolve().parents[2] / "context_engine"
 FILES = {
     "shop/till.py": "def add_up(prices):\n    return sum(prices)\n",
     "shop/stock.py": "from shop.till import add_up\n\n\ndef worth(prices):\n    return add_up(prices)\n",
@@ -136,37 +136,18 @@ def test_closing_a_folder_touches_no_target_of_a_link(tmp_path: Path) -> None:
     assert outside.stat().st_mode & 0o777 == 0o644
 
 
-MAKERS = ("os.mkdir", "os.makedirs", ".mkdir", "FileLock", ".write_text")
-MADE_ELSEWHERE = {
-    "cli/clients/client_config.py": "settings of other programs",
-    "cli/doctor.py": "a project in a temporary folder, which is 0700",
-    "daemon/runtime_folder.py": "makes its folder 0700 without imports, and refuses any other",
-    "embedding/model_install.py": "in a temporary folder, which is 0700",
-    "history/commit_facts.py": "a file of `mkstemp`, which is 0600",
-    "repo/file_writer.py": "files of the user's work tree",
-    "repo/git.py": "the null device",
-    "repo/grep_child.py": "the null device",
-    "repo/subprocess_runner.py": "copies in a temporary folder, which is 0700",
-    "search/chunk_folder.py": "a folder that the user named",
-}
-
-
-def test_outside_of_storage_nothing_makes_folders_files_locks_or_databases() -> None:
-    makers = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and may_make(node)
-    }
-    assert {module for module in makers if not module.startswith("storage/")} == MADE_ELSEWHERE.keys()
-
-
-def may_make(call: ast.Call) -> bool:
-    """Whether a call makes a folder, a lock, a database, or a file other than by `open_private`."""
-    text, name = ast.unparse(call), ast.unparse(call.func)
-    if name == "apsw.Connection":
-        return ":memory:" not in text and ("flags=" not in text or "CREATE" in text)
-    if name.endswith("open") and not name.startswith("os."):
-        modes = [arg.value for arg in call.args[:2] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
-        return any(set(mode) & set("wax") and len(mode) < 4 for mode in modes) and "opener=open_private" not in text
-    return name.endswith(MAKERS)
+def test_a_cache_among_the_folders_of_all_users_is_refused_where_another_was_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_folders, "is_network_drive", lambda _: True)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = index_folders.user_cache_folder()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert index_folders.user_cache_folder() == folder
+    folder.chmod(0o777)
+    with pytest.raises(HostError, match="not a folder of yours alone"):
+        index_folders.user_cache_folder()
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    with pytest.raises(HostError, match="not a folder of yours alone"):
+        index_folders.user_cache_folder()
