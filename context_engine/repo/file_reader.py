@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, InvalidPath, TooLarge
 from context_engine.model import RelPath, Skipped
-from context_engine.repo import file_reader
 from context_engine.repo.paths import Root
 from context_engine.secrets import AROUND_BYTES, WHOLE_BYTES_MAX, RedactedDocument
 from context_engine.storage import ConfinedFolder, OpenFolder
@@ -136,23 +135,12 @@ def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded
     """
     try:
         with root.open_folder() as top:
-            descriptor = top.open(path, _FLAGS)
+            read = _read(top, path, bytes_max)
     except OSError as error:
-        return Skipped(path, *_explain_failure(error))
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return Skipped(path, "special", "a folder, pipe, socket or device")
-        if status.st_size > bytes_max:
-            return Skipped(path, "too_large", f"{status.st_size:,} bytes; the limit is {bytes_max:,}")
-        raw = _read_whole(descriptor, status.st_size, bytes_max)
-    except OSError as error:
-        return Skipped(path, "unreadable", error.strerror or str(error))
-    finally:
-        os.close(descriptor)
-    if len(raw) > bytes_max:
-        return Skipped(path, "too_large", f"it grows; the limit is {bytes_max:,}")
-    return _decode_for_index(path, raw, status)
+        read = _Failure(*_explain_failure(error))
+    if isinstance(read, _Failure):
+        return Skipped(path, read.reason, read.detail)
+    return _decode_for_index(path, *read)
 
 
 def _decode_for_index(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | Skipped:
@@ -168,6 +156,37 @@ def _decode_for_index(path: str, raw: bytes, status: os.stat_result) -> LoadedFi
     if why := why_minified(data):
         return Skipped(path, "minified", why)
     return LoadedFile(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest(), lossy)
+
+
+class _Failure(NamedTuple):
+    """Why a file was not read; `size` is that of one that is too large."""
+
+    reason: str
+    detail: str
+    size: int = 0
+
+
+def _read(folder: OpenFolder, name: str, bytes_max: int) -> tuple[bytes, os.stat_result] | _Failure:
+    """Return the bytes of a plain file beneath an open folder, and its status from just before."""
+    try:
+        descriptor = folder.open(name, _FLAGS)
+    except OSError as error:
+        return _Failure(*_explain_failure(error))
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return _Failure("special", "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, socket or device")
+        if status.st_size > bytes_max:
+            detail = f"{status.st_size:,} bytes; the limit is {bytes_max:,}"
+            return _Failure("too_large", detail, status.st_size)
+        raw = _read_whole(descriptor, status.st_size, bytes_max)
+    except OSError as error:
+        return _Failure("unreadable", error.strerror or str(error))
+    finally:
+        os.close(descriptor)
+    if len(raw) > bytes_max:
+        return _Failure("too_large", f"it grows; the limit is {bytes_max:,}", len(raw))
+    return raw, status
 
 
 def _explain_failure(error: OSError) -> tuple[str, str]:
@@ -199,7 +218,7 @@ def open_root(root: ConfinedFolder) -> OpenFolder:
     try:
         return root.open_folder()
     except OSError as error:
-        raise _not_readable(os.fspath(root.path), error) from error
+        raise _error_of(_Failure(*_explain_failure(error)), os.fspath(root.path)) from error
 
 
 def why_not_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
@@ -271,49 +290,29 @@ def contents_in(folder: OpenFolder, name: str, path: str, *, bytes_max: int) -> 
 
     Raises: as `read_file`.
     """
-    try:
-        descriptor = folder.open(name, _FLAGS)
-        try:
-            status = os.fstat(descriptor)
-            _check_readable(path, status, bytes_max)
-            raw = _read_whole(descriptor, status.st_size, bytes_max)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise _not_readable(path, error) from error
-    if len(raw) > bytes_max:
-        raise _too_large(path, len(raw), bytes_max)
-    return raw, status
+    read = _read(folder, name, bytes_max)
+    if isinstance(read, _Failure):
+        raise _error_of(read, path, bytes_max)
+    return read
 
 
-def _check_readable(path: str, status: os.stat_result, bytes_max: int) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise InvalidPath(
-            f"{path} is a folder", suggestion=f"list_directory {path!r} shows it.", details={"path": path}
-        )
-    if not stat.S_ISREG(status.st_mode):
-        raise InvalidPath(f"{path} is a pipe, socket or device", suggestion="Name a file.", details={"path": path})
-    if status.st_size > bytes_max:
-        raise _too_large(path, status.st_size, bytes_max)
-
-
-def _too_large(path: str, size: int, bytes_max: int) -> TooLarge:
-    return TooLarge(
-        f"{path} has {size:,} bytes, over the limit of {bytes_max:,}",
-        suggestion="Read a part of it: pass the first and the last line.",
-        details={"path": path, "size": size, "limit": bytes_max},
-    )
-
-
-def _not_readable(path: str, error: OSError) -> FileNotFound | InvalidPath | AccessFailed:
-    reason, detail = _explain_failure(error)
+def _error_of(failure: _Failure, path: str, bytes_max: int = 0) -> FileNotFound | InvalidPath | TooLarge | AccessFailed:
     details = {"path": path}
-    if reason == "vanished":
+    if failure.reason == "vanished":
         return FileNotFound(f"there is no {path}", suggestion="It may just have been deleted.", details=details)
-    if reason == "special":
-        return InvalidPath(f"{path} is {detail}, not a file", suggestion="Name a file.", details=details)
+    if failure.reason == "special":
+        suggestion = "Name a file."
+        if failure.detail == "a folder":
+            suggestion = f"list_directory {path!r} shows it."
+        return InvalidPath(f"{path} is {failure.detail}, not a file", suggestion=suggestion, details=details)
+    if failure.reason == "too_large":
+        return TooLarge(
+            f"{path} has {failure.size:,} bytes, over the limit of {bytes_max:,}",
+            suggestion="Read a part of it: pass the first and the last line.",
+            details={"path": path, "size": failure.size, "limit": bytes_max},
+        )
     suggestion = "Give this user permission to read it."
-    return AccessFailed(f"{path} cannot be read: {detail}", suggestion=suggestion, details=details)
+    return AccessFailed(f"{path} cannot be read: {failure.detail}", suggestion=suggestion, details=details)
 
 
 # -- what bytes are -------------------------------------------------------------------------------------------------
@@ -368,18 +367,15 @@ def decode(raw: bytes) -> DecodedText:
     """
     for mark, encoding in _BOMS:
         if raw.startswith(mark):
-            return _decode_marked(raw, mark, encoding)
+            rest = raw[len(mark) :]
+            try:
+                return DecodedText(rest.decode(encoding), encoding, mark)
+            except UnicodeDecodeError:
+                return DecodedText(rest.decode(encoding, "replace"), encoding, mark, lossy=True)
     try:
         return DecodedText(raw.decode("utf-8"), "utf-8")
     except UnicodeDecodeError:
         return _decode_other(raw)
-
-
-def _decode_marked(raw: bytes, mark: bytes, encoding: str) -> DecodedText:
-    try:
-        return DecodedText(raw[len(mark) :].decode(encoding), encoding, mark)
-    except UnicodeDecodeError:
-        return DecodedText(raw[len(mark) :].decode(encoding, "replace"), encoding, mark, lossy=True)
 
 
 def _decode_other(raw: bytes) -> DecodedText:
@@ -507,7 +503,7 @@ class _Window:
 @contextmanager
 def _open_window(root: ConfinedFolder, path: str, redact: Callable[[bytes], RedactedDocument]) -> Generator[_Window]:
     with root.open_folder() as top:
-        descriptor = file_reader.open_plain_file(top, path)
+        descriptor = open_plain_file(top, path)
     try:
         yield _Window(descriptor, redact)
     finally:
@@ -560,4 +556,4 @@ def _text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        return file_reader.decode(raw).text
+        return decode(raw).text
