@@ -26,7 +26,7 @@ from context_engine.index.index_store import IndexStore, IndexWriter
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
-from context_engine.repo import Git, Walk, is_under, walk, walk_paths
+from context_engine.repo import Git, Walk, is_under, walk
 
 ROUND_BYTES = 16_000_000
 """Text of one round: some seconds of work, and about 300 MB of memory at its end."""
@@ -137,7 +137,7 @@ class IndexBuilder:
         """
         with self._store.writer(wait_s=2.0) as writer:
             seen = _sizes_and_times(
-                walk_paths(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._excludes_path())
+                walk(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._excludes_path())
             )
             changes = compare_files(writer.states(paths), seen, writer.skipped_states(paths))
             if changes.is_empty:
@@ -172,7 +172,7 @@ class IndexBuilder:
     # -- the steps --
 
     def _walk(self, under: str = "") -> Walk:
-        return walk(self._root, under=under, bytes_max=self._bytes_max, excludes_file=self._excludes_path())
+        return walk(self._root, [under], bytes_max=self._bytes_max, excludes_file=self._excludes_path())
 
     def _excludes_path(self) -> str | None:
         """Return git's global ignore file; git is asked once."""

@@ -14,7 +14,7 @@ from context_engine.index.live_index import LiveIndex
 from context_engine.index.snapshot import Snapshot
 from context_engine.languages import Languages
 from context_engine.model import Skipped
-from context_engine.repo import LoadedFile, Root, Walk, is_under, load_for_index, walk_paths
+from context_engine.repo import LoadedFile, Root, Walk, is_under, load_for_index, walk
 
 PathState = Literal["indexed", "edited", "waiting", "excluded", "folder", "missing", "outside"]
 """`edited`: it has changed since. `waiting`: it will be in the index. `outside`: not in the workspace."""
@@ -112,7 +112,7 @@ class PathExplainer:
                 yield skipped
 
     def _walk(self, rel: str) -> Walk:
-        return walk_paths(self._root.path, [rel], bytes_max=self._bytes_max, excludes_file=self._excludes_file)
+        return walk(self._root.path, [rel], bytes_max=self._bytes_max, excludes_file=self._excludes_file)
 
     def _find_excluded(self, seen: Walk, rel: str) -> Skipped | None:
         """Return why the walk left out a path, or a folder above it."""

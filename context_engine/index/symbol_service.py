@@ -27,7 +27,7 @@ from context_engine.repo import (
     path_of_listing,
     read_file,
     size_and_mtime,
-    walk_paths,
+    walk,
 )
 from context_engine.secrets import RedactedDocuments
 from context_engine.text import LineSpan, count_lines
@@ -214,7 +214,7 @@ class SymbolService:
     def paths(self) -> PathIndex:
         """Return the files of the index, or those that a walk finds while there is no complete index."""
         if self._live.snapshot() is None or self._live.is_building:
-            return PathIndex(entry.path for entry in walk_paths(self._root.path, [""]).entries)
+            return PathIndex(entry.path for entry in walk(self._root.path, [""]).entries)
         return self._fresh_graph().paths
 
     def forget(self) -> None:

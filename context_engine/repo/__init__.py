@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         temporary_files,
         without_secrets,
     )
-    from context_engine.repo.walker import Walk, WalkedFile, walk, walk_paths
+    from context_engine.repo.walker import Walk, WalkedFile, walk
     from context_engine.repo.watch import Watcher, WorkspaceWatcher, changes_rules
     from context_engine.repo.workspace_files import ReadFile, WorkspaceFile, WorkspaceFiles
     from context_engine.repo.workspace_roots import (
@@ -70,7 +70,7 @@ __getattr__ = lazy_exports(
     searchable_files: FileLister FileListing
     subprocess_runner: minimal_environment program_identity run_program temporary_files
         without_secrets
-    walker: Walk WalkedFile walk walk_paths
+    walker: Walk WalkedFile walk
     watch: Watcher WorkspaceWatcher changes_rules
     workspace_files: ReadFile WorkspaceFile WorkspaceFiles
     workspace_roots: check_workspace_root is_clone nearest_project project_of_process resolve_path uri_to_path

@@ -18,7 +18,7 @@ from operator import attrgetter
 from context_engine.errors import ContextEngineError
 from context_engine.model import Skipped
 from context_engine.repo import file_reader
-from context_engine.repo.walker import Walk, WalkedFile, scan, walk_paths
+from context_engine.repo.walker import Walk, WalkedFile, scan, walk
 from context_engine.repo.watch import WorkspaceWatcher, changes_rules
 from context_engine.storage import ConfinedFolder
 
@@ -133,7 +133,7 @@ class FileLister:
 
     def why_not(self, path: str) -> Skipped | None:
         """Return why a file or folder that exists is not in the listing; None when nothing excludes it."""
-        seen = walk_paths(self._root, [path], bytes_max=ANY_SIZE, excludes_file=self._excludes())
+        seen = walk(self._root, [path], bytes_max=ANY_SIZE, excludes_file=self._excludes())
         return next(
             (skipped for skipped in seen.skipped if skipped.path == path or path.startswith(f"{skipped.path}/")), None
         )
@@ -154,7 +154,7 @@ class FileLister:
         return self._excludes_file or None
 
     def _begin(self, now: float, check: Callable[[], None]) -> None:
-        self._walk = walk_paths(self._root, [""], bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
+        self._walk = walk(self._root, [""], bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
         self._looked_at = now
         self._judge(self._walk.entries, check)
         self._verdicts = {entry: self._verdicts[entry] for entry in self._walk.entries}
@@ -176,7 +176,7 @@ class FileLister:
         assert self._walk
         known, gone = self._walk, frozenset(paths)
         below = tuple(f"{path}/" for path in gone)
-        seen = walk_paths(self._root, gone, bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
+        seen = walk(self._root, gone, bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
 
         def stays(path: str) -> bool:
             return path not in gone and not path.startswith(below)

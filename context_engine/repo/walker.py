@@ -126,34 +126,19 @@ class Walk:
 
 def walk(
     root: str | os.PathLike[str],
-    *,
-    under: str = "",
-    bytes_max: int = BYTES_MAX,
-    excludes_file: str | None = None,
-    check: Callable[[], None] | None = None,
-) -> Walk:
-    """Walk the files of `root`, or those below its folder `under`, by the rules that hold there.
-
-    `excludes_file` is git's core.excludesFile (`Git.excludes_file`), the weakest of all rules. `check` is called once a
-    folder and stops the walk by raising.
-    Raises: FileNotFound when there is no such root, AccessFailed when it cannot be listed.
-    """
-    return walk_paths(root, [under], bytes_max=bytes_max, excludes_file=excludes_file, check=check)
-
-
-def walk_paths(
-    root: str | os.PathLike[str],
-    paths: Iterable[str],
+    paths: Iterable[str] = ("",),
     *,
     bytes_max: int = BYTES_MAX,
     excludes_file: str | None = None,
     check: Callable[[], None] | None = None,
     levels: int = LEVELS_ALL,
 ) -> Walk:
-    """Return what a walk would find of these files and folders alone; paths that do not exist are left out.
+    """Walk the files of `root`, or those of these files and folders in it, by the rules that apply there.
 
-    Going down to a file lists no folder on the way, so it costs the same in a large tree. `levels` ends the walk so
-    many folders below each path. Raises: as `walk`.
+    Going down to a file lists no folder on the way, so it costs the same in a large tree; paths that do not exist are
+    left out. `levels` ends the walk so many folders below each path. `excludes_file` is git's core.excludesFile
+    (`Git.excludes_file`), the weakest of all rules. `check` is called once a folder and stops the walk by raising.
+    Raises: FileNotFound when there is no such root, AccessFailed when it cannot be listed.
     """
     real = os.path.realpath(root)
     with _enter(real) as top:

@@ -319,7 +319,7 @@ class _WatchThread:
         """Watch a new folder and those below it; the files in them count as changed."""
         is_new = True
         while is_new:
-            seen = walk(self._root, under=folder, check=self._check)
+            seen = walk(self._root, [folder], check=self._check)
             self._batch.add((str(entry.path) for entry in seen.entries), time.monotonic())
             is_new = self._watch_folders(listener, seen.folders)
 

@@ -12,7 +12,7 @@ from context_engine.languages import Languages
 from context_engine.model import FileText, Skipped, TreeEntry
 from context_engine.repo import file_reader
 from context_engine.repo.paths import Root
-from context_engine.repo.walker import Walk, walk_paths
+from context_engine.repo.walker import Walk, walk
 from context_engine.secrets import RedactedDocument, RedactedDocuments, mark_searched
 from context_engine.text import LineSpan, count_lines
 from context_engine.timestamps import format_utc
@@ -95,10 +95,10 @@ class WorkspaceFiles:
         """
         rel = str(self.root.rel(path))
         folder = "" if rel == "." else rel
-        walk = walk_paths(self.root.path, [folder], bytes_max=LISTED_BYTES_MAX, levels=depth)
-        if folder not in walk.folders:
+        seen = walk(self.root.path, [folder], bytes_max=LISTED_BYTES_MAX, levels=depth)
+        if folder not in seen.folders:
             raise InvalidPath(f"{path!r} is a file, not a folder", suggestion=f"Read it: read {path}")
-        return _tree_entries(walk, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
+        return _tree_entries(seen, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
 
     # -- for the index and for edits --
 

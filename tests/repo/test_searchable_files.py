@@ -41,7 +41,7 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.walks: list[list[str]] = []
         self.sweeps = 0
-        look, sweep = module.walk_paths, module.scan
+        look, sweep = module.walk, module.scan
 
         def counting_look(root, paths, **more):
             self.walks.append(sorted(paths))
@@ -51,7 +51,7 @@ class Counted:
             self.sweeps += 1
             return sweep(*args)
 
-        monkeypatch.setattr(module, "walk_paths", counting_look)
+        monkeypatch.setattr(module, "walk", counting_look)
         monkeypatch.setattr(module, "scan", counting_sweep)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import AccessFailed, FileNotFound
 from context_engine.repo import walker as walking
-from context_engine.repo.walker import CACHE_TAG, walk, walk_paths
+from context_engine.repo.walker import CACHE_TAG, walk
 from tests.support.trees import ALONE, commit, git, ordinary_user, repository, tree
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
@@ -26,7 +26,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such 
 
 def paths(root: Path, *, under: str = "", check: Callable[[], None] | None = None) -> list[str]:
     """The files that a walk finds."""
-    return [str(entry.path) for entry in walk(root, under=under, check=check).entries]
+    return [str(entry.path) for entry in walk(root, [under], check=check).entries]
 
 
 def reasons(root: Path) -> dict[str, str]:
@@ -137,14 +137,12 @@ def test_a_part_is_judged_by_the_rules_on_the_way_to_it(tmp_path: Path, under: s
     inside = under.removeprefix("./").rstrip("/")
     expected = [path for path in paths(root) if inside in {"", "."} or f"{path}/".startswith(f"{inside}/")]
     assert paths(root, under=under) == expected
-    assert [str(entry.path) for entry in walk_paths(root, [under]).entries] == expected
+    assert [str(entry.path) for entry in walk(root, [under]).entries] == expected
 
 
 def test_several_parts_are_each_seen_once(tmp_path: Path) -> None:
     root = tree(tmp_path, PART)
-    found = walk_paths(
-        root, ["src/deep/er/b.py", "src/deep", "d.py", "nowhere", "out/src/c.py", "src/a.py", "src/a.py"]
-    )
+    found = walk(root, ["src/deep/er/b.py", "src/deep", "d.py", "nowhere", "out/src/c.py", "src/a.py", "src/a.py"])
     assert [str(entry.path) for entry in found.entries] == ["d.py", "src/a.py", "src/deep/er/b.py"]
 
 
@@ -257,7 +255,7 @@ def test_any_rules_over_any_tree_leave_the_files_that_git_lists(empty: Path, wor
     assert [str(entry.path) for entry in found.entries] == listed_by_git(empty, excludes)
     for part in {path for path, _ in world.files} | {str(entry.path) for entry in found.entries[:3]}:
         inside = [each for each in found.entries if not part or f"{each.path}/".startswith(f"{part}/")]
-        assert walk_paths(empty, [part], excludes_file=excludes).entries == tuple(inside), part
+        assert walk(empty, [part], excludes_file=excludes).entries == tuple(inside), part
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from context_engine.repo import walker as walking
 from context_engine.repo.file_reader import load_for_index, read_bytes
 from context_engine.repo.file_writer import FolderWriter, TargetFile, write_atomic
 from context_engine.repo.paths import Root, path_of_listing
-from context_engine.repo.walker import walk_paths
+from context_engine.repo.walker import walk
 from context_engine.storage import confined_folder
 from context_engine.storage.confined_folder import ConfinedFolder
 from tests.support.edits import editing, swap
@@ -114,7 +114,7 @@ def test_a_walk_to_one_folder_does_not_go_through_a_link_that_was_just_made(
         return folder
 
     monkeypatch.setattr(walking._Walker, "_step", exchanged_after)
-    found = walk_paths(root, ["pkg/deep"])
+    found = walk(root, ["pkg/deep"])
     assert (found.entries, dict(found.folders)) == ((), {})
 
 
@@ -228,7 +228,7 @@ def test_where_nothing_can_be_opened_relative_to_a_folder_everything_goes_by_nam
     (root / "out").symlink_to(tree(tmp_path / "out", {"a.py": "outside\n"}))
     opened = Root(root)
     assert read_bytes(opened, opened.rel("pkg/a.py"), bytes_max=100)[0] == b"old\n"
-    assert [entry.path for entry in walk_paths(root, [""]).entries] == ["pkg/a.py"]
+    assert [entry.path for entry in walk(root, [""]).entries] == ["pkg/a.py"]
     with pytest.raises(InvalidPath):
         read_bytes(opened, path_of_listing("out/a.py"), bytes_max=100)
     with editing(root, flush=True) as editor:

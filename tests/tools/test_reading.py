@@ -22,7 +22,7 @@ from context_engine.errors import (
     TooLarge,
 )
 from context_engine.index import parsed_files
-from context_engine.repo.walker import walk_paths
+from context_engine.repo.walker import walk
 from context_engine.text.words import estimate_tokens
 from context_engine.tools.reply import reply_size
 from tests.e2e.conftest import FILES
@@ -686,7 +686,7 @@ def test_a_folder_that_is_not_there_has_near_names_and_a_file_is_no_folder(engin
 
 @pytest.mark.parametrize("levels", [0, 1, 2, 3])
 def test_a_look_at_some_levels_lists_no_folder_below_them_and_all_above(root: Path, levels: int) -> None:
-    whole, some = walk_paths(root, [""]), walk_paths(root, [""], levels=levels)
+    whole, some = walk(root, [""]), walk(root, [""], levels=levels)
     assert set(some.folders) == {folder for folder in whole.folders if not folder or folder.count("/") < levels}
     assert [each.path for each in some.entries] == [
         each.path for each in whole.entries if each.path.rpartition("/")[0] in some.folders
