@@ -192,11 +192,13 @@ class BackgroundRefresh:
         if head == self._history_head and self._history is not None:
             return
         if self._miner is None:
-            common = self._sources.git.common_dir()
-            if common is None:
+            repository = self._sources.git.repository
+            if repository is None:
                 self._history_head = head
                 return
-            self._miner = HistoryMiner(self._sources.git, HistoryFile(self._sources.histories / workspace_id(common)))
+            self._miner = HistoryMiner(
+                self._sources.git, HistoryFile(self._sources.histories / workspace_id(Path(repository.common_dir)))
+            )
         mined = self._miner.mine(cancel=self._stop)
         history = FileHistory(mined.facts, mined.head, under=self._sources.git.below())
         history.find_similar_changes("x")  # computes what is costly now, and not while somebody waits

@@ -167,10 +167,9 @@ def commit_of(folder: Path) -> str:
 def _run_git(args: Sequence[str], folder: Path, on_progress: ReportProgress, cancel: threading.Event | None) -> None:
     """Run a git command that may reach another machine and report its progress. Raises: Cancelled, AccessFailed."""
     git = Git(folder)
-    place = git.environment_outside if args[0] == "clone" else git.environment_inside
     process = git.start(
         args,
-        place(args) | NETWORK_ENVIRONMENT,
+        git.environment_of_clone(args) | NETWORK_ENVIRONMENT,
         options=OPTIONS,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -97,9 +97,8 @@ READS_NO_FILES = frozenset(
 KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
 """Where git and the user's settings are stored. All other `GIT_*` are dropped: a hook that starts us sets GIT_DIR."""
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
 _FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
-ORIGIN_WAIT_S = 5.0
+ORIGIN_WAIT_S = EXCLUDES_WAIT_S = 5.0
 WORK_TREES_MAX = 64
 """A repository with more work trees has leftovers of some program; the first ones are enough."""
 
@@ -118,45 +117,25 @@ class Git:
         self._overrides: tuple[object, Mapping[str, str]] | None = None
         self._excludes: tuple[object, str | None] | None = None
 
+    @property
+    def repository(self) -> Repository | None:
+        """Where the work tree that contains the root and its repository are now; None without one."""
+        return repository_of(self._root)
+
     def head(self) -> GitHead | None:
         """Return the branch and commit that are checked out; None without a repository. Starts no process."""
-        found = repository_of(self._root)
+        found = self.repository
         if found is None:
             return None
         if os.path.isdir(os.path.join(found.common_dir, "reftable")):
             return self._head_by_git()
         return read_head(found)
 
-    def work_tree(self) -> Path | None:
-        """Return the top folder of the work tree that contains the root."""
-        found = repository_of(self._root)
-        if found:
-            return Path(found.top)
-        return None
-
     def below(self) -> str:
         """Return the root relative to its work tree, as `packages/web`; empty at the top and without a repository."""
-        found = repository_of(self._root)
-        path = "."
-        if found:
-            path = os.path.relpath(self._root, found.top).replace(os.sep, "/")
-        if path == ".":
-            return ""
-        return path
-
-    def git_dir(self) -> Path | None:
-        """Return the folder with HEAD and the index of this work tree; a linked work tree has its own."""
-        found = repository_of(self._root)
-        if found:
-            return Path(found.git_dir)
-        return None
-
-    def common_dir(self) -> Path | None:
-        """Return the folder with refs and objects, which all work trees of the repository share."""
-        found = repository_of(self._root)
-        if found:
-            return Path(found.common_dir)
-        return None
+        found = self.repository
+        path = os.path.relpath(self._root, found.top) if found else "."
+        return "" if path == "." else path.replace(os.sep, "/")
 
     def shared_name(self) -> str:
         """Return the name of the root that is the same on all machines: host and path of its origin, and its subfolder.
@@ -207,7 +186,8 @@ class Git:
         if self._excludes and self._excludes[0] == key:
             return self._excludes[1]
         try:
-            said = self.run("config", "--type=path", "--get", "core.excludesFile", timeout_s=5, is_apart=True)
+            words = ("config", "--type=path", "--get", "core.excludesFile")
+            said = self._output(words, self._place(None, words), timeout_s=EXCLUDES_WAIT_S)
         except (AccessFailed, UnsupportedHost):  # exit 1 = not set; without git the usual place still counts
             said = b""
         path = os.path.join(self._root, os.fsdecode(said).rstrip("\n") or _usual_excludes())
@@ -281,19 +261,15 @@ class Git:
         given: bytes = b"",
         timeout_s: float = TIMEOUT_S,
         bytes_max: int = OUTPUT_BYTES_MAX,
-        is_apart: bool = False,
     ) -> bytes:
         """Run one git command in the root and return its output. Refs among `args` must have come from `commit`.
 
-        `given` is its input. `is_apart`: run outside of the repository, so that only settings of the user count.
+        `given` is its input.
 
         Raises: AccessFailed (git refused, `details` has `exit` and `stderr`; or it took too long; or the repository
         belongs to another user, or is a trap), TooLarge, UnsupportedHost (git is not installed).
         """
-        if is_apart:
-            repository = None
-        else:
-            repository = repository_of(self._root)
+        repository = self.repository
         if repository:
             self._check(repository)
         environment = self._place(repository, args)
@@ -334,19 +310,14 @@ class Git:
         except OSError as error:
             raise AccessFailed(f"git cannot be started: {error.strerror}", suggestion="try again") from error
 
-    def environment_outside(self, args: Sequence[str]) -> dict[str, str]:
-        """Return the environment in which git, outside of any repository, starts no filter of the user.
+    def environment_of_clone(self, args: Sequence[str]) -> dict[str, str]:
+        """Return the environment in which git makes a clone, or works on the repository whose top is the root.
 
         Raises: AccessFailed, UnsupportedHost.
         """
-        return self._place(None, args)
-
-    def environment_inside(self, args: Sequence[str]) -> dict[str, str]:
-        """Return the environment in which git works on the repository whose top is the root.
-
-        Raises: AccessFailed, UnsupportedHost.
-        """
-        repository = repository_of(self._root)
+        if args[0] == "clone":
+            return self._place(None, args)
+        repository = self.repository
         if repository is None or repository.top != self._root:
             raise AccessFailed(f"{self._root} is not the top of a repository", suggestion="delete it and clone again")
         self._check(repository)
@@ -447,7 +418,7 @@ class Git:
         """Return what git prints. Raises: as `run`."""
         import subprocess
 
-        with _put_aside() as complaints, _put_aside(given) as standard_input:
+        with _temporary_file() as complaints, _temporary_file(given) as standard_input:
             process = self.start(args, environment, stdin=standard_input, stdout=subprocess.PIPE, stderr=complaints)
             assert process.stdout  # it was opened as a pipe
             cause = functools.cache(lambda: find_costly_pattern(self._root))
@@ -607,7 +578,7 @@ def _as_variables(settings: Mapping[str, str]) -> dict[str, str]:
 # -- the process --------------------------------------------------------------------------------------------------
 
 
-def _put_aside(content: bytes = b"") -> IO[bytes]:
+def _temporary_file(content: bytes = b"") -> IO[bytes]:
     """Open a temporary file for git's input or its complaints. Without room the exit code replaces the complaints.
 
     Raises: AccessFailed when there is no room for input.
@@ -615,16 +586,13 @@ def _put_aside(content: bytes = b"") -> IO[bytes]:
     import tempfile  # with `subprocess` 10 ms, which reading HEAD can do without
 
     try:
-        return _holding(tempfile.TemporaryFile(), content)
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        file.write(content)
+        file.seek(0)
     except OSError as error:
         if content:
             raise AccessFailed("no room for a temporary file", suggestion="free some disk space") from error
         return open(os.devnull, "w+b")
-
-
-def _holding(file: IO[bytes], content: bytes) -> IO[bytes]:
-    file.write(content)
-    file.seek(0)
     return file
 
 

@@ -120,7 +120,7 @@ class DiffReader:
         Raises: GitUnavailable, RefNotFound (`details` has the nearest), PreconditionFailed (there is no change),
         InvalidArgument, TooLarge, AccessFailed (git refuses, or takes too long).
         """
-        if self._git.work_tree() is None:
+        if self._git.repository is None:
             raise GitUnavailable(
                 f"{self._root.path} is not in a git repository",
                 suggestion=self._git.how_to_link() or "Name a folder in one, or pass a unified diff to review_changes.",

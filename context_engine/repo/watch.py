@@ -311,8 +311,8 @@ class _WatchThread:
                 is_new = self._watch_folders(listener, seen.folders)
 
     def _find_git_dir(self) -> str:
-        git_dir = Git(self._root).git_dir()
-        self._git_dir = str(git_dir) if git_dir and git_dir.is_dir() else ""
+        found = Git(self._root).repository
+        self._git_dir = found.git_dir if found and os.path.isdir(found.git_dir) else ""
         return self._git_dir
 
     def _enter(self, listener: Listener, folder: str) -> None:

@@ -55,7 +55,7 @@ def test_a_repository_above_the_root_counts(repo: Path) -> None:
 
 def test_a_folder_without_a_repository_has_no_head(tmp_path: Path) -> None:
     plain = Git(tree(tmp_path / "plain", {"a": "1"}))
-    assert (plain.head(), plain.git_dir(), plain.common_dir(), plain.work_tree()) == (None, None, None, None)
+    assert (plain.head(), plain.repository) == (None, None)
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "gitdir: nowhere", "gitdir: ../../../../etc"])
@@ -122,8 +122,8 @@ def test_a_linked_work_tree_has_its_own_head_and_shares_the_rest(repo: Path, tmp
     second = commit(linked, "second")
     assert Git(linked).head() == GitHead("side", second)
     assert Git(repo).head() != Git(linked).head()
-    assert Git(linked).git_dir() == repo / ".git" / "worktrees" / "linked"
-    assert Git(linked).common_dir() == repo / ".git"
+    git_dir = repo / ".git"
+    assert Git(linked).repository == (str(linked), str(git_dir / "worktrees" / "linked"), str(git_dir))
     assert common_dir_of(str(linked)) == common_dir_of(str(repo)) == str(repo / ".git")
 
 
