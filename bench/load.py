@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ROOT, p50_p95, table
 from context_engine import tools
-from context_engine.cli.query_commands import build_dispatcher
+from context_engine.cli.tool_commands import build_dispatcher
 from context_engine.engine import Engine
 from context_engine.settings import Settings
 from tests.support.databases import OwnPostgres

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from context_engine import Engine  # noqa: E402 - the path is set above
-from context_engine.cli.query_commands import build_dispatcher  # noqa: E402
+from context_engine.cli.tool_commands import build_dispatcher  # noqa: E402
 from context_engine.tools import Call  # noqa: E402
 
 PACKAGE = str(ROOT / "context_engine") + "/"

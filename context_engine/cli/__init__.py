@@ -42,9 +42,10 @@ def main() -> None:
             raise SystemExit(code)
     from context_engine.cli.quick_commands import run_quickly
 
-    code = run_quickly(sys.argv[1:], os.environ)
-    if code is not None:
-        raise SystemExit(code)
+    raise SystemExit(run_quickly(sys.argv[1:], os.environ, _run_here))
+
+
+def _run_here() -> int:
     from context_engine.cli.app import run  # typer and rich take 0.1 s to import
 
-    raise SystemExit(run())
+    return run()

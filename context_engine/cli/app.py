@@ -16,13 +16,14 @@ from context_engine import __version__
 from context_engine.cli import (
     chunk_commands,
     daemon_commands,
-    memory_commands,
-    plan_commands,
     shell_completion,
     workspace_commands,
 )
 from context_engine.cli.command_runner import run_to_exit_code
+from context_engine.cli.command_table import MEMORIES, PLANS, QUERIES, RECORDS
 from context_engine.cli.common_options import AsJson, CommandApp, CommandGroup, HelpCommand, Root, WorkspaceName, Yes
+from context_engine.cli.record_commands import memory_app, plan_app
+from context_engine.cli.tool_commands import add_commands, build_parameters
 from context_engine.team_parts import load_team_part
 
 app = CommandApp(
@@ -97,236 +98,14 @@ def index(
     raise typer.Exit(run_index(path, root, force=force, embed=embed, store=store, share=share, as_json=as_json))
 
 
-@app.command()
-def search(
-    query: Annotated[
-        list[str], typer.Argument(metavar="QUERY...", help="A question, words from the code, or a symbol.")
-    ],
-    root: Root = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=50, help="Most results.")] = 10,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            help="Only this kind: documentation, symbols, definitions or data.",
-            autocompletion=shell_completion.complete_chunk_kinds,
-        ),
-    ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Must have this tag; of several tags, all.")] = None,
-    lang: Annotated[list[str] | None, typer.Option("--lang", help="Only this language.")] = None,
-    include: Annotated[list[str] | None, typer.Option("--include", help="Only paths that match this glob.")] = None,
-    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths that match this glob.")] = None,
-    only_paths: Annotated[
-        bool, typer.Option("-l", "--files-with-matches", help="Print only the paths, each once.")
-    ] = False,
-    format: Annotated[  # noqa: A002 - the name of the option
-        Literal["text", "lines", "vimgrep"],
-        typer.Option("--format", help="Print blocks of code, path:line:text, or path:line:column:text."),
-    ] = "text",
-    as_json: AsJson = False,
-    why: Annotated[bool, typer.Option("--why", help="Show the parts of each score.")] = False,
-    workspace: WorkspaceName = "",
-) -> None:
-    """Find code by a question, by words or by a symbol. Builds the index if there is none.
-
-    A question needs no quotes. `--kind`, `--tag`, `--lang`, `--include` and `--exclude` take a comma list or are
-    repeated. Exit codes: 0 found, 1 nothing found, 2 error.
-
-    **Examples**
-
-    - `ctx search where are passwords hashed`
-    - `ctx search RetryPolicy -n 3`
-    - `ctx search parse config --lang python,go --exclude 'tests/**'`
-    - `ctx search login -l | xargs wc -l`
-    - `vim -q <(ctx search login --format vimgrep)`
-    - `ctx search login --json | jq .results`
-    - `ctx search retry policy --workspace team`
-    """
-    from context_engine.cli.query_commands import run_query, search_workspace
-
-    filters = {"kind": kind, "tag": tag, "lang": lang, "include": include, "exclude": exclude}
-    shape = {"as_json": as_json, "why": why, "only_paths": only_paths, "format": format}
-    options = {"query": " ".join(query), "limit": limit, **shape, **filters}
-    raise typer.Exit(search_workspace(workspace, options) if workspace else run_query("search", root, options))
-
-
-@app.command()
-def symbol(
-    name: Annotated[str, typer.Argument(help="A name, a qualified name, or a glob such as '*Handler'.")],
-    root: Root = None,
-    kind: Annotated[str, typer.Option("--kind", help="Only this kind: function, class, method, ...")] = "",
-    path: Annotated[str, typer.Option("--path", help="Only in this file or folder.")] = "",
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most definitions.")] = 20,
-    as_json: AsJson = False,
-) -> None:
-    """Show where a function, class, method or variable is defined.
-
-    Exit codes: 0 found, 1 nothing found, 2 error.
-
-    **Examples**
-
-    - `ctx symbol Engine.search`
-    - `ctx symbol '*Error' --kind class`
-    - `ctx symbol main --path src`
-    """
-    from context_engine.cli.query_commands import run_query
-
-    options = {"name": name, "kind": kind, "path": path, "limit": limit, "as_json": as_json}
-    raise typer.Exit(run_query("symbol", root, options))
-
-
-@app.command()
-def trace(
-    target: Annotated[str, typer.Argument(help="A symbol, or the path of a file.")],
-    root: Root = None,
-    direction: Annotated[
-        str,
-        typer.Option(
-            *("-d", "--direction"),
-            help="callers, callees, references, implementations, imports, importers, impact or unused.",
-            autocompletion=shell_completion.complete_directions,
-        ),
-    ] = "callers",
-    depth: Annotated[
-        int, typer.Option("--depth", min=0, max=4, help="How many levels to follow; 0: 1, or 3 for impact.")
-    ] = 0,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most steps.")] = 100,
-    possible: Annotated[bool, typer.Option("--possible", help="List uses that may mean something else, too.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Follow callers, callees, imports, impact; list unused definitions.
-
-    Exit codes: 0 found, 1 nothing found, 2 error.
-
-    **Examples**
-
-    - `ctx trace Engine.search`
-    - `ctx trace src/auth.py -d importers`
-    - `ctx trace hash_password -d impact --depth 3`
-    - `ctx trace src -d unused`
-    """
-    from context_engine.cli.query_commands import run_query
-
-    options = {"target": target, "direction": direction, "depth": depth, "limit": limit, "as_json": as_json}
-    raise typer.Exit(run_query("trace", root, options | {"possible": possible}))
-
-
-@app.command()
-def why(
-    target: Annotated[str, typer.Argument(help="The path of a file or folder, or a symbol.")],
-    root: Root = None,
-    as_json: AsJson = False,
-) -> None:
-    """Explain why a file or a symbol is in the index or not.
-
-    Names the rule of the ignore file and its line, the limit, or the format that keeps a file out. For a symbol:
-    similar names, and files that have it only as text. The exit code is 0 if it is in the index, 1 if not.
-
-    **Examples**
-
-    - `ctx why dist/app.js`
-    - `ctx why Engine.serach`
-    - `ctx why src --json`
-    """
-    from context_engine.cli.query_commands import run_query
-
-    raise typer.Exit(run_query("why", root, {"target": target, "as_json": as_json}))
-
-
-@app.command(no_args_is_help=False)
-def history(
-    target: Annotated[str, typer.Argument(help="path, path:12, path:10-30, symbol or commit; default: all.")] = "",
-    root: Root = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Most commits.")] = 10,
-    diff: Annotated[bool, typer.Option("--diff", "-d", help="Show a commit's diff, too.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show the commits that changed a file, some lines or a symbol.
-
-    Each has its message. A commit as the target is shown alone. Secrets in diffs are masked.
-
-    **Examples**
-
-    - `ctx history app/pool.py:40-55`
-    - `ctx history Pool.close`
-    - `ctx history HEAD~2 --diff`
-    """
-    from context_engine.cli.query_commands import show_reply
-
-    arguments = {"target": target, "limit": limit, "diff": diff, "format": "json" if as_json else "text"}
-    raise typer.Exit(show_reply(root, "history", arguments))
-
-
-@app.command()
-def context(
-    task: Annotated[list[str], typer.Argument(metavar="TASK...", help="The task or question; it needs no quotes.")],
-    root: Root = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=20, help="Most files.")] = 5,
-    budget: Annotated[int, typer.Option("--budget", min=500, max=100_000, help="Most tokens.")] = 8_000,
-    as_json: AsJson = False,
-) -> None:
-    """Print what to read before a task, within a budget.
-
-    The result is Markdown: code, related files, tests, memories and facts.
-
-    **Examples**
-
-    - `ctx context add a retry to the upload client`
-    - `ctx context why do sessions expire --budget 3000 | pbcopy`
-    """
-    from context_engine.cli.query_commands import run_query
-
-    options = {"task": " ".join(task), "limit": limit, "budget": budget, "as_json": as_json}
-    raise typer.Exit(run_query("context", root, options))
-
-
-@app.command()
-def read(
-    targets: Annotated[list[str], typer.Argument(help="A file, path:10-40 for its lines, path#name for a definition.")],
-    root: Root = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print files, ranges of their lines, or single definitions. Each is below a line with its path.
-
-    **Examples**
-
-    - `ctx read src/auth.py`
-    - `ctx read src/auth.py:10-40 src/tokens.py#sign`
-    """
-    from context_engine.cli.query_commands import run_query
-
-    raise typer.Exit(run_query("read", root, {"targets": targets, "as_json": as_json}))
-
-
-app.add_typer(memory_commands.app)
-app.add_typer(plan_commands.app)
+add_commands(app, {**QUERIES, **RECORDS})
+add_commands(memory_app, MEMORIES)
+add_commands(plan_app, PLANS)
+app.add_typer(memory_app)
+app.add_typer(plan_app)
 app.add_typer(workspace_commands.app)
 for team_commands in ("store", "job", "token"):
     app.add_typer(load_team_part(team_commands))
-
-
-@app.command()
-def undo(
-    root: Root = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=100, help="How many edits, newest first.")] = 1,
-    redo: Annotated[bool, typer.Option("--redo", help="Redo undone edits.")] = False,
-    only_list: Annotated[bool, typer.Option("--list", help="Only list what can be undone.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Undo the edits that agents made, newest first.
-
-    Only edits through Context Engine can be undone. A file that someone else changed since is not touched, and the
-    command reports it.
-
-    **Examples**
-
-    - `ctx undo --list`
-    - `ctx undo`
-    - `ctx undo --redo -n 2`
-    """
-    from context_engine.cli.query_commands import show_reply
-
-    raise typer.Exit(show_reply(root, "undo_edit", {"steps": limit, "redo": redo, "list": only_list}, as_json=as_json))
 
 
 @app.command()
@@ -366,9 +145,9 @@ def review(
     - `ctx review --base origin/main --sarif review.sarif`
     - `ctx review HEAD~3..HEAD --format markdown`
     """
-    from context_engine.cli.query_commands import split_lists
     from context_engine.cli.review_command import review as run_review
     from context_engine.cli.review_command import select_change
+    from context_engine.cli.tool_commands import split_lists
     from context_engine.tools import parse_review_options
 
     change = select_change(rev, staged=staged, base=base, untracked=untracked)
@@ -411,9 +190,7 @@ class ServeCommand(HelpCommand):
 
 
 def _serve_options() -> list[Any]:
-    """Build the options of `ctx serve` from their table, through a function that has them as parameters."""
-    from inspect import Parameter, Signature
-
+    """Build the options of `ctx serve` from their table."""
     from context_engine.server import OPTIONS
 
     offered = {
@@ -421,23 +198,12 @@ def _serve_options() -> list[Any]:
         "tools": shell_completion.complete_tools,
         "exclude-tools": shell_completion.complete_tools,
     }
-    parameters = {}
+    signature: dict[str, tuple[Any, Any]] = {}
     for option in OPTIONS:
         kind: Any = bool if option.kind == "flag" else list[str]
         asked = typer.Option(f"--{option.name}", help=option.meaning, autocompletion=offered.get(option.name))
-        default = False if option.kind == "flag" else []
-        parameters[option.name.replace("-", "_")] = (Annotated[kind, asked], default)
-
-    def stand_in(**_: Any) -> None:
-        """Do nothing; this is never called."""
-
-    stand_in.__annotations__ = {name: annotation for name, (annotation, _) in parameters.items()}
-    stand_in.__signature__ = Signature(  # ty: ignore[missing-attribute] - where `inspect` looks for it
-        [Parameter(n, Parameter.KEYWORD_ONLY, default=d, annotation=a) for n, (a, d) in parameters.items()]
-    )
-    app = CommandApp(add_completion=False)
-    app.command(add_help_option=False)(stand_in)
-    return list(typer.main.get_command(app).params)
+        signature[option.name.replace("-", "_")] = (Annotated[kind, asked], False if option.kind == "flag" else None)
+    return build_parameters(signature)
 
 
 @app.command(
@@ -485,48 +251,6 @@ def ui(
     from context_engine.cli.ui_command import serve_page
 
     raise typer.Exit(serve_page(root or (), workspace, port=port, may_write=write, opens_browser=not no_open))
-
-
-@app.command()
-def call(
-    tool: Annotated[
-        str,
-        typer.Argument(
-            help="Name of the tool; `ctx tools` lists them.", autocompletion=shell_completion.complete_tools
-        ),
-    ],
-    arguments: Annotated[str, typer.Argument(help="Its arguments as JSON; - reads them from stdin.")] = "{}",
-    root: Root = None,
-    workspace: WorkspaceName = "",
-) -> None:
-    """Call one tool as an agent would and print its reply. On failure, print the error as JSON and exit with code 2.
-
-    **Examples**
-
-    - `ctx call index_status`
-    - `ctx call search_code '{"query": "retry policy", "limit": 3}'`
-    - `echo '{"items": ["README.md"]}' | ctx call read -`
-    - `ctx call symbols '{"name": "main"}' --workspace team`
-    """
-    from context_engine.cli.query_commands import call_workspace, run_query
-
-    if workspace:
-        raise typer.Exit(call_workspace(workspace, tool, arguments))
-    raise typer.Exit(run_query("call", root, {"tool": tool, "arguments": arguments}))
-
-
-@app.command()
-def tools(as_json: AsJson = False) -> None:
-    """List the tools that an agent can call, one line each.
-
-    **Examples**
-
-    - `ctx tools`
-    - `ctx call list_tools '{"names": ["symbols"]}'` prints a tool's full schema
-    """
-    from context_engine.cli.query_commands import list_tools
-
-    list_tools(as_json=as_json)
 
 
 @app.command()

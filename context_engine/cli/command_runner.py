@@ -61,7 +61,9 @@ def describe_usage_error(error: Any) -> InvalidArgument:
     help_step = f"`{path} --help` shows what it takes."
     kind = type(error).__name__
     if kind == "NoSuchOption":
-        near = _known_options(command, error.option_name) or sorted(getattr(error, "possibilities", None) or ())
+        near = _known_options(command, context, error.option_name) or sorted(
+            getattr(error, "possibilities", None) or ()
+        )
         hint = f"Did you mean {' or '.join(f'`{path} {option}`' for option in near)}?" if near else help_step
         return InvalidArgument(f"{path} has no option {error.option_name}", suggestion=hint)
     if kind == "MissingParameter":
@@ -83,10 +85,11 @@ def describe_usage_error(error: Any) -> InvalidArgument:
     return InvalidArgument(message, suggestion=help_step)
 
 
-def _known_options(command: Any, unknown: str) -> list[str]:
+def _known_options(command: Any, context: Any, unknown: str) -> list[str]:
     """Return the option of a command that other tools give the unknown name."""
     other = OTHER_OPTIONS.get(unknown, "")
-    listed = [name for parameter in getattr(command, "params", ()) for name in parameter.opts]
+    parameters = command.get_params(context) if command else ()
+    listed = [name for parameter in parameters for name in parameter.opts]
     return [other] if other in listed else []
 
 

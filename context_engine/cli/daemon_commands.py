@@ -15,12 +15,16 @@ import typer
 from context_engine.cli.common_options import NOTHING_FOUND, AsJson, command_group
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from context_engine.daemon import DaemonServices
     from context_engine.engine import Engine
 
 ANSWER_S = 10.0
 """A daemon answers about itself at once, and later on a machine with much other work."""
 END_LOOK_S = 0.02
+HAND_OVER_S, HAND_OVER_LOOK_S = 5.0, 0.1
+"""How long a command waits for a daemon that takes over the rest of an index."""
 READ_AFTER_S = 5.0
 """Loading a model takes a second of work, which the first answers do not need."""
 
@@ -134,6 +138,20 @@ def follow_edits(engine: Engine) -> None:
     engine.start_background_work(READ_AFTER_S)
     if engine.settings.watch:
         engine.watch()
+
+
+def hand_over_index(root: Path) -> str:
+    """Have the daemon go on with an index that this process began; return a note about it."""
+    from context_engine.daemon import ask_daemon, start_daemon
+
+    until = time.monotonic() + HAND_OVER_S
+    request = {"kind": "index", "root": str(root), "patient": True}
+    if start_daemon(os.environ):
+        while time.monotonic() < until:
+            if ask_daemon(request, HAND_OVER_S):
+                return "the daemon indexes the rest in the background"
+            time.sleep(HAND_OVER_LOOK_S)
+    return "ctx index completes the index"
 
 
 def _ask_all(kind: str) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from context_engine.cli.common_options import INTERRUPTED, find_project, open_engine, print_json, resolve_root
 from context_engine.cli.console import err, escape_text, notes, out, print_rows, run_index, run_with_progress
-from context_engine.cli.query_commands import warn_of_store
 from context_engine.cli.screens import is_quiet, process_screen
+from context_engine.cli.tool_commands import call_for_text, warn_of_store
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.repo import check_workspace_root
@@ -143,9 +143,8 @@ def status(root: Path | None, *, as_json: bool) -> int:
     """Print the state of the index, as a table or as the JSON that agents get; return the exit code."""
     with open_engine(root) as engine:
         if as_json:
-            from context_engine.cli.query_commands import print_reply
-
-            return print_reply(engine, "index_status", {})
+            print(call_for_text(engine, "index_status", {}))
+            return 0
         notes = [("settings", f"{what}. {step}") for what, step in engine.settings.notes()]
         state = engine.status()
         print_rows([*_status_rows(state), ("next", engine.index.store_step), *notes])

@@ -60,6 +60,14 @@ TERMINAL_HINTS = (
     ),
 )
 """Code, part of the message, and the hint of the terminal, with the error's details."""
+PHRASES = {
+    "… there is more: lower depth, or ask for one of the steps above.": "there is more: raise -n, or lower --depth",
+    "the receiver is unknown; possible: true": "the receiver is unknown; --possible lists them",
+    "… there are more: raise limit": "there are more: raise -n",
+    "type all": "--type all",
+    "status all shows": "--status all shows",
+}
+"""Phrases of tools that name an argument, in the words of the terminal."""
 _LISTING = re.compile("list_directory '([^']*)'")
 _OWN_WORD = re.compile(r"(?<![\w`/.])[a-z]+(?:_[a-z]+)+(?![\w`/.(])")
 """A possible name of a tool: words joined by `_`, outside of backquotes and paths."""
@@ -103,6 +111,8 @@ def name_commands(text: str) -> str:
 
     from context_engine.tools import list_names
 
+    for phrase, words in PHRASES.items():
+        text = text.replace(phrase, words)
     listed = _LISTING.sub(lambda found: f"`ctx read {shlex.quote(found[1])}`", text)
     return _OWN_WORD.sub(command, listed)
 

@@ -15,7 +15,6 @@ from context_engine.cli.exit_codes import FAILED
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.repo import RepositoryRegistry, WorkspaceMember
-    from context_engine.server import ToolDispatcher
 
 COMMIT_CHARS = 10
 ERROR_CHARS_MAX = 400
@@ -198,19 +197,6 @@ def open_workspace(workspace: str) -> Generator[dict[str, Engine]]:
     with ExitStack() as stack:
         roots = load_repositories().roots(workspace)
         yield {name: stack.enter_context(Engine.open(root)) for name, root in roots.items()}
-
-
-def build_workspace_dispatcher(engines: Mapping[str, Engine]) -> ToolDispatcher:
-    """Build the dispatcher of a server with these projects; at the terminal no tool is hidden."""
-    from context_engine.server import ToolDispatcher, ToolSelection, find_project_path
-
-    names = {str(engine.root): name for name, engine in engines.items()}
-    roots = {name: root for root, name in names.items()}
-    return ToolDispatcher(
-        lambda project: engines[names[find_project_path(roots, project)]],
-        selection=ToolSelection(profiles=("all",)),
-        project_names=lambda: tuple(engines),
-    )
 
 
 def index_missing(engines: Mapping[str, Engine]) -> None:

@@ -17,7 +17,7 @@ from context_engine.text import compact_json
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.tools.arguments import is_malformed, parse_json_text, split_list, to_snake_case
+    from context_engine.tools.arguments import ENDLESS, bind, is_malformed, parse_json_text, split_list, to_snake_case
     from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call
     from context_engine.tools.context_tools import get_context
     from context_engine.tools.explain_tools import format_explanation
@@ -98,7 +98,7 @@ MODULES: Mapping[str, str] = {
 _import_export = lazy_exports(
     __name__,
     """
-    arguments: is_malformed parse_json_text split_list to_snake_case
+    arguments: ENDLESS bind is_malformed parse_json_text split_list to_snake_case
     catalog_tools: ASK_MANIFEST call_tool resolve_call
     context_tools: get_context
     explain_tools: format_explanation

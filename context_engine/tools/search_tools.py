@@ -278,11 +278,12 @@ def excerpt_hit(hit: Hit, query: str, rank: int = 0) -> tuple[LineSpan, str]:
     return LineSpan(first, max(first, min(first + text.count("\n"), hit.chunk.span.last))), text
 
 
-def find_best_line(hit: Hit, query: str) -> tuple[int, str]:
-    """Return the number and the text of the line of a hit that an editor should jump to."""
-    span, text = excerpt_hit(hit, query)
-    before, best = cut_excerpt(text, query, lines_max=1, chars_max=LINE_CHARS_MAX, defines=_find_named(hit, query))
-    return span.first + before, clip_line(best.split("\n")[0], LINE_CHARS_MAX, query)
+def find_best_line(row: Mapping[str, Any], query: str) -> tuple[int, str]:
+    """Return the number and the text of the line of a reply's row that an editor should jump to."""
+    symbol = str(row.get("symbol", "")).rpartition(".")[2]
+    defines = symbol if symbol and symbol in query else ""
+    before, best = cut_excerpt(row["content"], query, lines_max=1, chars_max=LINE_CHARS_MAX, defines=defines)
+    return int(row["lines"].partition("-")[0]) + before, clip_line(best.split("\n")[0], LINE_CHARS_MAX, query)
 
 
 def _find_named(hit: Hit, query: str) -> dict[str, LineSpan]:

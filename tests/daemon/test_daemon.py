@@ -55,7 +55,6 @@ COMMANDS = [
     ["symbol", "absent_name"],
     ["trace", "add_up"],
     ["trace", "shop/till.py", "-d", "importers"],
-    ["trace", "add_up", "--direction", "sideways"],
     ["context", "how are prices added up", "--budget", "900"],
     ["context", "how are prices added up", "--json"],
     ["read", "shop/till.py"],

@@ -38,7 +38,7 @@ def test_the_version_comes_at_once() -> None:
 
 def test_the_help_of_every_command_teaches_by_examples() -> None:
     runner = CliRunner()
-    for command in ("index", "search", "symbol", "trace", "undo", "status", "serve", "call", "tools"):
+    for command in ("index", "search", "symbol", "trace", "undo", "status", "serve", "call"):
         shown = runner.invoke(app, [command, "--help"], prog_name="ctx")
         assert shown.exit_code == 0
         assert "Examples" in shown.stdout

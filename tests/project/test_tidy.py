@@ -30,6 +30,8 @@ TOUCHES_FILES = {
     "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and that of the user",
     "cli/hook_command.py": "asks whether a workspace has a folder in the cache; opens nothing",
     "cli/query_commands.py": "asks whether a word typed at the terminal is a path; opens nothing",
+    "cli/reply_views.py": "asks whether the last word of a question is a folder; opens nothing",
+    "cli/tool_commands.py": "`place.open` opens the Engine",
     "cli/command_runner.py": "/dev/null, in place of a pipe that is not read any more",
     "daemon/": "its runtime folder: socket, lock and log; and asks when settings, languages and this program last changed",
     "cli/ui_command.py": "opens a browser, and asks where registered folders really are; opens no file",

@@ -60,7 +60,7 @@ def test_one_registered_function_is_listed_checked_and_called_over_the_protocol(
 
 
 def test_it_stands_in_the_terminal_too(grown: None) -> None:
-    assert "shout" in CliRunner().invoke(app, ["tools"]).stdout
+    assert "shout" in CliRunner().invoke(app, ["call"]).stdout
 
 
 NAMED_IN = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from context_engine.cli.query_commands import build_dispatcher
+from context_engine.cli.tool_commands import build_dispatcher
 from context_engine.engine import Engine
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call

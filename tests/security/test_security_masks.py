@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from context_engine.cli.app import app
 from context_engine.cli.console import escape_text, out, print_markdown, print_table
-from context_engine.cli.query_commands import build_dispatcher, run_query
+from context_engine.cli.tool_commands import build_dispatcher
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.model import Query, TextPart, TextQuery
@@ -375,12 +377,12 @@ def test_no_answer_of_the_engine_holds_a_secret_even_without_the_gate(zoo: Zoo) 
 def test_what_the_terminal_shows_of_files_and_memories_holds_no_secret(
     zoo: Zoo, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_query("search", zoo.folder, {"query": "feed zebra keeper", "limit": 50, "as_json": False, "why": False})
+    found = CliRunner().invoke(app, ["search", "feed zebra keeper", "-n", "50", "--root", str(zoo.folder)])
     token = drawn("ghp_<w36>", "terminal").text
     out.print(escape_text(f"a title with {token}"))
     print_markdown(f"# a memory with {token}\n")
     print_table(("what",), [(f"a cell with {token}",)])
-    written = "".join(capsys.readouterr())
+    written = found.output + "".join(capsys.readouterr())
     assert "feed_zebra" in written
     assert zoo.leaks(written) == []
     assert token[:PIECE_CHARS] not in written

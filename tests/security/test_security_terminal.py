@@ -47,11 +47,10 @@ COMMANDS: dict[str, list[list[str]]] = {
     "serve": [["--help"]],
     "ui": [["--root", "no\x1b[2J"], ["--workspace", "no\x1b[2J", "--no-open"]],
     "call": [
-        ["list_directory"], ["read_file", json.dumps({"path": NAME})], ["search_files", '{"query": "alpha", "context": 1}'],
+        [], ["list_directory"], ["read_file", json.dumps({"path": NAME})], ["search_files", '{"query": "alpha", "context": 1}'],
         ["semantic_search", '{"query": "alpha"}'], ["index_status"], ["nothing\x1b[2J"], ["read_file", "{\x1b[2J"],
         ["read_file", json.dumps({"path": "no" + NAME})], ["write_file", json.dumps({"path": "b.py", "content": HOSTILE})],
     ],
-    "tools": [[]],
     "gain": [[], ["--json"]],
     "hook": [["UserPromptSubmit"], ["no\x1b[2J"], ["SessionStart", "--client", "no\x1b[2J"]],
     "setup": [["claude", "--print", "--project"], ["no\x1b[2J"]],

@@ -31,8 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = (
     *("apsw", "numpy", "uvicorn", "starlette.applications", "mcp.server.streamable_http_manager", "prometheus_client"),
     *("context_engine.engine", "context_engine.tools", "context_engine.server.mcp_server"),
-    *("context_engine.cli.app", "context_engine.cli.index_commands", "context_engine.server.http_server"),
-    *("context_engine.cli.query_commands", "context_engine.cli.index_commands", "context_engine.cli.query_commands"),
+    *("context_engine.cli.app", "context_engine.server.http_server"),
+    *("context_engine.cli.daemon_queries", "context_engine.cli.index_commands"),
     *("ahocorasick_rs", "rich._emoji_codes", "typer._adapters", "numpy.ma"),
 )
 SAME_VARIABLES = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENBLAS_", "OMP_", "RICH_", "TYPER_")

@@ -16,7 +16,6 @@ follows the text around it: its indentation, its line ends, and a trailing comma
 
 from __future__ import annotations
 
-import bisect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,13 +40,8 @@ _TOKEN = re.compile(
 
 def get_value(text: str, path: Sequence[str]) -> Any:
     """Return the value at a path of keys, or None. Raises: InvalidArgument, as all functions here."""
-    value = _parse_document(text).value
-    for key in path:
-        if isinstance(value, dict):
-            value = value.get(key)
-        else:
-            value = None
-    return value
+    node = _Document(text).find(path)
+    return node.value if node else None
 
 
 def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
@@ -65,23 +59,21 @@ def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
 
 def remove_entry(text: str, path: Sequence[str]) -> str:
     """Remove the member at `path`, if there is one. Reverts what `set_entry` added there."""
-    node: _JsonValue | None = (document := _parse_document(text)).root
-    for key in path[:-1]:
-        node = node.child(key) if node else None
-    if node is None or (member := node.member(path[-1])) is None:
+    document = _Document(text)
+    owner = document.find(path[:-1])
+    member = owner.member(path[-1]) if owner else None
+    if owner is None or member is None:
         return text
-    cut = _apply_edits(text, [(start, stop, "") for start, stop in _find_cuts(text, document, node, member)])
-    return remove_entry(cut, path)  # the key may occur twice
+    return remove_entry(document.cut(owner, member), path)  # the key may occur twice
 
 
 def append_item(text: str, path: Sequence[str], item: Mapping[str, Any]) -> str:
     """Append an item to the list at `path`, which is created if there is none. Raises: as `set_entry`."""
-    node = (document := _parse_document(text)).root
-    for key in path:
-        node = node.child(key) if node else None
+    document = _Document(text)
+    node = document.find(path)
     if node is None or not isinstance(node.value, list):
         return _set_value(text, path, [item])
-    return _add_member(text, document, node, "", item)
+    return document.add(node, "", item)
 
 
 def remove_items(text: str, path: Sequence[str], is_removed: Callable[[Any], bool]) -> str:
@@ -89,9 +81,8 @@ def remove_items(text: str, path: Sequence[str], is_removed: Callable[[Any], boo
 
     Reverts what `append_item` added there. Raises: as `set_entry`.
     """
-    node = (document := _parse_document(text)).root
-    for key in path:
-        node = node.child(key) if node else None
+    document = _Document(text)
+    node = document.find(path)
     if node is None or not isinstance(node.value, list):
         return text
     removed = next((item for item in node.members if is_removed(item.node.value)), None)
@@ -99,329 +90,27 @@ def remove_items(text: str, path: Sequence[str], is_removed: Callable[[Any], boo
         return text
     if len(node.members) == 1:
         return remove_entry(text, path)
-    cut = _apply_edits(text, [(start, stop, "") for start, stop in _find_cuts(text, document, node, removed)])
-    return remove_items(cut, path, is_removed)
-
-
-# -- reading --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _JsonValue:
-    """A value and its range, `start`-`stop`; `members` are those of an object or list, in their order."""
-
-    start: int
-    stop: int
-    value: Any
-    members: tuple[_JsonMember, ...] = ()
-
-    def member(self, key: str) -> _JsonMember | None:
-        """Return the member with this key; of several the last one, which parsers use."""
-        return next((member for member in reversed(self.members) if member.key == key), None)
-
-    def child(self, key: str) -> _JsonValue | None:
-        """Return the value of the member with this key."""
-        member = self.member(key)
-        if member:
-            return member.node
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class _JsonMember:
-    """A key and its start, its value, and the position of the comma after it, if there is one.
-
-    An item of a list has its number as the key, and starts where its value does.
-    """
-
-    key: str
-    start: int
-    node: _JsonValue
-    comma: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _JsonDocument:
-    """The outermost value, if there is one, and the ranges of all tokens and comments."""
-
-    root: _JsonValue | None
-    starts: list[int]
-    stops: list[int]
-
-    @property
-    def value(self) -> Any:
-        """The document as Python values."""
-        if self.root:
-            return self.root.value
-        return None
-
-    def before(self, position: int) -> tuple[int, int]:
-        """Return the range of the last token or comment that ends at or before a position."""
-        index = bisect.bisect_right(self.stops, position) - 1
-        return self.starts[index], self.stops[index]
-
-
-def _parse_document(text: str) -> _JsonDocument:
-    tokens = list(_tokenize(text))
-    reader = _JsonParser(text, [token for token in tokens if token[0] != "comment"])
-    root = reader.parse_value(0) if reader.has_more else None
-    if reader.has_more:
-        raise reader.build_error("something after the end")
-    return _JsonDocument(root, [start for _, start, _ in tokens], [stop for *_, stop in tokens])
-
-
-def _tokenize(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield (kind, start, stop) of everything except whitespace."""
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise _syntax_error(text, position, "not JSON")
-        if match.lastgroup != "blank":
-            yield str(match.lastgroup), position, match.end()
-        position = match.end()
-
-
-class _JsonParser:
-    """A parser that reads the tokens once and builds the tree."""
-
-    def __init__(self, text: str, tokens: list[tuple[str, int, int]]) -> None:
-        self._text = text
-        self._tokens = tokens
-        self._next = 0
-
-    @property
-    def has_more(self) -> bool:
-        """Whether a token is left."""
-        return self._next < len(self._tokens)
-
-    def parse_value(self, depth: int) -> _JsonValue:
-        """Parse the value that starts at the next token."""
-        if depth > DEPTH_MAX:
-            raise self.build_error(f"nested more than {DEPTH_MAX} deep")
-        kind, start, stop = self._next_token("a value")
-        text = self._text[start:stop]
-        if kind != "mark":
-            return _JsonValue(start, stop, json.loads(text))
-        if text == "{":
-            return self._parse_object(start, depth)
-        if text == "[":
-            return self._parse_array(start, depth)
-        self._next -= 1
-        raise self.build_error(f"{text!r} instead of a value")
-
-    def build_error(self, what: str) -> InvalidArgument:
-        """Build the error for an unexpected next token."""
-        if self.has_more:
-            position = self._tokens[self._next][1]
-        else:
-            position = len(self._text)
-        return _syntax_error(self._text, position, what)
-
-    def _parse_object(self, start: int, depth: int) -> _JsonValue:
-        members: list[_JsonMember] = []
-        while (stop := self._skip_mark("}")) is None:
-            if members and members[-1].comma is None:
-                raise self.build_error("a comma or a closing brace is missing")
-            members.append(self._parse_member(depth))
-        value = {member.key: member.node.value for member in members}
-        return _JsonValue(start, stop, value, tuple(members))
-
-    def _parse_member(self, depth: int) -> _JsonMember:
-        kind, start, stop = self._next_token("a key or a closing brace")
-        if kind != "string":
-            self._next -= 1
-            raise self.build_error("a key must be in double quotes")
-        if self._skip_mark(":") is None:
-            raise self.build_error("a colon is missing")
-        node = self.parse_value(depth + 1)
-        comma = self._skip_mark(",")
-        return _JsonMember(json.loads(self._text[start:stop]), start, node, None if comma is None else comma - 1)
-
-    def _parse_array(self, start: int, depth: int) -> _JsonValue:
-        items: list[_JsonMember] = []
-        while (stop := self._skip_mark("]")) is None:
-            if items and items[-1].comma is None:
-                raise self.build_error("a comma or a closing bracket is missing")
-            node = self.parse_value(depth + 1)
-            comma = self._skip_mark(",")
-            items.append(_JsonMember(str(len(items)), node.start, node, None if comma is None else comma - 1))
-        return _JsonValue(start, stop, [item.node.value for item in items], tuple(items))
-
-    def _skip_mark(self, mark: str) -> int | None:
-        """Skip a mark if it is the next token; return its end."""
-        if not self.has_more:
-            return None
-        kind, start, stop = self._tokens[self._next]
-        if kind != "mark" or self._text[start] != mark:
-            return None
-        self._next += 1
-        return stop
-
-    def _next_token(self, wanted: str) -> tuple[str, int, int]:
-        if not self.has_more:
-            raise self.build_error(f"{wanted} is missing at the end")
-        self._next += 1
-        return self._tokens[self._next - 1]
-
-
-def _syntax_error(text: str, position: int, what: str) -> InvalidArgument:
-    line = text.count("\n", 0, position) + 1
-    column = position - text.rfind("\n", 0, position)
-    return InvalidArgument(
-        f"line {line}, column {column}: {what}",
-        suggestion="Fix it there, then run the command again.",
-        details={"line": line, "column": column},
-    )
-
-
-# -- adding ---------------------------------------------------------------------------------------------------------
+    return remove_items(document.cut(node, removed), path, is_removed)
 
 
 def _set_value(text: str, path: Sequence[str], value: Any) -> str:
     """Set the value at a path: replace the present value, or add it with the objects around it."""
-    document = _parse_document(text)
-    if document.root is None:
-        return _start_document(text, _nest(path, value))
+    document = _Document(text)
+    if document.root is None:  # nothing, or only comments
+        start = text if text.endswith("\n") else text + document.newline
+        return (start if text.strip() else "") + document.format(_nest(path, value), "") + document.newline
     node = document.root
     for depth, key in enumerate(path):
         if not isinstance(node.value, dict):
-            raise _syntax_error(
-                text, node.start, f"{_format_path(path[:depth])} is not an object, {path[depth]!r} cannot be in it"
-            )
-        child = node.child(key)
-        if child is None:
-            return _add_member(text, document, node, key, _nest(path[depth + 1 :], value))
-        node = child
-    if _is_same_json(node.value, value):
+            around = repr(".".join(path[:depth])) if depth else "the whole"
+            raise document.error(node.start, f"{around} is not an object, {key!r} cannot be in it")
+        member = node.member(key)
+        if member is None:
+            return document.add(node, key, _nest(path[depth + 1 :], value))
+        node = member.node
+    if json.dumps(node.value, sort_keys=True) == json.dumps(value, sort_keys=True):  # where 1 is not true
         return text
-    style = _JsonLayout.detect(text, document)
-    written = style.format_value(value, style.indent_at(text, node.start))
-    return _apply_edits(text, [(node.start, node.stop, written)])
-
-
-def _add_member(text: str, document: _JsonDocument, owner: _JsonValue, key: str, value: Any) -> str:
-    """Add a last member to an object or list: on lines of its own, unless the others are on one line."""
-    style = _JsonLayout.detect(text, document)
-    brace = owner.stop - 1
-    _, end = document.before(brace)
-    gap = text[end:brace]
-    last = owner.members[-1] if owner.members else None
-    is_block = last is None or "\n" in gap
-    comma = "," if last and last.comma is not None else ""
-    edits = []
-    if last and not comma:
-        edits = [(last.node.stop, last.node.stop, ",")]
-    if not is_block:
-        written = f" {_format_key(key)}{json.dumps(value, ensure_ascii=False)}{comma}"
-        return _apply_edits(text, [*edits, (end, end, written)])
-    outer = style.indent_at(text, owner.start)
-    indent = _indent_of_first(text, owner) or outer + style.unit
-    written = f"{style.newline}{indent}{_format_key(key)}{style.format_value(value, indent)}{comma}"
-    closing = gap if "\n" in gap else style.newline + outer
-    return _apply_edits(text, [*edits, (end, brace, written + closing)])
-
-
-def _format_key(key: str) -> str:
-    """Return a key with its colon; nothing for an item of a list."""
-    if key:
-        return f"{json.dumps(key)}: "
-    return ""
-
-
-def _start_document(text: str, value: Any) -> str:
-    """Add a value to a text that has none, perhaps only comments."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    if not text.strip():
-        start = ""
-    else:
-        start = text if text.endswith("\n") else text + newline
-    return start + _JsonLayout("  ", newline).format_value(value, "") + newline
-
-
-@dataclass(frozen=True, slots=True)
-class _JsonLayout:
-    """The layout of a text: one level of indentation, and the line end."""
-
-    unit: str
-    newline: str
-
-    @classmethod
-    def detect(cls, text: str, document: _JsonDocument) -> _JsonLayout:
-        """Detect the layout from the first member of the text; default: two spaces."""
-        unit = ""
-        if document.root:
-            unit = _indent_of_first(text, document.root)
-        return cls(unit or "  ", "\r\n" if "\r\n" in text else "\n")
-
-    def format_value(self, value: Any, indent: str) -> str:
-        """Format a value as by hand: members and objects of lists on lines of their own, other lists on one line."""
-        inner = indent + self.unit
-        if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
-            items = [f"{inner}{self.format_value(item, inner)}" for item in value]
-            return f"[{self.newline}{f',{self.newline}'.join(items)}{self.newline}{indent}]"
-        if not isinstance(value, Mapping) or not value:
-            return json.dumps(value, ensure_ascii=False)
-        lines = [f"{inner}{json.dumps(key)}: {self.format_value(member, inner)}" for key, member in value.items()]
-        return f"{{{self.newline}{f',{self.newline}'.join(lines)}{self.newline}{indent}}}"
-
-    def indent_at(self, text: str, position: int) -> str:
-        """Return the indentation of the line of a position."""
-        start = text.rfind("\n", 0, position) + 1
-        return text[start : start + len(text[start:position]) - len(text[start:position].lstrip(" \t"))]
-
-
-def _indent_of_first(text: str, owner: _JsonValue) -> str:
-    """Return the indentation of the first member, if it begins its line."""
-    if not owner.members:
-        return ""
-    start = owner.members[0].start
-    before = text[text.rfind("\n", 0, start) + 1 : start]
-    if before.isspace() and "\n" in text[owner.start : start]:
-        return before
-    return ""
-
-
-# -- removing -------------------------------------------------------------------------------------------------------
-
-
-def _find_cuts(text: str, document: _JsonDocument, owner: _JsonValue, member: _JsonMember) -> Iterator[tuple[int, int]]:
-    """Yield the ranges to remove with a member: the whitespace before it, and the comma that is then superfluous."""
-    thing, start = document.before(member.start)
-    if member.comma is None:
-        end = member.node.stop
-    else:
-        end = member.comma + 1
-    ends_its_line = not text[end:].split("\n", 1)[0].strip()
-    if text.startswith("//", thing) and not ends_its_line:
-        start = member.start  # what follows must not become part of the comment before
-    stop = member.node.stop
-    if len(owner.members) == 1 and member.comma is None and text[start - 1] == "{" and not _inside(text, stop, owner):
-        stop = owner.stop - 1
-    yield start, stop
-    if member.comma is not None:
-        yield member.comma, member.comma + 1
-    elif member is owner.members[-1] and len(owner.members) > 1:
-        previous = owner.members[-2].comma
-        assert previous is not None  # or there would be no member after it
-        yield previous, previous + 1
-
-
-def _inside(text: str, start: int, owner: _JsonValue) -> str:
-    """Return the text between a position and the closing brace."""
-    return text[start : owner.stop - 1].strip()
-
-
-# -- small things ---------------------------------------------------------------------------------------------------
-
-
-def _apply_edits(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    """Replace each range `start`-`stop`; two edits at one position keep their order."""
-    parts, position = [], 0
-    for start, stop, written in sorted(edits, key=lambda edit: edit[0]):
-        parts += [text[position:start], written]
-        position = stop
-    return "".join([*parts, text[position:]])
+    return _apply(text, [(node.start, node.stop, document.format(value, document.indent_at(node.start)))])
 
 
 def _nest(path: Sequence[str], value: Any) -> Any:
@@ -435,12 +124,216 @@ def _nest(path: Sequence[str], value: Any) -> Any:
     return value
 
 
-def _is_same_json(one: Any, other: Any) -> bool:
-    """Whether two values are equal as JSON, where `1` is not `true`."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+def _apply(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    """Replace each range `start`-`stop`; two edits at one position keep their order."""
+    parts, position = [], 0
+    for start, stop, written in sorted(edits, key=lambda edit: edit[0]):
+        parts += [text[position:start], written]
+        position = stop
+    return "".join([*parts, text[position:]])
 
 
-def _format_path(path: Sequence[str]) -> str:
-    if path:
-        return repr(".".join(path))
-    return "the whole"
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A value and its range, `start`-`stop`; `members` are those of an object or list, in their order."""
+
+    start: int
+    stop: int
+    value: Any
+    members: tuple[_Member, ...] = ()
+
+    def member(self, key: str) -> _Member | None:
+        """Return the member of an object with this key; of several the last one, which parsers use."""
+        if not isinstance(self.value, dict):
+            return None
+        return next((member for member in reversed(self.members) if member.key == key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A key and its start, its value, and the position of the comma after it, if there is one.
+
+    An item of a list has no key, and starts where its value does.
+    """
+
+    key: str
+    start: int
+    node: _Node
+    comma: int | None
+
+
+class _Document:
+    """A text and its outermost value, if there is one; it knows how the text is laid out."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self._spans: list[tuple[int, int]] = []
+        self._tokens = [token for token in self._tokenize() if token[0] != "comment"]
+        self._next = 0
+        self.root = self._parse_value(0) if self._tokens else None
+        if self._next < len(self._tokens):
+            raise self._build_error("something after the end")
+
+    def find(self, path: Sequence[str]) -> _Node | None:
+        """Return the value at a path of keys."""
+        node = self.root
+        for key in path:
+            member = node.member(key) if node else None
+            node = member.node if member else None
+        return node
+
+    def error(self, position: int, what: str) -> InvalidArgument:
+        """Return the error for a place of the text."""
+        line = self.text.count("\n", 0, position) + 1
+        column = position - self.text.rfind("\n", 0, position)
+        return InvalidArgument(
+            f"line {line}, column {column}: {what}",
+            suggestion="Fix it there, then run the command again.",
+            details={"line": line, "column": column},
+        )
+
+    # -- parsing --
+
+    def _tokenize(self) -> Iterator[tuple[str, int, int]]:
+        """Yield (kind, start, stop) of everything except whitespace."""
+        position = 0
+        while position < len(self.text):
+            match = _TOKEN.match(self.text, position)
+            if match is None:
+                raise self.error(position, "not JSON")
+            if match.lastgroup != "blank":
+                self._spans.append(match.span())
+                yield str(match.lastgroup), *match.span()
+            position = match.end()
+
+    def _build_error(self, what: str) -> InvalidArgument:
+        """Return the error for the next token."""
+        is_end = self._next >= len(self._tokens)
+        return self.error(len(self.text) if is_end else self._tokens[self._next][1], what)
+
+    def _take(self, wanted: str) -> tuple[str, int, int]:
+        if self._next >= len(self._tokens):
+            raise self._build_error(f"{wanted} is missing at the end")
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+    def _skip(self, mark: str) -> int | None:
+        """Skip a mark if it is the next token; return its end."""
+        if self._next >= len(self._tokens):
+            return None
+        kind, start, stop = self._tokens[self._next]
+        if kind != "mark" or self.text[start] != mark:
+            return None
+        self._next += 1
+        return stop
+
+    def _parse_value(self, depth: int) -> _Node:
+        if depth > DEPTH_MAX:
+            raise self._build_error(f"nested more than {DEPTH_MAX} deep")
+        kind, start, stop = self._take("a value")
+        text = self.text[start:stop]
+        if kind != "mark":
+            return _Node(start, stop, json.loads(text))
+        if text not in "{[":
+            self._next -= 1
+            raise self._build_error(f"{text!r} instead of a value")
+        closing = "}" if text == "{" else "]"
+        members: list[_Member] = []
+        while (end := self._skip(closing)) is None:
+            if members and members[-1].comma is None:
+                raise self._build_error(f"a comma or {closing} is missing")
+            members.append(self._parse_member(depth, has_key=text == "{"))
+        if text == "{":
+            return _Node(start, end, {member.key: member.node.value for member in members}, tuple(members))
+        return _Node(start, end, [member.node.value for member in members], tuple(members))
+
+    def _parse_member(self, depth: int, *, has_key: bool) -> _Member:
+        key, start = "", -1
+        if has_key:
+            kind, start, stop = self._take("a key or a closing brace")
+            if kind != "string":
+                self._next -= 1
+                raise self._build_error("a key must be in double quotes")
+            key = json.loads(self.text[start:stop])
+            if self._skip(":") is None:
+                raise self._build_error("a colon is missing")
+        node = self._parse_value(depth + 1)
+        comma = self._skip(",")
+        return _Member(key, start if has_key else node.start, node, None if comma is None else comma - 1)
+
+    # -- changing --
+
+    def add(self, owner: _Node, key: str, value: Any) -> str:
+        """Add a last member to an object or list: on lines of its own, unless the others are on one line."""
+        brace = owner.stop - 1
+        _, end = self._span_before(brace)
+        gap = self.text[end:brace]
+        last = owner.members[-1] if owner.members else None
+        comma = "," if last and last.comma is not None else ""
+        edits = [(last.node.stop, last.node.stop, ",")] if last and not comma else []
+        name = f"{json.dumps(key)}: " if key else ""
+        if last and "\n" not in gap:
+            written = f" {name}{json.dumps(value, ensure_ascii=False)}{comma}"
+            return _apply(self.text, [*edits, (end, end, written)])
+        outer = self.indent_at(owner.start)
+        indent = self._indent_of_first(owner) or outer + self._unit
+        written = f"{self.newline}{indent}{name}{self.format(value, indent)}{comma}"
+        closing = gap if "\n" in gap else self.newline + outer
+        return _apply(self.text, [*edits, (end, brace, written + closing)])
+
+    def cut(self, owner: _Node, member: _Member) -> str:
+        """Remove a member with the whitespace before it, and the comma that is then superfluous."""
+        thing, start = self._span_before(member.start)
+        stop = member.node.stop
+        end = stop if member.comma is None else member.comma + 1
+        ends_its_line = not self.text[end:].split("\n", 1)[0].strip()
+        if self.text.startswith("//", thing) and not ends_its_line:
+            start = member.start  # what follows must not become part of the comment before
+        is_alone = len(owner.members) == 1 and not self.text[stop : owner.stop - 1].strip()
+        if is_alone and self.text[start - 1] == "{":
+            stop = owner.stop - 1
+        edits = [(start, stop, "")]
+        if member.comma is not None:
+            edits.append((member.comma, member.comma + 1, ""))
+        elif member is owner.members[-1] and len(owner.members) > 1:
+            previous = owner.members[-2].comma
+            assert previous is not None  # or there would be no member after it
+            edits.append((previous, previous + 1, ""))
+        return _apply(self.text, edits)
+
+    def _span_before(self, position: int) -> tuple[int, int]:
+        """Return the range of the last token or comment that ends at or before a position."""
+        return next(span for span in reversed(self._spans) if span[1] <= position)
+
+    # -- the layout --
+
+    @property
+    def _unit(self) -> str:
+        """One level of indentation, as the first member of the text has it; default: two spaces."""
+        return (self._indent_of_first(self.root) if self.root else "") or "  "
+
+    def format(self, value: Any, indent: str) -> str:
+        """Format a value as by hand: members and objects of lists on lines of their own, other lists on one line."""
+        inner = indent + self._unit
+        if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+            lines, marks = [self.format(item, inner) for item in value], "[]"
+        elif isinstance(value, Mapping) and value:
+            lines, marks = [f"{json.dumps(key)}: {self.format(member, inner)}" for key, member in value.items()], "{}"
+        else:
+            return json.dumps(value, ensure_ascii=False)
+        written = f",{self.newline}".join(f"{inner}{line}" for line in lines)
+        return f"{marks[0]}{self.newline}{written}{self.newline}{indent}{marks[1]}"
+
+    def indent_at(self, position: int) -> str:
+        """Return the indentation of the line of a position."""
+        before = self.text[self.text.rfind("\n", 0, position) + 1 : position]
+        return before[: len(before) - len(before.lstrip(" \t"))]
+
+    def _indent_of_first(self, owner: _Node) -> str:
+        """Return the indentation of the first member, if it begins its line."""
+        if not owner.members:
+            return ""
+        start = owner.members[0].start
+        before = self.text[self.text.rfind("\n", 0, start) + 1 : start]
+        return before if before.isspace() and "\n" in self.text[owner.start : start] else ""

@@ -1,0 +1,344 @@
+"""Commands on plans and memories that are not views of one tool, and how people name plans and memories."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from context_engine.cli import shell_completion
+from context_engine.cli.common_options import NOTHING_FOUND, AsJson, Root, Yes, command_group, open_engine, print_json
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.memory import MemoryEntry
+    from context_engine.plans import ApprovalRequest
+
+REQUEST_PREFIX = "apr_"
+"""The ids of approval requests begin with this."""
+RULES_CHARS_MAX = 100_000
+"""Of the page with all rules: more than anyone reads, and a limit all the same."""
+FILES_SHOWN = 8
+
+plan_app = command_group("plan", "List, create, read and approve plans, and follow their progress.")
+memory_app = command_group("memory", "Read and write what the team knows.")
+
+Values = Mapping[str, Any]
+
+
+# -- how people name plans and memories -------------------------------------------------------------------------------
+
+
+def resolve_plan(engine: Engine, typed: str) -> str:
+    """Return the id of the plan that was typed; by default the most recently changed plan. Raises: PlanNotFound."""
+    from context_engine.errors import PlanNotFound
+    from context_engine.plans import PlanQuery
+
+    if typed:
+        return engine.plans.repository.resolve_id(typed, by_prefix=True)
+    rows = engine.plans.repository.list_page(PlanQuery(limit=1)).rows
+    if not rows:
+        raise PlanNotFound("there is no plan yet", suggestion="Run `ctx plan create TASK` to make one.")
+    return rows[0].id
+
+
+def find_plan(engine: Engine, _: Path, values: Values) -> Values:
+    """Return the plan of a command."""
+    return {"plan_id": resolve_plan(engine, values["plan_id"])}
+
+
+def sort_names(_: Engine, __: Path, values: Values) -> Values:
+    """Return the order of a list: names from A to Z, everything else with the newest or the most first."""
+    return {"sort_order": "asc"} if values["sort_by"] == "name" else {}
+
+
+def find_progress(engine: Engine, _: Path, values: Values) -> Values:
+    """Return the plan of a command, and that its steps are wanted."""
+    return {"plan_id": resolve_plan(engine, values["plan_id"]), "include_steps": True}
+
+
+def find_versions(engine: Engine, _: Path, values: Values) -> Values:
+    """Return the plan and the two versions to compare; by default the newest and the one before."""
+    from context_engine.errors import InvalidArgument
+
+    plan_id = resolve_plan(engine, values["plan_id"])
+    last = values["to_version"] or engine.plans.repository.load(plan_id).versions[-1]
+    first = values["from_version"] or int(last) - 1
+    if not first:
+        raise InvalidArgument(
+            "the plan has only one version, so there is nothing to compare",
+            suggestion="Run `ctx plan show` to read it.",
+        )
+    return {"plan_id": plan_id, "from_version": first, "to_version": last}
+
+
+def find_memory(engine: Engine, name: str) -> MemoryEntry:
+    """Return the memory with this id, or with this end of an id.
+
+    Raises: MemoryNotFound, InvalidArgument when several ids end like that.
+    """
+    from context_engine.errors import InvalidArgument
+    from context_engine.text import ids_ending_with
+
+    ids = [entry.memory.id for entry in engine.memory.memories.entries() if entry.memory]
+    found = [name] if name in ids else ids_ending_with(name, ids)
+    if len(found) > 1:
+        raise InvalidArgument(
+            f"{len(found)} memories end with {name!r}", suggestion=f"Write more: {', '.join(found[:3])}."
+        )
+    return engine.memory.memories.get(found[0] if found else name)
+
+
+def read_content(_: Engine, __: Path, values: Values) -> Values:
+    """Return the content of a new memory; `-` reads stdin."""
+    return {"content": sys.stdin.read()} if values["content"] == "-" else {}
+
+
+def find_edited(engine: Engine, folder: Path, values: Values) -> Values:
+    """Return the memory to edit with its version. Raises: InvalidArgument if nothing is to be changed."""
+    from context_engine.errors import InvalidArgument
+
+    known = ("content", "title", "category", "tags", "linked_files", "priority", "owner", "expires_at", "still_true")
+    if not any(values[name] for name in known):
+        raise InvalidArgument(
+            "no option says what to change",
+            suggestion="Pass --content, --title, --tag, ... or --revalidate; `ctx memory show` names its file.",
+        )
+    return {**_name_memory(find_memory(engine, values["id"])), **read_content(engine, folder, values)}
+
+
+def confirm_deletion(engine: Engine, _: Path, values: Values) -> Values:
+    """Return the memory to delete, after the user agreed. Raises: InvalidArgument where no one can be asked."""
+    from context_engine.cli.console import confirm, err
+    from context_engine.errors import InvalidArgument
+
+    entry = find_memory(engine, values["id"])
+    assert entry.memory
+    if not (values["yes"] or sys.stdin.isatty()):
+        raise InvalidArgument("stdin is not a terminal, so you cannot be asked", suggestion="Repeat it with --yes.")
+    if not values["yes"] and not confirm(f"Delete {entry.memory.title!r} permanently?"):
+        err.print("nothing was deleted")
+        raise typer.Exit(NOTHING_FOUND)
+    return _name_memory(entry)
+
+
+def _name_memory(entry: MemoryEntry) -> Values:
+    assert entry.memory
+    return {"id": entry.memory.id, "expected_version": entry.version}
+
+
+def learn(engine: Engine, _: Path, __: Values) -> Values:
+    """Derive all that files and commits say, before it is searched."""
+    engine.memory.run_to_end()
+    return {}
+
+
+# -- memories ---------------------------------------------------------------------------------------------------------
+
+
+@memory_app.command("show")
+def memory_show(
+    memory: Annotated[str, typer.Argument(metavar="ID", help="As ctx memory list shows it, or the whole id.")],
+    root: Root = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one memory in full, with its status.
+
+    **Examples**
+
+    - `ctx memory show 0c07398f`
+    """
+    from context_engine.cli.console import escape_text, out, print_markdown, print_rows
+    from context_engine.text import compact_json, drop_empty
+
+    with open_engine(root) as engine:
+        entry = find_memory(engine, memory)
+        standing = engine.memory.memories.start_status_check()(entry)
+    assert entry.memory
+    row = dataclasses.asdict(entry.memory) | {"status": standing.status, "stale_reason": standing.why}
+    if as_json:
+        print(compact_json({"ok": True} | drop_empty(row | {"path": entry.path, "version": entry.version})))
+        return
+    title, content = row.pop("title"), row.pop("content")
+    row["linked_files"] = [link.path for link in entry.memory.linked_files]
+    texts = {name: ", ".join(value) if isinstance(value, list | tuple) else str(value) for name, value in row.items()}
+    out.print(f"[bold]{escape_text(title)}[/bold]")
+    print_rows([*((name.replace("_", " "), text) for name, text in texts.items()), ("file", entry.path)])
+    out.print()
+    print_markdown(content)
+
+
+@memory_app.command("rules")
+def memory_rules(root: Root = None, as_json: AsJson = False) -> None:
+    """Print all valid rules and decisions with their sources: what an agent should know before it begins.
+
+    **Examples**
+
+    - `ctx memory rules`
+    - `ctx memory rules > RULES.md`
+    """
+    from context_engine.cli.console import ensure_index, print_markdown
+    from context_engine.cli.exit_codes import INTERRUPTED
+    from context_engine.cli.next_commands import name_commands
+    from context_engine.secrets import redact_file
+    from context_engine.tools import render_rules_page
+
+    with open_engine(root) as engine:
+        if not ensure_index(engine, "searched"):
+            raise typer.Exit(INTERRUPTED)
+        engine.memory.run_to_end()
+        page = name_commands(render_rules_page(engine, chars_max=RULES_CHARS_MAX))
+    if as_json:
+        print_json({"markdown": redact_file(page)})
+    else:
+        print_markdown(page)
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
+
+
+@plan_app.command("archive")
+def plan_archive(
+    plan: Annotated[
+        str, typer.Argument(help="Its slug, its name or its id.", autocompletion=shell_completion.complete_plans)
+    ],
+    root: Root = None,
+    as_json: AsJson = False,
+) -> None:
+    """Archive a plan: all its versions stay readable, old ones are packed into less space.
+
+    **Examples**
+
+    - `ctx plan archive retries`
+    """
+    from context_engine.text import format_count
+
+    with open_engine(root) as engine:
+        plan_id = resolve_plan(engine, plan)
+        packed = engine.plans.repository.archive(plan_id, author="user")
+    if as_json:
+        print_json({"archived": plan_id, "versions_packed": packed})
+    else:
+        print(f"archived; {format_count(packed, 'older version')} packed")
+
+
+@plan_app.command("approve")
+def plan_approve(
+    which: Annotated[
+        str,
+        typer.Argument(
+            metavar="REQUEST|PLAN",
+            help="An approval request, or a plan.",
+            autocompletion=shell_completion.complete_plans,
+        ),
+    ],
+    root: Root = None,
+    step: Annotated[list[str] | None, typer.Option("--step", help="Only this step; repeatable.")] = None,
+    reject: Annotated[bool, typer.Option("--reject", help="Reject it.")] = False,
+    changes: Annotated[str, typer.Option("--changes", help="Ask for these changes first.")] = "",
+    comment: Annotated[str, typer.Option("--comment", help="Why.")] = "",
+    version: Annotated[
+        int | None, typer.Option("--version", min=1, help="Refuse if this is no longer the newest version.")
+    ] = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Approve a plan or some of its steps, reject it, or ask for changes. The decision covers the version you see.
+
+    It is recorded as the decision of a person when stdin is a terminal, otherwise as that of an agent.
+
+    **Examples**
+
+    - `ctx plan approve retries`
+    - `ctx plan approve retries --step 2 --step 3`
+    - `ctx plan approve apr_01a2... --reject --comment "not before the release"`
+    - `ctx plan approve retries --changes "keep the old name as an alias"`
+    """
+    from context_engine.errors import InvalidArgument
+    from context_engine.plans import AGENT, PERSON
+    from context_engine.tools import approval_row
+
+    if reject and changes:
+        raise InvalidArgument("--reject and --changes exclude each other", suggestion="Leave one of them out.")
+    action = "reject" if reject else "request_modification" if changes else "approve"
+    with open_engine(root) as engine:
+        request = _find_request(engine, which, step or (), version, is_confirmed=yes)
+        if not yes and not _confirm_decision(request, action):
+            print("nothing was decided", file=sys.stderr)
+            raise typer.Exit(NOTHING_FOUND)
+        by = PERSON if sys.stdin.isatty() else AGENT
+        outcome = engine.plans.approvals.respond(
+            request.approval.id, action, comment=comment, modifications=changes, by=by
+        )
+    approval, row = outcome.approval, approval_row(outcome.approval, outcome.plan)
+    if as_json:
+        print_json({"ok": True, "request": row, "plan_status": outcome.plan_status})
+        return
+    about = f"steps {', '.join(map(str, row['steps']))}" if "steps" in row else "the whole plan"
+    status = approval.status.replace("_", " ")
+    print(f"{status}: {about}, version {approval.plan_version}, by {approval.decided_by}")
+    print(f"status of the plan: {outcome.plan_status.replace('_', ' ')}")
+
+
+def _find_request(
+    engine: Engine, which: str, steps: Sequence[str], version: int | None, *, is_confirmed: bool
+) -> ApprovalRequest:
+    """Return the request with this id, the pending request of a plan, or a new one.
+
+    Raises: InvalidArgument when several are pending or no one can confirm, Conflict for another version,
+    ApprovalNotFound, PlanNotFound.
+    """
+    from context_engine.errors import Conflict, InvalidArgument
+
+    is_request = which.startswith(REQUEST_PREFIX)
+    plan_id = "" if is_request else resolve_plan(engine, which)
+    if not (is_confirmed or sys.stdin.isatty()):
+        raise InvalidArgument(
+            "stdin is not a terminal, so no one can confirm this",
+            suggestion=f"Run `ctx plan approve {which} --yes`; the decision is recorded as an agent's.",
+        )
+    approvals = engine.plans.approvals
+    pending = [which]
+    if not is_request:
+        loaded = engine.plans.repository.load(plan_id)
+        pending = [approval.id for approval in loaded.approvals if approval.status == "pending"]
+    if steps or not pending:
+        request = approvals.request(plan_id, steps=tuple(steps), actor="user")
+    elif len(pending) > 1:
+        raise InvalidArgument(
+            f"{len(pending)} requests are pending for this plan: {', '.join(pending)}",
+            suggestion="Name one of them, or the steps: --step 2.",
+            details={"requests": pending},
+        )
+    else:
+        request = approvals.get(pending[0])
+    newest = request.plan.version
+    if version not in (None, newest):
+        raise Conflict(
+            f"the plan is at version {newest}, not {version}",
+            suggestion=f"Run `ctx plan diff {which} {version} {newest}` to see what changed.",
+            details={"current": newest},
+        )
+    return request
+
+
+def _confirm_decision(request: ApprovalRequest, action: str) -> bool:
+    """Show the steps, files and risks that a decision is about, and ask for confirmation."""
+    from context_engine.cli.console import confirm, err, escape_text
+    from context_engine.plans import compute_diffstat
+
+    diffstat = compute_diffstat(request.plan, request.steps, lambda _path: None)
+    paths = [file.path for file in diffstat.files]
+    more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
+    files = f"{diffstat.summary}: {', '.join(paths[:FILES_SHOWN])}{more}" if paths else "no files"
+    err.print(f"[bold]{escape_text(request.plan.goal)}[/bold], version {request.plan.version}")
+    for step in request.steps:
+        err.print(f"  {request.plan.steps.index(step) + 1}. {escape_text(step.title)}")
+    err.print(f"  {escape_text(files)}")
+    for risk in request.plan.risks:
+        err.print(f"  [yellow]risk[/yellow] {escape_text(risk.issue)}")
+    return confirm(f"{action.replace('_', ' ').capitalize()}?")

@@ -1,0 +1,336 @@
+"""Commands of the terminal that are views of a tool, made from the declarations of its parameters.
+
+A `ToolCommand` says which parameters of a tool are words and options of the command, and how its reply is shown to a
+person; `--json` prints the reply that an agent gets. `command_table` has the commands. A command works in a
+`QueryPlace`, so it does the same in a process of its own and in the daemon.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from context_engine.cli.common_options import AsJson, CommandApp, HelpCommand, Root
+from context_engine.cli.exit_codes import INTERRUPTED, NOTHING_FOUND
+from context_engine.cli.screens import Screen, process_screen
+from context_engine.cli.workspace_root import open_engine
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.server import ToolDispatcher
+
+Values = Mapping[str, Any]
+"""The words and options of a command line, by the names of their parameters."""
+LISTS = ("results", "definitions", "steps", "plans", "memories")
+"""The fields of replies that list what was found: if one is empty, nothing was."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlace:
+    """Where a command works: the folder that relative paths start from, the Engine of the workspace, the screen.
+
+    `ensure_index` builds the index if there is none, and returns whether there is one; the first text completes
+    "nothing ...", the second is the question, whose files are indexed first.
+    """
+
+    folder: Path
+    open: Callable[[], AbstractContextManager[Engine]]
+    screen: Screen
+    ensure_index: Callable[[Engine, str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReply:
+    """A reply that is to be shown: what was asked for, the reply, and where."""
+
+    values: Values
+    text: str
+    place: QueryPlace
+    engine: Engine
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The reply as JSON."""
+        return json.loads(self.text)
+
+    @property
+    def screen(self) -> Screen:
+        """The screen of the command."""
+        return self.place.screen
+
+
+def show_text(shown: ShownReply) -> int:
+    """Print the text of a tool in the words of the terminal."""
+    from context_engine.cli.next_commands import name_commands
+
+    shown.screen.out.write(name_commands(shown.text).rstrip("\n"))
+    return NOTHING_FOUND if shown.text.startswith("0 ") else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCommand:
+    """A command that calls a tool.
+
+    `words` are the parameters that are given without an option: `*query` takes all further words, and `?plan` may be
+    left out. `options` has the other parameters, each with its option if that has another name. `own` are parameters
+    of the command alone, which `prepare` reads: it returns the arguments that it adds or replaces. With `shows_json`
+    the reply is shown from its JSON, else from its text in this `format`. `nothing` completes the message of a command
+    that needs the index and was interrupted while it was built.
+    """
+
+    tool: str
+    help: str
+    words: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    defaults: Values = field(default_factory=dict)
+    complete: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    prepare: Callable[[Engine, Path, dict[str, Any]], Mapping[str, Any]] = lambda *_: {}
+    show: Callable[[ShownReply], int] = show_text
+    shows_json: bool = False
+    format: str = ""
+    nothing: str = ""
+    has_json: bool = True
+
+    def signature(self) -> dict[str, tuple[Any, Any]]:
+        """Return (annotation, default) of each parameter of the command."""
+        from context_engine import tools
+
+        known = {parameter.name: parameter for parameter in tools.find(self.tool).parameters} if self.tool else {}
+        listed: dict[str, tuple[Any, Any]] = {}
+        for word in self.words:
+            name = word.strip("*?")
+            metavar = f"{name.rpartition('_')[0].upper() or name.upper()}{'...' if word.startswith('*') else ''}"
+            asked = typer.Argument(
+                metavar=f"[{metavar}]" if word.startswith("?") else metavar,
+                help=known[name].kind.description,
+                autocompletion=self.complete.get(name),
+            )
+            kind: Any = list[str] if word.startswith("*") else str
+            listed[name] = (Annotated[kind, asked], "" if word.startswith("?") else ...)
+        listed |= {name: self.own[name] for name in self.own if name not in listed}
+        listed["root"] = (Root, None)
+        for name, option in self.options.items():
+            parameter = known[name]
+            names = option.split() or [f"--{name.replace('_', '-')}"]
+            default = self.defaults.get(name, None if parameter.required else parameter.default)
+            listed[name] = _build_option(parameter.kind, names, default, self.complete.get(name))
+        return listed | ({"as_json": (AsJson, False)} if self.has_json else {})
+
+    def run(self, place: QueryPlace, values: Values) -> int:
+        """Call the tool and show its reply; return the exit code. Raises: the error of the tool."""
+        as_json = bool(values.get("as_json"))
+        given = {name.strip("*?"): name for name in self.words} | {name: name for name in self.options}
+        arguments = {name: _join(values[name], is_joined=word.startswith("*")) for name, word in given.items()}
+        _check(self.tool, arguments)
+        with place.open() as engine:
+            if self.nothing and not _ensure_index(place, engine, self.nothing, next(iter(arguments.values()), "")):
+                return INTERRUPTED
+            arguments |= self.prepare(engine, place.folder, {**values, **arguments})
+            arguments = _drop_unset(arguments)
+            if self.format and not as_json:
+                arguments["format"] = self.format
+            text = call_for_text(engine, self.tool, arguments, structured=as_json or self.shows_json)
+            if as_json:
+                place.screen.out.write(text)
+                return exit_code_of(json.loads(text))
+            return self.show(ShownReply(values, text, place, engine))
+
+
+def exit_code_of(row: Mapping[str, Any]) -> int:
+    """Return the exit code of a reply: 1 if it lists nothing."""
+    return NOTHING_FOUND if any(name in row and not row[name] for name in LISTS) else 0
+
+
+def _drop_unset(arguments: Values) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value not in (None, "", (), [])}
+
+
+def _check(tool: str, arguments: Values) -> None:
+    """Report a wrong argument before an index is built for it. Raises: InvalidArgument."""
+    from context_engine import tools
+
+    given = _drop_unset(arguments)
+    tools.bind((parameter for parameter in tools.find(tool).parameters if parameter.name in given), given)
+
+
+def _join(value: Any, *, is_joined: bool) -> Any:
+    """Return a value as its tool takes it: the words of a question as one text, comma lists as their entries."""
+    if isinstance(value, list | tuple):
+        return " ".join(value) if is_joined else split_lists(value)
+    return value
+
+
+def split_lists(values: Iterable[str]) -> list[str]:
+    """Return the entries of comma lists; the commas in the braces of a glob stay.
+
+    >>> split_lists(["python,go", "*.{ts,tsx}", "a,,b"])
+    ['python', 'go', '*.{ts,tsx}', 'a', 'b']
+    """
+    from context_engine.tools import split_list
+
+    return [part for value in values for part in map(str.strip, split_list(value)) if part]
+
+
+# -- calling a tool ---------------------------------------------------------------------------------------------------
+
+
+def call_for_text(engine: Engine, name: str, arguments: Values, *, structured: bool = False) -> str:
+    """Return the text of a tool's reply, or its JSON. Raises: the error of the tool."""
+    from context_engine.tools import Call
+
+    outcome = build_dispatcher(engine, structured=structured).call(name, dict(arguments), Call())
+    if outcome.error:
+        raise outcome.error
+    return outcome.reply.text
+
+
+def build_dispatcher(opened: Engine | Mapping[str, Engine], *, structured: bool = False) -> ToolDispatcher:
+    """Return the dispatcher that a client gets; at the terminal no tool is hidden. `structured`: replies in JSON.
+
+    Of several repositories, by their names, each call says which one it means, or is for all.
+    """
+    from context_engine.server import ToolDispatcher, ToolSelection, find_project_path, single_engine
+
+    selection = ToolSelection(profiles=("all",), structured=structured)
+    if not isinstance(opened, Mapping):
+        return ToolDispatcher(single_engine(opened), selection=selection)
+    roots = {name: str(engine.root) for name, engine in opened.items()}
+    by_root = {str(engine.root): engine for engine in opened.values()}
+    return ToolDispatcher(
+        lambda project: by_root[find_project_path(roots, project)],
+        selection=selection,
+        project_names=lambda: tuple(opened),
+    )
+
+
+def _ensure_index(place: QueryPlace, engine: Engine, nothing: str, question: str) -> bool:
+    """Return whether there is an index; a store that does not answer is named before another one is built."""
+    warn_of_store(engine, place.screen)
+    if not place.ensure_index(engine, nothing, question):
+        return False
+    for what, step in engine.settings.notes():
+        place.screen.warn("note", f"{what}. {step}")
+    if engine.index.live.last_error:
+        place.screen.warn("warning", engine.index.live.last_error)
+    return True
+
+
+def warn_of_store(engine: Engine, screen: Screen) -> None:
+    """Ask the store of a team, and warn if it does not answer."""
+    engine.index.is_available()
+    if engine.index.store_problem:
+        screen.warn("warning", engine.index.store_warning)
+
+
+# -- the parameters of a command line ---------------------------------------------------------------------------------
+
+
+def _build_option(kind: Any, names: Sequence[str], default: Any, complete: Any) -> tuple[Any, Any]:
+    """Return the annotation and the default of an option for a parameter of a tool."""
+    from context_engine.tools import ENDLESS
+
+    among = tuple(filter(None, getattr(kind, "among", ())))
+    most = getattr(kind, "most", None)
+    limits = {"min": getattr(kind, "least", None), "max": most if most != ENDLESS else None}
+    asked: dict[str, Any] = {"help": kind.description, "autocompletion": complete}
+    name = type(kind).__name__
+    if name == "BooleanArg":
+        return Annotated[bool, typer.Option(*names, **asked)], bool(default)
+    if name == "IntegerArg":
+        return Annotated[int | None, typer.Option(*names, **asked, **limits)], default
+    if name == "FractionArg":
+        return Annotated[float | None, typer.Option(*names, **asked, min=0, max=1)], default
+    if name == "TextListArg":
+        asked["autocompletion"] = complete or (_completer(among) if among else None)
+        return Annotated[list[str] | None, typer.Option(*names, **asked)], None
+    if name == "ChoiceArg":
+        words: Any = Literal[among]  # ty: ignore[invalid-type-form] - the words of the tool
+        return Annotated[words | None, typer.Option(*names, **asked)], default or None
+    return Annotated[str | None, typer.Option(*names, **asked)], default or None
+
+
+def _completer(among: Sequence[str]) -> Callable[[str], list[tuple[str, str]]]:
+    def complete(incomplete: str) -> list[tuple[str, str]]:
+        return [(word, "") for word in among if word.startswith(incomplete)]
+
+    return complete
+
+
+def build_parameters(signature: Mapping[str, tuple[Any, Any]]) -> list[Any]:
+    """Build the parameters of a command line, through a function that has them."""
+
+    def stand_in(**_: Any) -> None:
+        """Do nothing; this is never called."""
+
+    stand_in.__annotations__ = {name: annotation for name, (annotation, _) in signature.items()}
+    stand_in.__signature__ = Signature(  # ty: ignore[missing-attribute] - where `inspect` looks for it
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+            for name, (annotation, default) in signature.items()
+        ]
+    )
+    app = CommandApp(add_completion=False)
+    app.command(add_help_option=False)(stand_in)
+    return list(typer.main.get_command(app).params)
+
+
+class ToolCommandLine(HelpCommand):
+    """The command line of a `ToolCommand`; its tool is imported when the command is used."""
+
+    def __init__(self, command: ToolCommand, **options: Any) -> None:
+        super().__init__(**options)
+        self.tool_command = command
+        self._own_params: list[Any] = []
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters."""
+        if not self._own_params:
+            self._own_params = build_parameters(self.tool_command.signature())
+        return [*self._own_params, *super().get_params(ctx)]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command in this process, and leave with its exit code."""
+        raise typer.Exit(run_here(self.tool_command, ctx.params))
+
+
+def add_commands(app: CommandApp, commands: Mapping[str, ToolCommand]) -> None:
+    """Define commands."""
+
+    def nothing() -> None:
+        """Do nothing: `ToolCommandLine.invoke` runs the command."""
+
+    for name, command in commands.items():
+        app.command(name, cls=partial(ToolCommandLine, command), help=command.help)(nothing)
+
+
+def run_here(command: ToolCommand, values: Values) -> int:
+    """Run a command in this process; return the exit code. Raises: the error of its tool."""
+    unfinished: list[Path] = []
+
+    def ensure_index(engine: Engine, nothing: str, question: str) -> bool:
+        if engine.index.is_complete():
+            return True
+        from context_engine.cli import console
+
+        is_there = console.ensure_index(engine, nothing, question)
+        if is_there and not engine.index.is_complete():
+            unfinished.append(engine.root)
+        return is_there
+
+    screen = process_screen(os.environ)
+    code = command.run(QueryPlace(Path.cwd(), lambda: open_engine(values.get("root")), screen, ensure_index), values)
+    for folder in unfinished:
+        from context_engine.cli.daemon_commands import hand_over_index
+
+        screen.note(hand_over_index(folder))
+    return code
