@@ -85,8 +85,9 @@ def show_hits(shown: ShownReply) -> int:
     if not hits:
         _warn_of_nothing(row, screen)
     else:
-        if row.get("weak"):
-            screen.warn("weak", row["weak"])
+        for label in ("weak", "vectors"):
+            if row.get(label):
+                screen.warn(label, row[label])
         note_freshness(row["freshness"], screen)
         if len(row["results"]) < row["total"]:
             screen.note(describe_rest(len(row["results"]), row["total"], SEARCH_HITS_MAX))
