@@ -57,20 +57,11 @@ _WORDS_MAX = 12
 """A placeholder is a short remark; a longer sentence says something."""
 
 
-def has_placeholder(text: str) -> bool:
-    r"""Return whether some line of a text is nothing but a placeholder.
-
-    >>> has_placeholder("a()\n# ... existing code ...\nb()"), has_placeholder("x[...] = existing")
-    (True, False)
-    """
-    return bool(placeholders(text))
-
-
 def placeholders(text: str) -> list[str]:
     r"""Return the lines of a text that are nothing but a placeholder, without what is around them.
 
-    >>> placeholders("  // rest of the function unchanged\n  return ...")
-    ['// rest of the function unchanged']
+    >>> placeholders("  // rest of the function unchanged\n  return ..."), placeholders("x[...] = existing")
+    (['// rest of the function unchanged'], [])
     """
     if not _may_leave_out(text.lower()):
         return []
@@ -356,7 +347,7 @@ def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
     plain = _ESCAPE.sub(lambda found: _ESCAPES[found[0]], target)
     if plain != target and (plain in content.norm or _line_of(content, plain)):
         yield "The target is escaped twice: write line breaks, tabs and quotes as they are."
-    if has_placeholder(target):
+    if placeholders(target):
         yield "Quote every line: a placeholder for omitted code matches nothing."
     if (straight := _straight(target)) and _straight(content.norm).find(straight) >= 0:
         yield "Only the quotation marks differ: copy them from the file, typographic or straight."

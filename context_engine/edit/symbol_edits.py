@@ -83,9 +83,7 @@ def resolve_symbols(
         return [edit for edit in edits if isinstance(edit, Edit)]
     content = content_of(data)
     names_symbols = any(isinstance(edit, SymbolEdit) for edit in edits)
-    file = None
-    if names_symbols:
-        file = _file(content, path, languages, grammars)
+    file = _file(content, path, languages, grammars) if names_symbols else None
 
     def resolve(_: int, edit: Edit | SymbolEdit | LineEdit) -> Edit:
         if isinstance(edit, LineEdit):

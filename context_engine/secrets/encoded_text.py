@@ -7,6 +7,7 @@ Only the surroundings of an escape are decoded, and each escape once, so the tim
 
 from __future__ import annotations
 
+import base64
 import binascii
 import re
 from bisect import bisect_left
@@ -139,6 +140,14 @@ def whole_blob(data: bytes, start: int, stop: int) -> tuple[int, int]:
     """Return the span of the blob that begins here."""
     rest = REST_OF_BLOB.match(data, stop)
     return start, rest.end() if rest else stop
+
+
+def decode_value(value: str) -> bytes:
+    """Return what a value is in base64, with or without its padding; nothing for any other value."""
+    try:
+        return base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def decode_blob(blob: bytes) -> bytes:

@@ -8,8 +8,6 @@ the time is linear in the length of the text.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +29,7 @@ from context_engine.secrets.encoded_text import (
     BLOB_BYTES_MAX,
     decode_blob,
     decode_parts,
+    decode_value,
     find_escapes,
     long_runs,
     whole_blob,
@@ -278,12 +277,7 @@ def unwrapped_text(value: str) -> str:
     >>> unwrapped_text("c2VjdXJlLXBhc3N3b3Jk"), unwrapped_text("q8Zt2Lw0Xv5Rb7Nc")
     ('secure-password', '')
     """
-    if not ENCODED.fullmatch(value):
-        return ""
-    try:
-        inner = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        return ""
+    inner = decode_value(value) if ENCODED.fullmatch(value) else b""
     if inner.isascii() and all(32 <= code < 127 or code in (9, 10, 13) for code in inner):
         return inner.decode()
     return ""
@@ -701,25 +695,11 @@ def locate_spans(
         parts = tuple(
             (chars + _length(data[end:start]), chars + _length(data[end:stop])) for start, stop in parts_of(spot)
         )
+        rule, column = spot.rule, chars - line_chars + 1
+        found_rule = (rule.id, rule.title, rule.kind, rule.tier, rule.confidence)
         is_allowed = _is_allowed(data, spot, rules, path)
-        secrets.append(_secret(spot.rule, parts, line, chars - line_chars + 1, is_allowed=is_allowed))
+        secrets.append(DetectedSecret(*found_rule, parts[0][0], parts[-1][1], line, column, is_allowed, parts))
     return tuple(secrets)
-
-
-def _secret(rule: SecretRule, parts: Parts, line: int, column: int, *, is_allowed: bool) -> DetectedSecret:
-    return DetectedSecret(
-        rule=rule.id,
-        title=rule.title,
-        kind=rule.kind,
-        tier=rule.tier,
-        confidence=rule.confidence,
-        start=parts[0][0],
-        stop=parts[-1][1],
-        line=line,
-        column=column,
-        is_allowed=is_allowed,
-        parts=parts,
-    )
 
 
 def _length(data: bytes) -> int:

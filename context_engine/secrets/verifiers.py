@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from context_engine.secrets.assignments import Assignment, is_setting
+from context_engine.secrets.encoded_text import decode_value
 from context_engine.secrets.heuristics import (
     DIGITS_MIN,
     FAMILIAR_MAX,
@@ -143,10 +142,7 @@ def is_address_password(candidate: SecretCandidate) -> bool:
 
 def is_basic_login(candidate: SecretCandidate) -> bool:
     """Return whether the value is `user:password` in base64, as in headers and in settings files of Docker and npm."""
-    try:
-        inner = base64.b64decode(candidate.value + "=" * (-len(candidate.value) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        return False
+    inner = decode_value(candidate.value)
     user, colon, password = inner.partition(b":")
     return bool(colon and user and len(password) >= 3) and inner.isascii() and inner.decode().isprintable()
 
