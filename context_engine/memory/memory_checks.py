@@ -9,28 +9,17 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
+
+import msgspec
 
 from context_engine import timestamps
 from context_engine.errors import InvalidArgument
 from context_engine.memory.memory_file import Memory, derive_title, format_file, parse_file
-from context_engine.memory.memory_requests import (
-    CONTENT_CHARS_MAX,
-    PRIORITIES,
-    SUBTYPES,
-    TAG_CHARS_MAX,
-    TAGS_MAX,
-    TITLE_CHARS_MAX,
-    MemoryDraft,
-)
+from context_engine.memory.memory_requests import PRIORITIES, SUBTYPES, MemoryDraft, MemoryRevision
 from context_engine.secrets import KeyedRedaction, RedactedText
 from context_engine.text import STOP_WORDS, expand_words, split_words, unique
-
-LINKS_MAX = 50
-"""Linked files, symbols or plans; more say nothing about each."""
-TEXT_CHARS_MAX = 2_000
-"""Characters of evidence, source and owner."""
 
 Request = TypeVar("Request")
 
@@ -67,26 +56,26 @@ _LOOKED_UP = frozenset({"category", "scope", "priority", "subtype", "linked_file
 
 def normalize_draft(draft: MemoryDraft) -> MemoryDraft:
     """Return the draft with normalized line ends and blanks, and with a title if it has none."""
-    content = _lines(draft.content).strip()
-    title = " ".join(draft.title.split()) or (derive_title(content) if content else "")
-    tags = tuple(dict.fromkeys(" ".join(tag.split()) for tag in draft.tags if tag.strip()))
-    return replace(draft, content=content, title=title, tags=tags, **_plain(draft))
 
+    def listed(values: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(value.strip() for value in values if value.strip()))
 
-def _plain(draft: MemoryDraft) -> dict[str, Any]:
-    """Return single-line texts, and lists without blanks."""
-    texts = {name: " ".join(getattr(draft, name).split()) for name in ("source", "owner")}
-    texts["evidence"] = _lines(draft.evidence).strip()
-    lists = {name: _unique(getattr(draft, name)) for name in ("linked_symbols", "linked_plans")}
-    return {**texts, **lists}
-
-
-def _unique(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(value.strip() for value in values if value.strip()))
+    content = _lines(draft.content)
+    return replace(
+        draft,
+        content=content,
+        title=" ".join(draft.title.split()) or (derive_title(content) if content else ""),
+        tags=listed([" ".join(tag.split()) for tag in draft.tags]),
+        source=" ".join(draft.source.split()),
+        owner=" ".join(draft.owner.split()),
+        evidence=_lines(draft.evidence),
+        linked_symbols=listed(draft.linked_symbols),
+        linked_plans=listed(draft.linked_plans),
+    )
 
 
 def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
@@ -94,27 +83,22 @@ def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
     check_choice("category", draft.category, categories)
     check_choice("priority", draft.priority, PRIORITIES)
     check_choice("subtype", draft.subtype, ("", *SUBTYPES))
-    if not draft.content:
-        raise InvalidArgument("content is empty", suggestion="Say in a sentence or two what is to be remembered.")
-    _short(
-        "content", draft.content, CONTENT_CHARS_MAX, "Keep what is to be remembered; link the file that holds the rest."
-    )
-    _short("title", draft.title, TITLE_CHARS_MAX, "Shorten it, or leave it out: the first line of the content serves.")
-    for name in ("source", "owner", "evidence"):
-        _short(name, getattr(draft, name), TEXT_CHARS_MAX, "Shorten it.")
-    for tag in draft.tags:
-        _short("a tag", tag, TAG_CHARS_MAX, "Tags are words.")
-    _few("tags", draft.tags, TAGS_MAX)
-    for name in ("linked_files", "linked_symbols", "linked_plans", "supersedes"):
-        _few(name, getattr(draft, name), LINKS_MAX)
+    try:
+        msgspec.convert(asdict(draft), MemoryDraft)
+    except msgspec.ValidationError as error:
+        wanted, _, field = str(error).replace("`", "").partition(" - at $.")
+        name = field.partition("[")[0]
+        raise InvalidArgument(
+            f"{name} is out of its limits: {wanted[0].lower()}{wanted[1:]}",
+            suggestion="Keep what is to be remembered in a few sentences; link the file that has the rest.",
+            details={"argument": name},
+        ) from None
     parse_expiry(draft.expires_at)
 
 
-def apply_revision(old: Memory, revision: Any, categories: Sequence[str]) -> Memory:
+def apply_revision(old: Memory, revision: MemoryRevision, categories: Sequence[str]) -> Memory:
     """Return the memory with the fields of a revision, except linked files. Raises: InvalidArgument."""
-    own = [
-        field.name for field in fields(MemoryDraft) if hasattr(revision, field.name) and field.name != "linked_files"
-    ]
+    own = [field.name for field in fields(revision) if field.name not in ("linked_files", "still_true")]
     named = [name for name in own if getattr(revision, name) is not None]
     values = {name: getattr(old, name) for name in own} | {name: getattr(revision, name) for name in named}
     draft = normalize_draft(MemoryDraft(**values, linked_files=revision.linked_files or ()))
@@ -164,29 +148,9 @@ def check_choice(name: str, value: str, among: Sequence[str]) -> None:
         )
 
 
-def _short(name: str, value: str, most: int, suggestion: str) -> None:
-    if len(value) > most:
-        raise InvalidArgument(
-            f"{name} has {len(value):,} characters, at most {most:,} are allowed",
-            suggestion=suggestion,
-            details={"argument": name.removeprefix("a "), "characters": len(value), "limit": most},
-        )
-
-
-def _few(name: str, values: Sequence[str], most: int) -> None:
-    if len(values) > most:
-        raise InvalidArgument(
-            f"{name} has {len(values):,} entries, at most {most} are allowed",
-            suggestion="Name those that matter most.",
-            details={"argument": name, "limit": most},
-        )
-
-
 # -- duplicate memories ------------------------------------------------------------------------------------------------
 
-# Compares two memories by their words: the same, nearly the same, or opposite. Vectors are compared elsewhere.
-#
-# Do two memories say the same, nearly the same, or the opposite? Judged by their words; who has vectors adds a cosine.
+# Do two memories say the same, nearly the same, or the opposite? Judged by their words; vectors add a cosine.
 
 SAME_WORDS_MIN = 0.80
 SAME_MEANING_MIN = 0.90
@@ -256,15 +220,12 @@ def find_conflict(one: Statement, other: Statement) -> str:
     for key in sorted(one.values.keys() & other.values.keys()):
         left, right = one.values[key], other.values[key]
         if not left & right:
-            return f"{key} is {_join_sorted(left)} in one and {_join_sorted(right)} in the other"
+            return f"{key} is {', '.join(sorted(left))} in one and {', '.join(sorted(right))} in the other"
     return ""
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    together = len(one | other)
-    if together:
-        return len(one & other) / together
-    return 0.0
+    return len(one & other) / (len(one | other) or 1)
 
 
 def _values(text: str) -> dict[str, frozenset[str]]:
@@ -273,7 +234,3 @@ def _values(text: str) -> dict[str, frozenset[str]]:
     for key, value in _VALUE.findall(text.casefold()):
         found[key] = found.get(key, frozenset()) | {value}
     return found
-
-
-def _join_sorted(values: frozenset[str]) -> str:
-    return ", ".join(sorted(values))

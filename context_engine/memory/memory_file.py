@@ -19,8 +19,8 @@ The folder that the file lies in is its category. This module reads no clock and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import yaml
@@ -103,12 +103,7 @@ def derive_title(content: str) -> str:
 
 def format_file(memory: Memory) -> str:
     """Return the file of a new memory."""
-    return write_front_matter(_fields(memory), format_body(memory.content))
-
-
-def format_body(content: str) -> str:
-    """Return the body of a file with this content."""
-    return f"\n{content}\n"
+    return write_front_matter(_fields(memory), f"\n{memory.content}\n")
 
 
 def update_file(text: str, old: Memory, new: Memory) -> str:
@@ -117,19 +112,18 @@ def update_file(text: str, old: Memory, new: Memory) -> str:
     changes = {name: after.get(name) for name in {**after, **before} if after.get(name) != before.get(name)}
     kept = {name: after[name] for name in ("id", "created_at") if name not in stated}  # both would change with the file
     if new.content != old.content:
-        text = replace_body(text, format_body(new.content))
+        text = replace_body(text, f"\n{new.content}\n")
     return update_fields(text, kept | changes)
 
 
 def _fields(memory: Memory) -> dict[str, Any]:
     """Return the front matter of a memory, without empty fields."""
-    values = {
-        field.name: getattr(memory, field.name) for field in fields(memory) if field.name not in ("category", "content")
+    values = asdict(memory) | {
+        "linked_files": {link.path: link.blob for link in memory.linked_files},
+        "linked_lines": {link.path: link.lines for link in memory.linked_files if link.lines},
     }
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-    plain["linked_files"] = {link.path: link.blob for link in memory.linked_files}
-    plain["linked_lines"] = {link.path: link.lines for link in memory.linked_files if link.lines}
-    return {name: value for name, value in plain.items() if value}
+    return {name: value for name, value in plain.items() if value and name not in ("category", "content")}
 
 
 # -- from a file -------------------------------------------------------------------------------------------------------
@@ -160,76 +154,55 @@ class _WrongField(Exception):  # noqa: N818 - it never leaves this module
 
 
 def _memory(stated: Mapping[str, Any], content: str, name: str, modified_at: str) -> Memory:
-    values: dict[str, Any] = {key: _text(stated, key) for key in _TEXTS}
-    values |= {key: _list(stated, key) for key in _LISTS} | {key: _date(stated, key) for key in _DATES}
+    said = {key: value for key, value in stated.items() if value not in ("", "null", "~")}
+    values: dict[str, Any] = {key: _texts(said, key) for key in _LISTS}
+    for key in (*_TEXTS, *_DATES):
+        values[key] = said.get(key, "")
+        if not isinstance(values[key], str):
+            raise _WrongField(f"its {key} is not a text")
+    for key in _DATES:
+        at = timestamps.parse_timestamp(values[key]) if values[key] else None
+        if values[key] and at is None:
+            raise _WrongField(f"its {key} is {values[key]!r}, no date")
+        values[key] = "" if at is None else timestamps.format_timestamp(at)
     values["id"] = values["id"] or f"mem_{uuid8(name)}"
     values["title"] = values["title"] or derive_title(content)
     values["priority"] = values["priority"] or "helpful"
     values["created_at"] = values["created_at"] or modified_at
     values["updated_at"] = values["updated_at"] or values["created_at"]
-    _check_among("priority", values["priority"], PRIORITIES)
-    _check_among("subtype", values["subtype"], ("", *SUBTYPES))
-    return Memory(category=name.split("/")[0], content=content, linked_files=_links(stated), **values)
+    for key, among in (("priority", PRIORITIES), ("subtype", ("", *SUBTYPES))):
+        if values[key] not in among:
+            raise _WrongField(f"its {key} is {values[key]!r}; it is one of {', '.join(filter(None, among))}")
+    return Memory(category=name.split("/")[0], content=content, linked_files=_links(said), **values)
 
 
-def _text(stated: Mapping[str, Any], key: str) -> str:
-    value = stated.get(key, "")
-    if not isinstance(value, str):
-        raise _WrongField(f"its {key} is not a text")
-    if value in ("null", "~"):
-        return ""
-    return value
-
-
-def _list(stated: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def _texts(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """Return texts from a list, or from a text with commas."""
-    value = stated.get(key, [])
-    listed = value
-    if isinstance(value, str):
-        listed = value.split(",")
+    value = said.get(key, [])
+    listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
         raise _WrongField(f"its {key} is not a list of texts")
     return tuple(dict.fromkeys(text.strip() for text in listed if text.strip() not in ("", "null", "~")))
 
 
-def _date(stated: Mapping[str, Any], key: str) -> str:
-    text = _text(stated, key)
-    at = timestamps.parse_timestamp(text) if text else None
-    if text and at is None:
-        raise _WrongField(f"its {key} is {text!r}, no date")
-    if at is None:
-        return ""
-    return timestamps.format_timestamp(at)
+def _links(said: Mapping[str, Any]) -> tuple[LinkedFile, ...]:
+    """Return paths with their hashes, or a list of paths as a person writes it.
 
-
-def _linked_lines(stated: Mapping[str, Any]) -> dict[str, str]:
-    """Return the well-formed hashes of lines by path; another one counts as absent, so the whole file counts."""
-    value = stated.get("linked_lines", {})
-    pairs = value.items() if isinstance(value, dict) else ()
-    return {path: text for path, text in pairs if isinstance(text, str) and _LINES.fullmatch(text)}
-
-
-def _links(stated: Mapping[str, Any]) -> tuple[LinkedFile, ...]:
-    """Return paths with their hashes, or a list of paths as a person writes it."""
-    value = stated.get("linked_files", {})
-    if isinstance(value, dict) and all(isinstance(part, str) for pair in value.items() for part in pair):
-        lines = _linked_lines(stated)
-        return tuple(
-            LinkedFile(path, "" if blob in ("null", "~") else blob, lines.get(path, "")) for path, blob in value.items()
-        )
-    return tuple(LinkedFile(path) for path in _list(stated, "linked_files"))
-
-
-def _check_among(key: str, value: str, among: Sequence[str]) -> None:
-    if value not in among:
-        raise _WrongField(f"its {key} is {value!r}; it is one of {', '.join(filter(None, among))}")
+    A hash of lines that is not well-formed counts as absent, so the whole file counts.
+    """
+    value, lines = said.get("linked_files", {}), said.get("linked_lines", {})
+    if not isinstance(value, dict) or not all(isinstance(part, str) for pair in value.items() for part in pair):
+        return tuple(LinkedFile(path) for path in _texts(said, "linked_files"))
+    known = lines if isinstance(lines, dict) else {}
+    known = {path: text for path, text in known.items() if isinstance(text, str) and _LINES.fullmatch(text)}
+    return tuple(
+        LinkedFile(path, "" if blob in ("null", "~") else blob, known.get(path, "")) for path, blob in value.items()
+    )
 
 
 # -- front matter ------------------------------------------------------------------------------------------------------
 
-# Front matter of Markdown files.
-#
-# Front matter: the YAML block that a Markdown file begins with, read and changed without touching anything else.
+# The YAML block that a Markdown file begins with, read and changed without touching anything else.
 #
 # A change replaces the lines of the keys it names. Keys we do not know, comments, the order and the body stay byte for
 # byte, so that two people who change different things in one file are merged by git without a conflict.
@@ -253,14 +226,12 @@ def parse_front_matter(text: str) -> FrontMatter:
     """Parse a file. A file without front matter is all body; invalid front matter is a problem, never an error."""
     fenced = _FENCED.match(text)
     if fenced is None:
-        return FrontMatter(
-            {}, text, "its front matter has no end: a line `---` is missing" if _OPENED.match(text) else ""
-        )
+        no_end = "its front matter has no end: a line `---` is missing"
+        return FrontMatter({}, text, no_end if _OPENED.match(text) else "")
     body = text[fenced.end() :]
     try:
-        fields = read_yaml(
-            fenced["yaml"], plain_text=True, last_wins=True
-        )  # `yes`, 1.10 and dates stay what was written
+        # `yes`, 1.10 and dates stay what was written.
+        fields = read_yaml(fenced["yaml"], plain_text=True, last_wins=True)
     except ParseError as error:
         return FrontMatter({}, body, f"its front matter cannot be read: {_describe_error(error)}")
     if fields is None or fields == "":
@@ -295,16 +266,12 @@ def update_fields(text: str, changes: Mapping[str, Any]) -> str:
     if fenced is None:
         return write_front_matter(_merge_fields({}, changes), text)
     newline = "\r\n" if "\r\n" in fenced[0] else "\n"
-    spliced = (
-        text[: fenced.start("yaml")] + _replace_keys(fenced["yaml"], changes, newline) + text[fenced.end("yaml") :]
-    )
-    after = parse_front_matter(spliced)
     body = text[fenced.end() :]
-    if (
-        not after.problem
-        and after.body == body
-        and after.fields == _read_back(_merge_fields(parse_front_matter(text).fields, changes))
-    ):
+    matter = _replace_keys(fenced["yaml"], changes, newline)
+    spliced = text[: fenced.start("yaml")] + matter + text[fenced.end("yaml") :]
+    after, wanted = parse_front_matter(spliced), _merge_fields(parse_front_matter(text).fields, changes)
+    read_back = parse_front_matter(write_front_matter(wanted, "")).fields
+    if not after.problem and (after.body, after.fields) == (body, read_back):
         return spliced
     return write_front_matter(_merge_fields(_read_typed_fields(fenced["yaml"]), changes), body)
 
@@ -312,9 +279,7 @@ def update_fields(text: str, changes: Mapping[str, Any]) -> str:
 def replace_body(text: str, body: str) -> str:
     """Return the file with another body."""
     fenced = _FENCED.match(text)
-    if fenced:
-        return text[: fenced.end()] + body
-    return body
+    return text[: fenced.end()] + body if fenced else body
 
 
 def _replace_keys(matter: str, changes: Mapping[str, Any], newline: str) -> str:
@@ -348,18 +313,11 @@ def _last_line(matter: str, start: int, stop: int) -> int:
     while lines and _BLANK.fullmatch(lines[-1]):
         lines.pop()
     kept = sum(len(line) + 1 for line in lines)
-    if kept:
-        return min(start + kept, stop)
-    return stop
+    return min(start + kept, stop) if kept else stop
 
 
 def _merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in {**fields, **changes}.items() if value is not None}
-
-
-def _read_back(fields: Mapping[str, Any]) -> Any:
-    """Return the fields as they are read back after writing."""
-    return parse_front_matter(write_front_matter(fields, "")).fields
 
 
 def _read_typed_fields(matter: str) -> dict[str, Any]:
@@ -368,9 +326,7 @@ def _read_typed_fields(matter: str) -> dict[str, Any]:
         fields = read_yaml(matter, last_wins=True)
     except ParseError:
         fields = read_yaml(matter, plain_text=True, last_wins=True)  # `read` has no problem with it
-    if isinstance(fields, dict):
-        return fields
-    return {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _dump_yaml(fields: Mapping[str, Any]) -> str:

@@ -1,12 +1,11 @@
-"""PURE. Requests to memories and knowledge, and their limits: values alone, so that callers need no other module.
-
-What may be asked of memories and of what is known, and the limits of it: values alone, so that a door needs nothing
-else.
-"""
+"""PURE. Requests to memories and knowledge, and their limits: values alone, so that callers need no other module."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
 
 CATEGORIES = ("preferences", "decisions", "facts")
 PRIORITIES = ("critical", "helpful", "archive")
@@ -27,32 +26,45 @@ QUERY_CHARS = (3, 500)
 RESULTS_MAX = 20
 
 
+LINKS_MAX = 50
+"""Linked files, symbols or plans; more say nothing about each."""
+TEXT_CHARS_MAX = 2_000
+"""Characters of evidence, source and owner."""
+
+Content = Annotated[str, msgspec.Meta(min_length=1, max_length=CONTENT_CHARS_MAX)]
+Title = Annotated[str, msgspec.Meta(max_length=TITLE_CHARS_MAX)]
+Text = Annotated[str, msgspec.Meta(max_length=TEXT_CHARS_MAX)]
+Tag = Annotated[str, msgspec.Meta(max_length=TAG_CHARS_MAX)]
+Tags = Annotated[tuple[Tag, ...], msgspec.Meta(max_length=TAGS_MAX)]
+Links = Annotated[tuple[str, ...], msgspec.Meta(max_length=LINKS_MAX)]
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryDraft:
     """A memory to add. `linked_files` are paths as the caller wrote them, `supersedes` are ids."""
 
     category: str
-    content: str
-    title: str = ""
-    tags: tuple[str, ...] = ()
+    content: Content
+    title: Title = ""
+    tags: Tags = ()
     subtype: str = ""
     priority: str = "helpful"
-    source: str = ""
-    owner: str = ""
-    evidence: str = ""
+    source: Text = ""
+    owner: Text = ""
+    evidence: Text = ""
     expires_at: str = ""
-    linked_files: tuple[str, ...] = ()
-    linked_symbols: tuple[str, ...] = ()
-    linked_plans: tuple[str, ...] = ()
-    supersedes: tuple[str, ...] = ()
+    linked_files: Links = ()
+    linked_symbols: Links = ()
+    linked_plans: Links = ()
+    supersedes: Links = ()
     scope: str = "project"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRevision:
-    """Changes of a memory; None leaves a field unchanged.
+    """Changes of a memory; None leaves a field unchanged. `linked_files` are hashed again if they are given.
 
-    `linked_files` are hashed again if they are given.
+    `still_true` hashes the linked files again, so that the memory is no longer stale.
     """
 
     category: str | None = None
@@ -69,7 +81,6 @@ class MemoryRevision:
     linked_symbols: tuple[str, ...] | None = None
     linked_plans: tuple[str, ...] | None = None
     still_true: bool = False
-    """Whether to hash the linked files again, so that the memory is no longer stale."""
 
 
 @dataclass(frozen=True, slots=True)
