@@ -16,12 +16,71 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from context_engine.context import EVERYWHERE, RuleScope
 from context_engine.errors import InvalidArgument
 from context_engine.search import expand_braces
 from context_engine.text import escape_line, shorten_prose, uuid8
+
+# -- discoveries -------------------------------------------------------------------------------------------------------
+
+DiscoveryType = Literal["pattern", "rule", "decision", "issue"]
+DiscoverySource = Literal["discovery", "git"]
+CONFIDENCE: Mapping[str, float] = {
+    "adr": 0.95,
+    "rules": 0.80,
+    "contributing": 0.60,
+    "marker": 0.90,
+    "fix": 0.95,
+    "breaking": 0.95,
+}
+"""Share of thirty findings that a reader called right, in steps of 0.05; less for bullets, which no one judges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """One discovery. `line` is 0 and `path` empty if no file contains it; `commit` and `date` are empty if unknown.
+
+    `confidence` is the share of its importer's findings that a reader called right. `status` is `active`, or
+    `superseded` if its author has withdrawn it. `scope` are the files that a rule applies to.
+    """
+
+    id: str
+    type: DiscoveryType
+    title: str
+    content: str
+    source: DiscoverySource
+    path: str = ""
+    line: int = 0
+    commit: str = ""
+    date: str = ""
+    confidence: float = 1.0
+    status: str = "active"
+    scope: RuleScope = EVERYWHERE
+
+    @property
+    def provenance(self) -> str:
+        """Its source as `path:line@commit`, as far as known.
+
+        >>> Discovery("", "rule", "", "", "discovery", "A.md", 3, "1a2b3c4d5e6f7").provenance
+        'A.md:3@1a2b3c4d5e6f'
+        """
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{place}@{self.commit[:12]}" if self.commit else place
+
+
+def _discover(
+    importer: str, kind: DiscoveryType, title: str, content: str, *, twin: int = 0, **where: Any
+) -> Discovery:
+    """Return a discovery whose id follows from its content and its file, but not from its line, because lines move.
+
+    `twin` counts the discoveries of one file with the same content.
+    """
+    source: DiscoverySource = "discovery" if where.get("path") else "git"
+    name = f"dis_{uuid8(kind, where.get('path') or where.get('commit', ''), content, str(twin))}"
+    return Discovery(name, kind, title, content, source, confidence=CONFIDENCE[importer], **where)
+
 
 # -- rule files --------------------------------------------------------------------------------------------------------
 
@@ -203,16 +262,6 @@ def _normalize(glob: str, folder: str, is_anywhere: bool) -> Iterator[str]:
 
 # -- importers ---------------------------------------------------------------------------------------------------------
 
-CONFIDENCE: Mapping[str, float] = {
-    "adr": 0.95,
-    "rules": 0.80,
-    "contributing": 0.60,
-    "marker": 0.90,
-    "fix": 0.95,
-    "breaking": 0.95,
-}
-"""Share of thirty findings that a reader called right, in steps of 0.05; less for bullets, which no one judges."""
-
 CONTENT_CHARS_MAX = 600
 """Characters of a decision or rule: the first paragraph has its core, the provenance leads to the rest."""
 MARKERS_MAX = 50
@@ -243,19 +292,19 @@ def import_file(path: str, text: str, *, commit: str = "") -> list[Discovery]:
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+)$")
 _STATUS_LINE = re.compile(r"^[-*\s]*+status\**\s*:\**\s*(.+)$", re.IGNORECASE)
 _NUMBER = re.compile(r"^(?:adr[-\s]?)?\d+[.:)\s-]+", re.IGNORECASE)
+_DECIDED = re.compile(r"(?:the )?decision|what we decided", re.IGNORECASE)
+_DATE_LINE = re.compile(r"\s*(?:date|deciders?)\s*:", re.IGNORECASE)
 _NO_LONGER = re.compile(r"superseded|deprecated|rejected|withdrawn", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(```|~~~)")
 _UNDERLINE = re.compile(r"(?:={3,}|-{3,}|~{3,})\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentSection:
-    """The lines under one heading. `line` is the heading's line, from 1; 0 before the first heading."""
+class DocumentSection(NamedTuple):
+    """The numbered lines under one heading, without examples. `line` is that of the heading; 0 before the first."""
 
     line: int
-    depth: int
     title: str
-    lines: tuple[str, ...]
+    lines: list[tuple[int, str]]
 
 
 def _is_adr(path: str) -> bool:
@@ -270,66 +319,57 @@ def _decision(path: str, text: str) -> list[Discovery]:
     title = next((part for part in parts if part.title), None)
     if title is None:
         return []
-    chosen = next(
-        (part for part in parts if re.match(r"(?:the )?decision|what we decided", part.title, re.IGNORECASE)), None
-    )
-    body = _first_words((chosen or title).lines)
-    if not body:
-        body = next((found for part in parts if part.line > title.line and (found := _first_words(part.lines))), "")
+    chosen = next((part for part in parts if _DECIDED.match(part.title)), title)
+    later = (part for part in parts if part.line > title.line)
+    body = next(filter(None, (_first_words(part) for part in (chosen, *later))), "")
     if not body:
         return []
     status = "superseded" if _NO_LONGER.search(_find_status(parts)) else "active"
     name = _NUMBER.sub("", title.title)
-    line = (chosen or title).line
-    return [_make_discovery("decision", name, body, "discovery", "adr", path=path, line=line, status=status)]
+    return [_discover("adr", "decision", name, body, path=path, line=chosen.line, status=status)]
 
 
 def _find_status(parts: Sequence[DocumentSection]) -> str:
     """Return the status of a record, from a line or from the text under a heading."""
     for part in parts:
         if part.title.lower() == "status":
-            return " ".join(part.lines)
-        for line in part.lines[:10]:
+            return " ".join(line for _, line in part.lines)
+        for _, line in part.lines[:10]:
             if stated := _STATUS_LINE.match(line):
                 return stated[1]
     return ""
 
 
 def _split_sections(text: str) -> list[DocumentSection]:
-    """Split a text at its headings, including underlined ones; a heading in a code fence does not count."""
-    parts, lines = [DocumentSection(0, 0, "", ())], text.splitlines()
-    fence, gathered = "", []
-    for number, line in enumerate(lines, 1):
-        mark = _FENCE.match(line)
+    """Split a text at its headings, including underlined ones; the lines of a code fence are blank."""
+    parts = [DocumentSection(0, "", [])]
+    fence = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        mark, lines = _FENCE.match(line), parts[-1].lines
         if mark:
             fence = "" if fence == mark[1] else fence or mark[1]
-        heading = None if fence else _HEADING.match(line)
-        underline = not fence and gathered and _UNDERLINE.fullmatch(line) and gathered[-1].strip()
-        if heading or underline:
-            if heading:
-                named = heading[2].rstrip(" \t#") or "#"
-            else:
-                named = gathered.pop().strip()
-            parts[-1] = replace(parts[-1], lines=tuple(gathered))
-            parts.append(
-                DocumentSection(number if heading else number - 1, len(heading[1]) if heading else 1, named, ())
-            )
-            gathered = []
+        before = lines[-1][1] if lines else ""
+        if mark or fence:
+            lines.append((number, ""))
+        elif heading := _HEADING.match(line):
+            parts.append(DocumentSection(number, heading[2].rstrip(" \t#") or "#", []))
+        elif before.strip() and _UNDERLINE.fullmatch(line) and not _BULLET.fullmatch(before):
+            lines.pop()
+            parts.append(DocumentSection(number - 1, before.strip(), []))
         else:
-            gathered.append(line)
-    parts[-1] = replace(parts[-1], lines=tuple(gathered))
+            lines.append((number, line))
     return parts
 
 
-def _first_words(lines: Sequence[str]) -> str:
+def _first_words(part: DocumentSection) -> str:
     """Return the first paragraph of prose, with the list that it introduces."""
     words: list[str] = []
-    for line in lines:
-        if _STATUS_LINE.match(line) or re.match(r"\s*(?:date|deciders?)\s*:", line, re.IGNORECASE):
+    for _, line in part.lines:
+        if _STATUS_LINE.match(line) or _DATE_LINE.match(line):
             continue
-        if not line.strip() and words and not words[-1].rstrip().endswith(":"):
+        if not line.strip() and words and not words[-1].endswith(":"):
             break
-        if line.strip() and not line.lstrip().startswith(("```", "~~~", "<!--", "|", "![")):
+        if line.strip() and not line.lstrip().startswith(("<!--", "|", "![")):
             words.append(line.strip())
     return shorten_prose(" ".join(words), CONTENT_CHARS_MAX)
 
@@ -347,48 +387,37 @@ def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[Discov
     """Return the bullets of a file of rules, each under its heading. What a bullet says is not judged."""
     found: list[Discovery] = []
     twins: Counter[str] = Counter()
-    for title, bullet, line in _read_bullets(text):
-        if len(bullet.split()) < RULE_WORDS_MIN or bullet.endswith(":") or _LINK.fullmatch(bullet):
-            continue
-        content = shorten_prose(bullet, CONTENT_CHARS_MAX)
-        name = title or escape_line(path.rpartition("/")[2])
-        rule = _make_discovery("rule", name, content, "discovery", importer, path=path, line=line, twin=twins[content])
-        found.append(replace(rule, scope=scope))
-        twins[content] += 1
+    for part in _split_sections(text):
+        for line, bullet in _read_bullets(part):
+            if len(bullet.split()) < RULE_WORDS_MIN or bullet.endswith(":") or _LINK.fullmatch(bullet):
+                continue
+            content = shorten_prose(bullet, CONTENT_CHARS_MAX)
+            title = part.title or escape_line(path.rpartition("/")[2])
+            where = {"path": path, "line": line, "scope": scope, "twin": twins[content]}
+            found.append(_discover(importer, "rule", title, content, **where))
+            twins[content] += 1
     return found
 
 
-def _read_bullets(text: str) -> list[tuple[str, str, int]]:
-    """Return the bullets outside code fences: the heading above, the text, and the line.
+def _read_bullets(part: DocumentSection) -> list[tuple[int, str]]:
+    """Return the bullets of a section with their lines; indented lines continue a bullet.
 
-    The text begins with the sentence that introduces its list with a colon. Indented lines continue a bullet.
+    The text begins with the sentence that introduces its list with a colon.
     """
-    found: list[tuple[str, str, int]] = []
-    title = intro = fence = before = ""
-    intro_indent, is_open = -1, False
-    for number, line in enumerate(text.splitlines(), 1):
-        mark = _FENCE.match(line)
-        if mark:
-            fence = "" if fence == mark[1] else fence or mark[1]
-        heading, bullet = _HEADING.match(line), _BULLET.fullmatch(line)
-        if mark or fence:
-            is_open = False
-        elif heading or (before.strip() and _UNDERLINE.fullmatch(line)):
-            title, intro, is_open = heading[2].rstrip(" \t#") if heading else before.strip(), "", False
-        elif bullet:
+    found: list[tuple[int, str]] = []
+    intro, intro_indent, is_open = "", -1, False
+    for number, line in part.lines:
+        bullet = _BULLET.fullmatch(line)
+        if bullet:
             said, indent = bullet["text"].strip(), len(bullet["indent"].expandtabs(4))
-            found.append((title, f"{intro} {said}" if intro and indent > intro_indent else said, number))
+            found.append((number, f"{intro} {said}" if intro and indent > intro_indent else said))
             if said.endswith(":"):
                 intro, intro_indent = said, indent
-            is_open = True
         elif is_open and line[:1] in (" ", "\t") and line.strip():
-            found[-1] = (title, f"{found[-1][1]} {line.strip()}", found[-1][2])
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
         elif line.strip():
             intro, intro_indent = line.strip() if line.rstrip().endswith(":") else "", -1
-            is_open = False
-        else:
-            is_open = False
-        before = "" if bullet else line
+        is_open = bool(bullet) or (is_open and line[:1] in (" ", "\t") and bool(line.strip()))
     return found
 
 
@@ -412,17 +441,11 @@ def _markers(path: str, text: str) -> list[Discovery]:
     twins: Counter[str] = Counter()
     for line, written in enumerate(text.split("\n"), 1):
         match = _MARKER.search(written)
-        note = ""
-        if match:
-            note = _COMMENT_END.sub("", match[3]).strip()
+        note = _COMMENT_END.sub("", match[3]).strip() if match else ""
         if match and len(note.split()) >= MARKER_WORDS_MIN and len(found) < MARKERS_MAX:
             content = f"{match[1]}: {shorten_prose(note, CONTENT_CHARS_MAX)}"
             title = f"{match[1]} in {escape_line(path.rpartition('/')[2])}"
-            found.append(
-                _make_discovery(
-                    "issue", title, content, "discovery", "marker", path=path, line=line, twin=twins[content]
-                )
-            )
+            found.append(_discover("marker", "issue", title, content, path=path, line=line, twin=twins[content]))
             twins[content] += 1
     return found
 
@@ -431,12 +454,9 @@ def add_dates(found: Iterable[Discovery], blame: Callable[[str, int], tuple[str,
     """Return issues with the commit and the day in which each line was written; `blame` returns None if unknown."""
 
     def add_date(discovery: Discovery) -> Discovery:
-        origin = None
-        if discovery.type == "issue" and discovery.line:
-            origin = blame(discovery.path, discovery.line)
-        if origin:
-            return replace(discovery, commit=origin[0], date=origin[1])
-        return discovery
+        is_dated = discovery.type == "issue" and discovery.line
+        origin = blame(discovery.path, discovery.line) if is_dated else None
+        return replace(discovery, commit=origin[0], date=origin[1]) if origin else discovery
 
     return [add_date(discovery) for discovery in found]
 
@@ -481,9 +501,9 @@ def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
         if _BREAKING.search(message):
             stated = _BREAKING_BODY.search(commit.body)
             content = shorten_prose(" ".join(stated[1].split()), CONTENT_CHARS_MAX) if stated else commit.subject
-            found.append(_of_commit("decision", commit, content, "breaking"))
+            found.append(_of_commit("breaking", "decision", commit, content))
         elif (_FIX.search(message) and not _NO_FIX.match(commit.subject)) or _REVERT.match(commit.subject):
-            found.append(_of_commit("issue", commit, _with_reason(commit), "fix"))
+            found.append(_of_commit("fix", "issue", commit, _with_reason(commit)))
     return found
 
 
@@ -500,96 +520,6 @@ def _with_reason(commit: LoggedCommit) -> str:
     return commit.subject
 
 
-def _of_commit(type: DiscoveryType, commit: LoggedCommit, content: str, importer: str) -> Discovery:  # noqa: A002
-    return _make_discovery(
-        type,
-        shorten_prose(commit.subject, CONTENT_CHARS_MAX),
-        content,
-        "git",
-        importer,
-        commit=commit.hash,
-        date=commit.date,
-    )
-
-
-def _make_discovery(  # one place where a confidence is given
-    type: DiscoveryType,  # noqa: A002
-    title: str,
-    content: str,
-    source: DiscoverySource,
-    importer: str,
-    *,
-    path: str = "",
-    line: int = 0,
-    commit: str = "",
-    date: str = "",
-    status: str = "active",
-    twin: int = 0,
-) -> Discovery:
-    made = make_discovery(type, title, content, source, path=path, line=line, commit=commit, date=date, twin=twin)
-    return replace(made, confidence=CONFIDENCE[importer], status=status)
-
-
-# -- discovery --------------------------------------------------------------------------------------------------------
-
-
-DiscoveryType = Literal["pattern", "rule", "decision", "issue"]
-DiscoverySource = Literal["discovery", "git"]
-
-
-@dataclass(frozen=True, slots=True)
-class Discovery:
-    """One discovery. `line` is 0 and `path` empty if no file contains it; `commit` and `date` are empty if unknown.
-
-    `confidence` is the share of its importer's findings that a reader called right (`importers`). `status` is `active`,
-    or `superseded` if its author has withdrawn it. `scope` are the files that a rule applies to.
-    """
-
-    id: str
-    type: DiscoveryType
-    title: str
-    content: str
-    source: DiscoverySource
-    path: str = ""
-    line: int = 0
-    commit: str = ""
-    date: str = ""
-    confidence: float = 1.0
-    status: str = "active"
-    scope: RuleScope = EVERYWHERE
-
-    @property
-    def provenance(self) -> str:
-        """Its source as `path:line@commit`, as far as known.
-
-        >>> rule = make_discovery("rule", "", "Use tabs.", "discovery", path="A.md", line=3, commit="1a2b3c4d5e6f7")
-        >>> rule.provenance
-        'A.md:3@1a2b3c4d5e6f'
-        """
-        place = f"{self.path}:{self.line}" if self.line else self.path
-        if self.commit:
-            return f"{place}@{self.commit[:12]}"
-        return place
-
-
-def make_discovery(
-    type: DiscoveryType,  # noqa: A002 - the word of the reply
-    title: str,
-    content: str,
-    source: DiscoverySource,
-    *,
-    path: str = "",
-    line: int = 0,
-    commit: str = "",
-    date: str = "",
-    confidence: float = 1.0,
-    status: str = "active",
-    twin: int = 0,
-) -> Discovery:
-    """Return a discovery whose id follows from its content and its file, but not from its line, because lines move.
-
-    `twin` counts the discoveries of one file with the same content.
-    """
-    held_by = path or commit
-    name = f"dis_{uuid8(type, held_by, content, str(twin))}"
-    return Discovery(name, type, title, content, source, path, line, commit, date, confidence, status)
+def _of_commit(importer: str, kind: DiscoveryType, commit: LoggedCommit, content: str) -> Discovery:
+    title = shorten_prose(commit.subject, CONTENT_CHARS_MAX)
+    return _discover(importer, kind, title, content, commit=commit.hash, date=commit.date)

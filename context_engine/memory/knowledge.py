@@ -68,9 +68,7 @@ class KnowledgeEntry:
     @property
     def module(self) -> str:
         """The folder of its first file."""
-        if self.paths:
-            return self.paths[0].rpartition("/")[0]
-        return ""
+        return self.paths[0].rpartition("/")[0] if self.paths else ""
 
 
 @dataclass(frozen=True, slots=True)

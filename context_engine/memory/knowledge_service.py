@@ -114,9 +114,7 @@ class BackgroundRefresh:
         """Return the history of the head after a moment's wait; None if there is none, or it is still being read."""
         self.wait_until_fresh(most_s)
         history = self._history
-        if history is not None and len(history):
-            return history
-        return None
+        return history if history is not None and len(history) else None
 
     def run_to_end(self) -> None:
         """Derive everything, and wait for it. Raises: the error that stopped it."""
@@ -231,9 +229,7 @@ class BackgroundRefresh:
 
     def _text(self, path: str) -> str | None:
         data = self._sources.read(path)
-        if data is None:
-            return None
-        return data.decode("utf-8", "replace")
+        return None if data is None else data.decode("utf-8", "replace")
 
     def _head(self) -> str:
         head = self._sources.git.head()

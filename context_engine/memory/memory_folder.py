@@ -96,9 +96,7 @@ class MemoryFolder:
     def load_text(self, name: str) -> str:
         """Return the text of a valid file; empty if it was deleted at this moment."""
         data = self.records.read(name)
-        if isinstance(data, bytes):
-            return data.decode("utf-8", "replace")
-        return ""
+        return data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
 
     def _refresh(self) -> None:
         """Bring the index up to date with the files."""

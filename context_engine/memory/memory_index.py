@@ -73,9 +73,7 @@ class IndexItem:
     @property
     def text(self) -> str:
         """The text that is embedded."""
-        if self.title in self.body:
-            return self.body
-        return f"{self.title}\n{self.body}".strip()
+        return self.body if self.title in self.body else f"{self.title}\n{self.body}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,7 @@ class MemoryListing:
     def cursor_after(self, count: int) -> str:
         """Return the cursor after the first `count` rows of this page; empty at the end."""
         stop = self.first + count
-        if stop < self.total:
-            return format_cursor(stop, self.stamp)
-        return ""
+        return format_cursor(stop, self.stamp) if stop < self.total else ""
 
     @property
     def next_cursor(self) -> str:

@@ -67,9 +67,7 @@ def take_best(scores: Mapping[int, float], most: int) -> dict[int, float]:
 
 
 def _share(value: float, best: float) -> float:
-    if best:
-        return value / best
-    return 0.0
+    return value / best if best else 0.0
 
 
 def compute_freshness(type: str, *, age_days: float, stale: bool) -> float:  # noqa: A002 - the word of the reply

@@ -365,9 +365,7 @@ def _with_paired_test(file: AffectedFile, first: Sequence[AffectedFile], bar: fl
 
 def find_tests(path: str, sources: PlanSources) -> list[str]:
     """Return the tests that are named after a source file, nearest first."""
-    if role_of(path, "code") == "test":
-        return []
-    return find_partners(path, sources.code.symbols.files_named)
+    return [] if role_of(path, "code") == "test" else find_partners(path, sources.code.symbols.files_named)
 
 
 def _partners(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[AffectedFile]:

@@ -144,9 +144,7 @@ def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
         "execution_order": [number[uid] for uid in drawn.order],
         "levels": [[number[uid] for uid in level] for level in drawn.levels],
     }
-    if not plan.has_estimates:
-        return graph
-    return graph | {"duration_h": round(timed.duration_h, 2)}
+    return graph if not plan.has_estimates else graph | {"duration_h": round(timed.duration_h, 2)}
 
 
 def _levels(depends: Mapping[str, tuple[str, ...]]) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:

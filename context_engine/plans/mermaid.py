@@ -209,9 +209,7 @@ class _DiagramView:
 
     @property
     def grouped_note(self) -> str:
-        if self.omitted:
-            return f" {len(self.omitted)} steps are shown together."
-        return ""
+        return f" {len(self.omitted)} steps are shown together." if self.omitted else ""
 
     @property
     def legend_note(self) -> str:

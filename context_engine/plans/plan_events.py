@@ -447,9 +447,7 @@ def _most_urgent(plan: Plan, drawn: StepGraph, left: Mapping[str, float], states
 
 
 def _percent(part: float, whole: float) -> float:
-    if whole:
-        return round(100 * part / whole, 1)
-    return 0.0
+    return round(100 * part / whole, 1) if whole else 0.0
 
 
 # -- replies ---------------------------------------------------------------------------------------------------------

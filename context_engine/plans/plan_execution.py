@@ -257,9 +257,7 @@ def prepare_change(change: FileChange, edits: EditService) -> tuple[FileEdit, ..
             gone, made = edits.move_file(change.path, change.new_path, _content(change, edits))
             return replace(gone, expected_hash=expected or gone.expected_hash), made
     inner = _content(change, edits)
-    if inner:
-        return (inner,)
-    return ()
+    return (inner,) if inner else ()
 
 
 def _content(change: FileChange, edits: EditService) -> FileEdit | None:
@@ -396,9 +394,7 @@ class PlanExecutor:
 
 def _check_command(check: VerificationCheck) -> str:
     """Return a check as evidence names it: a command as it was run, anything else by its kind."""
-    if check.kind == "tests":
-        return check.name
-    return f"{check.kind} {check.name}".strip()
+    return check.name if check.kind == "tests" else f"{check.kind} {check.name}".strip()
 
 
 def _check_declared(step: PlanStep, receipt: EditResult, *, strict: bool) -> tuple[str, ...]:

@@ -338,15 +338,11 @@ def workspace_paths(root: Root) -> WorkspacePaths:
     def nearest(path: str) -> str:
         error = _path_error(root, path, must_exist=True)
         near = error.details.get("near") if isinstance(error, FileNotFound) else ()
-        if near:
-            return near[0]
-        return ""
+        return near[0] if near else ""
 
     def refusal(path: str) -> str:
         error = _path_error(root, path, must_exist=False)
-        if error:
-            return error.message
-        return ""
+        return error.message if error else ""
 
     return WorkspacePaths(exists, nearest, refusal)
 

@@ -100,9 +100,7 @@ class PlanListPage:
     def cursor_after(self, count: int) -> str:
         """Return the cursor after this many rows of the page; empty at the end."""
         stop = self.first + count
-        if stop < self.total:
-            return format_cursor(stop, self.stamped)
-        return ""
+        return format_cursor(stop, self.stamped) if stop < self.total else ""
 
 
 def list_page(wanted: PlanQuery, rows: Sequence[PlanRow]) -> PlanListPage:
@@ -333,9 +331,7 @@ class PlanStorage:
 def event_version(event: PlanEvent) -> int:
     """Return the version that an event names; 0 when it names none."""
     number = event.data.get("version")
-    if isinstance(number, int):
-        return number
-    return 0
+    return number if isinstance(number, int) else 0
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
@@ -502,6 +498,4 @@ def _new_row(version: PlanVersion, plan: Plan, *, status: str, progress: float, 
 def shorten_headline(text: str) -> str:
     """Return the first line of a text, cut to the length of a headline."""
     line = " ".join(text.strip().split("\n", 1)[0].split())
-    if len(line) <= NAME_CHARS_MAX:
-        return line
-    return line[: NAME_CHARS_MAX - 1].rstrip() + "…"
+    return line if len(line) <= NAME_CHARS_MAX else line[: NAME_CHARS_MAX - 1].rstrip() + "…"

@@ -162,9 +162,7 @@ class PlanWorkTree:
     def _stamp(self, path: str) -> str:
         """Return the size and time of a file; empty when it is gone."""
         stamp = size_and_mtime(str(self._root.path / path))
-        if stamp:
-            return "-".join(map(str, stamp))
-        return ""
+        return "-".join(map(str, stamp)) if stamp else ""
 
 
 def _names(output: bytes) -> set[str]:

@@ -302,9 +302,7 @@ _ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "sourc
 
 def _excerpt(content: str) -> str:
     plain = " ".join(redact_file(content).split())
-    if len(plain) <= EXCERPT_CHARS:
-        return plain
-    return cut_to_size(plain, EXCERPT_CHARS - 1) + "…"
+    return plain if len(plain) <= EXCERPT_CHARS else cut_to_size(plain, EXCERPT_CHARS - 1) + "…"
 
 
 def _where_else(by_status: Mapping[str, int], status: str) -> str:

@@ -611,9 +611,7 @@ def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]],
     by_folder = len(plan.files) > FILES_DRAWN_MAX
 
     def module(path: str) -> str:
-        if by_folder:
-            return path.rpartition("/")[0] or "."
-        return path
+        return path.rpartition("/")[0] or "." if by_folder else path
 
     touched: dict[str, list[int]] = {}
     for number, step in enumerate(plan.steps, 1):
