@@ -57,7 +57,7 @@ _LOOKED_UP = frozenset({"category", "scope", "priority", "subtype", "linked_file
 def normalize_draft(draft: MemoryDraft) -> MemoryDraft:
     """Return the draft with normalized line ends and blanks, and with a title if it has none."""
 
-    def listed(values: Sequence[str]) -> tuple[str, ...]:
+    def strip_all(values: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(value.strip() for value in values if value.strip()))
 
     content = _lines(draft.content)
@@ -65,12 +65,12 @@ def normalize_draft(draft: MemoryDraft) -> MemoryDraft:
         draft,
         content=content,
         title=" ".join(draft.title.split()) or (derive_title(content) if content else ""),
-        tags=listed([" ".join(tag.split()) for tag in draft.tags]),
+        tags=strip_all([" ".join(tag.split()) for tag in draft.tags]),
         source=" ".join(draft.source.split()),
         owner=" ".join(draft.owner.split()),
         evidence=_lines(draft.evidence),
-        linked_symbols=listed(draft.linked_symbols),
-        linked_plans=listed(draft.linked_plans),
+        linked_symbols=strip_all(draft.linked_symbols),
+        linked_plans=strip_all(draft.linked_plans),
     )
 
 
