@@ -423,6 +423,7 @@ LINE_BYTES = 4_096
 """Read at once: nearly every line ends within it."""
 UTF16_BYTES_MAX = 50_000_000
 """A larger file in UTF-16 is not taken into memory; its lines are shown as their numbers alone."""
+_UTF8 = codecs.getincrementaldecoder("utf-8")
 _CONTINUATION = re.compile(rb"^[\x80-\xbf]{1,3}")
 _CHAR_BYTES_MAX = 4
 
@@ -528,7 +529,7 @@ def _line(window: _Window, spot: LineStart, chars_max: int) -> LineWindow:
         head = raw[: match - start]
     if skipped:
         shown, head = _CONTINUATION.sub(b"", shown), _CONTINUATION.sub(b"", head)
-    text = _text(shown if ends else _whole_chars(shown)).removesuffix("\r")
+    text = _text(shown, is_whole=ends).removesuffix("\r")
     at = len(_text(head))
     if not (skipped or hides):
         column = at + 1
@@ -537,23 +538,12 @@ def _line(window: _Window, spot: LineStart, chars_max: int) -> LineWindow:
     return LineWindow(shorten_line(text, at, chars_max, begins=not skipped, ends=ends), column if spot.column else 0)
 
 
-def _whole_chars(raw: bytes) -> bytes:
-    """Return the bytes without the beginning of a character that was cut off at the end."""
-    for back in range(1, min(_CHAR_BYTES_MAX, len(raw)) + 1):
-        byte = raw[-back]
-        if byte < 0x80:
-            break
-        if byte >= 0xC0:
-            needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            if needs > back:
-                return raw[:-back]
-            return raw
-    return raw
+def _text(raw: bytes, *, is_whole: bool = True) -> str:
+    """Decode bytes, which never fails; without `is_whole` a character that is cut off at the end is left out.
 
-
-def _text(raw: bytes) -> str:
-    """Decode bytes, which never fails. A byte order mark inside a file is a character like any other."""
+    A byte order mark inside a file is a character like any other.
+    """
     try:
-        return raw.decode("utf-8")
+        return _UTF8().decode(raw, is_whole)
     except UnicodeDecodeError:
         return decode(raw).text

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from context_engine.errors import ContextEngineError, InvalidLineRange, InvalidPath
 from context_engine.languages import Languages
@@ -165,17 +166,13 @@ UNSEEN = frozenset({"ignored", "vanished"})
 """Skipped paths that a listing does not show either; the others are there, they are only not indexed."""
 
 
-@dataclass(slots=True)
-class _TreeFolder:
-    folders: dict[str, _TreeFolder] = field(default_factory=dict)
-    files: dict[str, tuple[int, str]] = field(default_factory=dict)  # size and note
+class _Item(NamedTuple):
+    """One name of a folder; the order of a listing is that of these values."""
 
-    def at(self, parts: list[str]) -> _TreeFolder:
-        """Return the folder below this one, which is made if necessary."""
-        folder = self
-        for part in parts:
-            folder = folder.folders.setdefault(part, _TreeFolder())
-        return folder
+    is_file: bool
+    name: str
+    size: int = 0
+    note: str = ""
 
 
 def _tree_entries(seen: Walk, base: str, *, depth: int, max_items: int, include_hidden: bool) -> tuple[TreeEntry, ...]:
@@ -184,66 +181,56 @@ def _tree_entries(seen: Walk, base: str, *, depth: int, max_items: int, include_
     Items are given out level by level, so that a large folder does not hide its neighbors; what was cut is an entry
     with `hidden_items`.
     """
-    top = _grow(seen, base, include_hidden)
-    shown = _shares(top, depth, max_items)
+    folders = _group_by_folder(seen, base, include_hidden=include_hidden)
+    shares = _share_lines(folders, depth, max_items)
     rows: list[TreeEntry] = []
-    _render(top, 0, shown, rows)
+
+    def render(folder: str, level: int) -> None:  # as deep as the tool allows: no danger to the stack
+        items = folders.get(folder, [])
+        for item in items[: shares[folder]]:
+            rows.append(TreeEntry(item.name, level, not item.is_file, item.size, 0, item.note))
+            if not item.is_file and (inner := f"{folder}/{item.name}") in shares:
+                render(inner, level + 1)
+        if len(items) > shares[folder]:
+            rows.append(TreeEntry("", level, False, 0, len(items) - shares[folder]))
+
+    render("", 0)
     return tuple(rows)
 
 
-def _grow(seen: Walk, base: str, include_hidden: bool) -> _TreeFolder:
-    top = _TreeFolder()
+def _group_by_folder(seen: Walk, base: str, *, include_hidden: bool) -> dict[str, list[_Item]]:
+    """Return the items of each folder in the order of the listing; the keys are `""` and paths such as `/src/lib`."""
     start = 0 if base == "." else len(base) + 1
-    for path in seen.folders:
-        if len(path) > start and path.startswith("" if base == "." else base + "/"):
-            _place(top, path[start:], None, include_hidden)
-    for entry in seen.entries:
-        _place(top, entry.path[start:], (entry.size, ""), include_hidden)
-    for skipped in seen.skipped:
-        if skipped.reason not in UNSEEN and len(skipped.path) > start:
-            _place(top, skipped.path[start:], (0, skipped.reason), include_hidden)
-    return top
+    skipped = [row for row in seen.skipped if row.reason not in UNSEEN]
+    found = [
+        *((path[start:], _Item(False, "")) for path in seen.folders),
+        *((entry.path[start:], _Item(True, "", entry.size)) for entry in seen.entries),
+        *((row.path[start:], _Item(True, "", 0, row.reason)) for row in skipped),
+    ]
+    folders: dict[str, set[_Item]] = {}
+    for path, item in found:
+        *above, name = path.split("/")
+        if not name or (not include_hidden and any(part.startswith(".") for part in (*above, name))):
+            continue
+        folder = ""
+        for part in above:
+            folders.setdefault(folder, set()).add(_Item(False, part))
+            folder = f"{folder}/{part}"
+        folders.setdefault(folder, set()).add(item._replace(name=name))
+    return {folder: sorted(items) for folder, items in folders.items()}
 
 
-def _place(top: _TreeFolder, path: str, file: tuple[int, str] | None, include_hidden: bool) -> None:
-    parts = path.split("/")
-    if not include_hidden and any(part.startswith(".") for part in parts):
-        return
-    if file is None:
-        top.at(parts)
-    else:
-        top.at(parts[:-1]).files[parts[-1]] = file
-
-
-def _shares(top: _TreeFolder, depth: int, max_items: int) -> dict[int, int]:
-    """How many items each folder (by identity) may show: breadth first, until the lines are used up."""
-    shares: dict[int, int] = {}
-    left, level = max_items, [top]
+def _share_lines(folders: Mapping[str, list[_Item]], depth: int, max_items: int) -> dict[str, int]:
+    """Return how many items each folder may show: breadth first, until the lines are used up."""
+    shares: dict[str, int] = {}
+    left, level = max_items, [""]
     for _ in range(depth):
         following = []
         for number, folder in enumerate(level):
-            count = len(folder.folders) + len(folder.files)
-            fair = 0
-            if left > 0:
-                fair = max(1, left // (len(level) - number))
-            shares[id(folder)] = min(count, fair)
-            left -= shares[id(folder)]
-            following += [inner for _, inner in sorted(folder.folders.items())][: shares[id(folder)]]
+            items = folders.get(folder, [])
+            fair = max(1, left // (len(level) - number)) if left > 0 else 0
+            shares[folder] = min(len(items), fair)
+            left -= shares[folder]
+            following += [f"{folder}/{item.name}" for item in items[: shares[folder]] if not item.is_file]
         level = following
     return shares
-
-
-def _render(folder: _TreeFolder, depth: int, shares: dict[int, int], rows: list[TreeEntry]) -> None:
-    # As deep as the caller asked for, which the tool limits: no danger to the stack.
-    share = shares.get(id(folder), 0)
-    if id(folder) not in shares:
-        return
-    items: list[tuple[str, _TreeFolder | None, int, str]] = []
-    items += [(name, inner, 0, "") for name, inner in sorted(folder.folders.items())]
-    items += [(name, None, size, note) for name, (size, note) in sorted(folder.files.items())]
-    for name, inner, size, note in items[:share]:
-        rows.append(TreeEntry(name, depth, inner is not None, size, 0, note))
-        if inner is not None:
-            _render(inner, depth + 1, shares, rows)
-    if len(items) > share:
-        rows.append(TreeEntry("", depth, False, 0, len(items) - share))
