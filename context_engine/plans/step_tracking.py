@@ -71,11 +71,12 @@ class PlanDrift:
 class StepBaseline(msgspec.Struct, frozen=True):
     """The work tree as a step began: the commit, and what had changed by then, each file with its size and time.
 
-    `dirty` is None where that was too much to keep.
+    `dirty` is None where that was too much to keep; `problem` is why git could not compare.
     """
 
     commit: str = ""
     dirty: dict[str, str] | None = {}
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +127,14 @@ class PlanWorkTree:
             return StepBaseline()
         try:
             dirty = {path: self._stamp(path) for path in sorted(self._changed_since(commit))}
-        except _NO_GIT:
-            return StepBaseline()
+        except _NO_GIT as error:
+            return StepBaseline(problem=error.message)
         return StepBaseline(commit, dirty if len(msgspec.json.encode(dirty)) <= DIRTY_BYTES_MAX else None)
 
     def find_changes_since(self, base: StepBaseline) -> WorkTreeChanges:
         """Find the files that changed since a baseline, without those that had changed before it."""
+        if base.problem:
+            return WorkTreeChanges(None, f"git could not compare when the step started: {base.problem}")
         if not base.commit:
             return WorkTreeChanges(None, "there was no git repository, or no commit in it, when the step started")
         if base.dirty is None:
@@ -228,7 +231,10 @@ class StepTracker:
             check_approved(now.approvals, now.plan, wanted, required=self._rules.approval)
             _check_startable(now, wanted, state, force=force)
             data = {"base": msgspec.to_builtins(base), "forced": bool(state.unmet)}
-            return self._append_events(now, wanted, self._step_event("step_started", wanted, actor, data))
+            started = self._append_events(now, wanted, self._step_event("step_started", wanted, actor, data))
+        if not base.problem:
+            return started
+        return replace(started, warnings=(f"the changes of this step will be unknown: {base.problem}",))
 
     def complete(
         self,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".exe", ".com") if os.name == "nt" else ()
 """Endings of programs. Batch files are left out: a shell would read their arguments, which contain names of files."""
-LOOK_S = 0.25
+LOOK_S = 0.05
 """How often it is checked whether a program must be ended."""
 GRACE_S = 2.0
 """The time between SIGTERM and SIGKILL, in which a test run removes what it has set up."""

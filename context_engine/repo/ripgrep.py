@@ -13,20 +13,18 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, SearchTimeout, TooLarge
-from context_engine.repo.executables import find_programs
+from context_engine.repo.executables import find_programs, supervise
 
 if TYPE_CHECKING:
     import subprocess
 
 SEARCH_S_MAX = 20.0
 """Clients give up on a call after 30 to 60 s; a repository that fits one machine's memory is searched in a few."""
-GUARD_EVERY_S = 0.05
-"""How often a running search is compared with its deadline and its cancellation."""
 OUTPUT_BYTES_MAX = 64_000_000
 """Counts of a million files, or a million places in a few of them."""
 VERSION_MIN = (13, 0)
@@ -327,21 +325,9 @@ def _run_process(command: Sequence[str], folder: str, patience: SearchDeadline) 
     """Run a process to its end or its deadline. Raises: SearchTimeout, Cancelled, AccessFailed, TooLarge."""
     patience.check()
     process = _start(command, folder)
-    ended, late = threading.Event(), threading.Event()
-    guard = threading.Thread(target=_guard, args=(process.kill, ended, late, patience), daemon=True)
-    guard.start()
-    try:
+    with supervise(process, patience.until - time.monotonic(), lambda _: "cancelled" * patience.cancel.is_set()):
         out, complaint = _read_output(process)
-        process.wait()
-    except BaseException:  # an interrupt in between must not leave a process behind
-        process.kill()
-        process.wait()
-        raise
-    finally:
-        ended.set()
-        guard.join()
-    if late.is_set():
-        patience.check()
+    patience.check()
     if len(out) > OUTPUT_BYTES_MAX:
         raise TooLarge(
             f"the search finds places for more than {OUTPUT_BYTES_MAX:,} bytes",
@@ -357,7 +343,15 @@ def _start(command: Sequence[str], folder: str) -> subprocess.Popen[bytes]:
 
     pipe = subprocess.PIPE
     try:
-        return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, bufsize=0)
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+            start_new_session=os.name == "posix",
+        )
     except OSError as error:
         raise AccessFailed(
             f"the search cannot be started: {error.strerror}",
@@ -379,12 +373,3 @@ def _read_output(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
         if size > OUTPUT_BYTES_MAX:
             process.kill()
         return b"".join(parts), complaints.read()
-
-
-def _guard(kill: Callable[[], None], ended: threading.Event, late: threading.Event, patience: SearchDeadline) -> None:
-    """Kill the process at its deadline."""
-    while not ended.wait(GUARD_EVERY_S):
-        if patience.cancel.is_set() or time.monotonic() > patience.until:
-            late.set()
-            kill()
-            return

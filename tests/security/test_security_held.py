@@ -75,6 +75,15 @@ def test_attributes_that_hold_git_end_a_command_with_an_error_that_names_them(
         assert (error.retryable, "try again" in error.suggestion) == (False, False)
 
 
+def test_a_step_that_has_no_baseline_says_at_its_end_why(tmp_path: Path) -> None:
+    root = repository(tmp_path / "work", {LONG_NAME: "x = 1\n"})
+    tree(root, {LONG_NAME: "x = 2\n", ".gitattributes": f"{RULE} -diff\n"})
+    work = PlanWorkTree(Root(root), Git(root))
+    base = work.take_baseline()
+    assert base.commit or "line 1 of .gitattributes" in base.problem
+    assert base.commit or "line 1 of .gitattributes" in work.find_changes_since(base).why
+
+
 def test_attributes_that_hold_a_checkout_end_a_clone(tmp_path: Path) -> None:
     origin = repository(tmp_path / "origin", {LONG_NAME: "x = 1\n"})
     (tmp_path / "rules").write_text(f"{RULE} text\n")
