@@ -49,7 +49,6 @@ BUDGETS: Mapping[str, int] = {
     "plan": 2_500,
     "review": 1_500,
     "seeds": 6_500,
-    "compat": 7_500,
     "all": 7_500,
 }
 """Most tokens of name, description and arguments of all tools that a profile lists."""

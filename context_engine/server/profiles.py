@@ -1,8 +1,8 @@
 """PURE. The tools that a client sees: profiles, which add up, single tools, excluded tools, read-only.
 
 A client pays for every listed tool in each request, so the default lists ten. Other tools can still be called, by
-name or through `call_tool`; older names too, with the arguments that they had. The dispatcher refuses excluded tools,
-and tools that write under read-only.
+name or through `call_tool`, and by their names in the documents with the arguments there. The dispatcher refuses
+excluded tools, and tools that write under read-only.
 
 This module imports only what every interpreter has loaded already, because a stdio server waits for it.
 """
@@ -45,11 +45,6 @@ SEEDS = (
     "cortex_search",  # seed 004
 )
 """The 50 names in the documents that this product was made from."""
-COMPAT = (
-    *(name for name in SEEDS if name != "get_file"),
-    *("find_symbol", "trace", "undo_edit", "rename_symbol", "call_tool", "update_memory", "delete_memory"),
-)
-"""The names of version 0.2, with their arguments: every tool that it had."""
 ALIASES: Mapping[str, str] = {
     "codebase_retrieval": "search_code",
     "search_files": "search_text",
@@ -58,9 +53,11 @@ ALIASES: Mapping[str, str] = {
     "tool_manifest": "list_tools",
     "get_file": "read_file",
 }
-"""Older name -> tool: listed where a profile or `--tools` has the older name, else only callable."""
+"""Name in the documents -> the tool: listed where a profile or `--tools` has that name, else only callable."""
 REPLACED = ("read_file", "read_fragment", "read_regions", "find_symbol", "trace")
-"""Tools that `read` and `symbols` replace: callable, and listed by `seeds` and `compat`."""
+"""Tools that `read` and `symbols` replace: callable; `seeds` lists those that the documents name."""
+
+_CURRENT_SEEDS = tuple(name for name in SEEDS if name not in ALIASES and name not in REPLACED)
 
 PROFILES: Mapping[str, tuple[str, ...]] = {
     "core": CORE,
@@ -69,8 +66,7 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
     "plan": PLAN,
     "review": REVIEW,
     "seeds": SEEDS,
-    "compat": COMPAT,
-    "all": tuple(dict.fromkeys((*CODE, *(name for name in COMPAT if name not in ALIASES and name not in REPLACED)))),
+    "all": tuple(dict.fromkeys((*CODE, *_CURRENT_SEEDS, "update_memory", "delete_memory"))),
 }
 """Profile -> its listed tools; `all` has each tool once, under its current name."""
 KNOWN_NAMES = tuple(dict.fromkeys((*PROFILES["all"], *REPLACED, *ALIASES)))

@@ -146,7 +146,7 @@ HINTS: Mapping[Touches, Hints] = {
 class Tool:
     """A tool that an agent can call; for `always_load` see `meta`.
 
-    `aliases` maps its older names to arguments that are listed there, with the defaults that they had; `alias` is the
+    `aliases` maps its names in the documents to arguments that are listed there, with their defaults; `alias` is the
     name it is used under.
 
     `instead` is a tool to use if this one is broken. `error_fields` are fields that an upstream spec adds to an error.
@@ -202,12 +202,12 @@ class Tool:
         return self.description.split(". ")[0].rstrip(".") + "."
 
     def under(self, alias: str) -> "Tool":
-        """Return the tool as it is under one of its older names: with the older names and defaults of its arguments."""
+        """Return the tool as it is under a name in the documents: with the names and defaults of arguments there."""
         defaults = self.aliases[alias]
         parameters = tuple(
             replace(parameter, default=defaults.get(parameter.name, parameter.default)) for parameter in self.parameters
         )
-        description = f"{self.one_liner} The older name of {self.name}."
+        description = f"{self.one_liner} Another name of {self.name}."
         rare = self.rare - defaults.keys()
         return replace(self, alias=alias, description=description, parameters=parameters, rare=rare)
 
@@ -250,7 +250,7 @@ def tool(
 
 
 def _parameter(argument: inspect.Parameter) -> Parameter:
-    """Return the parameter of a tool for an argument, whose annotation has the type, then its older names."""
+    """Return the parameter of a tool for an argument, whose annotation has the type, then its other names."""
     if argument.default is argument.empty:
         default = REQUIRED
     else:

@@ -20,7 +20,7 @@ from tests.clients.stdio import listing
 
 PEERS = ("filesystem", "memory", "everything", "github")
 """The official servers that install without anything else; the last is no longer maintained but much used."""
-PROFILES = ("core", "edit", "code", "plan", "review", "seeds", "compat", "all")
+PROFILES = ("core", "edit", "code", "plan", "review", "seeds", "all")
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -78,20 +77,11 @@ def test_edit_and_code_add_to_core() -> None:
     assert set(PROFILES["core"]) < set(PROFILES["edit"]) < set(PROFILES["code"]) < set(PROFILES["all"])
 
 
-def test_every_tool_is_listed_once_by_all_and_the_replaced_ones_by_compat() -> None:
+def test_every_tool_is_listed_once_by_all_but_the_replaced_ones() -> None:
     names = {each.name for each in tools.ALL}
     assert set(PROFILES["all"]) == names - set(REPLACED)
     assert names | {*ALIASES} == set(KNOWN_NAMES)
     assert {alias: each.name for each in tools.ALL for alias in each.aliases} == ALIASES
-
-
-def test_compat_lists_every_tool_of_version_0_2_with_its_arguments() -> None:
-    older = json.loads((Path(__file__).parent / "tools_of_0_2.json").read_text(encoding="utf-8"))
-    listed = {name: tool.input_schema for name, tool in wired(ToolSelection(profiles=("compat",))).items()}
-    assert listed.keys() == older.keys()
-    for name, schema in older.items():
-        assert set(schema["properties"]) <= listed[name]["properties"].keys(), name
-        assert schema["required"] == listed[name].get("required", []), name
 
 
 # -- what is listed ---------------------------------------------------------------------------------------------------
@@ -126,8 +116,8 @@ def test_a_tool_is_excluded_under_all_its_names(excluded: str) -> None:
 
 
 def test_an_older_name_is_listed_with_its_older_arguments() -> None:
-    listed = wired(ToolSelection(profiles=("core", "compat")))
-    assert str(listed["codebase_retrieval"].description).endswith("The older name of search_code.")
+    listed = wired(ToolSelection(profiles=("core", "seeds")))
+    assert str(listed["codebase_retrieval"].description).endswith("Another name of search_code.")
     assert {"top_k", "include_paths", "max_tokens"} <= listed["codebase_retrieval"].input_schema["properties"].keys()
     assert {"limit", "include", "token_budget"} <= listed["search_code"].input_schema["properties"].keys()
 
