@@ -50,58 +50,36 @@ def detect_commands(files: Files) -> list[Command]:
     return list(dict.fromkeys(command for read in READERS for command in read(files)))
 
 
-def _makefile(files: Files) -> Iterator[Command]:
-    for name in ("GNUmakefile", "Makefile", "makefile"):
-        targets = re.findall(r"^([A-Za-z][\w:.-]*)\s*:(?!=)", files.get(name, ""), re.MULTILINE)
-        yield from (Command(KINDS[target], f"make {target}", name) for target in targets if target in KINDS)
-
-
-def _just(files: Files) -> Iterator[Command]:
-    for name in ("justfile", "Justfile", ".justfile"):
-        recipes = re.findall(r"^@?([a-z][\w-]*)(?:[ \t]+[^:\n]*)?:(?!=)", files.get(name, ""), re.MULTILINE)
-        yield from (Command(KINDS[recipe], f"just {recipe}", name) for recipe in recipes if recipe in KINDS)
-
-
-def _taskfile(files: Files) -> Iterator[Command]:
-    for name in ("Taskfile.yml", "Taskfile.yaml"):
-        _, _, below = files.get(name, "").partition("\ntasks:")
-        tasks = re.findall(r"^  ['\"]?([a-z][\w:-]*?)['\"]?:", below, re.MULTILINE)
-        yield from (Command(KINDS[task], f"task {task}", name) for task in tasks if task in KINDS)
-
-
-def _package_json(files: Files) -> Iterator[Command]:
-    runner = next((runner for lock, runner in _RUNNERS if lock in files), "npm")
-    for script, text in _scripts(files.get("package.json", "")):
-        if script in KINDS and _NO_TEST not in text:
-            if script == "test":
-                command = f"{runner} test"
-            else:
-                command = f"{runner.removesuffix(' run')} run {script}"
-            yield Command(KINDS[script], command, "package.json")
-
-
+_WRAPPERS = (
+    ("make", ("GNUmakefile", "Makefile", "makefile"), "", r"^([A-Za-z][\w:.-]*)\s*:(?!=)"),
+    ("just", ("justfile", "Justfile", ".justfile"), "", r"^@?([a-z][\w-]*)(?:[ \t]+[^:\n]*)?:(?!=)"),
+    ("task", ("Taskfile.yml", "Taskfile.yaml"), "\ntasks:", r"^  ['\"]?([a-z][\w:-]*?)['\"]?:"),
+)
+"""Program, its files, the line that its targets are below, and how one is written."""
 _RUNNERS = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun run"), ("bun.lockb", "bun run"))
 
 
-def _deno(files: Files) -> Iterator[Command]:
-    for name in ("deno.json", "deno.jsonc"):
-        tasks = _parse_object(files.get(name, "")).get("tasks")
-        for task in tasks if isinstance(tasks, dict) else ():
-            if task in KINDS:
-                yield Command(KINDS[task], f"deno task {task}", name)
+def _wrappers(files: Files) -> Iterator[Command]:
+    """Yield the targets of make and the like."""
+    for program, names, above, target in _WRAPPERS:
+        for name in names:
+            text = files.get(name, "")
+            targets = re.findall(target, text.partition(above)[2] if above else text, re.MULTILINE)
+            yield from (Command(KINDS[found], f"{program} {found}", name) for found in targets if found in KINDS)
 
 
-def _composer(files: Files) -> Iterator[Command]:
-    for script, _ in _scripts(files.get("composer.json", "")):
-        if script in KINDS:
-            yield Command(KINDS[script], f"composer {script}", "composer.json")
-
-
-def _scripts(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the `scripts` of a JSON manifest."""
-    scripts = _parse_object(text).get("scripts")
-    for name, script in scripts.items() if isinstance(scripts, dict) else ():
-        yield name, str(script)
+def _scripts(files: Files) -> Iterator[Command]:
+    """Yield the scripts of JSON manifests."""
+    runner = next((runner for lock, runner in _RUNNERS if lock in files), "npm")
+    package = f"{runner.removesuffix(' run')} run"
+    manifests = (("package.json", "scripts", package), ("deno.json", "tasks", "deno task"))
+    manifests += (("deno.jsonc", "tasks", "deno task"), ("composer.json", "scripts", "composer"))
+    for name, key, program in manifests:
+        scripts = _parse_object(files.get(name, "")).get(key)
+        for script, text in scripts.items() if isinstance(scripts, dict) else ():
+            if script in KINDS and _NO_TEST not in str(text):
+                is_short = name == "package.json" and script == "test"
+                yield Command(KINDS[script], f"{runner if is_short else program} {script}", name)
 
 
 def _python(files: Files) -> Iterator[Command]:
@@ -181,12 +159,8 @@ BY_FILE: tuple[tuple[str, CommandKind, str], ...] = (
 """Tools with one way to be called. A Rakefile may lack the task, so it comes after .rspec."""
 
 READERS: tuple[Callable[[Files], Iterator[Command]], ...] = (
-    _makefile,
-    _just,
-    _taskfile,
-    _package_json,
-    _deno,
-    _composer,
+    _wrappers,
+    _scripts,
     _python,
     _wrapped_builds,
     _by_file,

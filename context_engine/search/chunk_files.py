@@ -90,8 +90,7 @@ class ChunkFile:
 class ChunkSet:
     """All chunks of one folder, as one value: what a reader uses while the files change.
 
-    `embedded` says which rows have a vector; `skipped` names the files that could not be used, and why; `parts` are the
-    rows file by file.
+    `embedded` says which rows have a vector; `skipped` names the files that could not be used, and why.
     """
 
     files: tuple[str, ...]
@@ -101,7 +100,6 @@ class ChunkSet:
     model: str
     fingerprint: str = ""
     skipped: tuple[Skipped, ...] = ()
-    parts: tuple[tuple[ChunkRow, ...], ...] = ()
 
     @property
     def dimensions(self) -> int:
@@ -132,7 +130,6 @@ class ChunkSet:
             model=_common_value("models", (file.model for file in vectored)),
             fingerprint=_common_value("versions of one model", (file.fingerprint for file in vectored)),
             skipped=tuple(skipped),
-            parts=tuple(file.rows for file in files),
         )
 
 

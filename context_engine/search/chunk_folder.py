@@ -133,14 +133,13 @@ class ChunkFolder:
 
 
 class _FolderReader:
-    """Reads one folder repeatedly. Usually only one of the four files changed: only that is parsed again."""
+    """Reads one folder repeatedly; files that did not change are not parsed again."""
 
     def __init__(self, folder: Path, dimensions: int | None, bytes_max: int) -> None:
         self._folder = folder
         self._dimensions = dimensions
         self._bytes_max = bytes_max
-        self._taken: dict[ChunkKind, tuple[str, ChunkFile | Skipped]] = {}
-        self._last: tuple[list[str], ChunkSet] | None = None
+        self._last: tuple[str, ChunkSet] | None = None
 
     def read(self) -> ChunkSet:
         """Return the current chunks; the same object as last time when the files are unchanged.
@@ -154,30 +153,30 @@ class _FolderReader:
                 details={"path": str(self._folder)},
             )
         root = Root(self._folder)
-        self._taken = {kind: taken for kind in FILES if (taken := self._take(root, kind)) is not None}
-        marks = [f"{kind} {mark}" for kind, (mark, _) in self._taken.items()]
-        if self._last and self._last[0] == marks:
-            return self._last[1]
-        found = [content for _, content in self._taken.values()]
-        skipped = [content for content in found if isinstance(content, Skipped)]
-        files_taken = [content for content in found if isinstance(content, ChunkFile)]
-        self._last = marks, ChunkSet.of(files_taken, skipped, dimensions=self._dimensions)
+        found = {kind: data for kind in FILES if (data := self._read_file(root, kind)) is not None}
+        mark = " ".join(f"{kind} {_hash(data)}" for kind, data in found.items())
+        if self._last is None or self._last[0] != mark:
+            files = [
+                data if isinstance(data, Skipped) else parse_chunk_file(kind, data) for kind, data in found.items()
+            ]
+            skipped = [file for file in files if isinstance(file, Skipped)]
+            taken = [file for file in files if isinstance(file, ChunkFile)]
+            self._last = mark, ChunkSet.of(taken, skipped, dimensions=self._dimensions)
         return self._last[1]
 
-    def _take(self, root: Root, kind: ChunkKind) -> tuple[str, ChunkFile | Skipped] | None:
-        """Return a file with a hash of its content; None when it is missing. Raises: InvalidVectors."""
+    def _read_file(self, root: Root, kind: ChunkKind) -> bytes | Skipped | None:
+        """Return the content of a file, or why it cannot be read; None when it is missing."""
         name = FILES[kind]
         try:
-            data = read_file(root, root.rel(name), bytes_max=self._bytes_max).data
+            return read_file(root, root.rel(name), bytes_max=self._bytes_max).data
         except FileNotFound:
             return None
         except ContextEngineError as error:  # too large, no text, closed to us, a link that leads elsewhere
-            return error.message, Skipped(name, "unreadable", error.message)
-        mark = xxh3_128_hexdigest(data)
-        known = self._taken.get(kind)
-        if known and known[0] == mark:
-            return known
-        return (mark, parse_chunk_file(kind, data))
+            return Skipped(name, "unreadable", error.message)
+
+
+def _hash(data: bytes | Skipped) -> str:
+    return xxh3_128_hexdigest(str(data).encode() if isinstance(data, Skipped) else data)
 
 
 def _describe_losses(old: ChunkSet, new: ChunkSet) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index import FieldBuilder, Lexicon, Postings, WordNumbers, WordParts
+from context_engine.index import FieldBuilder, Lexicon, WordNumbers, WordParts
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.chunk_files import ChunkRow, ChunkSet
@@ -37,7 +37,6 @@ NEAR_TAGS_MAX = 3
 
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +63,13 @@ class ChunkRanking:
 class ChunkSearcher:
     """One set of chunks, prepared for search. Thread-safe: it never changes."""
 
-    def __init__(self, chunks: ChunkSet, before: ChunkSearcher | None = None) -> None:
-        """`before`: the set it replaces; the words of a file that both contain are not counted again."""
+    def __init__(self, chunks: ChunkSet) -> None:
         self.chunks = chunks
         rows = chunks.rows
-        known = {}
-        if before:
-            known = {id(part.rows): part for part in before._parts}
-        self._parts = [known.get(id(part)) or _CountedFile(part) for part in chunks.parts]
-        self._fields = {name: _Bm25Field([part.fields[name] for part in self._parts]) for name in ("text", "title")}
+        self._fields = {
+            "text": _Bm25Field(f"{row.title}\n{row.text}" for row in rows),
+            "title": _Bm25Field(f"{row.title} {row.metadata.get('file_path', '')}" for row in rows),
+        }
         self._kinds = np.array([row.kind for row in rows], str)
         self._tagged = _group_by_tag(rows)
 
@@ -125,61 +122,32 @@ class ChunkSearcher:
         return ChunkHit(self.chunks.rows[number], float(scores[number]), why)
 
 
-class _CountedFile:
-    """The chunks of one file with their words, counted."""
-
-    def __init__(self, rows: tuple[ChunkRow, ...]) -> None:
-        self.rows = rows
-        self.fields = {
-            "text": _count_words(f"{row.title}\n{row.text}" for row in rows),
-            "title": _count_words(f"{row.title} {row.metadata.get('file_path', '')}" for row in rows),
-        }
-
-
 class _Bm25Field:
-    """Okapi BM25 over one text of each chunk, of all files together."""
+    """Okapi BM25 over one text of each chunk."""
 
-    def __init__(self, parts: Sequence[tuple[Postings, Ints]]) -> None:
-        lengths = np.concatenate([np.zeros(0, np.int64), *(own for _, own in parts)])
-        firsts = np.cumsum([0, *(len(own) for _, own in parts)]).tolist()
-        self._parts = [(postings, first) for (postings, _), first in zip(parts, firsts, strict=False)]
+    def __init__(self, texts: Iterable[str]) -> None:
+        vocabulary, field = WordNumbers(), FieldBuilder()
+        for text in texts:
+            field.add(vocabulary.of(split_words(text)))
+        self._postings, lengths = Lexicon(WordParts(list(vocabulary))).postings(field)
         mean = max(float(lengths.mean()) if len(lengths) else 0.0, 1.0)
         self._norms = (K1 * (1 - B + B * lengths / mean)).astype(np.float32)
 
     def scores(self, hashes: npt.NDArray[np.uint64]) -> Floats:
         """Return the BM25 of each chunk."""
-        scores = np.zeros(len(self._norms), np.float32)
-        for places in zip(*(postings.find(hashes).tolist() for postings, _ in self._parts), strict=True):
-            standing = [
-                _find_occurrences(postings, place, first)
-                for (postings, first), place in zip(self._parts, places, strict=True)
-                if place >= 0
-            ]
-            if standing:
-                chunks, counts = (np.concatenate(arrays) for arrays in zip(*standing, strict=True))
+        postings, scores = self._postings, np.zeros(len(self._norms), np.float32)
+        for place in postings.find(hashes).tolist():
+            if place >= 0:
+                own = slice(int(postings.indptr[place]), int(postings.indptr[place + 1]))
+                chunks, counts = postings.ids[own].astype(np.int64), postings.counts[own].astype(np.float32)
                 impacts = counts * (K1 + 1) / (counts + self._norms[chunks])
                 scores[chunks] += _idf(len(chunks), len(scores)) * impacts
         return scores
 
 
-def _find_occurrences(postings: Postings, place: int, first: int) -> tuple[Ints, Floats]:
-    """Return the chunks of a term and its counts; `first` is the number of the first chunk of the postings."""
-    own = slice(int(postings.indptr[place]), int(postings.indptr[place + 1]))
-    return postings.ids[own].astype(np.int64) + first, postings.counts[own].astype(np.float32)
-
-
 def _idf(frequency: int, size: int) -> np.float32:
     """Return the inverse document frequency of a term, as in `rankers`."""
     return np.float32(np.log1p((size - frequency + 0.5) / (frequency + 0.5)) ** IDF_POWER)
-
-
-def _count_words(texts: Iterable[str]) -> tuple[Postings, Ints]:
-    """Return where each term occurs, and how many terms each text has, counted as in the index."""
-    vocabulary = WordNumbers()
-    field = FieldBuilder()
-    for text in texts:
-        field.add(vocabulary.of(split_words(text)))
-    return Lexicon(WordParts(list(vocabulary))).postings(field)
 
 
 def _group_by_tag(rows: Sequence[ChunkRow]) -> dict[str, list[int]]:

@@ -150,8 +150,7 @@ class ServedChunks:
     def _prepare(self, chunks: ChunkSet) -> None:
         """Prepare a state, in whatever thread noticed it. Raises: InvalidVectors."""
         asked, missing = self._model_of(chunks)
-        before = self._ready.searcher if self._ready else None
-        self._ready = _PreparedState(ChunkSearcher(chunks, before), asked, missing)
+        self._ready = _PreparedState(ChunkSearcher(chunks), asked, missing)
 
     def _model_of(self, chunks: ChunkSet) -> tuple[Embedder | None, str]:
         """Return the embedder of questions for these chunks, or why there is none.

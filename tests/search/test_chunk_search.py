@@ -156,22 +156,5 @@ def test_only_a_tag_that_nothing_carries_has_near_ones() -> None:
     assert searcher.similar_tags(("code",)) == ()
 
 
-@given(ROWS, ROWS, ROWS, ASKED)
-def test_however_chunks_are_spread_over_files_and_whatever_was_known_of_these_the_answer_is_the_same(
-    first: list[ChunkRow], second: list[ChunkRow], other: list[ChunkRow], asked: str
-) -> None:
-    def file(rows: list[ChunkRow]) -> ChunkFile:
-        return ChunkFile(FILES["data"], tuple(rows), quantize(np.zeros((len(rows), 0))))
-
-    def answer(searcher: ChunkSearcher) -> list[tuple[ChunkRow, float]]:
-        return [(hit.row, hit.score) for hit in searcher.rank(Query(asked, 20)).hits]
-
-    one, two = file(first), file(second)
-    whole = answer(ChunkSearcher(ChunkSet.of([file([*first, *second])])))
-    before = ChunkSearcher(ChunkSet.of([file(other), two]))
-    assert answer(ChunkSearcher(ChunkSet.of([one, two]))) == whole
-    assert answer(ChunkSearcher(ChunkSet.of([one, two]), before)) == whole
-
-
 def test_an_empty_set_finds_nothing() -> None:
     assert ChunkSearcher(ChunkSet.of([])).rank(Query("pool")).hits == ()
