@@ -17,7 +17,7 @@ Files:
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -176,47 +176,23 @@ def build_brief(task: str, sections: Sequence[BriefSection], *, tokens_max: int 
     What has no room is left out from the end of each section, and counted. A task that is too long is cut.
     """
     filled = [section for section in sections if section.lines]
-    shown = [BriefSection(section.title, [redact(line).text for line in section.lines]) for section in filled]
-    head = truncate_text(redact(task).text, tokens_max - (estimate_max_tokens(MATERIAL) if shown else 0))
-    titles_tokens = estimate_max_tokens(_format_brief(head, shown, [0] * len(shown)))
-    counts = _count_fitting(shown, tokens_max - titles_tokens)
-    text = _format_brief(head, shown, counts)
-    while estimate_max_tokens(text) > tokens_max and any(counts):
-        last = max(number for number, count in enumerate(counts) if count)
-        counts[last] -= 1
-        text = _format_brief(head, shown, counts)
-    if any(counts) or not shown:
-        return text
-    return head
-
-
-def _count_fitting(sections: Sequence[BriefSection], room: int) -> list[int]:
-    """Return how many lines of each section fit, one section after the other."""
-    counts = []
-    for section in sections:
-        room -= estimate_max_tokens(section.title) + NOTE_TOKENS
-        count = 0
-        for line in section.lines:
-            price = estimate_max_tokens(f"\n- {line}")
+    reserved = sum(estimate_max_tokens(f"\n\n{title}:") + NOTE_TOKENS for title, _ in filled)
+    head = truncate_text(redact(task).text, tokens_max - (estimate_max_tokens(f"\n{MATERIAL}") if filled else 0))
+    room = tokens_max - estimate_max_tokens(f"{head}\n{MATERIAL}") - reserved
+    parts = [f"{head}\n{MATERIAL}"]
+    for title, lines in filled:
+        rows = []
+        for line in lines:
+            row = f"- {redact(line).text}"
+            price = estimate_max_tokens(f"\n{row}")
             if price > room:
                 break
             room -= price
-            count += 1
-        counts.append(count)
-    return counts
-
-
-def _format_brief(head: str, sections: Sequence[BriefSection], counts: Sequence[int]) -> str:
-    shown = [_format_section(section, count) for section, count in zip(sections, counts, strict=True) if count]
-    first = f"{head}\n{MATERIAL}" if shown else head
-    return "\n\n".join([first, *map("\n".join, shown)])
-
-
-def _format_section(section: BriefSection, count: int) -> Iterator[str]:
-    yield f"{section.title}:"
-    yield from (f"- {line}" for line in section.lines[:count])
-    if count < len(section.lines):
-        yield f"… {len(section.lines) - count} more"
+            rows.append(row)
+        if rows:
+            more = [f"… {len(lines) - len(rows)} more"] if len(rows) < len(lines) else []
+            parts.append("\n".join([f"{title}:", *rows, *more]))
+    return "\n\n".join(parts) if len(parts) > 1 else head
 
 
 def truncate_text(text: str, tokens_max: int) -> str:
