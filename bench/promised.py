@@ -32,8 +32,9 @@ from context_engine.repo.re2_search import Re2Search
 from context_engine.repo.walker import scan
 from context_engine.search import compute_cosines
 from context_engine.search.chunk_files import ChunkRow, format_chunk_file
-from context_engine.search.chunk_folder import ChunkFolder, write_folder
+from context_engine.search.chunk_folder import write_folder
 from context_engine.search.filters import FilterMasks
+from context_engine.search.served_chunks import ServedChunks
 from context_engine.text import LineSpan, merge_spans
 from context_engine.tools.search_tools import _group_by_file
 from tests.support.engines import indexed, open_engine
@@ -201,13 +202,13 @@ def a_thousand_chunks_with_vectors_are_loaded_anew_in_half_a_second(folder: Path
 
     both = cycle((("part", file("part")), ("piece", file("piece"))))
     write_folder(folder, next(both)[1])
-    chunks = ChunkFolder(folder)
+    chunks = ServedChunks(folder, lambda _: None, quiet_ms=60_000)
 
     def anew() -> None:
         name, contents = next(both)
         write_folder(folder, contents)
         assert chunks.reload()
-        assert chunks.current.rows[7].title == f"{name} 7"
+        assert chunks.chunks.rows[7].title == f"{name} 7"
 
     return Took(least(anew, min(tries, 5)), 500)
 

@@ -1,11 +1,15 @@
 """Serve a folder of chunk files while its indexer writes: each answer comes from one consistent state of it.
 
+At the start a broken file is skipped and named. Later, as long as a file in use is broken or missing, everything stays
+as it was, because the next write is likely to repair it.
+
 Queries always use words; they use meaning too where the files name a model that is available here. Every answer says
 why meaning was not used, because the query could be repeated once that is fixed.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import Embedder
-from context_engine.errors import HostError, InvalidArgument, InvalidVectors
+from context_engine.errors import ContextEngineError, HostError, InvalidArgument, InvalidVectors
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
 from context_engine.repo import Watcher
-from context_engine.search.chunk_files import ChunkSet
-from context_engine.search.chunk_folder import ChunkFolder
+from context_engine.search.chunk_files import FILES, ChunkSet
+from context_engine.search.chunk_folder import FolderReader
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
 from context_engine.search.question import Question
 
@@ -84,10 +88,40 @@ class ServedChunks:
         self._opener = opener
         self._on_change = on_change
         self._opened: dict[str, Embedder | None] = {}
-        self._ready: _PreparedState | None = None
-        self._folder = ChunkFolder(folder, quiet_ms=quiet_ms, prepare=self._prepare, on_news=self._forward_news)
+        self._lock = threading.Lock()
+        self._reader = FolderReader(folder)
+        self._state = self._prepare(self._reader.read())
+        self.problem = ""
+        """Why the newest state of the files is not what is served; empty when it is."""
         self._report_start()
-        self._folder.follow()
+        self._watcher = Watcher(folder, self._note_changes, quiet_ms=quiet_ms)
+        self._watcher.start()
+        self.reload()
+
+    @property
+    def chunks(self) -> ChunkSet:
+        """The chunks in use. Keep the value for as long as one answer takes."""
+        return self._state.searcher.chunks
+
+    def reload(self) -> bool:
+        """Read the folder again and use it, if nothing in use is broken or missing in it; return whether it is used."""
+        with self._lock:
+            try:
+                new = self._reader.read()
+                problem = _describe_losses(self.chunks, new)
+                if new is self.chunks and not self.problem:
+                    return True
+                if not problem:
+                    self._state = self._prepare(new)
+            except ContextEngineError as error:
+                problem = error.message
+            self.problem = problem
+            if problem:
+                self._on_change(False, f"chunks are served as they were: {problem}")
+                return False
+            left_out = "".join(f"; {skipped.path} is left out: {skipped.detail}" for skipped in new.skipped)
+            self._on_change(True, f"chunks are loaded again: {len(new.rows)} in {len(new.files)} files{left_out}")
+            return True
 
     def search(self, query: Query) -> ChunkAnswer:
         """Return the chunks for a question. Raises: InvalidArgument when it is empty."""
@@ -105,7 +139,7 @@ class ServedChunks:
             hits=ranking.hits,
             engine="lexical" if vector is None else "hybrid",
             missing=missing,
-            freshness=self._folder.problem or "fresh",
+            freshness=self.problem or "fresh",
             reason=_explain_no_hits(ready.searcher, query, ranking.passing) if is_empty else "",
             near_tags=ready.searcher.similar_tags(query.filter.tags) if is_empty else (),
         )
@@ -124,13 +158,13 @@ class ServedChunks:
             engine="lexical" if ready.missing else "hybrid",
             missing=ready.missing,
             skipped=chunks.skipped,
-            problem=self._folder.problem,
-            watcher=self._folder.watcher_problem or "running",
+            problem=self.problem,
+            watcher=self._watcher.problem or "running",
         )
 
     def close(self) -> None:
         """Stop watching, and close models."""
-        self._folder.close()
+        self._watcher.stop()
         for embedder in self._opened.values():
             if embedder is not None:
                 embedder.close()
@@ -141,16 +175,14 @@ class ServedChunks:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def _state(self) -> _PreparedState:
-        ready = self._ready
-        assert ready is not None, "the folder was prepared when it was opened"
-        return ready
+    def _note_changes(self, paths: frozenset[str]) -> None:
+        if not paths.isdisjoint(FILES.values()):
+            self.reload()
 
-    def _prepare(self, chunks: ChunkSet) -> None:
+    def _prepare(self, chunks: ChunkSet) -> _PreparedState:
         """Prepare a state, in whatever thread noticed it. Raises: InvalidVectors."""
         asked, missing = self._model_of(chunks)
-        self._ready = _PreparedState(ChunkSearcher(chunks), asked, missing)
+        return _PreparedState(ChunkSearcher(chunks), asked, missing)
 
     def _model_of(self, chunks: ChunkSet) -> tuple[Embedder | None, str]:
         """Return the embedder of questions for these chunks, or why there is none.
@@ -190,8 +222,12 @@ class ServedChunks:
         if missing := self._state.missing:
             self._on_change(True, f"chunks are found by words alone: {missing}")
 
-    def _forward_news(self, news: str) -> None:
-        self._on_change(not self._folder.problem, news)
+
+def _describe_losses(old: ChunkSet, new: ChunkSet) -> str:
+    """Return what a new state would lose of the old one, in words; empty when nothing."""
+    why = {skipped.path: skipped.detail for skipped in new.skipped}
+    lost = [f"{name}: {why.get(name, 'it is gone')}" for name in old.files if name not in new.files]
+    return "; ".join(lost)
 
 
 def _embed_query(ready: _PreparedState, text: str) -> tuple[Floats | None, str]:

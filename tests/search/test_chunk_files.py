@@ -21,8 +21,9 @@ from context_engine.model import CHUNK_KINDS, ChunkKind, Skipped
 from context_engine.repo.workspace_files import WorkspaceFile
 from context_engine.search.chunk_export import collect_chunks, embed_chunks, format_files
 from context_engine.search.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
-from context_engine.search.chunk_folder import ChunkFolder, read_folder, write_folder
+from context_engine.search.chunk_folder import read_folder, write_folder
 from context_engine.search.rankers import RankingView
+from context_engine.search.served_chunks import ServedChunks
 from context_engine.search.vector_search import compute_cosines
 from tests.support.engines import indexed
 from tests.support.trees import tree
@@ -267,91 +268,76 @@ def test_files_without_vectors_stand_beside_files_with_them(tmp_path: Path) -> N
 # -- while it changes ---------------------------------------------------------------------------------------------
 
 
+PATIENT_MS = 60_000
+"""The test reloads itself."""
+
+
+def serving(folder: Path, told: list[str] | None = None, *, quiet_ms: int = PATIENT_MS) -> ServedChunks:
+    """Serve a folder; `told` gets the sentences after the start."""
+    heard: list[str] = [] if told is None else told
+    served = ServedChunks(folder, lambda _: None, quiet_ms=quiet_ms, on_change=lambda _, text: heard.append(text))
+    heard.clear()
+    return served
+
+
 def test_changed_files_are_served_without_a_restart_and_told_of(tmp_path: Path) -> None:
     told: list[str] = []
-    with ChunkFolder(folder_of(tmp_path), quiet_ms=QUIET_MS, on_news=told.append) as served:
-        served.follow()
-        assert served.watcher_problem == ""
-        before, count = served.current, len(told)
+    with serving(folder_of(tmp_path), told, quiet_ms=QUIET_MS) as served:
+        assert served.status().watcher == "running"
+        before, count = served.chunks, len(told)
         write(tmp_path, "code-data.json", [chunk(7, 0.0, 1.0), chunk(8, 1.0, 0.0)])
         until(lambda: len(told) > count)
-        assert ids(served.current) == ["c0", "c1", "c2", "c7", "c8"]
+        assert ids(served.chunks) == ["c0", "c1", "c2", "c7", "c8"]
         assert ids(before) == ["c0", "c1", "c2", "c3"], "who holds the old state keeps it"
         assert "5 in 4 files" in told[-1]
 
 
 def test_files_that_are_written_one_after_the_other_are_loaded_once(tmp_path: Path) -> None:
     told: list[str] = []
-    with ChunkFolder(folder_of(tmp_path), quiet_ms=250, on_news=told.append) as served:
-        served.follow()
+    with serving(folder_of(tmp_path), told, quiet_ms=250) as served:
         seen = [len(told)]
         for name in FILES.values():
             write(tmp_path, name, b'{"chunks": [')
             write(tmp_path, name, [chunk(5)])
         until(lambda: len(told) > seen[0])
-        assert ids(served.current) == ["c5"] * 4
+        assert ids(served.chunks) == ["c5"] * 4
         assert len(told) == seen[0] + 1
 
 
 def test_nothing_is_loaded_before_the_writer_has_been_quiet_for_as_long_as_asked(tmp_path: Path) -> None:
     folder_of(tmp_path)
-    with ChunkFolder(tmp_path, quiet_ms=60_000) as patient, ChunkFolder(tmp_path, quiet_ms=QUIET_MS) as quick:
-        patient.follow()
-        quick.follow()
+    with serving(tmp_path) as patient, serving(tmp_path, quiet_ms=QUIET_MS) as quick:
         for number in (7, 8, 9):
             write(tmp_path, "code-data.json", [chunk(number, 0.0, 1.0)])
-            until(lambda number=number: f"c{number}" in ids(quick.current))
-        assert ids(patient.current) == ["c0", "c1", "c2", "c3"]
+            until(lambda number=number: f"c{number}" in ids(quick.chunks))
+        assert ids(patient.chunks) == ["c0", "c1", "c2", "c3"]
 
 
 def test_a_broken_file_keeps_what_serves_and_the_next_good_one_mends_it(tmp_path: Path) -> None:
     told: list[str] = []
-    with ChunkFolder(folder_of(tmp_path), dimensions=2, quiet_ms=QUIET_MS, on_news=told.append) as served:
-        served.follow()
-        old = served.current
-        for broken, named in ((b"{", "not JSON"), (b'[{"id":"a","text":"b","embedding":[1]}]', "vectors of 1 numbers")):
+    with serving(folder_of(tmp_path), told, quiet_ms=QUIET_MS) as served:
+        old = served.chunks
+        for broken, named in ((b"{", "not JSON"), (b'[{"id":"a","text":"b","embedding":[1]}]', "vectors of")):
             count = len(told)
             write(tmp_path, "code-data.json", broken)
             until(lambda count=count: len(told) > count)
-            assert served.current is old
+            assert served.chunks is old
             assert "code-data.json" in served.problem
             assert named in told[-1]
         write(tmp_path, "code-data.json", [chunk(6, 1.0, 0.0)])
         until(lambda: not served.problem)
-        assert ids(served.current) == ["c0", "c1", "c2", "c6"]
+        assert ids(served.chunks) == ["c0", "c1", "c2", "c6"]
 
 
 def test_files_that_did_not_change_are_neither_loaded_again_nor_told_of(tmp_path: Path) -> None:
     told: list[str] = []
-    served = ChunkFolder(folder_of(tmp_path), on_news=told.append)
-    old = served.current
+    served = serving(folder_of(tmp_path), told)
+    old = served.chunks
     assert served.reload()
-    assert served.current is old
+    assert served.chunks is old
     write(tmp_path, "code-data.json", [chunk(9, 0.0, 1.0)])
     assert served.reload()
     assert told == ["chunks are loaded again: 4 in 4 files"]
-
-
-def test_what_is_about_to_serve_is_made_ready_first_and_is_not_served_if_it_cannot_be(tmp_path: Path) -> None:
-    ready: list[list[str]] = []
-
-    def prepare(chunks: ChunkSet) -> None:
-        if "c9" in ids(chunks):
-            raise InvalidVectors("they do not fit")
-        ready.append(ids(chunks))
-
-    served = ChunkFolder(folder_of(tmp_path), prepare=prepare)
-    old = served.current
-    assert ready == [ids(old)]
-    write(tmp_path, "code-data.json", [chunk(9)])
-    assert not served.reload()
-    assert (served.current, served.problem) == (old, "they do not fit")
-    write(tmp_path, "code-data.json", [chunk(8)])
-    assert served.reload()
-    assert ready[1:] == [["c0", "c1", "c2", "c8"]]
-    write(tmp_path, "code-data.json", [chunk(9)])
-    with pytest.raises(InvalidVectors, match="do not fit"):
-        ChunkFolder(tmp_path, prepare=prepare)
 
 
 def test_files_of_two_models_or_of_two_versions_of_one_are_refused(tmp_path: Path) -> None:
@@ -365,7 +351,7 @@ def test_files_of_two_models_or_of_two_versions_of_one_are_refused(tmp_path: Pat
 
 def test_a_file_or_folder_that_goes_away_keeps_serving(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "chunks")
-    served = ChunkFolder(folder)
+    served = serving(folder)
     (folder / "code-data.json").unlink()
     assert not served.reload()
     assert served.problem == "code-data.json: it is gone"
@@ -374,24 +360,24 @@ def test_a_file_or_folder_that_goes_away_keeps_serving(tmp_path: Path) -> None:
     folder.rmdir()
     assert not served.reload()
     assert "no folder" in served.problem
-    assert len(served.current.rows) == 4
+    assert len(served.chunks.rows) == 4
 
 
 def test_a_file_that_was_broken_from_the_start_does_not_hold_the_others_back(tmp_path: Path) -> None:
     write(folder_of(tmp_path), "code-symbols.json", b"[")
-    served = ChunkFolder(tmp_path)
+    served = serving(tmp_path)
     write(tmp_path, "code-data.json", [chunk(6, 1.0, 0.0)])
     assert served.reload()
-    assert ids(served.current) == ["c0", "c2", "c6"]
+    assert ids(served.chunks) == ["c0", "c2", "c6"]
 
 
 def test_readers_always_hold_one_whole_state_while_it_is_replaced(tmp_path: Path) -> None:
     folder_of(tmp_path)
-    served, torn, stop = ChunkFolder(tmp_path), [], threading.Event()
+    served, torn, stop = serving(tmp_path), [], threading.Event()
 
     def look() -> None:
         while not stop.is_set():
-            chunks = served.current
+            chunks = served.chunks
             sizes = {len(chunks.rows), len(chunks.vectors), len(chunks.embedded)}
             if len(sizes) != 1 or len({row.title for row in chunks.rows}) != 1:
                 torn.append(chunks)
@@ -414,10 +400,9 @@ def test_readers_always_hold_one_whole_state_while_it_is_replaced(tmp_path: Path
 
 def test_chunks_in_an_ignored_folder_of_a_repository_are_followed(tmp_path: Path) -> None:
     tree(tmp_path, {".gitignore": ".cortex/\n", ".git/HEAD": "ref: refs/heads/main\n", ".cortex/": ""})
-    with ChunkFolder(folder_of(tmp_path / ".cortex" / "chunks"), quiet_ms=QUIET_MS) as served:
-        served.follow()
+    with serving(folder_of(tmp_path / ".cortex" / "chunks"), quiet_ms=QUIET_MS) as served:
         write(tmp_path / ".cortex" / "chunks", "code-data.json", [chunk(6, 1.0, 0.0)])
-        until(lambda: "c6" in ids(served.current))
+        until(lambda: "c6" in ids(served.chunks))
 
 
 # -- an index as chunk files --------------------------------------------------------------------------------------
