@@ -170,7 +170,6 @@ class Engine(Workspace):
             workspace_cache=self.cache_folder,
             user_folder=self.settings.data_folder or user_data_folder(),
             now=self.now,
-            tokenizer_file=self.settings.tokenizer_file,
             shared_records=self._shared_records,
         )
         return KnowledgeService(parts)

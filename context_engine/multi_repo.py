@@ -416,7 +416,7 @@ class MultiRepoMemory:
             return [(hit.chunk.path, hit.score) for hit in self._search.find(query).hits]
 
         is_partial = any(team.is_partial for team in teams.values())
-        return ProjectKnowledge(teams[next(iter(teams))].count_tokens, None, recall, localise, is_partial)
+        return ProjectKnowledge(None, recall, localise, is_partial)
 
     def get_knowledge(self) -> MultiRepoMemory:
         """Return what can be searched, as `KnowledgeService.get_knowledge`."""

@@ -35,7 +35,7 @@ from context_engine.storage import (
 from context_engine.text import ParseError, read_yaml, suggest_nearest
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
-PLACES = ("cache_folder", "data_folder", "tokenizer_file")
+PLACES = ("cache_folder", "data_folder")
 """Settings that are paths."""
 CONFIG_BYTES_MAX = 100_000
 """A settings file has a few dozen lines; a larger file is something else."""
@@ -114,9 +114,6 @@ class Settings:
     )
     session_memory: bool = setting(True, "Name code that a connection was shown before instead of repeating it.")
     gain: bool = setting(True, "Count calls and characters of each session for `ctx gain`, in the data folder.")
-    tokenizer_file: Path | None = setting(
-        None, "The tokenizer.json that token budgets are counted with; empty: an upper bound."
-    )
     rate_limits_per_minute: str = setting(
         "", "Limits beside and over the built-in ones, as `read_file=300, grep_codebase=0`; 0 lifts one."
     )

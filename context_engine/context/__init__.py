@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         PART_WORTH,
         PLACE_TOKENS_MIN,
         PRICE_POWER,
-        TokenCounter,
         estimate_max_tokens,
         find_symbol_at,
         widen_to_symbol,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
         QUOTED_FROM_REPOSITORY,
         ProjectKnowledge,
         RememberedItem,
-        load_tokenizer,
     )
     from context_engine.context.prompt_parsing import (
         Mention,
@@ -78,7 +76,7 @@ __getattr__ = lazy_exports(
     __name__,
     """
     affected_places: describe_affected_places
-    budget: PART_WORTH PLACE_TOKENS_MIN PRICE_POWER TokenCounter estimate_max_tokens find_symbol_at widen_to_symbol
+    budget: PART_WORTH PLACE_TOKENS_MIN PRICE_POWER estimate_max_tokens find_symbol_at widen_to_symbol
     bundle: Bundle BundleRequest BundledFile LeftOut Snippet build_bundle
     commands: Command
     enhance: BINDING_TYPES EnhanceMode EnhancedPrompt LikelyFile PromptRewrite build_enhanced_prompt
@@ -86,7 +84,7 @@ __getattr__ = lazy_exports(
     fact_check: CheckedClaims Claim ClaimedLines ClaimedQuote RejectedItem RepositoryFacts check_claims
     gather: gather_files
     localizer: NO_HIT BestHit GatherRequest GatheredFiles glob_for_path
-    project_knowledge: QUOTED_FROM_REPOSITORY ProjectKnowledge RememberedItem load_tokenizer
+    project_knowledge: QUOTED_FROM_REPOSITORY ProjectKnowledge RememberedItem
     prompt_parsing: Mention extract_objective parse_mentions
     proposals: PROBLEM_CHARS_MAX accept_draft compute_draft_id format_location parse_draft
     refinement: ASSIST_MODES BRIEF_TOKENS_MAX BriefSection SecondPass SecondPassResult SecondPassRunner build_brief

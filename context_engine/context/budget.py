@@ -23,9 +23,6 @@ from typing import NamedTuple
 from context_engine.model import Definition
 from context_engine.text import LineSpan, merge_spans
 
-TokenCounter = Callable[[str], int]
-"""Counts the tokens of a text, exactly or as an upper bound."""
-
 PRICE_POWER = 0.75
 """Long places cost less than their length: with 1.0 small fragments win, with 0 the longest (evals/places)."""
 PART_WORTH = 0.75

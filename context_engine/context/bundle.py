@@ -21,6 +21,7 @@ from context_engine.context.budget import (
     SelectedLines,
     SnippetOption,
     SnippetPacker,
+    estimate_max_tokens,
     find_symbol_at,
     order_by_value,
     widen_to_symbol,
@@ -189,14 +190,14 @@ def build_bundle(
     extras = list(_list_extras(opened, workspace, team, request))
     builder = _BundleBuilder(found, opened, team, len(extras), unreadable, request.shown)
     room = -excess(builder.build(()))
-    prices = [_price_file(file, team) for file in opened]
+    prices = [_price_file(file) for file in opened]
     stems = extract_stems(request.text)
     options = order_by_value(_list_options(opened, prices, room, stems), prices)
     lines = [_find_telling_line(file, stems) if file.places else None for file in opened]
     entries: list[_Entry] = []
     fitting: Bundle | None = None
     for _ in range(TRIES):
-        entries = _select_entries(options, lines, prices, extras, room, team)
+        entries = _select_entries(options, lines, prices, extras, room)
         bundle = builder.build(entries)
         # the room of places that were shown before stays empty: the next ones matter less
         over = excess(bundle) + sum(place.tokens for place in bundle.shown_before)
@@ -216,13 +217,12 @@ def _select_entries(
     prices: Sequence[FilePrice],
     extras: Sequence[_Extra],
     room: int,
-    team: ProjectKnowledge,
 ) -> list[_Entry]:
     """Return what to show, the most important first: the best place, the extras, the other places."""
     packer = SnippetPacker(prices, room)
     packer.select_first(options)
     first_count = len(packer.selected)
-    chosen_extras = _fit_extras(extras, min(packer.room, int(room * EXTRAS_SHARE)), team)
+    chosen_extras = _fit_extras(extras, min(packer.room, int(room * EXTRAS_SHARE)))
     packer.room -= sum(extra.price for extra in chosen_extras)
     kept = min(packer.room, int(room * LINES_SHARE))
     packer.room -= kept
@@ -310,19 +310,19 @@ def _summarize(outline: FileOutline) -> str:
 # -- what could be shown ----------------------------------------------------------------------------------------------
 
 
-def _price_file(file: _OpenedFile, team: ProjectKnowledge) -> FilePrice:
+def _price_file(file: _OpenedFile) -> FilePrice:
     """Return the prices of a file: those of its lines are by length, at the tokens that its best place has as JSON."""
     sample = "\n".join(place.text for place in file.places[:1])[:SAMPLE_CHARS]
     as_json = json.dumps(sample, ensure_ascii=False)
     if sample:
-        tokens_per_char = team.count_tokens(as_json) / len(sample)
+        tokens_per_char = estimate_max_tokens(as_json) / len(sample)
     else:
         tokens_per_char = 1 / CHARS_PER_TOKEN_MIN
 
     def price_line(number: int) -> int:
         return 1 + int(len(file.lines.get(number, "")) * tokens_per_char)
 
-    return FilePrice(FILE_TOKENS + team.count_tokens(f"{file.path} {file.summary}"), price_line)
+    return FilePrice(FILE_TOKENS + estimate_max_tokens(f"{file.path} {file.summary}"), price_line)
 
 
 def _list_options(
@@ -381,7 +381,7 @@ class _Extra(NamedTuple):
     price: int = 0
 
 
-def _fit_extras(extras: Sequence[_Extra], room: int, team: ProjectKnowledge) -> list[_Extra]:
+def _fit_extras(extras: Sequence[_Extra], room: int) -> list[_Extra]:
     """Return the extras that fit, in their order, with their prices."""
     chosen = []
     for extra in extras:
@@ -389,7 +389,7 @@ def _fit_extras(extras: Sequence[_Extra], room: int, team: ProjectKnowledge) -> 
             text = extra.content
         else:
             text = " ".join(map(str, extra.content))
-        price = ROW_TOKENS + team.count_tokens(text)
+        price = ROW_TOKENS + estimate_max_tokens(text)
         if price <= room:
             chosen.append(extra._replace(price=price))
             room -= price
@@ -564,9 +564,8 @@ class _BundleBuilder:
                 file = self.opened[entry.file]
                 if self.known.may_replace(file.path, entry.span.first, _join_lines(file, entry.span)):
                     found.setdefault(entry.file, []).append(entry.span)
-        count = self.team.count_tokens
         return [
-            ShownPlace(self.opened[number].path, span, count(_join_lines(self.opened[number], span)))
+            ShownPlace(self.opened[number].path, span, estimate_max_tokens(_join_lines(self.opened[number], span)))
             for number, spans in sorted(found.items())
             for span in merge_spans(spans)
         ]
@@ -586,7 +585,7 @@ class _BundleBuilder:
         """Return a snippet; most are the same in each try."""
         known = self._snippets.get((number, span))
         if known is None:
-            known = self._snippets[number, span] = _build_snippet(self.opened[number], span, self.team)
+            known = self._snippets[number, span] = _build_snippet(self.opened[number], span)
         return known
 
     def _list_left_out(self, files: Sequence[BundledFile], rows: int, shown_before: Sequence[ShownPlace]) -> LeftOut:
@@ -604,14 +603,14 @@ def _snippet_rank(snippet: Snippet) -> tuple[float, LineSpan]:
     return -snippet.relevance, snippet.span
 
 
-def _build_snippet(file: _OpenedFile, span: LineSpan, team: ProjectKnowledge) -> Snippet:
+def _build_snippet(file: _OpenedFile, span: LineSpan) -> Snippet:
     inside = [place for place in file.places if place.span.first <= span.last and span.first <= place.span.last]
     names = list(dict.fromkeys(place.symbol for place in sorted(inside) if place.symbol))
     symbol = ", ".join(names[:3]) or find_symbol_at(span, file.symbols)
     is_cut = any(place.span.first <= span.last < place.span.last for place in inside)
     text = _join_lines(file, span)
     relevance = max((place.relevance for place in inside), default=file.relevance)
-    return Snippet(span, text, relevance, team.count_tokens(text), symbol, span.last + 1 if is_cut else 0)
+    return Snippet(span, text, relevance, estimate_max_tokens(text), symbol, span.last + 1 if is_cut else 0)
 
 
 def _join_lines(file: _OpenedFile, span: LineSpan) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.commands import NAMES, READ, Command, detect_commands
 from context_engine.context.localizer import FoundFile, GatherRequest, locate_files
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, ProjectKnowledge, RememberedItem
@@ -139,7 +140,7 @@ def build_enhanced_prompt(
     lines += [*_memory_lines(prompt, mode, files, team), *_command_lines(commands, mode)]
     lines += (PromptLine("done_when", item, item) for item in extract_items(prompt))
     kept = list(lines)
-    while kept and team.count_tokens(_format_facts(kept)) > ADDED_TOKENS_MAX[mode]:
+    while kept and estimate_max_tokens(_format_facts(kept)) > ADDED_TOKENS_MAX[mode]:
         kept.pop()
     text = prompt + _format_facts(kept) if kept else prompt
     return EnhancedPrompt(text, prompt, objective, tuple(kept), references, len(lines) - len(kept), warnings)
@@ -315,9 +316,7 @@ def build_rewrite_request(enhanced: EnhancedPrompt, mode: EnhanceMode) -> Second
     return SecondPass("enhance_prompt", brief, SCHEMA, arguments, is_stored=False, host_brief=HOST_BRIEF)
 
 
-def check_rewrite(
-    draft: str, enhanced: EnhancedPrompt, mode: EnhanceMode, workspace: Workspace, team: ProjectKnowledge
-) -> PromptRewrite:
+def check_rewrite(draft: str, enhanced: EnhancedPrompt, mode: EnhanceMode, workspace: Workspace) -> PromptRewrite:
     """Return a draft with the prompt in it, and what is wrong with it. Raises: as `Engine.find_symbol`."""
     original = enhanced.original.strip()
     text = insert_prompt(draft, original)
@@ -325,7 +324,7 @@ def check_rewrite(
     if original not in text:
         reason = "the draft must keep the original prompt as it is"
         objections.insert(0, RewriteObjection(original[:OBJECTION_CHARS_MAX], reason))
-    added, most = team.count_tokens(text) - team.count_tokens(enhanced.original), ADDED_TOKENS_MAX[mode]
+    added, most = estimate_max_tokens(text) - estimate_max_tokens(enhanced.original), ADDED_TOKENS_MAX[mode]
     if added > most:
         reason = f"it adds {added:,} tokens, {mode} allows {most:,}"
         objections.append(RewriteObjection(text[:OBJECTION_CHARS_MAX], reason))

@@ -1,4 +1,4 @@
-"""What a team knows beyond its code, handed in as values: memories, history, and how tokens are counted.
+"""What a team knows beyond its code, handed in as values: memories and history.
 
 Every part may be missing; a reply then contains less, and says so. This module looks nothing up.
 """
@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from context_engine.context.budget import TokenCounter, estimate_max_tokens
 from context_engine.context.rule_scope import EVERYWHERE, RuleScope
-from context_engine.errors import InvalidArgument, UnsupportedHost
 from context_engine.model import Query
 from context_engine.text import shorten_prose
 
@@ -72,30 +69,7 @@ class ProjectKnowledge:
     `is_partial`: memories and history are still being read.
     """
 
-    count_tokens: TokenCounter = estimate_max_tokens
     history: FileHistory | None = None
     recall: Recall | None = None
     predict_changes: Callable[[Query], RankedPaths] | None = None
     is_partial: bool = False
-
-
-def load_tokenizer(file: Path) -> TokenCounter:
-    """Return the token counter of a model whose `tokenizer.json` the user has; special tokens are not counted.
-
-    Raises: UnsupportedHost (the library `tokenizers` is not installed), InvalidArgument (not a tokenizer file).
-    """
-    try:
-        from tokenizers import Tokenizer  # slow to import, and used only if a file is configured
-    except ImportError as error:
-        raise UnsupportedHost(
-            "counting with a tokenizer of your own needs the library tokenizers",
-            suggestion="pip install tokenizers, or empty CTX_TOKENIZER_FILE: budgets then use an upper bound",
-        ) from error
-    try:
-        tokenizer = Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises plain Exception
-        raise InvalidArgument(
-            f"{file} cannot be read as a tokenizer.json: {error}",
-            suggestion="name the tokenizer.json of a model in CTX_TOKENIZER_FILE, or empty it",
-        ) from error
-    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.context import ProjectKnowledge, estimate_max_tokens, load_tokenizer
+from context_engine.context import ProjectKnowledge
 from context_engine.errors import BugError, Cancelled, ContextEngineError
 from context_engine.history import Blame, FileHistory, HistoryFile, HistoryMiner, predict_changes, search_messages
 from context_engine.index import IndexService, StaticEncoder, SymbolService
@@ -245,7 +245,7 @@ MEMORIES = "memories"
 class KnowledgeDependencies:
     """Dependencies: the workspace, its index, search and files, the removal of secrets, and the user's folders.
 
-    `user_folder` contains the memories of this person; without `tokenizer_file` tokens are counted by an upper bound.
+    `user_folder` contains the memories of this person.
     `shared_records` is where a team shares its memories, except those of this person.
     """
 
@@ -262,7 +262,6 @@ class KnowledgeDependencies:
     workspace_cache: Path
     user_folder: Path
     now: Now
-    tokenizer_file: Path | None = None
     shared_records: SharedRecords | None = None
 
 
@@ -302,24 +301,17 @@ class KnowledgeService:
             self.knowledge,
             access,
         )
-        self._count = estimate_max_tokens
-        self._counts = False
 
     # -- what is known --
 
     def get_project_knowledge(self, wait_s: float = WAIT_S) -> ProjectKnowledge:
-        """Return what is known at this moment, and how tokens are counted, for bundles and prompts.
+        """Return what is known at this moment, for bundles and prompts.
 
         Wait up to `wait_s` for what was never derived here; what is missing then is said by `is_partial`.
-
-        Raises: UnsupportedHost, InvalidArgument (the configured tokenizer cannot be read).
         """
-        if self._parts.tokenizer_file is not None and not self._counts:
-            self._count, self._counts = load_tokenizer(self._parts.tokenizer_file), True
         is_fresh = self._learning.wait_until_fresh(wait_s)
         history = self._learning.history(0.0)
         return ProjectKnowledge(
-            self._count,
             history,
             self.knowledge.recall,
             self._build_predictor(history) if history else None,

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from context_engine.context import (
     BriefSection,
     PromptReference,
-    TokenCounter,
     Workspace,
     build_brief,
+    estimate_max_tokens,
     find_symbol_at,
     glob_for_path,
     parse_mentions,
@@ -105,13 +105,11 @@ class WorkPacket:
         return build_brief(STEP_TASK, sections)
 
 
-def build_packet(
-    plan: Plan, step: PlanStep, code: Workspace, count: TokenCounter, *, tokens_max: int = PACKET_TOKENS_MAX
-) -> WorkPacket:
+def build_packet(plan: Plan, step: PlanStep, code: Workspace, *, tokens_max: int = PACKET_TOKENS_MAX) -> WorkPacket:
     """Build the packet of a step. A file that is gone or unreadable is named, without its text."""
     number = plan.step_numbers()
-    room = tokens_max - count("\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks)))
-    chosen = _SnippetChoice(step, code, count, room)
+    words = "\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks))
+    chosen = _SnippetChoice(step, code, tokens_max - estimate_max_tokens(words))
     symbols = dict.fromkeys(proof.symbol for proof in step.evidence if proof.symbol and proof.symbol not in step.files)
     waits = tuple(sorted(number[uid] for uid in step.depends_on if uid in number))
     return WorkPacket(
@@ -135,9 +133,8 @@ class _WantedSpan(NamedTuple):
 class _SnippetChoice:
     """Selects as many files as fit, and their snippets: the first place of each before the second of any."""
 
-    def __init__(self, step: PlanStep, code: Workspace, count: TokenCounter, room: int) -> None:
+    def __init__(self, step: PlanStep, code: Workspace, room: int) -> None:
         self._code = code
-        self._count = count
         self._room = room
         self.is_longer = False
         mentioned = _resolve_text(step, code)
@@ -159,7 +156,7 @@ class _SnippetChoice:
         names = self._room * HEADS_SHARE
         shown: list[PacketFile] = []
         for head in heads:
-            cost = FILE_TOKENS + self._count(f"{head.path} {head.why}")
+            cost = FILE_TOKENS + estimate_max_tokens(f"{head.path} {head.why}")
             if cost > names and shown:  # the first file is always named
                 break
             names -= cost
@@ -173,7 +170,7 @@ class _SnippetChoice:
         extra = WHOLE_TOKENS_MAX - PACKET_TOKENS_MAX
         ordered = sorted(_round_robin(wanted), key=lambda place: not place[1].is_named)  # stable
         for path, place in ordered:
-            cost = SNIPPET_TOKENS + self._count(_read_span(path, place.span, self._code))
+            cost = SNIPPET_TOKENS + estimate_max_tokens(_read_span(path, place.span, self._code))
             if cost <= self._room + (extra if place.is_named else 0):
                 self._room -= cost
                 self.is_longer = self.is_longer or self._room < 0

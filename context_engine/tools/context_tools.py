@@ -21,6 +21,7 @@ from context_engine.context import (
     build_enhanced_prompt,
     build_rewrite_request,
     check_rewrite,
+    estimate_max_tokens,
 )
 from context_engine.model import QUESTION_CHARS_MAX, Filter
 from context_engine.secrets import redact
@@ -95,7 +96,7 @@ def get_context(
         raise argument_error("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
     began = time.perf_counter()
     team = engine.memory.get_project_knowledge(KNOWLEDGE_WAIT_S)
-    chars_max, count = engine.settings.result_chars_max, team.count_tokens
+    chars_max = engine.settings.result_chars_max
     write = render_bundle_json if format == "json" else render_bundle_markdown
     shown_query = shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN))
     meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
@@ -105,7 +106,7 @@ def get_context(
     def excess(candidate: "Bundle") -> int:
         """Return by how many tokens the reply would be too long."""
         text = redact(write(candidate, meta)).text
-        counted[:] = [(candidate, count(text))]
+        counted[:] = [(candidate, estimate_max_tokens(text))]
         return max(counted[0][1] - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
 
     step = _step(engine, plan_id) if plan_id else None
@@ -124,7 +125,7 @@ def get_context(
     )
     best = build_bundle(wish, engine, team, excess)
     _note_shown(best, call)
-    tokens = counted[0][1] if counted[0][0] is best else count(redact(write(best, meta)).text)
+    tokens = counted[0][1] if counted[0][0] is best else estimate_max_tokens(redact(write(best, meta)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
     return Reply(write(best, meta._replace(tokens=tokens, ms=ms)))
 
@@ -236,7 +237,7 @@ def _reference(reference: PromptReference) -> dict[str, Any]:
 
 def _of_draft(draft: str, made: EnhancedPrompt, mode: EnhanceMode, engine: "Engine") -> dict[str, Any]:
     """Check the caller's own version; return it, or the reasons why it is rejected."""
-    own = check_rewrite(draft, made, mode, engine, engine.memory.get_project_knowledge())
+    own = check_rewrite(draft, made, mode, engine)
     used = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
     if own.objections:
         return {"rejected": [objection._asdict() for objection in own.objections]} | used
@@ -253,7 +254,7 @@ def _of_second_pass(
     """Return what a model wrote from the facts, or the next step for the agent."""
 
     def own(draft: str) -> PromptRewrite:
-        return check_rewrite(draft, made, mode, engine, engine.memory.get_project_knowledge())
+        return check_rewrite(draft, made, mode, engine)
 
     climbed = engine.second_pass.run(
         build_rewrite_request(made, mode), assist, check=lambda draft: own(draft).problem, cancel=call.cancel

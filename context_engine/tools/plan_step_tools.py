@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 
-from context_engine.context import ASSIST_MODES, SecondPassResult
+from context_engine.context import ASSIST_MODES, SecondPassResult, estimate_max_tokens
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
 from context_engine.plans import (
     AGENT,
@@ -97,11 +97,11 @@ def _fit_packet(plan: "Plan", execution: "Execution", step: "PlanStep", sources:
     """Return the packet of a step as a row within its token budget."""
     from context_engine.plans import PACKET_TOKENS_MAX, build_packet
 
-    room, over, count = PACKET_TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count_tokens
+    room, over = PACKET_TOKENS_MAX - FIELDS_TOKENS, 0
     for _ in range(TRIES):
-        made = build_packet(plan, step, sources.code, count, tokens_max=room)
+        made = build_packet(plan, step, sources.code, tokens_max=room)
         row = _packet_row(made, execution.steps[step.uid].status)
-        if (over := count(compact_json(row)) - made.tokens_max) <= 0:
+        if (over := estimate_max_tokens(compact_json(row)) - made.tokens_max) <= 0:
             break
         room -= over
     if over > 0:
@@ -623,12 +623,7 @@ def _changes_by_model(
 
     if not number or assist == "off":
         return (), SecondPassResult()
-    made = build_packet(
-        state.plan,
-        _target_step(state, number),
-        engine.plans.sources().code,
-        engine.memory.get_project_knowledge().count_tokens,
-    )
+    made = build_packet(state.plan, _target_step(state, number), engine.plans.sources().code)
     arguments: dict[str, Any] = {"plan_id": state.plan.id, "step_number": number}
     kinds = FileChanges("").fields()
     schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}

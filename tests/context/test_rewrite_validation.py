@@ -44,7 +44,7 @@ def made(zoo: Engine) -> EnhancedPrompt:
 
 
 def own(draft: str, made: EnhancedPrompt, zoo: Engine, mode: EnhanceMode = "light") -> PromptRewrite:
-    return check_rewrite(draft, made, mode, zoo, ProjectKnowledge())
+    return check_rewrite(draft, made, mode, zoo)
 
 
 def test_a_draft_that_keeps_the_words_and_names_what_is_there_stands(made: EnhancedPrompt, zoo: Engine) -> None:

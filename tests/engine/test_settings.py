@@ -41,7 +41,7 @@ def test_the_file_wins_over_the_defaults_and_the_environment_over_the_file(tmp_p
     assert (loaded.quiet_ms, loaded.staleness_ms, loaded.watch, loaded.log_level) == (200, 0, False, "off")
 
 
-@pytest.mark.parametrize("name", ["cache_folder", "data_folder", "tokenizer_file"])
+@pytest.mark.parametrize("name", ["cache_folder", "data_folder"])
 def test_a_path_is_a_path_and_absolute(tmp_path: Path, name: str) -> None:
     loaded = Settings.load(tmp_path, {f"CTX_{name.upper()}": "~/x"})
     assert getattr(loaded, name) == Path("~/x").expanduser()

@@ -23,7 +23,6 @@ from tests.security.test_security_untrusted import ALIAS_BOMB, MERGE_BOMB
 HOSTILE_VALUES = {
     "cache_folder": "/tmp/elsewhere",
     "data_folder": "~/elsewhere",
-    "tokenizer_file": "/etc/passwd",
     "rate_burst_minutes": "0",
     "rate_limits_per_minute": "read_file=0",
     "result_chars_max": "1000000",
