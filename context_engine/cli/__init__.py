@@ -34,6 +34,9 @@ def main() -> None:
         from context_engine.daemon import leave_client
 
         leave_client()  # before the imports, which the client need not wait for
+        from context_engine.cli.daemon_commands import run_daemon
+
+        raise SystemExit(run_daemon(background=True))
     if sys.argv[1:2] == ["hook"]:
         from context_engine.cli.hook_command import run_hook
 

@@ -7,7 +7,6 @@ standard library; one that is alone imports the library first, and the Engine on
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
@@ -92,7 +91,6 @@ class StdioServer:
 
     def _serve_alone(self) -> None:
         """Serve with the Engines in this process."""
-        gc.disable()  # what is imported makes thousands of classes, and none of them is garbage
         from context_engine.server.server_log import install_bridge
 
         projects, dispatcher, chunks = open_projects(self._options, self._env, failed=self._refuse)
@@ -100,8 +98,6 @@ class StdioServer:
         install_bridge(dispatcher.log)
 
         def begin() -> None:
-            gc.freeze()
-            gc.enable()
             projects.start()
             if chunks:
                 chunks.start()
