@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from context_engine.model import Finding
 from context_engine.repo import (
@@ -21,7 +21,7 @@ from context_engine.repo import (
     run_program,
     temporary_files,
 )
-from context_engine.review.analyzers import Analyzer, AnalyzerMessage, AnalyzerOutputError
+from context_engine.review.analyzers import Analyzer, AnalyzerOutputError
 from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.reviewer import TESTS, is_generated
@@ -174,7 +174,7 @@ class _Analysis:
 
     def _run_program(
         self, files: Mapping[str, bytes], paths: Sequence[str], limit_s: float
-    ) -> tuple[Sequence[AnalyzerMessage], str]:
+    ) -> tuple[Sequence[Finding], str]:
         """Return the messages of the program on one version, or why there are none."""
         present = [path for path in paths if path in files]
         if not present:
@@ -199,11 +199,9 @@ class _Analysis:
             except AnalyzerOutputError:
                 return (), f"printed what cannot be read, {describe_exit(result.exit, output)}"
 
-    def _compare(
-        self, messages: Iterable[AnalyzerMessage], old_messages: Iterable[AnalyzerMessage]
-    ) -> Iterator[Finding]:
+    def _compare(self, messages: Iterable[Finding], old_messages: Iterable[Finding]) -> Iterator[Finding]:
         """Yield the findings in the new version, each with whether it is new."""
-        groups: dict[tuple[str, str], list[AnalyzerMessage]] = {}
+        groups: dict[tuple[str, str], list[Finding]] = {}
         for message in messages:
             if not (message.rule.startswith(QUIET_IN_TESTS) and TESTS.search(message.path)):
                 groups.setdefault((message.path, message.rule), []).append(message)
@@ -216,37 +214,27 @@ class _Analysis:
             lines = [_line_with_message(file.new, message) for message in group]
             old_lines = [_line_with_message(file.old, message) for message in old_group]
             for message, is_new in zip(group, mark_new(lines, old_lines), strict=True):
-                yield self._make_finding(message, file, file.new, is_new=is_new)
+                yield self._complete(message, file, file.new, is_new=is_new)
 
-    def _make_finding(self, message: AnalyzerMessage, file: ReviewedFile, new: FileVersion, *, is_new: bool) -> Finding:
-        text = message.message
+    def _complete(self, finding: Finding, file: ReviewedFile, new: FileVersion, *, is_new: bool) -> Finding:
+        text = finding.body
         if self.analyzer.runs_project_code:  # which can read any file, and make its program print it
             text = quote_known_words(text, new.text)
-        return Finding(
-            rule=message.rule,
+        return replace(
+            finding,
             source=self.analyzer.name,
             title=text.partition("\n")[0],
             body=text,
-            priority=message.priority,
-            category=message.category,
-            confidence=message.confidence,
-            path=file.path,
-            span=LineSpan(message.line, max(message.line, message.last)),
-            quote=new.line(message.line).strip(),
-            is_on_changed_line=file.touches(LineSpan(message.line, message.line)),
+            quote=new.line(finding.line).strip(),
+            is_on_changed_line=file.touches(LineSpan(finding.line, finding.line)),
             is_new=is_new,
-            suggestion=message.suggestion,
         )
 
 
-def _below(folder: str, messages: Iterable[AnalyzerMessage]) -> list[AnalyzerMessage]:
+def _below(folder: str, messages: Iterable[Finding]) -> list[Finding]:
     """Return the messages about files below a folder, with paths relative to it."""
-    prefix = f"{folder}/"
-    return [
-        message._replace(path=message.path.removeprefix(prefix))
-        for message in messages
-        if message.path.startswith(prefix)
-    ]
+    below = [message for message in messages if message.path.startswith(f"{folder}/")]
+    return [replace(message, path=message.path.removeprefix(f"{folder}/")) for message in below]
 
 
 def _accepts(analyzer: Analyzer, file: ReviewedFile) -> bool:
@@ -256,6 +244,6 @@ def _accepts(analyzer: Analyzer, file: ReviewedFile) -> bool:
     return analyzer.accepts(file.path)
 
 
-def _line_with_message(source: FileVersion | None, message: AnalyzerMessage) -> str:
+def _line_with_message(source: FileVersion | None, message: Finding) -> str:
     """Return the line of a message with its text, since one line may be wrong in two ways."""
-    return f"{source.line(message.line) if source else ''} {message.message}"
+    return f"{source.line(message.line) if source else ''} {message.body}"

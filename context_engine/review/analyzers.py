@@ -13,29 +13,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from context_engine.model import Suggestion
-from context_engine.text import OUTPUT_BYTES_MAX, read_json
+from context_engine.model import Finding, Suggestion
+from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, read_json
 
-if TYPE_CHECKING:
-    from context_engine.review.finding import Category
-
-COMPILER_CONFIDENCE = 0.85
-
-
-class AnalyzerMessage(NamedTuple):
-    """A message of a program about a line. `path` is relative to the folder it ran in."""
-
-    path: str
-    line: int
-    last: int
-    rule: str
-    message: str
-    priority: int
-    category: Category
-    confidence: float
-    suggestion: Suggestion | None = None
+COMPILER = (1, "correctness", 0.85)
 
 
 class AnalyzerOutputError(Exception):
@@ -44,8 +27,10 @@ class AnalyzerOutputError(Exception):
 
 Command = Callable[[str, Sequence[str]], Sequence[str]]
 """Takes the path of the program and those of the files; returns the command line."""
-Read = Callable[[bytes, str, Path], Sequence[AnalyzerMessage]]
-"""Takes stdout, stderr and the folder of the run; returns the messages. Raises: AnalyzerOutputError."""
+Read = Callable[[bytes, str, Path], Sequence[Finding]]
+"""Takes stdout, stderr and the folder of the run; returns the findings. Raises: AnalyzerOutputError."""
+Kind = tuple[int, str, float]
+"""Priority, category and confidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +66,18 @@ def relative_path(path: str, folder: Path) -> str:
     return path.replace("\\", "/").removeprefix(f"{folder.as_posix()}/").removeprefix("./")
 
 
-def _read_rows(rows: Callable[[], list[AnalyzerMessage]], problem: str) -> list[AnalyzerMessage]:
-    """Return the messages that `rows` makes of JSON. Raises: AnalyzerOutputError when the JSON is something else."""
+def report(
+    path: str, lines: tuple[Any, Any], rule: str, text: str, kind: Kind, fix: Suggestion | None = None
+) -> Finding:
+    """Return a finding of a program; `lines` are the first and the last."""
+    priority, category, confidence = kind
+    first, last = int(lines[0]), int(lines[1])
+    span = LineSpan(first, max(first, last))
+    return Finding(rule, "", text, text, priority, category, confidence, path, span, suggestion=fix)
+
+
+def _read_rows(rows: Callable[[], list[Finding]], problem: str) -> list[Finding]:
+    """Return the findings that `rows` makes of JSON. Raises: AnalyzerOutputError when the JSON is something else."""
     try:
         return rows()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -101,8 +96,7 @@ RUFF_RULES = (
 """The rules that find mistakes, not style. F811, B026 and PLW0127 were wrong or useless on commits (evals/noise)."""
 RUFF_IGNORED = ("F405", "F403", "F406", "F407")
 """Star imports: a style, and what follows from it."""
-RuffKind = tuple[int, "Category", float]
-RUFF_KINDS: tuple[tuple[str, RuffKind], ...] = (
+RUFF_KINDS: tuple[tuple[str, Kind], ...] = (
     ("F401", (3, "maintainability", 0.65)),
     ("F841", (3, "maintainability", 0.65)),
     ("F541", (3, "style", 0.75)),
@@ -124,7 +118,7 @@ RUFF_KINDS: tuple[tuple[str, RuffKind], ...] = (
     ("T100", (1, "correctness", 0.9)),
     ("", (2, "correctness", 0.7)),
 )
-"""Priority, category and confidence by the beginning of a rule's name; the first one that fits counts."""
+"""By the beginning of a rule's name; the first one that fits counts."""
 OLDER_NAMES = (
     *("reveal_type", "reveal_locals"),
     *("unicode", "basestring", "long", "xrange", "raw_input", "unichr", "reload", "reduce", "execfile", "file", "cmp"),
@@ -142,10 +136,10 @@ def _ruff_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     return [program, "check", *options, *rules, "--", *paths]
 
 
-def read_ruff(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
+def read_ruff(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read ruff's JSON, except files that it cannot parse: it only guesses there, and a check reports their syntax."""
 
-    def messages() -> list[AnalyzerMessage]:
+    def messages() -> list[Finding]:
         rows = read_json(out or b"[]", bytes_max=OUTPUT_BYTES_MAX)
         unparsed = {row["filename"] for row in rows if row["code"] in (None, "invalid-syntax")}
         wanted = [row for row in rows if row["filename"] not in unparsed and not _is_older_name(row)]
@@ -158,54 +152,44 @@ def _is_older_name(row: Any) -> bool:
     return row["code"] == "F821" and any(f"`{name}`" in row["message"] for name in OLDER_NAMES)
 
 
-def _read_ruff_row(row: Any, folder: Path) -> AnalyzerMessage:
-    rule, message = row["code"], row["message"]
-    priority, category, confidence = next(kind for start, kind in RUFF_KINDS if rule.startswith(start))
+def _read_ruff_row(row: Any, folder: Path) -> Finding:
+    rule, lines = row["code"], (row["location"]["row"], row["end_location"]["row"])
+    kind = next(kind for start, kind in RUFF_KINDS if rule.startswith(start))
     fix = (row.get("fix") or {}).get("message")
     suggestion = Suggestion(fix, can_auto_fix=True) if fix else None
-    path, first, last = relative_path(row["filename"], folder), row["location"]["row"], row["end_location"]["row"]
-    return AnalyzerMessage(path, first, last, rule, message, priority, category, confidence, suggestion)
+    return report(relative_path(row["filename"], folder), lines, rule, row["message"], kind, suggestion)
 
 
 # -- typos -------------------------------------------------------------------------------------------------------------
 
-TYPO_CONFIDENCE = 0.7
+TYPO: Kind = (3, "documentation", 0.7)
 
 
 def _typos_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     return [program, "--isolated", "--format=json", "--", *paths]
 
 
-def read_typos(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
+def read_typos(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read the lines of typos, one JSON object each; other kinds than `typo` are notes, such as on a binary file."""
 
-    def messages() -> list[AnalyzerMessage]:
+    def messages() -> list[Finding]:
         rows = [read_json(line) for line in out.splitlines() if line.strip()]
         return [_read_typo(row, folder) for row in rows if row.get("type") == "typo"]
 
     return _read_rows(messages, complaint)
 
 
-def _read_typo(row: Any, folder: Path) -> AnalyzerMessage:
-    corrections = ", ".join(row.get("corrections") or ())
-    line = row.get("line_num", 1)
-    return AnalyzerMessage(
-        path=relative_path(row["path"], folder),
-        line=line,
-        last=line,
-        rule="typo",
-        message=f"{row['typo']} is spelled {corrections or 'otherwise'}.",
-        priority=3,
-        category="documentation",
-        confidence=TYPO_CONFIDENCE,
-        suggestion=Suggestion(f"write {corrections}") if corrections else None,
-    )
+def _read_typo(row: Any, folder: Path) -> Finding:
+    corrections, line = ", ".join(row.get("corrections") or ()), row.get("line_num", 1)
+    text = f"{row['typo']} is spelled {corrections or 'otherwise'}."
+    suggestion = Suggestion(f"write {corrections}") if corrections else None
+    return report(relative_path(row["path"], folder), (line, line), "typo", text, TYPO, suggestion)
 
 
 # -- JavaScript and TypeScript: programs of the project's own node_modules ---------------------------------------------
 
 SCRIPT_SUFFIXES = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
-ESLINT_ERROR_CONFIDENCE, ESLINT_WARNING_CONFIDENCE = 0.8, 0.7
+ESLINT_FATAL, ESLINT_ERROR, ESLINT_WARNING = (0, "correctness", 0.8), (2, "correctness", 0.8), (3, "style", 0.7)
 """An error of the project's own configuration is meant; its warnings are often left."""
 _TSC_LINE = re.compile(r"^(.+?)\((\d+),\d+\): error (TS\d+): (.*)$", re.MULTILINE)
 
@@ -214,10 +198,10 @@ def _eslint_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     return [program, "--format=json", "--no-error-on-unmatched-pattern", "--", *paths]
 
 
-def read_eslint(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
+def read_eslint(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read eslint's JSON. A row without a rule is about eslint itself, such as a file that it does not read."""
 
-    def messages() -> list[AnalyzerMessage]:
+    def messages() -> list[Finding]:
         found = []
         for file in read_json(out, bytes_max=OUTPUT_BYTES_MAX):
             path = relative_path(file["filePath"], folder)
@@ -228,33 +212,22 @@ def read_eslint(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMe
     return _read_rows(messages, complaint)
 
 
-def _read_eslint_row(row: Any, path: str) -> AnalyzerMessage:
-    is_error = row.get("severity") == 2
-    priority = 2 if is_error else 3
+def _read_eslint_row(row: Any, path: str) -> Finding:
+    kind = ESLINT_FATAL if row.get("fatal") else ESLINT_ERROR if row.get("severity") == 2 else ESLINT_WARNING
     line = row.get("line") or 1
-    return AnalyzerMessage(
-        path=path,
-        line=line,
-        last=row.get("endLine") or line,
-        rule=row.get("ruleId") or "syntax-error",
-        message=row["message"],
-        priority=0 if row.get("fatal") else priority,
-        category="correctness" if is_error else "style",
-        confidence=ESLINT_ERROR_CONFIDENCE if is_error else ESLINT_WARNING_CONFIDENCE,
-    )
+    lines = (line, row.get("endLine") or line)
+    return report(path, lines, row.get("ruleId") or "syntax-error", row["message"], kind)
 
 
 def _tsc_command(program: str, paths: Sequence[str]) -> Sequence[str]:  # noqa: ARG001 - tsconfig.json names the files
     return [program, "--noEmit", "--pretty", "false", "--incremental", "false"]
 
 
-def read_tsc(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
+def read_tsc(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read the lines `path(line,column): error TS2322: message` of tsc."""
     text = out.decode("utf-8", "replace")
     messages = [
-        AnalyzerMessage(
-            relative_path(path, folder), int(line), int(line), rule, message, 1, "correctness", COMPILER_CONFIDENCE
-        )
+        report(relative_path(path, folder), (line, line), rule, message, COMPILER)
         for path, line, rule, message in _TSC_LINE.findall(text)
     ]
     if not messages and text.strip():
@@ -264,7 +237,7 @@ def read_tsc(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessa
 
 # -- Go and Rust: compilers that know every type -----------------------------------------------------------------------
 
-RUST_LINT_CONFIDENCE = 0.75
+RUST_ERROR, RUST_WARNING = (0, "correctness", 0.85), (2, "maintainability", 0.75)
 _VET_LINE = re.compile(r"^(?:vet: )?(\S+?\.go):(\d+):(?:\d+:)? (.+)$", re.MULTILINE)
 
 
@@ -273,13 +246,11 @@ def _vet_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     return [program, "vet", *sorted({f"./{path.rpartition('/')[0]}".rstrip("/") for path in paths})]
 
 
-def read_vet(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
+def read_vet(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read the lines `path:line:column: message` of go vet; errors of the compiler have the same form."""
     text = complaint or out.decode("utf-8", "replace")
     messages = [
-        AnalyzerMessage(
-            relative_path(path, folder), int(line), int(line), "vet", message, 1, "correctness", COMPILER_CONFIDENCE
-        )
+        report(relative_path(path, folder), (line, line), "vet", message, COMPILER)
         for path, line, message in _VET_LINE.findall(text)
     ]
     if not messages and text.strip() and not all(line.startswith("#") for line in text.strip().splitlines()):
@@ -291,13 +262,13 @@ def _cargo_command(program: str, paths: Sequence[str]) -> Sequence[str]:  # noqa
     return [program, "check", "--workspace", "--all-targets", "--offline", "--quiet", "--message-format=json"]
 
 
-def read_cargo(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
+def read_cargo(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read cargo's JSON. Messages without a place are summaries; tests are compiled separately and repeat messages."""
     lines = [line for line in out.splitlines() if line.startswith(b"{")]
     if not lines and complaint.strip():
         raise AnalyzerOutputError(complaint)
 
-    def messages() -> list[AnalyzerMessage]:
+    def messages() -> list[Finding]:
         rows = map(read_json, lines)
         found = [_read_rustc(row["message"], folder) for row in rows if row.get("reason") == "compiler-message"]
         return [message for message in found if message is not None]
@@ -305,21 +276,13 @@ def read_cargo(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMes
     return list(dict.fromkeys(_read_rows(messages, complaint)))
 
 
-def _read_rustc(message: Any, folder: Path) -> AnalyzerMessage | None:
+def _read_rustc(message: Any, folder: Path) -> Finding | None:
     place = next((span for span in message["spans"] if span["is_primary"]), None)
     if place is None or message["level"] not in ("error", "warning"):
         return None
-    is_error = message["level"] == "error"
-    return AnalyzerMessage(
-        path=relative_path(place["file_name"], folder),
-        line=place["line_start"],
-        last=place["line_end"],
-        rule=(message.get("code") or {}).get("code") or "rustc",
-        message=message["message"],
-        priority=0 if is_error else 2,
-        category="correctness" if is_error else "maintainability",
-        confidence=COMPILER_CONFIDENCE if is_error else RUST_LINT_CONFIDENCE,
-    )
+    rule, lines = (message.get("code") or {}).get("code") or "rustc", (place["line_start"], place["line_end"])
+    kind = RUST_ERROR if message["level"] == "error" else RUST_WARNING
+    return report(relative_path(place["file_name"], folder), lines, rule, message["message"], kind)
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------

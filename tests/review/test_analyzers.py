@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from context_engine.model import Finding
 from context_engine.repo.executables import find_program
 from context_engine.review.analyzer_runner import AnalyzerReport, AnalyzerRunner
 from context_engine.review.analyzers import (
     ALL,
     RUFF,
     Analyzer,
-    AnalyzerMessage,
     AnalyzerOutputError,
     Read,
     read_cargo,
@@ -25,6 +25,7 @@ from context_engine.review.analyzers import (
     read_tsc,
     read_typos,
     read_vet,
+    report,
 )
 from context_engine.review.invariants import find_shape, read_invariants_file
 from context_engine.review.review_options import ReviewOptions
@@ -32,12 +33,11 @@ from context_engine.review.source_versions import FileVersion
 from tests.support.changes import PARSERS, changed_file
 
 
-def reported(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
+def reported(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """A finding for each line that says BAD, as the program below prints it."""
     try:
         return [
-            AnalyzerMessage(path, line, line, "bad", "It is bad.", 1, "correctness", 0.9)
-            for path, line in json.loads(out)
+            report(path, (line, line), "bad", "It is bad.", (1, "correctness", 0.9)) for path, line in json.loads(out)
         ]
     except ValueError as error:
         raise AnalyzerOutputError(out.decode()) from error
