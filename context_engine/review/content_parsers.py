@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from context_engine.languages import find_bracket_problem, read_syntax_errors
+from context_engine.languages import Captures, find_bracket_problem, read_syntax_errors
 from context_engine.model import Finding, syntax_finding
 from context_engine.text import LineSpan
 
@@ -248,92 +248,45 @@ def find_yaml_errors(text: str) -> SyntaxErrors | str:
     return ()
 
 
-def find_repeated_keys(text: str, language: str) -> list[tuple[str, int]]:
+_KEYS = {
+    "json": "(object (pair key: (string) @key)) @object",
+    "python": "(dictionary (pair key: [(string) (integer)] @key)) @object",
+}
+
+
+def find_repeated_keys(text: str, language: Language, parsers: Parsers) -> list[tuple[str, int]]:
     """Return the keys that occur twice in one object, each with its line: most readers silently keep the last value.
 
     Known are JSON, YAML and the dict literals of Python; a TOML reader refuses them by itself.
     """
-    match language:
-        case "json":
-            return [(key, _last_line(text, key)) for key in _repeated_json_keys(text)]
-        case "yaml":
-            return _repeated_yaml_keys(text)
-        case "python":
-            return _repeated_dict_keys(text)
-    return []
+    if language.name == "yaml":
+        return _find_repeated_yaml_keys(text)
+    found = Captures(language, text.encode("utf-8", "replace"), parsers.grammars).find(_KEYS.get(language.name, ""))
+    keys = [(match["object"].start, match["key"]) for match in found]
+    firsts = {(start, key.text): key.start for start, key in reversed(keys)}
+    return [(key.text.strip("'\""), key.first) for start, key in keys if firsts[start, key.text] < key.start]
 
 
-def _last_line(text: str, key: str) -> int:
-    """Return the line where a key is written last; 0 when it is written with escapes."""
-    place = text.rfind(f'"{key}"')
-    return 0 if place < 0 else text.count("\n", 0, place) + 1
-
-
-def _repeated_json_keys(text: str) -> list[str]:
-    repeated: list[str] = []
-
-    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            counts = Counter(key for key, _ in pairs)
-            repeated.extend(key for key, count in counts.items() if count > 1)
-        return values
-
-    try:
-        json.loads(text, object_pairs_hook=collect, parse_int=_parse_integer)
-    except (ValueError, RecursionError):
-        return []
-    return list(dict.fromkeys(repeated))
-
-
-def _repeated_yaml_keys(text: str) -> list[tuple[str, int]]:
+def _find_repeated_yaml_keys(text: str) -> list[tuple[str, int]]:
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    open_objects: list[set[str] | None] = []  # None for a list
-    is_key: list[bool] = []
     repeated: list[tuple[str, int]] = []
-
-    def end_value() -> None:
-        if is_key:
-            is_key[-1] = not is_key[-1]
-
+    seen: set[int] = set()  # nodes, since aliases lead to the same one
     try:
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
-                keys = open_objects[-1] if open_objects else None
-                value = event.value if isinstance(event, yaml.ScalarEvent) else ""
-                if keys is not None and is_key[-1] and value not in ("", "<<"):
-                    if value in keys:
-                        repeated.append((value, event.start_mark.line + 1))
-                    keys.add(value)
-                end_value()
-            elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                open_objects.append(set() if isinstance(event, yaml.MappingStartEvent) else None)
-                is_key.append(True)
-            elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-                open_objects.pop()
-                is_key.pop()
-                end_value()
+        pending = list(yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except (yaml.YAMLError, RecursionError):
         return []
-    return repeated
-
-
-def _repeated_dict_keys(text: str) -> list[tuple[str, int]]:
-    try:
-        nodes = [node for node in ast.walk(parse_python(text)) if isinstance(node, ast.Dict)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    repeated = []
-    for node in nodes:
-        seen: set[tuple[type, Any]] = set()
-        for key in node.keys:
-            if not isinstance(key, ast.Constant):
-                continue
-            if (type(key.value), key.value) in seen:
-                repeated.append((str(key.value), key.lineno))
-            seen.add((type(key.value), key.value))
+    while pending:
+        node = pending.pop()
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))
+        is_mapping = isinstance(node, yaml.MappingNode)
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)] if is_mapping else []
+        lines = {key.value: key.start_mark.line + 1 for key in keys}
+        counts = Counter(key.value for key in keys if key.value not in ("", "<<"))
+        repeated += [(key, lines[key]) for key, count in counts.items() if count > 1]
+        pending += [value for _, value in node.value] if is_mapping else node.value
     return repeated
 
 

@@ -247,7 +247,7 @@ class _ContentCheck:
         self.is_sound = not errors
         yield from _report_syntax(errors)
         if self.is_sound:
-            yield from map(_report_repeated_key, find_repeated_keys(self.content, language.name))
+            yield from map(_report_repeated_key, find_repeated_keys(self.content, language, self.service.parsers))
         if self.is_sound and request.schema is not None:
             yield from self._check_schema(_read_value(self.content, language.name))
 
