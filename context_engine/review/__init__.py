@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from context_engine.review.review_formats import render_review, review_to_json
     from context_engine.review.review_options import FAIL_ON, ReviewOptions, ReviewRequest
     from context_engine.review.review_service import ReviewedChange, ReviewService
-    from context_engine.review.review_sessions import SessionView
+    from context_engine.review.review_store import ReviewSession
     from context_engine.review.review_workspace import ReviewWorkspace
     from context_engine.review.second_pass import MergedReview
     from context_engine.review.validation.content_validation import ValidationService
@@ -25,7 +25,7 @@ __getattr__ = lazy_exports(
     review_formats: render_review review_to_json
     review_options: FAIL_ON ReviewOptions ReviewRequest
     review_service: ReviewService ReviewedChange
-    review_sessions: SessionView
+    review_store: ReviewSession
     review_workspace: ReviewWorkspace
     second_pass: MergedReview
     validation.content_validation: ValidationService

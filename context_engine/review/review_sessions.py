@@ -38,7 +38,7 @@ from context_engine.errors import (
 from context_engine.review.finding import finding_to_json
 from context_engine.review.review_job import ReviewJob, SessionOutcome, UnitReview
 from context_engine.review.review_options import ReviewOptions, ReviewRequest
-from context_engine.review.review_store import OWNED, ReviewSession, ReviewStore, ReviewUnit, SessionUpdate, Status
+from context_engine.review.review_store import OWNED, ReviewSession, ReviewStore, SessionUpdate, Status
 from context_engine.review.review_telemetry import summarize_metrics
 from context_engine.review.verdict import suppression_reason
 from context_engine.storage import LivenessLock
@@ -67,36 +67,10 @@ PAUSED_AS: Mapping[Status, Status] = {
 OUTCOME = "outcome"
 
 
-class SessionProgress(NamedTuple):
-    """The progress of a session. `percentage` is 100 exactly when every unit has ended."""
-
-    units_done: int
-    units_failed: int
-    units_total: int
-    files_done: int
-    files_total: int
-    percentage: int
-
-
-class SessionView(NamedTuple):
-    """A session as callers see it: `problem` is what went wrong; `outcome` is empty until the end."""
-
-    session: ReviewSession
-    status: Status
-    problem: str
-    progress: SessionProgress
-    outcome: Mapping[str, Any]
-
-    @property
-    def needs_resume(self) -> bool:
-        """Whether nothing happens until a caller resumes the session; a completed one needs nothing."""
-        return self.status in ("queued", "paused", "partial", "failed")
-
-
 class StartedSession(NamedTuple):
     """A session, the number of its files in the cache, and whether it existed before."""
 
-    view: SessionView
+    session: ReviewSession
     cached: int
     is_same: bool
 
@@ -329,28 +303,31 @@ class ReviewSessions:
             self._run_here(session_id, job)
         return StartedSession(self.status(session_id), cached, is_same=session_id != session.id)
 
-    def status(self, session_id: str) -> SessionView:
-        """Return a session as it is now. Raises: ReviewNotFound."""
+    def status(self, session_id: str) -> ReviewSession:
+        """Return a session as it is now: what a dead process ran is paused or failed. Raises: ReviewNotFound."""
         session = self._read(session_id)
         if session.status in OWNED and not self._is_alive(session):
             session = self._read(session_id)  # it may have ended in this moment
             if session.status == "pausing":
-                session = replace(session, status="paused")
-            elif session.status == "running":
+                return replace(session, status="paused")
+            if session.status == "running":
                 problem = "the process that ran it has ended; resume_review continues where it stopped"
-                session = replace(session, status="failed", error=problem)
-        outcome = self._read_outcome(session).review
-        return SessionView(session, session.status, session.error, count_progress(session.units), outcome)
+                return replace(session, status="failed", error=problem)
+        return session
 
-    def newest(self, limit: int) -> list[SessionView]:
+    def outcome(self, session_id: str) -> Mapping[str, Any]:
+        """Return the finished review as replies contain it; nothing before the end."""
+        return self._read_outcome(session_id).review
+
+    def newest(self, limit: int) -> list[ReviewSession]:
         """Return the newest sessions as they are now."""
-        views: list[SessionView] = []
+        views: list[ReviewSession] = []
         for session in self._store.sessions()[:limit]:
             with suppress(ReviewNotFound):  # deleted by another process in this moment
                 views.append(self.status(session.id))
         return views
 
-    def pause(self, session_id: str, reason: str = "") -> SessionView:
+    def pause(self, session_id: str, reason: str = "") -> ReviewSession:
         """Begin no more units; the session is paused once the running ones have ended.
 
         Raises: ReviewNotFound, PreconditionFailed.
@@ -368,7 +345,7 @@ class ReviewSessions:
         self._update(session_id, pause)
         return self.status(session_id)
 
-    def resume(self, session_id: str) -> SessionView:
+    def resume(self, session_id: str) -> ReviewSession:
         """Continue with the units that are not done, in this process unless another one runs the session.
 
         Raises: ReviewNotFound, PreconditionFailed (completed).
@@ -393,26 +370,25 @@ class ReviewSessions:
         Raises: ReviewNotFound, InvalidArgument (not a cursor of this product).
         """
         after, offset = _parse_cursor(cursor)
-        view = self.status(session_id)
-        streamed = self._list_streamed(view.session)
-        if not view.outcome:
+        outcome, streamed = self.outcome(session_id), self._list_streamed(self._read(session_id))
+        if not outcome:
             rows = streamed[after : after + limit]
             return FindingPage(rows, str(after + len(rows)))
         shown = {finding["id"] for finding in streamed[:after]}
-        left = [finding for finding in view.outcome["findings"] if finding["id"] not in shown]
+        left = [finding for finding in outcome["findings"] if finding["id"] not in shown]
         end = offset + limit
         return FindingPage(left[offset:end], f"{after}+{end}" if end < len(left) else "")
 
     def findings(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """Return all findings: the final ones, or those so far. Raises: ReviewNotFound."""
-        view = self.status(session_id)
-        return view.outcome["findings"] if view.outcome else self._list_streamed(view.session)
+        session, outcome = self._read(session_id), self.outcome(session_id)
+        return outcome["findings"] if outcome else self._list_streamed(session)
 
     def telemetry(self, session_id: str) -> dict[str, Any]:
         """Return what the session took so far, as measured. Raises: ReviewNotFound."""
         session = self._read(session_id)
         metrics = [unit.metrics for unit in read_reviews(self._store, session)]
-        metrics.append(self._read_outcome(session).metrics)
+        metrics.append(self._read_outcome(session_id).metrics)
         return summarize_metrics(metrics, session.units, self.findings(session_id), session.workers)
 
     def wait(
@@ -423,7 +399,7 @@ class ReviewSessions:
         after: str = "",
         cancel: threading.Event | None = None,
         report: Callable[[int, int], None] | None = None,
-    ) -> SessionView:
+    ) -> ReviewSession:
         """Wait until the session is at rest, there are findings after the cursor, or the time is over.
 
         `report` is called with the numbers of reviewed files and of all files.
@@ -434,13 +410,13 @@ class ReviewSessions:
         last_shown, _ = _parse_cursor(after)
         cancel = cancel or threading.Event()
         while True:
-            view = self.status(session_id)
+            session = self.status(session_id)
             if report:
-                report(view.progress.files_done, view.progress.files_total)
-            has_news = bool(after) and sum(unit.findings for unit in view.session.units) > last_shown
+                report(session.progress.files_done, session.progress.files_total)
+            has_news = bool(after) and sum(unit.findings for unit in session.units) > last_shown
             left_s = deadline - time.monotonic()
-            if view.status in AT_REST or has_news or left_s <= 0:
-                return view
+            if session.status in AT_REST or has_news or left_s <= 0:
+                return session
             if cancel.wait(min(WAIT_POLL_S, left_s)):
                 raise Cancelled(
                     "the call was cancelled while it waited; the review continues",
@@ -466,9 +442,8 @@ class ReviewSessions:
     def _update(self, session_id: str, decide: SessionUpdate) -> ReviewSession:
         return _require(self._store.update(session_id, decide), session_id)
 
-    def _read_outcome(self, session: ReviewSession) -> SessionOutcome:
-        """Return the outcome of a session; an empty one before its end."""
-        stored = self._store.body(f"{session.id}/{OUTCOME}")
+    def _read_outcome(self, session_id: str) -> SessionOutcome:
+        stored = self._store.body(f"{session_id}/{OUTCOME}")
         return msgspec.json.decode(stored, type=SessionOutcome) if stored else SessionOutcome()
 
     def _list_streamed(self, session: ReviewSession) -> list[dict[str, Any]]:
@@ -525,24 +500,6 @@ class ReviewSessions:
                 ),
                 details={"running": len(self._jobs)},
             )
-
-
-def count_progress(units: Sequence[ReviewUnit]) -> SessionProgress:
-    """Return the progress of a session from its units.
-
-    >>> count_progress([ReviewUnit(("a.py",), 1, state) for state in ("done", "failed", "queued")]).percentage
-    66
-    """
-    done = [unit for unit in units if unit.state == "done"]
-    failed = sum(unit.state == "failed" for unit in units)
-    return SessionProgress(
-        units_done=len(done),
-        units_failed=failed,
-        units_total=len(units),
-        files_done=sum(len(unit.paths) for unit in done),
-        files_total=sum(len(unit.paths) for unit in units),
-        percentage=100 * (len(done) + failed) // len(units) if units else 100,
-    )
 
 
 def _refusal(status: Status) -> PreconditionFailed:

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import apsw
 import msgspec
@@ -62,6 +62,17 @@ UNFINISHED = OWNED | frozenset[Status]({"queued", "paused"})
 """To start the same review again continues one of these."""
 
 
+class SessionProgress(NamedTuple):
+    """The progress of a session. `percentage` is 100 exactly when every unit has ended."""
+
+    units_done: int
+    units_failed: int
+    units_total: int
+    files_done: int
+    files_total: int
+    percentage: int
+
+
 class ReviewUnit(msgspec.Struct, frozen=True):
     """Files that are reviewed together. `findings` is how many are shown; times are seconds since 1970.
 
@@ -94,6 +105,25 @@ class ReviewSession(msgspec.Struct, frozen=True):
     owner: str = ""
     error: str = ""
     pause_reason: str = ""
+
+    @property
+    def needs_resume(self) -> bool:
+        """Whether nothing happens until a caller resumes it; a completed one needs nothing."""
+        return self.status in ("queued", "paused", "partial", "failed")
+
+    @property
+    def progress(self) -> SessionProgress:
+        """How many units and files are reviewed."""
+        done = [unit for unit in self.units if unit.state == "done"]
+        failed = sum(unit.state == "failed" for unit in self.units)
+        return SessionProgress(
+            units_done=len(done),
+            units_failed=failed,
+            units_total=len(self.units),
+            files_done=sum(len(unit.paths) for unit in done),
+            files_total=sum(len(unit.paths) for unit in self.units),
+            percentage=100 * (len(done) + failed) // max(1, len(self.units)),
+        )
 
 
 class SharedReviews(ABC):

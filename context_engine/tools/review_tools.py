@@ -33,7 +33,7 @@ from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.review import MergedReview, ReviewedChange, ReviewResult, SessionView
+    from context_engine.review import MergedReview, ReviewedChange, ReviewResult, ReviewSession
 
 FORMATS = ("json", "markdown", "sarif", "rdjson")
 ID_CHARS = 100
@@ -310,21 +310,25 @@ def reactive_review_pr(
     sessions = engine.reviews.sessions
     workers = max_workers or min(WORKERS_MAX, os.cpu_count() or 1)
     started = sessions.start(request, workers=workers, resume_if_same=resume_if_same)
-    view = started.view
+    session = started.session
     if wait_s:
-        view = sessions.wait(view.session.id, wait_s, cancel=call.cancel, report=_report_progress(call))
+        session = sessions.wait(session.id, wait_s, cancel=call.cancel, report=_report_progress(call))
     reply = {
         "ok": True,
-        "session_id": view.session.id,
-        "status": view.status,
-        "total_units": view.progress.units_total,
+        "session_id": session.id,
+        "status": session.status,
+        "total_units": session.progress.units_total,
         "reused_from_cache": started.cached,
         "resumed": started.is_same,
         "elapsed_ms": round((time.monotonic() - began) * 1_000),
     }
-    units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in view.session.units]
-    notes = {"warnings": _session_warnings(view), "problem": view.problem, "pause_reason": view.session.pause_reason}
-    notes["next"] = _next_step(view)
+    units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in session.units]
+    notes = {
+        "warnings": list(sessions.outcome(session.id).get("warnings") or session.request.warnings),
+        "problem": session.error,
+        "pause_reason": session.pause_reason,
+    }
+    notes["next"] = _next_step(session)
     return Reply(compact_json(reply | drop_empty(notes) | {"units": _fit_rows(engine, units)}))
 
 
@@ -343,23 +347,21 @@ def get_review_status(
     sessions = engine.reviews.sessions
     if wait_s:
         sessions.wait(session_id, wait_s, after=cursor, cancel=call.cancel, report=_report_progress(call))
-    view = sessions.status(session_id)
-    has_brief = brief and view.outcome
-    if has_brief:
+    session = sessions.status(session_id)
+    outcome, next_step = sessions.outcome(session_id), None
+    if brief and outcome:
         next_step = engine.reviews.second_passes.offer("review_changes", session_id).next()
-    else:
-        next_step = ""
     fields: dict[str, Any] = {
         "ok": True,
-        "session": _session_row(view),
-        "progress": view.progress._asdict(),
+        "session": _session_row(session),
+        "progress": session.progress._asdict(),
         "findings_count": _count_priorities(sessions.findings(session_id)),
-        "verdict": view.outcome.get("verdict"),
-        "overall_correctness": view.outcome.get("overall_correctness"),
-        "coverage": view.outcome.get("coverage"),
-        "reasons": [f"unit {at}: {unit.error}" for at, unit in enumerate(view.session.units, 1) if unit.error],
-        "warnings": _session_warnings(view),
-        "next": next_step or _next_step(view),
+        "verdict": outcome.get("verdict"),
+        "overall_correctness": outcome.get("overall_correctness"),
+        "coverage": outcome.get("coverage"),
+        "reasons": [f"unit {at}: {unit.error}" for at, unit in enumerate(session.units, 1) if unit.error],
+        "warnings": list(outcome.get("warnings") or session.request.warnings),
+        "next": next_step or _next_step(session),
     }
     reply = {name: value for name, value in fields.items() if value not in (None, "", [])}
     if not include_findings:
@@ -394,30 +396,30 @@ def get_review_telemetry(engine: "Engine", session_id: SessionId) -> Reply:
     return Reply(compact_json(head | sessions.telemetry(session_id)))
 
 
-def _session_state_reply(engine: "Engine", view: "SessionView") -> Reply:
+def _session_state_reply(engine: "Engine", session: "ReviewSession") -> Reply:
     """Return the reply for a session that was paused or resumed."""
-    head = {"ok": True, "session_id": view.session.id, "status": view.status, "progress": view.progress._asdict()}
+    head = {"ok": True, "session_id": session.id, "status": session.status, "progress": session.progress._asdict()}
     in_flight = [
         {"unit": number, "files": list(unit.paths)}
-        for number, unit in enumerate(view.session.units, 1)
+        for number, unit in enumerate(session.units, 1)
         if unit.state == "running"
     ]
-    notes = {"problem": view.problem, "pause_reason": view.session.pause_reason, "next": _next_step(view)}
+    notes = {"problem": session.error, "pause_reason": session.pause_reason, "next": _next_step(session)}
     return Reply(compact_json(head | {"in_flight": _fit_rows(engine, in_flight)} | drop_empty(notes)))
 
 
-def _session_row(view: "SessionView") -> dict[str, Any]:
-    session, request = view.session, view.session.request
+def _session_row(session: "ReviewSession") -> dict[str, Any]:
+    request = session.request
     row = {
         "id": session.id,
-        "status": view.status,
+        "status": session.status,
         "commit": request.commit,
         "base": request.base,
         "title": request.title,
         "author": request.author,
         "created_at": format_timestamp(session.created_at),
         "updated_at": format_timestamp(session.updated_at),
-        "error": view.problem,
+        "error": session.error,
         "pause_reason": session.pause_reason,
     }
     return drop_empty(row)
@@ -428,15 +430,11 @@ def _count_priorities(findings: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return {name: counts[number] for number, name in enumerate(PRIORITIES)}
 
 
-def _session_warnings(view: "SessionView") -> list[str]:
-    return list(view.outcome.get("warnings") or view.session.request.warnings)
-
-
-def _next_step(view: "SessionView") -> str:
+def _next_step(session: "ReviewSession") -> str:
     """Return what the caller can do next; empty if nothing is left."""
-    if view.status == "completed":
+    if session.status == "completed":
         return ""
-    if view.needs_resume:
+    if session.needs_resume:
         return "resume_review goes on with what is not done."
     return "get_review_status with wait_s waits for findings."
 

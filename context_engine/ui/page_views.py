@@ -22,7 +22,7 @@ from context_engine.tools import Call, find, parse_json_text
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.review import SessionView
+    from context_engine.review import ReviewSession
     from context_engine.text import FileDiff
 
 Arguments = Mapping[str, Any]
@@ -144,15 +144,15 @@ def view_sessions(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
     """Return the stored reviews, newest first."""
     rows = [
         {
-            "id": view.session.id,
-            "status": view.status,
-            "title": view.session.request.title,
-            "commit": view.session.request.commit[:HASH_CHARS],
-            "base": view.session.request.base[:HASH_CHARS],
-            "at": view.session.created_at,
-            "findings": len(engine.reviews.sessions.findings(view.session.id)),
+            "id": session.id,
+            "status": session.status,
+            "title": session.request.title,
+            "commit": session.request.commit[:HASH_CHARS],
+            "base": session.request.base[:HASH_CHARS],
+            "at": session.created_at,
+            "findings": len(engine.reviews.sessions.findings(session.id)),
         }
-        for view in engine.reviews.sessions.newest(SESSIONS_SHOWN_MAX)
+        for session in engine.reviews.sessions.newest(SESSIONS_SHOWN_MAX)
     ]
     return {"sessions": rows}
 
@@ -160,9 +160,10 @@ def view_sessions(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
 def view_session(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     """Return a stored review with the diff that it is about, as `view_review` does for a new one."""
     session_id = _text(arguments, "id")
-    view = engine.reviews.sessions.status(session_id)
-    request = view.session.request
-    review = dict(view.outcome) or _describe_running(view, engine.reviews.sessions.findings(session_id))
+    session = engine.reviews.sessions.status(session_id)
+    request = session.request
+    review = dict(engine.reviews.sessions.outcome(session_id))
+    review = review or _describe_running(session, engine.reviews.sessions.findings(session_id))
     try:
         text = engine.reviews.workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}")).text
     except CallError as error:
@@ -180,15 +181,15 @@ def view_review(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     return {"git": git, "review": review_to_json(result), "files": _diff_files(taken.text)}
 
 
-def _describe_running(view: SessionView, findings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _describe_running(session: ReviewSession, findings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a review that is not finished in the fields of a finished one."""
-    done = [path for unit in view.session.units if unit.state == "done" for path in unit.paths]
-    count = sum(len(unit.paths) for unit in view.session.units)
+    done = [path for unit in session.units if unit.state == "done" for path in unit.paths]
+    count = sum(len(unit.paths) for unit in session.units)
     return {
         "findings": list(findings),
-        "headline": view.status,
+        "headline": session.status,
         "coverage": {"files": count, "files_reviewed": len(done), "files_skipped": []},
-        "warnings": list(view.session.request.warnings),
+        "warnings": list(session.request.warnings),
     }
 
 

@@ -35,13 +35,13 @@ STARTS = """
     from tests.support.pull_requests import NO_ANALYZERS
     sessions = open_engine(Path(sys.argv[1]), flush=sys.argv[2] == "flush").reviews.sessions
     print("ready", flush=True)
-    print(sessions.start(ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1).view.session.id, flush=True)
+    print(sessions.start(ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1).session.id, flush=True)
     threading.Event().wait()
 """
 
 
 def outcome(engine: Engine, session: str) -> dict[str, Any]:
-    return dict(engine.reviews.sessions.status(session).outcome)
+    return dict(engine.reviews.sessions.outcome(session))
 
 
 @pytest.mark.slow
@@ -52,11 +52,11 @@ def test_a_review_killed_in_the_middle_goes_on_where_it_stopped(tmp_path: Path) 
         sessions = engine.reviews.sessions
         seen = sessions.status(session)
         assert (seen.status, seen.progress.units_done) == ("failed", 2)
-        assert "resume_review" in seen.problem
+        assert "resume_review" in seen.error
         sessions.resume(session)
         seen = sessions.wait(session, 55)
         assert (seen.status, seen.progress.files_done) == ("completed", FILES)
-        assert [unit.tries for unit in seen.session.units] == [1, 1, 2, *(1 for _ in seen.session.units[3:])]
+        assert [unit.tries for unit in seen.units] == [1, 1, 2, *(1 for _ in seen.units[3:])]
         resumed = outcome(engine, session)
     whole = pull_request(tmp_path / "other")
     with open_engine(whole) as engine:
@@ -93,7 +93,7 @@ def test_a_review_killed_at_any_moment_is_gone_on_with_or_was_never_started(tmp_
 def _started(engine: Engine) -> str:
     """Start a review of the branch; its session."""
     request = ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS))
-    return engine.reviews.sessions.start(request, workers=1).view.session.id
+    return engine.reviews.sessions.start(request, workers=1).session.id
 
 
 def _undisturbed(root: Path) -> tuple[dict[str, Any], float]:

@@ -45,7 +45,7 @@ def test_a_session_reviews_every_file_once_and_is_completed(process: Process, wo
     assert (seen.progress.files_done, seen.progress.files_total, seen.progress.percentage) == (40, 40, 100)
     assert set(process.tries(session)) == {1}
     assert findings(process, session) == EVERY_TODO
-    assert len(seen.outcome["files"]) == 40
+    assert len(process.sessions.outcome(session)["files"]) == 40
     assert process.store.read_kept(session) == b"for a second look"
 
 
@@ -56,7 +56,7 @@ def test_findings_come_while_it_runs_and_the_cursor_shows_none_twice(process: Pr
     first = process.sessions.page(session, "", 5)
     second = process.sessions.page(session, first.cursor, 100)
     process.gate.open()
-    assert process.sessions.wait(session, WAIT_S, after=second.cursor).session.id == session
+    assert process.sessions.wait(session, WAIT_S, after=second.cursor).id == session
     assert process.ended(session) == "completed"
     rest, cursor = [], second.cursor
     while cursor:
@@ -82,7 +82,7 @@ def test_a_pause_holds_until_somebody_resumes(process: Process) -> None:
     assert process.start() == session, "the same review is asked for again"
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ctx-review")], "nobody is left"
     after = process.sessions.status(session)
-    assert (after.status, after.progress, after.problem, after.session.pause_reason) == ("paused", before, "", "lunch")
+    assert (after.status, after.progress, after.error, after.pause_reason) == ("paused", before, "", "lunch")
     assert process.sessions.resume(session).status in {"running", "completed"}, "two files are soon done"
     assert process.ended(session) == "completed"
     assert set(process.tries(session)) == {1}
@@ -111,7 +111,7 @@ def test_another_process_reads_pauses_and_takes_over(process: Process, other: Pr
     other.sessions.resume(session)
     assert other.ended(session) == "completed"
     assert set(process.tries(session)) == {1}
-    assert process.sessions.status(session).outcome == other.sessions.status(session).outcome
+    assert process.sessions.outcome(session) == other.sessions.outcome(session)
 
 
 def test_what_a_dead_process_ran_is_seen_as_failed_and_goes_on_elsewhere(process: Process, other: Process) -> None:
@@ -121,7 +121,7 @@ def test_what_a_dead_process_ran_is_seen_as_failed_and_goes_on_elsewhere(process
     assert other.sessions.status(session).status == "running"
     process.sessions._liveness.release()
     seen = other.sessions.status(session)
-    assert (seen.status, "resume_review" in seen.problem) == ("failed", True)
+    assert (seen.status, "resume_review" in seen.error) == ("failed", True)
     other.sessions.resume(session)
     assert other.ended(session) == "completed"
     process.gate.open()  # it was not dead after all: what it brings now is thrown away
@@ -149,7 +149,7 @@ def test_a_session_with_a_file_that_cannot_be_reviewed_is_partial_and_can_be_tri
     session = process.start()
     assert process.ended(session) == "partial"
     seen = process.sessions.status(session)
-    assert (seen.progress.percentage, seen.progress.units_failed, seen.problem) == (
+    assert (seen.progress.percentage, seen.progress.units_failed, seen.error) == (
         100,
         1,
         "src/part1/f012.py cannot be read",
@@ -167,7 +167,7 @@ def test_a_session_with_a_file_that_cannot_be_reviewed_is_partial_and_can_be_tri
 def test_a_session_of_which_nothing_could_be_reviewed_has_failed(tmp_path: Path) -> None:
     process = Process(tmp_path, "one", {"a.py": "BROKEN"})
     session = process.start()
-    assert (process.ended(session), process.sessions.status(session).problem) == ("failed", "a.py cannot be read")
+    assert (process.ended(session), process.sessions.status(session).error) == ("failed", "a.py cannot be read")
     process.sessions.close()
 
 
@@ -179,7 +179,7 @@ def test_the_second_review_of_a_change_comes_from_the_cache_and_finds_the_same(p
     assert process.ended(second) == "completed"
     assert process.sessions.telemetry(first)["cache"] == {"hits": 0, "misses": 40, "rate": 0.0}
     assert process.sessions.telemetry(second)["cache"] == {"hits": 40, "misses": 0, "rate": 1.0}
-    assert process.sessions.status(first).outcome == process.sessions.status(second).outcome
+    assert process.sessions.outcome(first) == process.sessions.outcome(second)
 
 
 def test_the_same_review_is_one_session_as_long_as_it_is_not_over(process: Process, other: Process) -> None:

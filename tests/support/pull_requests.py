@@ -36,7 +36,7 @@ VICTIM = """
 
     engine.reviews.workspace.run_analyzers = held_up
     sessions = engine.reviews.sessions
-    session = sessions.start(ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1).view.session.id
+    session = sessions.start(ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1).session.id
     threading.Event().wait()
 """
 

@@ -144,7 +144,7 @@ class Process:
 
     def start(self, *, workers: int = 1, again: bool = False, commit: str = "c0ffee") -> str:
         started = self.sessions.start(ReviewRequest(commit, "ba5e"), workers=workers, resume_if_same=not again)
-        return started.view.session.id
+        return started.session.id
 
     def ended(self, session: str) -> str:
         """Its status when nothing more comes by itself."""
@@ -152,7 +152,7 @@ class Process:
 
     def tries(self, session: str) -> list[int]:
         """How often each unit was begun."""
-        return [unit.tries for unit in self.sessions.status(session).session.units]
+        return [unit.tries for unit in self.sessions.status(session).units]
 
 
 def change(count: int) -> dict[str, str]:

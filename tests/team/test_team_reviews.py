@@ -201,7 +201,7 @@ def test_a_review_whose_machine_was_killed_goes_on_on_another_one(
         sessions.resume(session)
         seen = sessions.wait(session, 55)
         assert (seen.status, seen.progress.files_done) == ("completed", FILES_OF_REQUEST)
-        assert [unit.tries for unit in seen.session.units] == [1, 1, 2, *(1 for _ in seen.session.units[3:])]
+        assert [unit.tries for unit in seen.units] == [1, 1, 2, *(1 for _ in seen.units[3:])]
         found = sessions.findings(session)
     with open_engine(root, **of_team(address)) as engine:
         assert engine.reviews.sessions.findings(session) == found != []

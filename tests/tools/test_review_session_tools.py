@@ -118,7 +118,7 @@ def test_a_session_finds_what_one_review_of_the_whole_change_finds(engine: Engin
     _, at_once = engine.reviews.review_git(DiffRequest("main...HEAD"), options)
     chosen = NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0}
     session = start(engine, commit_hash="HEAD", options=chosen)["session_id"]
-    outcome = engine.reviews.sessions.status(session).outcome
+    outcome = engine.reviews.sessions.outcome(session)
     expected = json.loads(json.dumps(review_to_json(at_once)))
     for name in ("findings", "verdict", "coverage", "findings_filtered", "warnings"):
         assert outcome[name] == expected[name], name
@@ -161,7 +161,7 @@ def test_a_paused_review_stays_paused_and_a_resumed_one_repeats_nothing(engine: 
     over = call(engine, get_review_status, session_id=session, wait_s=WAIT_S, limit=200)
     assert (over["session"]["status"], over["coverage"]["files_reviewed"]) == ("completed", FILES)
     assert len([each for each in over["findings"] if each["rule"] == "bare-except"]) == FAULTY
-    assert {unit.tries for unit in engine.reviews.sessions.status(session).session.units} == {1}
+    assert {unit.tries for unit in engine.reviews.sessions.status(session).units} == {1}
 
 
 def test_findings_come_while_it_runs(engine: Engine) -> None:

@@ -67,7 +67,7 @@ def shop(places: Path) -> Path:
         (root / "till/stored.py").write_text("def g(b={}):\n    return b\n")
         for words in (["add", "till/stored.py"], ["commit", "-q", "-m", "add g"]):
             subprocess.run([*git, *words], cwd=root, check=True)
-        session = engine.reviews.sessions.start(ReviewRequest("HEAD", "HEAD~1", title=XSS), workers=1).view.session
+        session = engine.reviews.sessions.start(ReviewRequest("HEAD", "HEAD~1", title=XSS), workers=1).session
         engine.reviews.sessions.wait(session.id, WAIT_S)
         written = door.call(
             "write_file", {"path": "till/new.py", "content": f"def f(a=[]):\n    return a  # {XSS}\n"}, Call()

@@ -69,11 +69,11 @@ def test_a_stored_review_is_listed_and_has_its_findings_in_its_diff(page: Browse
     for words in (["add", "till/new.py"], ["commit", "-q", "-m", "add f"]):
         subprocess.run([*git, *words], cwd=shop, check=True)
     with Engine.open(shop) as engine:
-        started = engine.reviews.sessions.start(ReviewRequest("HEAD", "HEAD~1", title=XSS), workers=1).view
-        engine.reviews.sessions.wait(started.session.id, WAIT_S)
-        assert engine.reviews.sessions.status(started.session.id).status == "completed"
+        started = engine.reviews.sessions.start(ReviewRequest("HEAD", "HEAD~1", title=XSS), workers=1).session
+        engine.reviews.sessions.wait(started.id, WAIT_S)
+        assert engine.reviews.sessions.status(started.id).status == "completed"
     (row,) = page.read("review-sessions", project="shop").json["sessions"]
-    assert (row["id"], row["status"], row["title"]) == (started.session.id, "completed", XSS)
+    assert (row["id"], row["status"], row["title"]) == (started.id, "completed", XSS)
     shown = page.read("review-session", project="shop", id=row["id"])
     assert [file["path"] for file in shown.json["files"]] == ["till/new.py"]
     rules = [finding["rule"] for finding in shown.json["review"]["findings"]]
