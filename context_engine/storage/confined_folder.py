@@ -50,9 +50,6 @@ _LISTED = os.O_RDONLY | _COMMON | getattr(os, "O_DIRECTORY", 0)
 _ENTERED = _LISTED | getattr(os, "O_PATH", 0)  # with O_PATH a folder need not be readable
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON | _NO_LINK
 
-Opener = Callable[[str, str, int, int, bool], int]
-"""Opens (trusted folder, path beneath it, flags, mode, follow links) and returns a descriptor. Raises: OSError."""
-
 
 class UnsafePathError(OSError):
     """A path that must not be opened: a link, out of the folder, not a regular file, a hard link, or too large."""
@@ -62,18 +59,14 @@ class ConfinedFolder:
     """A folder, and what can be done with the files beneath it. Keeps nothing open; thread-safe.
 
     `follow_links=False` refuses every symbolic link beneath the folder, and every file with a second name.
-    `opener`: how a path is resolved; by default as safely as this system can.
     """
 
-    __slots__ = ("_below", "_opener", "_top", "follow_links")
+    __slots__ = ("_below", "_top", "follow_links")
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, follow_links: bool = False, opener: Opener | None = None
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, follow_links: bool = False) -> None:
         """Open nothing yet; the folder need not exist."""
         self._top = os.fspath(path)
         self._below = ""
-        self._opener = opener or best_opener()
         self.follow_links = follow_links
 
     def __repr__(self) -> str:
@@ -91,7 +84,7 @@ class ConfinedFolder:
 
     def folder(self, relative: str) -> ConfinedFolder:
         """Return a folder beneath this one, which is no more trusted than a file there."""
-        inner = ConfinedFolder(self._top, follow_links=self.follow_links, opener=self._opener)
+        inner = ConfinedFolder(self._top, follow_links=self.follow_links)
         inner._below = self._full_path(relative)
         return inner
 
@@ -162,7 +155,7 @@ class ConfinedFolder:
         Raises: OSError, UnsafePathError.
         """
         way = self._full_path(relative)
-        if self._opener is open_by_names:
+        if not opens_relative():
             path = _check_names(self._top, way, self.follow_links)
             os.scandir(path).close()  # it is a folder
             return OpenFolder(path, None)
@@ -265,14 +258,15 @@ class ConfinedFolder:
 
     def _open_beneath(self, way: str, flags: int, mode: int = 0o666) -> int:
         try:
-            return self._opener(self._top, way, flags, mode, self.follow_links)
+            open_path = open_by_walk if opens_relative() else open_by_names
+            return open_path(self._top, way, flags, mode, self.follow_links)
         except OSError as error:
             raise _explain_error(self._top, way, error, follow_links=self.follow_links) from None
 
     @contextmanager
     def _enter(self, way: str, flags: int = _ENTERED) -> Generator[tuple[int | None, str]]:
         """Yield a folder as (descriptor, ""), or as (None, its path) where nothing can be opened relative to it."""
-        if self._opener is open_by_names:
+        if not opens_relative():
             try:
                 path = _check_names(self._top, way, self.follow_links)
                 with os.scandir(path):  # it is a folder
@@ -404,10 +398,9 @@ def describe_kind(status: os.stat_result) -> str:
 # -- two ways to resolve a path, the better first ----------------------------------------------------------------------
 
 
-@cache
-def best_opener() -> Opener:
-    """Return the safest way to resolve a path that this system has."""
-    return open_by_walk if os.open in os.supports_dir_fd and _NO_LINK else open_by_names
+def opens_relative() -> bool:
+    """Return whether this system can open a file relative to an open folder, which is the safer way."""
+    return os.open in os.supports_dir_fd and bool(_NO_LINK)
 
 
 _RENAME_NO_REPLACE = 1

@@ -18,19 +18,16 @@ from pathlib import Path
 import pytest
 
 from context_engine.storage import confined_folder
-from context_engine.storage.confined_folder import ConfinedFolder, Opener, UnsafePathError
+from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError
 from tests.support.open_files import open_files
 
-OPENERS = {
-    "walk": confined_folder.open_by_walk,
-    "names": confined_folder.open_by_names,
-}
 SECRET = b"of somebody else"
 
 
-@pytest.fixture(params=OPENERS)
-def opener(request: pytest.FixtureRequest) -> Opener:
-    return OPENERS[request.param]
+@pytest.fixture(params=["relative", "by names"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths are resolved in this way."""
+    monkeypatch.setattr(confined_folder, "opens_relative", lambda: request.param == "relative")
 
 
 @pytest.fixture
@@ -50,13 +47,13 @@ def top(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def strict(top: Path, opener: Opener) -> ConfinedFolder:
-    return ConfinedFolder(top, opener=opener)
+def strict(top: Path, way: None) -> ConfinedFolder:
+    return ConfinedFolder(top)
 
 
 @pytest.fixture
-def lenient(top: Path, opener: Opener) -> ConfinedFolder:
-    return ConfinedFolder(top, follow_links=True, opener=opener)
+def lenient(top: Path, way: None) -> ConfinedFolder:
+    return ConfinedFolder(top, follow_links=True)
 
 
 @contextmanager
@@ -106,12 +103,12 @@ def test_a_new_file_has_the_permissions_that_were_asked_for(strict: ConfinedFold
     assert strict.stat("in/key").st_mode & 0o777 == 0o600
 
 
-def test_folders_are_made_as_deep_as_needed(strict: ConfinedFolder, tmp_path: Path, opener: Opener) -> None:
+def test_folders_are_made_as_deep_as_needed(strict: ConfinedFolder, tmp_path: Path) -> None:
     strict.make_folders("a/b/c")
     strict.folder("a/b").make_folders("d")
     with strict.scan("a/b") as found:
         assert sorted(entry.name for entry in found) == ["c", "d"]
-    absent = ConfinedFolder(tmp_path / "not/there", opener=opener)
+    absent = ConfinedFolder(tmp_path / "not/there")
     absent.make_folders()
     absent.folder("x/y").make_folders()
     assert absent.exists("x/y")
@@ -144,13 +141,13 @@ def test_a_log_grows_at_its_end(strict: ConfinedFolder) -> None:
     assert strict.read_bytes("in/log", bytes_max=99) == b"one\ntwo\n"
 
 
-def test_what_is_not_there_is_a_file_not_found(strict: ConfinedFolder, tmp_path: Path, opener: Opener) -> None:
+def test_what_is_not_there_is_a_file_not_found(strict: ConfinedFolder, tmp_path: Path) -> None:
     for relative in ("absent", "absent/deeper", "in/deep/absent"):
         with pytest.raises(FileNotFoundError):
             strict.open(relative)
         assert not strict.exists(relative)
     with pytest.raises(FileNotFoundError):
-        ConfinedFolder(tmp_path / "absent", opener=opener).read_bytes("x", bytes_max=1)
+        ConfinedFolder(tmp_path / "absent").read_bytes("x", bytes_max=1)
 
 
 def test_no_descriptor_stays_open(strict: ConfinedFolder, top: Path, outside: Path) -> None:
@@ -344,7 +341,7 @@ def test_a_folder_exchanged_for_a_link_is_never_followed_out(top: Path, outside:
     """Another process exchanges a folder for a link as fast as it can; nothing is read or written outside."""
     (outside / "file").write_bytes(SECRET)
     (top / "out").symlink_to(outside)
-    folder = ConfinedFolder(top, follow_links=follow_links, opener=confined_folder.open_by_walk)
+    folder = ConfinedFolder(top, follow_links=follow_links)
     seen: set[bytes] = set()
     command = [sys.executable, "-c", EXCHANGER, top / "in", top / "out"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as other:

@@ -223,7 +223,7 @@ def test_an_open_folder_stays_the_same_whatever_its_name_leads_to(root: Path) ->
 def test_where_nothing_can_be_opened_relative_to_a_folder_everything_goes_by_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confined_folder, "best_opener", lambda: confined_folder.open_by_names)
+    monkeypatch.setattr(confined_folder, "opens_relative", lambda: False)
     root = tree(tmp_path / "ws", {"pkg/a.py": "old\n"})
     (root / "out").symlink_to(tree(tmp_path / "out", {"a.py": "outside\n"}))
     opened = Root(root)
