@@ -164,20 +164,6 @@ def review(
     raise typer.Exit(run_review(root, change, options, "json" if as_json else format, sarif))
 
 
-@app.command()
-def status(root: Root = None, as_json: AsJson = False) -> None:
-    """Show what is indexed and how fresh it is.
-
-    **Examples**
-
-    - `ctx status`
-    - `ctx status --json | jq .stale_files`
-    """
-    from context_engine.cli.index_commands import status as run_status
-
-    raise typer.Exit(run_status(root, as_json=as_json))
-
-
 class ServeCommand(HelpCommand):
     """`ctx serve`, which parses its own options: this class makes them known to shell completion only."""
 

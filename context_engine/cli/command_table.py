@@ -193,6 +193,18 @@ QUERIES: Mapping[str, ToolCommand] = {
 }
 """The commands that the daemon answers, too."""
 RECORDS: Mapping[str, ToolCommand] = {
+    "status": ToolCommand(
+        tool="index_status",
+        help="""Show what is indexed and how fresh it is.
+
+        **Examples**
+
+        - `ctx status`
+        - `ctx status --json | jq .stale_files`
+        """,
+        show=views.show_rows,
+        shows_json=True,
+    ),
     "history": ToolCommand(
         tool="history",
         help="""Show the commits that changed a file, some lines or a symbol.

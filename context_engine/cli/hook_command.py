@@ -16,7 +16,7 @@ from context_engine.hooks import OTHER, PROMPT, HookEvent, HookInputError, forma
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -76,45 +76,45 @@ def answer_hook_request(
     pool: EnginePool, responder: HookResponder, request: Mapping[str, Any], _: DaemonConnection
 ) -> Mapping[str, Any]:
     """Answer an event in the daemon. Raises: KeyError, TypeError for a request that no client sends."""
-    from context_engine.errors import ContextEngineError
-    from context_engine.repo import nearest_project
+
+    def answer(root: Path) -> str:
+        with pool.lease(root) as lease:
+            return responder.answer(lease.engine(), event)
 
     event = HookEvent(*request["event"])
-    root = nearest_project(event.folder or request["folder"])
-    if root is None:
-        return {"text": "", "problem": "NO_PROJECT"}
-    try:
-        if not _may_be_indexed(root):
-            return {"text": "", "problem": "NOT_INDEXED"}
-        with pool.lease(root) as lease:
-            return {"text": responder.answer(lease.engine(), event)}
-    except ContextEngineError as error:
-        return {"text": "", "problem": error.code}
-
-
-def _may_be_indexed(root: Path) -> bool:
-    """Return whether a workspace was opened before; one that never was has no index, and needs no Engine to say so."""
-    from context_engine.settings import Settings
-
-    return os.path.isdir(Settings.load(root).workspace_cache(root))  # noqa: PTH112 - pathlib is slow to import
+    text, problem = _answer_in_project(event, request["folder"], answer)
+    return {"text": text, "problem": problem}
 
 
 def _answer_here(event: HookEvent) -> tuple[str, str]:
     """Answer an event in this process, with an Engine that is opened for it."""
-    from context_engine.errors import ContextEngineError
-    from context_engine.repo import nearest_project
 
-    root = nearest_project(event.folder or os.curdir)
-    if root is None:
-        return "", "NO_PROJECT"
-    try:
-        if not _may_be_indexed(root):
-            return "", "NOT_INDEXED"
+    def answer(root: Path) -> str:
         from context_engine.engine import Engine  # 300 ms
         from context_engine.hooks import HookResponder
 
         with Engine.open(root) as engine:
-            return HookResponder().answer(engine, event), ""
+            return HookResponder().answer(engine, event)
+
+    return _answer_in_project(event, os.curdir, answer)
+
+
+def _answer_in_project(event: HookEvent, folder: str, answer: Callable[[Path], str]) -> tuple[str, str]:
+    """Answer an event in its project; return the text, and why there is none.
+
+    A workspace that was never opened has no index, and needs no Engine to say so.
+    """
+    from context_engine.errors import ContextEngineError
+    from context_engine.repo import nearest_project
+    from context_engine.settings import Settings
+
+    root = nearest_project(event.folder or folder)
+    if root is None:
+        return "", "NO_PROJECT"
+    try:
+        if not os.path.isdir(Settings.load(root).workspace_cache(root)):  # noqa: PTH112 - pathlib is slow to import
+            return "", "NOT_INDEXED"
+        return answer(root), ""
     except ContextEngineError as error:
         return "", error.code
 

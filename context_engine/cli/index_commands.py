@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.cli.common_options import INTERRUPTED, find_project, open_engine, print_json, resolve_root
+from context_engine.cli.common_options import INTERRUPTED, find_project, print_json, resolve_root
 from context_engine.cli.console import err, escape_text, notes, out, print_rows, run_index, run_with_progress
 from context_engine.cli.screens import is_quiet, process_screen
-from context_engine.cli.tool_commands import call_for_text, warn_of_store
+from context_engine.cli.tool_commands import warn_of_store
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.repo import check_workspace_root
 from context_engine.settings import Settings
-from context_engine.text import format_count, format_size
+from context_engine.text import format_count
 
 if TYPE_CHECKING:
-    from context_engine.model import EmbeddingStatus, IndexReport, Status
+    from context_engine.model import IndexReport
 
 UNREMARKABLE = frozenset({"ignored", "hidden"})
 """Skipped on purpose: counted in the table, not named below it."""
@@ -134,64 +134,3 @@ def _resolve_target(path: Path | None, root: Path | None) -> tuple[Path, str | N
     if not target.is_relative_to(workspace):
         raise InvalidPath(f"{path} is not inside {workspace}", suggestion="Leave out --root, or name a folder of it.")
     return workspace, target.relative_to(workspace).as_posix()
-
-
-# -- status -----------------------------------------------------------------------------------------------------------
-
-
-def status(root: Path | None, *, as_json: bool) -> int:
-    """Print the state of the index, as a table or as the JSON that agents get; return the exit code."""
-    with open_engine(root) as engine:
-        if as_json:
-            print(call_for_text(engine, "index_status", {}))
-            return 0
-        notes = [("settings", f"{what}. {step}") for what, step in engine.settings.notes()]
-        state = engine.status()
-        print_rows([*_status_rows(state), ("next", engine.index.store_step), *notes])
-    return 0
-
-
-def _status_rows(state: Status) -> list[tuple[str, str]]:
-    """Return name and value of each line; empty values are left out."""
-    if state.state == "absent":
-        return [("root", str(state.root)), ("index", "none yet: ctx index builds it")]
-    languages = [f"{name} {count:,}" for name, count in state.languages.items()]
-    stale = ", ".join(state.stale[:NAMED_MAX]) + (", ..." if len(state.stale) > NAMED_MAX else "")
-    share = ""
-    if state.state == "building":
-        share = f" {state.building_share:.0%}"
-    counts = (
-        format_count(state.files, "file"),
-        format_count(state.chunks, "chunk"),
-        format_count(state.symbols, "symbol"),
-    )
-    return [
-        ("root", str(state.root)),
-        ("index", f"{state.state}{share}, {state.engine}, from {state.indexed_at or 'unknown'}"),
-        ("contains", ", ".join(counts)),
-        ("meaning", describe_vectors(state.embeddings)),
-        ("languages", ", ".join(languages[:LANGUAGES_MAX])),
-        ("branch", " at ".join(filter(None, (state.branch, (state.commit or "")[:12])))),
-        ("stale", f"{format_count(len(state.stale), 'file')}: {stale}" if state.stale else "no"),
-        ("skipped", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in state.skipped.items())),
-        ("disk", f"{format_size(state.disk_bytes)} in {state.cache_folder}"),
-        ("watcher", state.watcher),
-        ("last error", state.last_error or ""),
-    ]
-
-
-def describe_vectors(state: EmbeddingStatus) -> str:
-    """Describe the static vectors and those of a provider.
-
-    >>> from context_engine.model import EmbeddingStatus
-    >>> describe_vectors(EmbeddingStatus("ready", "ollama:x", "failing: nothing answers", "Start it.", (0, 9)))
-    'static vectors ready; ollama:x failing: nothing answers, 0 of 9 chunks embedded. Start it.'
-    """
-    if not state.model:
-        return f"static vectors {state.static}"
-    chunks, all_chunks = state.chunks
-    share = ""
-    if all_chunks:
-        share = f", {chunks:,} of {all_chunks:,} chunks embedded"
-    step = f". {state.suggestion}" if state.suggestion else ""
-    return f"static vectors {state.static}; {state.model} {state.state}{share}{step}"

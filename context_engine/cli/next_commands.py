@@ -69,7 +69,7 @@ PHRASES = {
 }
 """Phrases of tools that name an argument, in the words of the terminal."""
 _LISTING = re.compile("list_directory '([^']*)'")
-_OWN_WORD = re.compile(r"(?<![\w`/.])[a-z]+(?:_[a-z]+)+(?![\w`/.(])")
+_OWN_WORD = re.compile(r"(?<![\w`/.])[a-z]+(?:_[a-z]+)+(?![\w`/(]|\.\w)")
 """A possible name of a tool: words joined by `_`, outside of backquotes and paths."""
 COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
 """Words that keep their lower case at the start of a sentence."""

@@ -44,6 +44,30 @@ def describe_rest(shown: int, total: int, limit_max: int) -> str:
     return f"{left_out}: -n {total}"
 
 
+def show_rows(shown: ShownReply) -> int:
+    """Show a line for each field of a reply, and the settings that are ignored."""
+    from context_engine.cli.console import print_rows
+    from context_engine.cli.next_commands import name_commands
+
+    for what, step in shown.engine.settings.notes():
+        shown.screen.warn("note", f"{what}. {step}")
+    print_rows((name.replace("_", " "), name_commands(_format_value(value))) for name, value in shown.row.items())
+    return 0
+
+
+def _format_value(value: Any) -> str:
+    """Format a value of a reply on one line.
+
+    >>> _format_value({"python": 1_200, "go": 3}), _format_value(["a", "b"]), _format_value(7_000)
+    ('python 1,200, go 3', 'a, b', '7,000')
+    """
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_format_value(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_format_value, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def show_markdown(shown: ShownReply) -> int:
     """Show Markdown: rendered on a terminal, unchanged in a pipe."""
     print_markdown(shown.text, shown.screen)

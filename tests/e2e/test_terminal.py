@@ -80,7 +80,7 @@ def test_indexing_reports_what_it_did(repository: Path) -> None:
 
 
 def test_status_before_and_after(repository: Path) -> None:
-    assert "none yet" in ctx("status", cwd=repository).stdout
+    assert "call `ctx index`" in ctx("status", cwd=repository).stdout
     ctx("index", cwd=repository)
     state = json.loads(ctx("status", "--json", cwd=repository).stdout)
     assert state["state"] == "ready"
