@@ -1,4 +1,4 @@
-"""Shell completion of tools, clients, profiles and kinds, without opening an index.
+"""Shell completion of tools, clients, profiles, categories and plans, without opening an index.
 
 The shell starts `ctx` for each Tab, so the lists come from cheap sources: the generated catalog and short tables.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-CHUNK_KINDS = ("documentation", "symbols", "definitions", "data")
 MEMORY_CATEGORIES = ("preferences", "decisions", "facts")
-DIRECTIONS = ("callers", "callees", "references", "implementations", "imports", "importers", "impact", "unused")
 
 INDEX_BYTES_MAX = 4_000_000
 """Of the stored list of plans: some ten thousand."""
@@ -41,26 +39,9 @@ def complete_profiles(incomplete: str) -> Offers:
     return [(f"{before}{comma}{name}", meaning) for name, meaning in offers]
 
 
-def complete_chunk_kinds(incomplete: str) -> Offers:
-    """Complete kinds of chunks."""
-    return _starting(incomplete, ((kind, "") for kind in CHUNK_KINDS))
-
-
-def complete_directions(incomplete: str) -> Offers:
-    """Complete directions in the code graph."""
-    return _starting(incomplete, ((direction, "") for direction in DIRECTIONS))
-
-
 def complete_memory_categories(incomplete: str) -> Offers:
     """Complete categories of memories."""
     return _starting(incomplete, ((category, "") for category in MEMORY_CATEGORIES))
-
-
-def complete_plan_statuses(incomplete: str) -> Offers:
-    """Complete statuses of plans."""
-    from context_engine.plans import PlanQuery
-
-    return _starting(incomplete, ((status, "") for status in PlanQuery.STATUSES))
 
 
 def complete_plans(incomplete: str) -> Offers:

@@ -12,7 +12,6 @@ import pytest
 from context_engine.cli import shell_completion
 from context_engine.cli.app import ServeCommand, app
 from context_engine.cli.clients import client_table
-from context_engine.model import CHUNK_KINDS
 from context_engine.server.profiles import PROFILES
 from context_engine.server.serve_options import OPTIONS
 from tests.support import preloaded
@@ -61,7 +60,6 @@ def test_values_are_offered(line: str, words: list[str]) -> None:
 def test_what_is_offered_is_what_there_is() -> None:
     assert [word for word, _ in shell_completion.complete_clients("")] == [client.name for client in client_table.ALL]
     assert [word for word, _ in shell_completion.complete_profiles("")] == list(PROFILES)
-    assert CHUNK_KINDS == shell_completion.CHUNK_KINDS
     assert all(meaning for _, meaning in shell_completion.complete_tools(""))
 
 
