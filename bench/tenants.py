@@ -163,11 +163,12 @@ def share(each: Tenant, address: str, cache: Path) -> int:
 @contextmanager
 def serving(roots: Sequence[str], tokens: Path) -> Generator[Any]:
     """What `ctx serve --tokens` puts behind HTTP, over all these repositories: token -> its gate."""
-    from context_engine.server import TokenFile, ToolDispatcher, ToolSelection
+    from context_engine.server import ToolDispatcher, ToolSelection
     from context_engine.server.grants import OWNER
     from context_engine.server.projects import Projects
     from context_engine.server.server_log import discard_line
-    from context_engine.server.shared_server import ClientSessions
+    from context_engine.team.shared_server import ClientSessions
+    from context_engine.team.token_file import TokenFile
 
     projects = Projects(roots, log=discard_line, isolated=True)
     gate = ToolDispatcher(
@@ -209,7 +210,7 @@ def call(gate: Any, asked: Asked) -> Any:
 
 def holders(known: Sequence[Tenant], tokens: Path, chance: random.Random) -> list[Holder]:
     """A token for each repository, and some that see a few."""
-    from context_engine.server import TokenFile, TokenRequest
+    from context_engine.team.token_file import TokenFile, TokenRequest
 
     seen = [[each.name] for each in known]
     seen += [sorted(each.name for each in chance.sample(known, min(FEW, len(known) - 1))) for _ in range(FEW_TOKENS)]

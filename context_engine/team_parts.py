@@ -16,6 +16,7 @@ TEAM_PARTS = {
     "records": "shared_records:open_team_records",  # plans, memories and reviews that machines share
     "reviews": "synced_reviews:SyncedReviews",  # review sessions in these records
     "projects": "remote_projects:RemoteProjects",  # repositories that only the database has
+    "server": "shared_server:create_shared_server",  # a server with the tokens of a team
     "token": "token_commands:app",  # the commands of `ctx`
     "store": "store_commands:app",
     "job": "job_commands:app",

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     )
     from context_engine.server.serve import main
     from context_engine.server.serve_options import OPTIONS
-    from context_engine.server.token_file import TokenFile, TokenRecord, TokenRequest
 
 __getattr__ = lazy_exports(
     __name__,
@@ -57,6 +56,5 @@ __getattr__ = lazy_exports(
     projects: CLIENT_VARIABLE Projects find_project_path name_folders workspace_folders
     serve: main
     serve_options: OPTIONS
-    token_file: TokenFile TokenRecord TokenRequest
     """,
 )

@@ -21,11 +21,15 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import platformdirs
 
 from context_engine.errors import AccessFailed, HostError, InvalidArgument
 from context_engine.storage import ConfinedFolder, make_private_folder
+
+if TYPE_CHECKING:
+    from context_engine.server.serve_options import ServeOptions
 
 OPEN_PATHS = ("/health", "/ready")
 """The paths without a token, for process supervisors; their replies contain no names."""
@@ -234,3 +238,34 @@ def unauthorized_refusal(text: str, *, is_invalid: bool) -> HttpRefusal:
     """Return the refusal of a request without a valid token."""
     detail = ', error="invalid_token"' if is_invalid else ""
     return HttpRefusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{detail}'})
+
+
+# -- the tokens of a team ---------------------------------------------------------------------------------------------
+
+
+def default_token_file() -> Path:
+    """Return the path of the tokens of a team when none is named."""
+    return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "tokens.json"
+
+
+def is_shared(options: ServeOptions) -> bool:
+    """Return whether the options ask for the tokens of a team. Raises: InvalidArgument for options that conflict."""
+    single = "--token-file" if options.token_file else ""
+    if options.http_token:
+        single = "CTX_HTTP_TOKEN"
+    if options.no_token and (single or options.tokens):
+        raise InvalidArgument(
+            f"--no-token and {single or '--tokens'} exclude each other", suggestion="Leave one of them out."
+        )
+    single = single or ("--no-token" if options.no_token else "")
+    if options.tokens and single:
+        raise InvalidArgument(
+            f"--tokens and {single} exclude each other",
+            suggestion="A token of the role admin for every project does what a single token does.",
+        )
+    shared = bool(options.http and (options.tokens or (not single and default_token_file().exists())))
+    if options.audit_log and not shared:
+        raise InvalidArgument(
+            "--audit-log is for a server that a team shares", suggestion="Create tokens first: ctx token create NAME."
+        )
+    return shared

@@ -17,6 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from context_engine.server.authentication import HttpRefusal
+    from context_engine.server.dispatcher import ToolDispatcher
 
 ROLES = ("read", "write", "admin")
 EVERY_PROJECT = "*"
@@ -55,6 +60,52 @@ class Grant:
 
 OWNER = Grant("", "owner", "admin", (EVERY_PROJECT,))
 """The grant of every client of a server with a single token, or without one."""
+
+
+class VisibleProjects(Protocol):
+    """The projects that one grant sees."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The values of the `project` argument."""
+
+    @property
+    def paths_by_name(self) -> dict[str, str]:
+        """The visible projects as name -> path, the default first."""
+
+
+class GrantSessions(Protocol):
+    """The dispatchers of all grants that have sent a request."""
+
+    def dispatcher(self, grant: Grant) -> ToolDispatcher:
+        """Return the dispatcher of a grant, the same one each time."""
+
+    def projects_of(self, grant: Grant) -> VisibleProjects:
+        """Return the projects that a grant sees."""
+
+    def metrics_by_role(self, grant: Grant) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return role -> metrics by tool, as far as a grant may read them."""
+
+
+class RequestAuthenticator(Protocol):
+    """The check of the tokens of a team."""
+
+    def authenticate(self, path: str, headers: Mapping[str, str], address: str = "") -> Grant | HttpRefusal | None:
+        """Return the grant of a request, or why it is refused; None for a path without a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedAccess:
+    """What a server that several users share adds: who asks, and a dispatcher for each of them.
+
+    Its processes seal with `sealing_key` what a client carries from one request to the next. `token_location` describes
+    where the tokens are.
+    """
+
+    sessions: GrantSessions
+    authenticator: RequestAuthenticator
+    sealing_key: bytes
+    token_location: str
 
 
 def required_role(touches: str, *, destructive: bool) -> str:

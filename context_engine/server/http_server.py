@@ -36,12 +36,11 @@ from context_engine.server import authentication, connections, mcp_server, metri
 from context_engine.server.authentication import AllowedHosts, HttpRefusal, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, duplicate_id_reply, error_reply, parse_line
-from context_engine.server.grants import SCOPE_KEY, Grant
+from context_engine.server.grants import SCOPE_KEY, Grant, SharedAccess
 from context_engine.server.mcp_server import VERSION
 from context_engine.server.projects import Projects
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.server_log import install_bridge
-from context_engine.server.shared_server import SharedServer
 from context_engine.server.shutdown import ShutdownCoordinator, wait_forever
 
 if TYPE_CHECKING:
@@ -228,7 +227,7 @@ def serve_http(
     dispatcher: ToolDispatcher,
     shutdown: ShutdownCoordinator,
     *,
-    shared: SharedServer | None = None,
+    shared: SharedAccess | None = None,
 ) -> None:
     """Listen, print the address in one line on stderr, and serve until a signal ends the process.
 
@@ -331,7 +330,7 @@ def create_application(
     guard: RequestGuard,
     *,
     shutdown: ShutdownCoordinator | None = None,
-    shared: SharedServer | None = None,
+    shared: SharedAccess | None = None,
     stateless: bool = False,
 ) -> ASGIApp:
     """Create the application: the protocol, /health, /ready and /metrics behind the guard and the authenticator.
@@ -415,7 +414,7 @@ class _GuardedApp:
     """An application that answers only requests that pass the guard and, on a shared server, the authenticator."""
 
     def __init__(
-        self, app: ASGIApp, guard: RequestGuard, shared: SharedServer | None, shutdown: ShutdownCoordinator
+        self, app: ASGIApp, guard: RequestGuard, shared: SharedAccess | None, shutdown: ShutdownCoordinator
     ) -> None:
         self._app = app
         self._guard = guard

@@ -28,11 +28,10 @@ from context_engine.errors import BugError, CallError, ContextEngineError, FileN
 from context_engine.server import profiles, prompt_templates, resources
 from context_engine.server.client_requests import ClientInputRequired, create_asker, forget_roots, settle_projects
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
-from context_engine.server.grants import SCOPE_KEY, Grant
+from context_engine.server.grants import SCOPE_KEY, Grant, GrantSessions, SharedAccess
 from context_engine.server.instructions import format_instructions
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import Projects
-from context_engine.server.shared_server import ClientSessions, SharedServer
 from context_engine.server.shutdown import RunningCalls
 from context_engine.server.worker_threads import WorkerThreads
 from context_engine.tools import Tool
@@ -67,7 +66,7 @@ def build_server(
     selection: ToolSelection | None = None,
     projects: Projects | None = None,
     running: RunningCalls | None = None,
-    shared: SharedServer | None = None,
+    shared: SharedAccess | None = None,
 ) -> Server[Any]:
     """Return a protocol server over the dispatcher, with no stream yet.
 
@@ -106,7 +105,7 @@ def build_server(
     return server
 
 
-def _state_security(shared: SharedServer | None) -> RequestStateSecurity:
+def _state_security(shared: SharedAccess | None) -> RequestStateSecurity:
     """Return how the state between the rounds of a call is sealed: for this process, or for all processes of a team."""
     if shared is None:
         return RequestStateSecurity.ephemeral()
@@ -226,7 +225,7 @@ class ServerViews:
     """The views of one server: one for all clients, or one for each grant of a shared server. Thread-safe."""
 
     def __init__(
-        self, dispatcher: ToolDispatcher, selection: ToolSelection, sessions: ClientSessions | None = None
+        self, dispatcher: ToolDispatcher, selection: ToolSelection, sessions: GrantSessions | None = None
     ) -> None:
         self._selection = selection
         self._sessions = sessions

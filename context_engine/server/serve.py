@@ -242,7 +242,8 @@ def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> int:
 def _listen(options: ServeOptions, env: Mapping[str, str]) -> None:
     """Serve over HTTP until a signal ends the process. Raises: ContextEngineError when the server cannot start."""
     from context_engine.server import http_server
-    from context_engine.server.shared_server import create_shared_server, is_shared
+    from context_engine.server.authentication import is_shared
+    from context_engine.team_parts import load_team_part
 
     shared = is_shared(options)
     projects, dispatcher, chunks = open_projects(options, env, isolated=shared)
@@ -262,7 +263,7 @@ def _listen(options: ServeOptions, env: Mapping[str, str]) -> None:
         projects,
         dispatcher,
         shutdown,
-        shared=create_shared_server(options, dispatcher, projects) if shared else None,
+        shared=load_team_part("server")(options, dispatcher, projects) if shared else None,
     )
 
 

@@ -13,7 +13,7 @@ from context_engine.cli.common_options import AsJson, command_group, print_json
 
 if TYPE_CHECKING:
     from context_engine.cli.console import Cell
-    from context_engine.server import TokenFile, TokenRecord
+    from context_engine.team.token_file import TokenFile, TokenRecord
 
 NEVER = "never"
 UNITS_S = {"h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
@@ -58,7 +58,7 @@ def token_create(
     import time
 
     from context_engine.cli.console import print_note
-    from context_engine.server import TokenRequest
+    from context_engine.team.token_file import TokenRequest
     from context_engine.timestamps import format_timestamp
 
     projects = [_resolve_project(value) for value in project or []]
@@ -140,7 +140,7 @@ def parse_expiry(text: str, now_s: float) -> float | None:
 def _open_tokens(file: Path | None) -> TokenFile:
     import time
 
-    from context_engine.server import TokenFile
+    from context_engine.team.token_file import TokenFile
 
     return TokenFile(file.expanduser().absolute() if file else None, now=time.time)
 

@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from prometheus_client.parser import text_string_to_metric_families
 
 from context_engine import tools
-from context_engine.server.token_file import TokenRequest
+from context_engine.team.token_file import TokenRequest
 from tests.e2e.test_random_calls import fitting
 from tests.support.sharing import HIDDEN, MARK, PATIENCE_S, Place, Worker, message, place, request, worker
 

@@ -342,7 +342,7 @@ NOT_CONSTANT = {
     "review/checks/symbol_checks.py": "an escaped name",
     "review/validation/style_checks.py": "patterns of its own table",
     "team/candidate_store.py": "what pathspec makes of globs, as it matches them itself elsewhere",
-    "server/token_file.py": "its own numbers",
+    "team/token_file.py": "its own numbers",
     "secrets/redacted_text.py": "an escaped value",
     "secrets/assignments.py": "its own numbers",
     "secrets/verifiers.py": "joins patterns of its own",

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-from context_engine.server.token_file import TokenFile, TokenRequest
+from context_engine.team.token_file import TokenFile, TokenRequest
 from tests.e2e.conftest import planted
 from tests.support import preloaded
 

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
-import platformdirs
 from filelock import Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
+from context_engine.server.authentication import default_token_file
 from context_engine.server.grants import EVERY_PROJECT, ROLES, Grant
 from context_engine.storage import lock_private, make_private_folder
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
@@ -99,11 +99,6 @@ class _FileCache:
     stamp: Stamp | None = None
     page: TokenPage | None = None
     by_id: dict[str, TokenRecord] = field(default_factory=dict)
-
-
-def default_token_file() -> Path:
-    """Return the path of the token file when none is named."""
-    return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "tokens.json"
 
 
 class TokenFile:

@@ -20,7 +20,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.server.authentication import OPEN_PATHS, HttpRefusal, unauthorized_refusal
 from context_engine.server.grants import Grant, RateLimiter
 from context_engine.server.server_log import Log, RepeatFilter
-from context_engine.server.token_file import TokenFile
+from context_engine.team.token_file import TokenFile
 
 REQUESTS_A_CALL = 6
 """A client of an older protocol version sends three requests to connect and one to leave. A call is one request, or two

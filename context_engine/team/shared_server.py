@@ -9,19 +9,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_engine.errors import ContextEngineError, InvalidArgument, UnsuitableRoot
+from context_engine.errors import ContextEngineError, UnsuitableRoot
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.grants import ROLES, Grant
+from context_engine.server.grants import ROLES, Grant, SharedAccess
 from context_engine.server.metrics import Metrics
 from context_engine.server.projects import Projects, find_project_path
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.server_log import AuditLog, Log
-from context_engine.server.team_authentication import Authenticator
-from context_engine.server.token_file import TokenFile, default_token_file
+from context_engine.team.team_authentication import Authenticator
+from context_engine.team.token_file import TokenFile
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -30,44 +29,7 @@ Sees = Callable[[str, str], bool]
 """Returns whether a project of this name and path exists for the caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedServer:
-    """The authentication and sessions of a server that several users share.
-
-    Its processes seal with `sealing_key` what a client carries from one request to the next. `token_location` describes
-    where the tokens are.
-    """
-
-    sessions: ClientSessions
-    authenticator: Authenticator
-    sealing_key: bytes
-    token_location: str
-
-
-def is_shared(options: ServeOptions) -> bool:
-    """Return whether the options ask for the tokens of a team. Raises: InvalidArgument for options that conflict."""
-    single = "--token-file" if options.token_file else ""
-    if options.http_token:
-        single = "CTX_HTTP_TOKEN"
-    if options.no_token and (single or options.tokens):
-        raise InvalidArgument(
-            f"--no-token and {single or '--tokens'} exclude each other", suggestion="Leave one of them out."
-        )
-    single = single or ("--no-token" if options.no_token else "")
-    if options.tokens and single:
-        raise InvalidArgument(
-            f"--tokens and {single} exclude each other",
-            suggestion="A token of the role admin for every project does what a single token does.",
-        )
-    shared = bool(options.http and (options.tokens or (not single and default_token_file().exists())))
-    if options.audit_log and not shared:
-        raise InvalidArgument(
-            "--audit-log is for a server that a team shares", suggestion="Create tokens first: ctx token create NAME."
-        )
-    return shared
-
-
-def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, projects: Projects) -> SharedServer:
+def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, projects: Projects) -> SharedAccess:
     """Create what a shared server needs besides the usual parts.
 
     Raises: HostError, StorageCorrupt, AccessFailed, InvalidArgument, each with the next step.
@@ -81,7 +43,7 @@ def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, proj
         location = f"one of the {count} in {tokens.path}"
     else:
         location = f"in {tokens.path}, which has none yet: ctx token create NAME"
-    return SharedServer(sessions, Authenticator(tokens, log=sessions.audit), key, location)
+    return SharedAccess(sessions, Authenticator(tokens, log=sessions.audit), key, location)
 
 
 class ClientSessions:

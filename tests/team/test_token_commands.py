@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 
 from context_engine.cli.app import app
 from context_engine.errors import InvalidArgument
-from context_engine.server.token_file import TokenFile
 from context_engine.team.token_commands import parse_expiry
+from context_engine.team.token_file import TokenFile
 
 
 @pytest.fixture

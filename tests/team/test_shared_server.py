@@ -19,13 +19,13 @@ from mcp.client.streamable_http import streamable_http_client
 from context_engine import tools
 from context_engine.errors import ContextEngineError, HostError, InvalidArgument
 from context_engine.server import http_server, mcp_server
-from context_engine.server.authentication import AllowedHosts, RequestGuard
+from context_engine.server.authentication import AllowedHosts, RequestGuard, is_shared
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.grants import Grant
+from context_engine.server.grants import Grant, SharedAccess
 from context_engine.server.metrics import Metrics
 from context_engine.server.serve_options import parse_options
-from context_engine.server.shared_server import SharedServer, create_shared_server, is_shared
-from context_engine.server.token_file import TokenFile, TokenRequest
+from context_engine.team.shared_server import create_shared_server
+from context_engine.team.token_file import TokenFile, TokenRequest
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import UserQuestion, tool
 from tests.support.serving import in_thread
@@ -57,7 +57,7 @@ def created(tokens: TokenFile, name: str, role: str = "write", *projects: str) -
     return tokens.create(TokenRequest(name, role, projects or ("till",)))[1]
 
 
-def team(tokens: TokenFile) -> SharedServer:
+def team(tokens: TokenFile) -> SharedAccess:
     projects = cast("Any", Projects())
     gate = ToolDispatcher(projects.engine)
     return create_shared_server(parse_options(["--http", "0", "--tokens", str(tokens.path)], {}), gate, projects)
@@ -205,7 +205,7 @@ def test_the_tokens_that_were_made_without_naming_a_file_are_asked_for(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert not is_shared(parse_options(["--http", "0"], {}))
-    from context_engine.server.token_file import default_token_file
+    from context_engine.server.authentication import default_token_file
 
     created(TokenFile(default_token_file(), now=lambda: 0.0), "ann")
     assert is_shared(parse_options(["--http", "0"], {}))
