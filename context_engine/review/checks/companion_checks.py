@@ -52,16 +52,9 @@ def lock_behind(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> I
         if not lock or lock in changed:
             continue
         before, after = dependencies(file.old), dependencies(file.new)
-        differing = [
-            dependency
-            for dependency in sorted(before.keys() | after.keys())
-            if before.get(dependency) != after.get(dependency)
-        ]
-        locked = [
-            dependency
-            for dependency in differing
-            if not _needs_no_lock(dependency, after.get(dependency, ""), lock, surroundings)
-        ]
+        names = sorted(before.keys() | after.keys())
+        differing = [name for name in names if before.get(name) != after.get(name)]
+        locked = [name for name in differing if not _needs_no_lock(name, after.get(name, ""), lock, surroundings)]
         if before and locked:
             line = _find_line(file, locked)
             yield on_line(line, f"{', '.join(locked[:3])} changed, {lock} did not.", path=file.path)

@@ -310,22 +310,12 @@ def _changed_signatures(file: ReviewedFile) -> dict[str, tuple[CallSignature, Ca
     """Return the old and the new signature of top-level functions where these differ, with the line."""
     if file.old is None or file.new is None or file.new.language_name != "python" or not file.is_whole:
         return {}
-    written = _written_parameters(file.old)
-    differing = {name for name, text in _written_parameters(file.new).items() if written.get(name, text) != text}
-    if not differing:
-        return {}
     before, now = _signatures(file.old), _signatures(file.new)
     return {
         name: (before[name][0], signature, line)
         for name, (signature, line) in now.items()
-        if name in differing and name in before and before[name][0] != signature and len(name) >= NAME_CHARS_MIN
+        if name in before and before[name][0] != signature and len(name) >= NAME_CHARS_MIN
     }
-
-
-def _written_parameters(source: FileVersion) -> dict[str, str]:
-    """Return the parameters of top-level functions as text: functions with equal texts need not be parsed."""
-    matches = source.matches("(module (function_definition name: (identifier) @name parameters: (parameters) @given))")
-    return {match["name"].text: match["given"].text for match in matches}
 
 
 def _signatures(source: FileVersion) -> dict[str, tuple[CallSignature, int]]:
