@@ -39,13 +39,16 @@ from context_engine.index import (
 from context_engine.memory import KnowledgeQuery, KnowledgeResults
 from context_engine.model import (
     Answer,
+    Definition,
     Direction,
+    Edge,
     FileOutline,
     FileText,
     Found,
     Query,
     RelPath,
     Scan,
+    TextFile,
     TextLine,
     TextPart,
     TextQuery,
@@ -59,6 +62,7 @@ from context_engine.text import LineSpan, dotted_name
 NONE_YET = "no index"
 
 Outcome = TypeVar("Outcome")
+Located = TypeVar("Located", FileText, FileOutline, Definition, Edge, TextFile)
 
 
 class MultiRepo(Workspace):
@@ -96,7 +100,10 @@ class EngineSet:
         return name, self.engines[name], rest
 
     def ask_each(self, path: str | None, ask: Callable[[Engine, str | None], Outcome]) -> dict[str, Outcome]:
-        """Return the answer of each repository that has the path, by name. Raises: what all of them raise."""
+        """Return the answer of each repository that has what is asked for, by name: one that is named, else all.
+
+        Raises: what all of them raise.
+        """
         name, rest = _split(path or "")
         if name in self.engines:
             return {name: ask(self.engines[name], rest or None)}
@@ -105,11 +112,15 @@ class EngineSet:
         for repository, engine in self.engines.items():
             try:
                 answers[repository] = ask(engine, path)
-            except (FileNotFound, NotIndexed) as error:  # another one may have it
+            except (FileNotFound, NotIndexed, SymbolNotFound) as error:  # another one may have it
                 refusals.append(error)
         if not answers:
             raise refusals[0]
         return answers
+
+    def join_freshness(self, by_name: Mapping[str, str]) -> str:
+        """Return how fresh the answers of the repositories are, and which of them are unavailable."""
+        return format_freshness({**by_name, **self.absent})
 
 
 class MultiRepoIndex(IndexService):
@@ -140,7 +151,7 @@ class MultiRepoSearch(SearchService):
         standings = {name: engine.search.state() for name, engine in self._repositories.engines.items()}
         present = {name: standing for name, standing in standings.items() if standing}
         by_name = {name: self._freshness(name, standing) for name, standing in standings.items()}
-        freshness = format_freshness(by_name | self._repositories.absent)
+        freshness = self._repositories.join_freshness(by_name)
         if not present:
             return self._none_indexed(freshness)
         trouble = "; ".join(f"{name}: {standing.trouble}" for name, standing in present.items() if standing.trouble)
@@ -218,9 +229,7 @@ class MultiRepoTextSearch(TextScanner):
             return engine.text_search.scan(replace(query, under=under or "."), **options)
 
         scans = self._repositories.ask_each(query.under, scan_one)
-        files = [
-            replace(file, path=_qualify_path(name, file.path)) for name, scan in scans.items() for file in scan.files
-        ]
+        files = _qualify_all((name, file) for name, scan in scans.items() for file in scan.files)
         first_name, first = next(iter(scans.items()))
         return Scan(
             tuple(sorted(files, key=lambda file: file.path)),
@@ -285,15 +294,10 @@ class MultiRepoSymbols(SymbolService):
             path, lambda engine, under: engine.symbols.find(name, kind=kind, path=under, limit=limit)
         )
         last = dotted_name(name).strip(".").rpartition(".")[2]
-        rows = [
-            replace(row, path=_qualify_path(project, row.path))
-            for project, part in found.items()
-            for row in part.definitions
-        ]
+        rows = _qualify_all((project, row) for project, part in found.items() for row in part.definitions)
         rows.sort(key=lambda row: (row.name != last, row.qualified.count(".")))
         near = tuple(dict.fromkeys(name for part in found.values() for name in part.near))
-        by_name = {project: part.freshness for project, part in found.items()}
-        freshness = format_freshness(by_name | self._repositories.absent)
+        freshness = self._repositories.join_freshness({project: part.freshness for project, part in found.items()})
         total = sum(part.total for part in found.values())
         return Found(tuple(rows[:limit]), total, () if rows else near, freshness)
 
@@ -307,41 +311,28 @@ class MultiRepoSymbols(SymbolService):
         with_possible: bool = False,
     ) -> Trace:
         """Trace a symbol or a file inside each repository that has it. Raises: as `SymbolService.trace`."""
-        project, rest = _split(target)
-        engines = self._repositories.engines
-        asked = engines
-        if project in engines:
-            asked = {project: engines[project]}
-        traces: dict[str, Trace] = {}
-        refusals: list[CallError] = []
-        for name, engine in asked.items():
-            try:
-                traces[name] = engine.symbols.trace(
-                    rest if project in engines else target,
-                    direction,
-                    depth=depth,
-                    limit=limit,
-                    with_possible=with_possible,
-                )
-            except (SymbolNotFound, FileNotFound, NotIndexed) as error:  # another one may have it
-                refusals.append(error)
-        if not traces:
-            raise refusals[0]
-        edges = [
-            replace(edge, path=_qualify_path(name, edge.path)) for name, one in traces.items() for edge in one.edges
-        ]
-        truncated = len(edges) > limit or any(one.truncated for one in traces.values())
-        notes = tuple(dict.fromkeys(note for one in traces.values() for note in one.notes))
-        freshness = format_freshness({name: one.freshness for name, one in traces.items()} | self._repositories.absent)
-        possible = sum(one.possible for one in traces.values())
-        tests = tuple(_join_path(name, test) for name, one in traces.items() for test in one.tests)
-        return Trace(target, direction, tuple(edges[:limit]), truncated, notes, freshness, possible, tests)
+
+        def trace_one(engine: Engine, own: str | None) -> Trace:
+            options = {"depth": depth, "limit": limit, "with_possible": with_possible}
+            return engine.symbols.trace(own or target, direction, **options)
+
+        traces = self._repositories.ask_each(target, trace_one)
+        edges = _qualify_all((name, edge) for name, one in traces.items() for edge in one.edges)
+        return Trace(
+            target,
+            direction,
+            tuple(edges[:limit]),
+            len(edges) > limit or any(one.truncated for one in traces.values()),
+            tuple(dict.fromkeys(note for one in traces.values() for note in one.notes)),
+            self._repositories.join_freshness({name: one.freshness for name, one in traces.items()}),
+            sum(one.possible for one in traces.values()),
+            tuple(_join_path(name, test) for name, one in traces.items() for test in one.tests),
+        )
 
     def outline(self, path: str, *, details: bool = True) -> FileOutline:
         """Outline one file. Raises: as `SymbolService.outline`; InvalidPath for a path without a repository."""
         name, engine, rest = self._repositories.named_by(path)
-        found = engine.symbols.outline(rest, details=details)
-        return replace(found, path=_qualify_path(name, found.path))
+        return _qualify(name, engine.symbols.outline(rest, details=details))
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """List what a file imports of its own repository."""
@@ -380,8 +371,7 @@ class MultiRepoFiles(WorkspaceFiles):
     def read(self, path: str, **options: Any) -> FileText:
         """Read one file. `options` and what is raised: as `WorkspaceFiles.read`; InvalidPath without a repository."""
         name, engine, rest = self._repositories.named_by(path)
-        read = engine.files.read(rest, **options)
-        return replace(read, path=_qualify_path(name, read.path))
+        return _qualify(name, engine.files.read(rest, **options))
 
     def list_directory(self, path: str = ".", **options: Any) -> tuple[TreeEntry, ...]:
         """List what a folder of one of them contains.
@@ -477,6 +467,15 @@ def _paths_in(name: str, paths: Iterable[str]) -> list[str]:
     ['src/app.py']
     """
     return [path for project, path in map(_split, paths) if project == name]
+
+
+def _qualify(name: str, found: Located) -> Located:
+    """Return something with a path, as it is called among all repositories."""
+    return replace(found, path=_qualify_path(name, found.path))
+
+
+def _qualify_all(rows: Iterable[tuple[str, Located]]) -> list[Located]:
+    return [_qualify(name, row) for name, row in rows]
 
 
 def _qualify_path(name: str, path: str) -> RelPath:
