@@ -37,8 +37,8 @@ ADVICE = database.StorageAdvice(
     closed="Set CTX_CACHE_FOLDER to a folder you may write to.",
     damaged="Delete it: it is made again from the files.",
 )
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS vector(
+_TABLES = """
+CREATE TABLE vector(
     id INTEGER PRIMARY KEY, space TEXT NOT NULL, key BLOB NOT NULL, scale REAL NOT NULL, numbers BLOB NOT NULL,
     UNIQUE(space, key)
 )"""
@@ -53,10 +53,9 @@ class VectorStore:
     def __init__(self, path: Path, space: str, *, bytes_max: int) -> None:
         """Open nothing yet. `bytes_max` bounds all spaces of the file together."""
         self.space = space
-        self._path = path
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
-        self._handle = database.DatabaseHandle()
+        self._database = database.CacheDatabase(path, _TABLES, version=1, busy_ms=BUSY_MS)
 
     def missing(self, keys: Keys) -> Mask:
         """Return which keys have no vector."""
@@ -103,9 +102,10 @@ class VectorStore:
 
         Raises: Cancelled while another process has it; WriteFailed.
         """
-        with database.translate_errors(self._path, ADVICE):
-            make_private_folder(self._path.parent)
-            lock = lock_private(f"{self._path}.lock", timeout=0)
+        path = self._database.path
+        with database.translate_errors(path, ADVICE):
+            make_private_folder(path.parent)
+            lock = lock_private(f"{path}.lock", timeout=0)
             while not lock.is_locked:
                 try:
                     lock.acquire()
@@ -120,7 +120,7 @@ class VectorStore:
     def close(self) -> None:
         """Close the file; it can be used again afterwards."""
         with self._lock:
-            self._handle.close()
+            self._database.close()
 
     def _drop_oldest(self, db: apsw.Connection) -> None:
         """Drop the vectors that were made first while the file has too many bytes."""
@@ -136,18 +136,5 @@ class VectorStore:
         return self._run(lambda db: db.execute(sql, bindings).fetchall())
 
     def _run(self, work: Callable[[apsw.Connection], Result]) -> Result:
-        """Return what some work with the database returns; a damaged one is replaced first."""
-        with self._lock, database.translate_errors(self._path, ADVICE):
-            try:
-                return work(self._handle.open(self._path, self._connect))
-            except database.DAMAGED:
-                self._handle.close()
-                for suffix in ("", *database.COMPANION_SUFFIXES):
-                    Path(f"{self._path}{suffix}").unlink(missing_ok=True)
-                return work(self._handle.open(self._path, self._connect))
-
-    def _connect(self) -> apsw.Connection:
-        make_private_folder(self._path.parent)
-        db = database.open_in_cache(self._path, busy_ms=BUSY_MS, settings="PRAGMA synchronous = NORMAL;")
-        db.execute(_SCHEMA)
-        return db
+        with self._lock, database.translate_errors(self._database.path, ADVICE):
+            return self._database.run(work)

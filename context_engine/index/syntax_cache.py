@@ -16,7 +16,6 @@ from typing import TypeVar
 
 import apsw
 
-from context_engine.errors import ContextEngineError
 from context_engine.languages import (
     CompactTree,
     GrammarNames,
@@ -27,7 +26,7 @@ from context_engine.languages import (
     prepare_source,
     read_syntax,
 )
-from context_engine.storage import StateFolder, open_in_state, transaction
+from context_engine.storage import CacheDatabase, transaction
 
 # -- tree store --------------------------------------------------------------------------------------------------------
 
@@ -49,10 +48,7 @@ DAY_S = 86_400
 
 Result = TypeVar("Result")
 
-_SCHEMA = f"""
-CREATE TABLE tree(key BLOB PRIMARY KEY, packed BLOB NOT NULL, used INT NOT NULL);
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
+_TABLES = "CREATE TABLE tree(key BLOB PRIMARY KEY, packed BLOB NOT NULL, used INT NOT NULL)"
 
 
 class TreeStore:
@@ -63,11 +59,12 @@ class TreeStore:
 
     def __init__(self, folder: Path, bytes_max: Callable[[], int], *, clock: Callable[[], float] = time.time) -> None:
         """Open and create nothing before the first use."""
-        self._folder = StateFolder(folder.parent).folder(folder.name)
+        self._database = CacheDatabase(
+            folder / FILE, _TABLES, version=SCHEMA_VERSION, busy_ms=BUSY_MS, settings="PRAGMA synchronous = OFF"
+        )
         self._bytes_max = bytes_max
         self._clock = clock
         self._lock = threading.Lock()
-        self._db: apsw.Connection | None = None
 
     def get(self, key: bytes) -> bytes | None:
         """Return a packed tree; None if it is not stored."""
@@ -98,18 +95,13 @@ class TreeStore:
 
     def clear(self) -> None:
         """Delete all trees."""
-        with self._lock, suppress(OSError, ContextEngineError):
-            self._discard()
+        with self._lock, suppress(OSError):
+            self._database.discard()
 
     def close(self) -> None:
         """Close the database; the next use opens it again."""
         with self._lock:
-            self._close()
-
-    def _close(self) -> None:
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+            self._database.close()
 
     def _drop_oldest(self, db: apsw.Connection) -> None:
         allowed = self._bytes_max()
@@ -125,43 +117,10 @@ class TreeStore:
 
     def _run(self, work: Callable[[apsw.Connection], Result], *, make: bool) -> Result | None:
         """Return what some work with the database returns; None if there is none, or the disk refuses it."""
-        with self._lock, suppress(apsw.Error, OSError, ContextEngineError):
-            for _ in range(2):
-                try:
-                    db = self._open(make=make)
-                    return work(db) if db is not None else None
-                except (apsw.CorruptError, apsw.NotADBError):
-                    self._discard()
+        with self._lock, suppress(apsw.Error, OSError):
+            if make or self._database.exists():
+                return self._database.run(work)
         return None
-
-    def _open(self, *, make: bool) -> apsw.Connection | None:
-        """Return the database. Raises: apsw.Error, OSError, ContextEngineError."""
-        if make or self._db is None:
-            exists = self._folder.check_file(FILE) is not None
-            if not exists:  # none yet, or the cache was deleted
-                self._close()
-            if self._db is None and (exists or make):
-                self._db = self._connect()
-        return self._db
-
-    def _connect(self) -> apsw.Connection:
-        db = open_in_state(self._folder, FILE, tables=("tree",), busy_ms=BUSY_MS, settings="PRAGMA synchronous = OFF")
-        try:
-            with transaction(db):
-                version = db.pragma("user_version")
-                if not version:
-                    db.execute(_SCHEMA)
-            if version not in (0, SCHEMA_VERSION):
-                raise apsw.NotADBError(f"version {version}")
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _discard(self) -> None:
-        self._close()
-        for end in ("", "-wal", "-shm", "-journal"):
-            self._folder.remove(FILE + end)
 
 
 # -- syntax cache ------------------------------------------------------------------------------------------------------

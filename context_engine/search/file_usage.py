@@ -23,7 +23,7 @@ import apsw
 
 from context_engine.errors import HostError
 from context_engine.index import translate_disk_errors
-from context_engine.storage import make_private_folder, open_in_cache, transaction
+from context_engine.storage import CacheDatabase, transaction
 
 AccessKind = Literal["read", "fragment", "edit"]
 WEIGHTS: Mapping[AccessKind, float] = {"read": 1.0, "fragment": 0.5, "edit": 3.0}
@@ -43,9 +43,8 @@ RANKING_KEPT_S = 60.0
 """How long a ranking uses the same scores: the order of hits does not change when a question is repeated at once."""
 SCHEMA_VERSION = 2
 
-_SCHEMA = f"""
-CREATE TABLE access(path TEXT PRIMARY KEY, strength REAL NOT NULL, at REAL NOT NULL, count INT NOT NULL) WITHOUT ROWID;
-PRAGMA user_version = {SCHEMA_VERSION};
+_TABLES = """
+CREATE TABLE access(path TEXT PRIMARY KEY, strength REAL NOT NULL, at REAL NOT NULL, count INT NOT NULL) WITHOUT ROWID
 """
 _DROP_OLDEST = (
     "DELETE FROM access WHERE path IN "
@@ -95,12 +94,11 @@ class FileUsage:
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, enabled: bool = True) -> None:
         """Open and create nothing before the first access; if not `enabled`, never."""
         self.problem = ""
-        self._path = path
         self._clock = clock
         self._enabled = enabled
         self._lock = threading.Lock()  # guards the waiting events
         self._disk = threading.Lock()  # guards the database; acquired first
-        self._db: apsw.Connection | None = None
+        self._database = CacheDatabase(path, _TABLES, version=SCHEMA_VERSION, busy_ms=BUSY_MS)
         self._waiting: Counters = {}
         self._events = 0
         self._thread: threading.Thread | None = None
@@ -138,21 +136,24 @@ class FileUsage:
         if not names or not self._enabled:
             return
         self.flush()
-        with self._disk, self._record_problem():
-            db = self._open_database()
+
+        def move(db: apsw.Connection) -> None:
             with transaction(db):
                 moved = {path: counter for path, counter in _read(db).items() if path in names}
                 db.executemany("DELETE FROM access WHERE path = ?", [(path,) for path in moved])
                 for path, counter in moved.items():
                     _add(db, {names[path]: counter})
 
+        with self._disk, self._record_problem():
+            self._database.run(move)
+
     def clear(self) -> None:
         """Delete all counters, also on the disk."""
         self._ranking_scores = (-RANKING_KEPT_S, {})
         with self._disk, self._record_problem():
             self._take_waiting()
-            if self._path.exists():
-                self._open_database().execute("DELETE FROM access")
+            if self._database.exists():
+                self._database.run(lambda db: db.execute("DELETE FROM access"))
 
     def close(self) -> None:
         """Write the waiting events and close the file. Events after that are written by `flush` alone."""
@@ -164,9 +165,7 @@ class FileUsage:
             thread.join()
         self.flush()
         with self._disk:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
+            self._database.close()
 
     # -- reading --
 
@@ -174,8 +173,8 @@ class FileUsage:
         """Return the counter of each accessed file as of now, with the waiting events."""
         known: Counters = {}
         with self._disk, self._record_problem():
-            if self._enabled and (self._db is not None or self._path.exists()):
-                known = _read(self._open_database())
+            if self._enabled and self._database.exists():
+                known = self._database.run(_read)
         with self._lock:
             for path, counter in self._waiting.items():
                 known[path] = known.get(path, NEVER).plus(counter)
@@ -212,10 +211,14 @@ class FileUsage:
 
     def _write(self, counters: Counters) -> bool:
         """Add counters to those on the disk; return whether they were written."""
-        with self._record_problem():
-            db = self._open_database()
+
+        def add(db: apsw.Connection) -> None:
             with transaction(db):
                 _add(db, counters)
+                db.execute(_DROP_OLDEST, (ROWS_MAX,))
+
+        with self._record_problem():
+            self._database.run(add)
             self.problem = ""
             return True
         return False
@@ -224,37 +227,12 @@ class FileUsage:
     def _record_problem(self) -> Generator[None]:
         """Record errors of the disk in `problem` instead of raising them."""
         try:
-            with translate_disk_errors(self._path.parent):
+            with translate_disk_errors(self._database.path.parent):
                 yield
         except HostError as error:
             self.problem = error.message
         except (apsw.Error, OSError) as error:  # such as a file that was replaced while it was open
-            self.problem = f"{self._path} cannot be used: {error}"
-
-    def _open_database(self) -> apsw.Connection:
-        """Return the database; one that is damaged or of another release is replaced by an empty one."""
-        if self._db is None:
-            make_private_folder(self._path.parent)
-            try:
-                self._db = _connect(self._path)
-            except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError):
-                for path in (self._path, *(self._path.with_name(self._path.name + end) for end in ("-wal", "-shm"))):
-                    path.unlink(missing_ok=True)
-                self._db = _connect(self._path)
-        return self._db
-
-
-def _connect(path: Path) -> apsw.Connection:
-    db = open_in_cache(path, busy_ms=BUSY_MS, settings="PRAGMA synchronous=NORMAL")
-    try:
-        with transaction(db):
-            if db.pragma("user_version") != SCHEMA_VERSION:
-                db.execute(_SCHEMA)  # fails for the tables of another release
-        db.execute(_DROP_OLDEST, (ROWS_MAX,))
-    except BaseException:
-        db.close()
-        raise
-    return db
+            self.problem = f"{self._database.path} cannot be used: {error}"
 
 
 def _read(db: apsw.Connection) -> Counters:

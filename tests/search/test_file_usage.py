@@ -298,7 +298,10 @@ def test_the_longest_unused_is_forgotten_when_there_is_too_much(
     counted.close()
     monkeypatch.setattr(file_usage, "ROWS_MAX", 2)
     again = FileUsage(file, clock=clock)
-    assert list(again.counters()) == ["c", "d"]
+    clock.now += 1
+    again.note("e", "read")
+    again.flush()
+    assert list(again.counters()) == ["d", "e"]
     again.close()
 
 
@@ -341,7 +344,7 @@ def test_a_file_that_was_replaced_under_its_hands_fails_nobody(file: Path, clock
     other.close()
     counted.note("b.py", "read")
     counted.flush()
-    assert "access" in counted.problem
+    assert counted.problem == ""
     assert counts(counted) == {"b.py": 1}
     counted.follow_renames({"b.py": "c.py"})
     counted.clear()
