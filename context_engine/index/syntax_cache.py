@@ -118,7 +118,7 @@ class TreeStore:
     def _run(self, work: Callable[[apsw.Connection], Result], *, make: bool) -> Result | None:
         """Return what some work with the database returns; None if there is none, or the disk refuses it."""
         with self._lock, suppress(apsw.Error, OSError):
-            if make or self._database.exists():
+            if make or self._database.is_created:
                 return self._database.run(work)
         return None
 

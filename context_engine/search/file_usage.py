@@ -152,7 +152,7 @@ class FileUsage:
         self._ranking_scores = (-RANKING_KEPT_S, {})
         with self._disk, self._record_problem():
             self._take_waiting()
-            if self._database.exists():
+            if self._database.is_created:
                 self._database.run(lambda db: db.execute("DELETE FROM access"))
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class FileUsage:
         """Return the counter of each accessed file as of now, with the waiting events."""
         known: Counters = {}
         with self._disk, self._record_problem():
-            if self._enabled and self._database.exists():
+            if self._enabled and self._database.is_created:
                 known = self._database.run(_read)
         with self._lock:
             for path, counter in self._waiting.items():

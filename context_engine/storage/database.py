@@ -212,8 +212,9 @@ class CacheDatabase:
         self._busy_ms, self._settings = busy_ms, settings
         self._handle = DatabaseHandle()
 
-    def exists(self) -> bool:
-        """Return whether there is one on the disk."""
+    @property
+    def is_created(self) -> bool:
+        """Whether there is one on the disk."""
         return bool(read_inode(self.path))
 
     def run(self, work: Callable[[apsw.Connection], Result]) -> Result:
