@@ -22,7 +22,7 @@ from filelock import Timeout
 from context_engine.embedding.embedder import raise_if_cancelled
 from context_engine.embedding.vector_rows import Keys, VectorRows, quantize
 from context_engine.errors import InvalidVectors
-from context_engine.storage import database, lock_private, make_private_folder
+from context_engine.storage import CacheDatabase, database, lock_private, make_private_folder
 
 BUSY_MS = 10_000
 """A write takes milliseconds; a longer wait is for one that drops vectors."""
@@ -55,7 +55,7 @@ class VectorStore:
         self.space = space
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
-        self._database = database.CacheDatabase(path, _TABLES, version=1, busy_ms=BUSY_MS)
+        self._database = CacheDatabase(path, _TABLES, version=1, busy_ms=BUSY_MS)
 
     def missing(self, keys: Keys) -> Mask:
         """Return which keys have no vector."""

@@ -9,8 +9,9 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
+    from context_engine.storage.cache_database import CacheDatabase
     from context_engine.storage.confined_folder import ConfinedFolder, OpenFolder, UnsafePathError
-    from context_engine.storage.database import CacheDatabase, open_in_cache, open_in_state, transaction
+    from context_engine.storage.database import open_in_cache, open_in_state, transaction
     from context_engine.storage.event_log import EventLog, LogContent, head_path
     from context_engine.storage.index_folders import (
         is_network_drive,
@@ -52,7 +53,8 @@ __getattr__ = lazy_exports(
     __name__,
     """
     confined_folder: ConfinedFolder OpenFolder UnsafePathError
-    database: CacheDatabase open_in_cache open_in_state transaction
+    cache_database: CacheDatabase
+    database: open_in_cache open_in_state transaction
     event_log: EventLog LogContent head_path
     index_folders: is_network_drive readable_config_folder user_cache_folder user_config_folder user_data_folder
         workspace_id
