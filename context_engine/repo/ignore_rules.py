@@ -14,7 +14,7 @@ name answers, and patterns about whole paths are only tried in folders where the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -236,17 +236,16 @@ class NameTable(dict[str, int]):
     The patterns are sorted by what answers them: a dictionary, an ending, a beginning, or a regex.
     """
 
-    __slots__ = ("_beginnings", "_begins", "_endings", "_ends", "_globs", "_names", "_suffixes")
+    __slots__ = ("_beginnings", "_begins", "_endings", "_ends", "_globs", "_names")
 
     def __init__(self, found: Iterable[tuple[int, _NamePattern]]) -> None:
         """Take each pattern with the strength of its rules, in rising order; of equal patterns the last one counts."""
         super().__init__()
         self._names: dict[str, int] = {}
-        self._suffixes: dict[str, int] = {}
         self._endings: dict[str, int] = {}
         self._beginnings: dict[str, int] = {}
         self._globs: list[tuple[int, re.Pattern[str]]] = []
-        tables = {"name": self._names, "suffix": self._suffixes, "ending": self._endings, "beginning": self._beginnings}
+        tables = {"name": self._names, "ending": self._endings, "beginning": self._beginnings}
         for strength, pattern in found:
             if pattern.regex is None:
                 tables[pattern.kind][pattern.words] = strength + pattern.value
@@ -254,18 +253,9 @@ class NameTable(dict[str, int]):
                 self._globs.append((strength + pattern.value, pattern.regex))
         self._ends, self._begins = tuple(self._endings), tuple(self._beginnings)
 
-    def finder(self) -> Callable[[str], int | None]:
-        """Return a function from a name to its verdict; the quickest one when all patterns are plain names."""
-        only_names = not (self._suffixes or self._endings or self._beginnings or self._globs)
-        if only_names and "".join(self._names).isascii():
-            return self._names.get
-        return self.__getitem__
-
     def __missing__(self, plain: str) -> int:
         name = plain if plain.isascii() else _bytewise(plain)
         value = self._names.get(name, NO_RULE)
-        if self._suffixes and (dot := name.rfind(".")) >= 0:
-            value = max(value, self._suffixes.get(name[dot:], NO_RULE))
         if self._ends and name.endswith(self._ends):
             value = max(value, *[strength for ending, strength in self._endings.items() if name.endswith(ending)])
         if self._begins and name.startswith(self._begins):
@@ -280,8 +270,8 @@ class NameTable(dict[str, int]):
 class _NamePattern:
     """A pattern about a name, sorted by what answers it.
 
-    `kind` "name": `words` is the name. "suffix": what follows the last dot, with it. "ending", "beginning": the words
-    behind or before a `*`. All others have a `regex`.
+    `kind` "name": `words` is the name. "ending", "beginning": the words behind or before a `*`. All others have a
+    `regex`.
     """
 
     def __init__(self, glob: str, value: int, folders_only: bool) -> None:
@@ -295,7 +285,7 @@ def _kind(glob: str) -> tuple[str, str]:
     if not _WILD.search(glob):
         return "name", glob
     if glob[0] == "*" and not _WILD.search(glob, 1):
-        return ("suffix" if glob.startswith("*.") and "." not in glob[2:] else "ending"), glob[1:]
+        return "ending", glob[1:]
     if glob[-1] == "*" and not _WILD.search(glob[:-1]):
         return "beginning", glob[:-1]
     return "", glob
@@ -483,16 +473,14 @@ class FolderVerdicts:
 
     def __init__(self, stack: RuleStack, tables: list[tuple[int, NameTables]]) -> None:
         self._names = stack.names
-        # patterns about whole paths that speak in this folder: how strong they are, about files, about folders
-        self._finders = [(strength, names.files.finder(), names.folders.finder()) for strength, names in tables]
+        self._about_paths = tables  # how strong the patterns about whole paths are that apply in this folder, and they
         self.simple = not tables
 
     def value(self, name: str, is_folder: bool) -> int:
         """Return what the rules say about one name in this folder: see `is_ignored` and `is_kept`."""
         value = self._names[is_folder][name]
-        for strength, of_files, of_folders in self._finders:
-            found = of_folders(name) if is_folder else of_files(name)
-            if found:
+        for strength, tables in self._about_paths:
+            if found := tables[is_folder][name]:
                 value = max(value, strength + found)
         return value
 
