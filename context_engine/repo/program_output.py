@@ -36,8 +36,8 @@ _COUNTS = re.compile(
     r"|\b(?:failures|errors|skipped)=\d+"
 )
 _PLACE = re.compile(
-    r"(?<![\w./-])(?P<path>(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*)"
-    r"(?:::(?P<test>\w+(?:::\w+)*)|(?::|\(|\", line )(?P<line>\d+))"
+    r"(?<![\w.@+/-])(?P<path>[\w.@+/-]++)"
+    r"(?:::(?P<test>\w++(?:::\w++)*)|(?::|\(|\", line )(?P<line>\d+))"
 )
 _WORD = re.compile(r"\S+")
 _EDGES = "'\"`.,:;()[]{}<>"
@@ -94,7 +94,8 @@ def _find_places(lines: list[str], root: Path) -> Iterator[str]:
 
 
 def _is_file(path: str, root: Path) -> bool:
-    return ".." not in path.split("/") and not is_sensitive(path) and size_and_mtime(str(root / path)) is not None
+    is_relative = not path.startswith("/") and ".." not in path.split("/")
+    return is_relative and not is_sensitive(path) and size_and_mtime(str(root / path)) is not None
 
 
 def quote_known_words(message: str, source: str) -> str:

@@ -21,6 +21,7 @@ WORDS_MAX = 200
 """A question about a change has fewer words; git compares each line with all of them."""
 GREP_S_MAX = 5.0
 """Searching a large repository takes about a second; what takes longer is not worth a reviewer's time."""
+_WORD = re.compile(r"\w+")
 _NO_ANSWER = (AccessFailed, UnsupportedHost, TooLarge)
 
 
@@ -92,8 +93,9 @@ class GitRevision:
         """Add the files that git does not track, which `git grep` would find by rules of the repository."""
         for path, data in self.read(self._untracked_paths()[:UNTRACKED_MAX]).items():
             text = data.decode("utf-8", "replace")
+            whole = set(_WORD.findall(text))
             for word in filter(text.__contains__, found):
-                if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
+                if whole.issuperset(_WORD.findall(word)):
                     found[word].add(path)
 
     def _git_output(self, *args: str, timeout_s: float = TIMEOUT_S) -> bytes:
