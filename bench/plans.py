@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from context_engine.plans import Plan, PlanDependencies, PlanQuery, PlanService, PlanStep
+from context_engine.plans import CompletionReport, Plan, PlanDependencies, PlanQuery, PlanService, PlanStep
 from context_engine.repo import Git, Root
 
 SEED = 1
@@ -83,7 +83,7 @@ def fill(plans: PlanService, count: int, steps: int) -> None:
         saved = plans.repository.save(Plan(goal=f"Task number {number}", steps=listed), tags=(f"tag{number % 7}",))
         for place in range(1, chance.randint(0, min(MOVES_MAX, steps - 1)) + 1):
             plans.steps.start(saved.plan.id, place)
-            plans.steps.complete(saved.plan.id, place)
+            plans.steps.complete(saved.plan.id, place, CompletionReport(criteria_met=("1",)))
 
 
 def large(plans: PlanService) -> None:

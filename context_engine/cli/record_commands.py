@@ -16,7 +16,7 @@ from context_engine.cli.common_options import NOTHING_FOUND, AsJson, Root, Yes, 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.memory import MemoryEntry
-    from context_engine.plans import ApprovalRequest
+    from context_engine.plans import ApprovalResult
 
 REQUEST_PREFIX = "apr_"
 """The ids of approval requests begin with this."""
@@ -276,17 +276,17 @@ def plan_approve(
         )
     approval, row = outcome.approval, approval_row(outcome.approval, outcome.plan)
     if as_json:
-        print_json({"ok": True, "request": row, "plan_status": outcome.plan_status})
+        print_json({"ok": True, "request": row, "plan_status": outcome.now.status})
         return
     about = f"steps {', '.join(map(str, row['steps']))}" if "steps" in row else "the whole plan"
     status = approval.status.replace("_", " ")
     print(f"{status}: {about}, version {approval.plan_version}, by {approval.decided_by}")
-    print(f"status of the plan: {outcome.plan_status.replace('_', ' ')}")
+    print(f"status of the plan: {outcome.now.status.replace('_', ' ')}")
 
 
 def _find_request(
     engine: Engine, which: str, steps: Sequence[str], version: int | None, *, is_confirmed: bool
-) -> ApprovalRequest:
+) -> ApprovalResult:
     """Return the request with this id, the pending request of a plan, or a new one.
 
     Raises: InvalidArgument when several are pending or no one can confirm, Conflict for another version,
@@ -326,7 +326,7 @@ def _find_request(
     return request
 
 
-def _confirm_decision(request: ApprovalRequest, action: str) -> bool:
+def _confirm_decision(request: ApprovalResult, action: str) -> bool:
     """Show the steps, files and risks that a decision is about, and ask for confirmation."""
     from context_engine.cli.console import confirm, err, escape_text
     from context_engine.plans import compute_diffstat

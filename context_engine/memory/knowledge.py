@@ -73,10 +73,7 @@ class KnowledgeEntry:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeResult:
-    """One result. `score` is 0 to 1; `project` names its repository if several were searched.
-
-    `score` is 0 to 1, best first. `project` names the repository it is from, where several were asked.
-    """
+    """One result. `score` is 0 to 1; `project` names its repository if several were searched."""
 
     entry: KnowledgeEntry
     score: float
@@ -171,8 +168,6 @@ class Knowledge:
 
     def refresh_page(self, name: str, stamp: bytes, make: Callable[[], Iterable[Discovery]]) -> bool:
         """Call `make` and store its discoveries, if the stamp is not that of the last call.
-
-        Return whether it was called.
 
         Return whether it was called.
         """

@@ -226,10 +226,7 @@ class MemoryIndex:
         self._pages = self._pages | {source: kept | put}
 
     def _query(self, ask: Callable[[apsw.Connection], Answer]) -> Answer:
-        """Query the database. A damaged one is created again, once; if none can be written, it is in memory.
-
-        A damaged one is created again, once; one that cannot be written is replaced by one in memory.
-        """
+        """Query the database. A damaged one is created again, once; if none can be written, it is in memory."""
         with database.translate_errors(self.path, KEPT):
             try:
                 return ask(self._connect())

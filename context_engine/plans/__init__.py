@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     )
     from context_engine.plans.plan_repository import LoadedPlan
     from context_engine.plans.plan_service import (
-        ApprovalOutcome,
-        ApprovalRequest,
+        ApprovalResult,
         PlanDependencies,
         PlanService,
         workspace_paths,
@@ -64,7 +63,7 @@ __getattr__ = lazy_exports(
     plan_json: PlanFinding PlanVersion parse_plan serialize_plan
     plan_markdown: render_difference render_history render_plan render_progress
     plan_repository: LoadedPlan
-    plan_service: ApprovalOutcome ApprovalRequest PlanDependencies PlanService workspace_paths
+    plan_service: ApprovalResult PlanDependencies PlanService workspace_paths
     plan_storage: PROGRESS_MODES PlanQuery PlanRow PlanState
     plan_validation: validate_plan
     step_tracking: StepUpdate

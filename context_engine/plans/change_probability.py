@@ -20,7 +20,7 @@ from typing import NamedTuple
 CHANGE_MIN = 0.15
 BEST_SHARE = 0.4
 """A plan insists on files from this share of the best probability on: a task with a clear first file changes few
-others. docs/decisions/0128 has the figures of other shares."""
+others. docs/decisions/plans.md has the figures of other shares."""
 BIAS = -6.04
 SEARCH_PLACE, PREDICTED_SHARE, PREDICTED_PLACE = 1.57, 2.78, 1.02
 TEST, DOCS, TEST_OF_MAIN, DATA = 0.77, 0.95, 2.21, 0.9

@@ -70,7 +70,7 @@ SURE_KINDS = frozenset(("definition", "named"))
 """Evidence that says more than search and history do."""
 SURE_PLACES = 3
 """A named definition was changed in 40 of 49 cases if the search has its file among so many first ones, else
-in 2 of 14 (docs/decisions/0120)."""
+in 2 of 14 (docs/decisions/plans.md)."""
 PLACES_MAX, PLACE_SHARE = 2, 0.6
 """Places of a file that a step names, and the least share of the relevance of the best one."""
 WITHOUT_INDEX_CHANCE = 0.35

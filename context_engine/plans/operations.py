@@ -553,7 +553,7 @@ class _SetScope(_Operation, tag="set_scope"):
 
 
 class _Exclude(_Operation, tag="exclude"):
-    """_Exclude a glob: add it to the scope, and remove its files and the steps without other files."""
+    """Exclude a glob: add it to the scope, and remove its files and the steps without other files."""
 
     path: str
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -41,7 +41,6 @@ from context_engine.plans.plan_events import (
     Approval,
     ApprovalDecision,
     ApprovalMove,
-    Execution,
     PlanRules,
     move_approval,
 )
@@ -73,29 +72,27 @@ HOUR_S = 3_600
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalRequest:
-    """A request, whether it is new, its plan and steps, and the damage to the log of the plan, if any."""
+class ApprovalResult:
+    """A request for approval, its plan as it is now, and whether the request is new."""
 
     approval: Approval
-    is_new: bool
-    plan: Plan
-    steps: tuple[PlanStep, ...]
-    damage: str = ""
+    now: PlanState
+    is_new: bool = False
+
+    @property
+    def plan(self) -> Plan:
+        """The plan; with a new version when changes were asked for."""
+        return self.now.plan
+
+    @property
+    def steps(self) -> tuple[PlanStep, ...]:
+        """The steps that the request covers."""
+        return tuple(step for step in self.plan.steps if self.approval.covers(step.uid))
 
     @property
     def affected_files(self) -> tuple[str, ...]:
         """Every file that those steps touch."""
         return tuple(sorted(frozenset().union(*(step.files for step in self.steps))))
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalOutcome:
-    """A decided request, and the plan as it is then: with a new version when changes were asked for."""
-
-    approval: Approval
-    plan: Plan
-    plan_status: str
-    execution: Execution
 
 
 class ApprovalService:
@@ -116,7 +113,7 @@ class ApprovalService:
         note: str = "",
         expires_in_hours: float | None = None,
         actor: str = "",
-    ) -> ApprovalRequest:
+    ) -> ApprovalResult:
         """Request the approval of a plan as it is now, or of some of its steps; return a pending request for the same.
 
         Raises: PlanNotFound, InvalidArgument (a step that is not there), StorageCorrupt, StorageBusy, WriteFailed,
@@ -128,12 +125,12 @@ class ApprovalService:
             wanted = tuple(dict.fromkeys(now.plan.find_step(step).uid for step in steps))
             for known in now.approvals:
                 if known.status == "pending" and known.steps == wanted:
-                    return _approval_request(known, now, is_new=False)
+                    return ApprovalResult(known, now)
             made = self._new_approval(now, wanted, note, expires_in_hours)
             after = self._storage.append_events(
                 now, self._storage.new_event(REQUESTED, actor=actor, data=msgspec.to_builtins(made))
             )
-        return _approval_request(_find_approval(made.id, after.approvals), after, is_new=True)
+        return ApprovalResult(_find_approval(made.id, after.approvals), after, is_new=True)
 
     def _new_approval(self, now: PlanState, wanted: tuple[str, ...], note: str, hours: float | None) -> Approval:
         at = self._storage.now()
@@ -143,7 +140,7 @@ class ApprovalService:
             plan_id=now.plan.id,
             plan_version=now.version.version,
             plan_hash=now.version.content_hash,
-            type=_approval_type(wanted),
+            type="step_group" if len(wanted) > 1 else "step" if wanted else "full_plan",
             steps=wanted,
             summary="; ".join(titles) or now.plan.goal,
             note=note,
@@ -159,7 +156,7 @@ class ApprovalService:
         comment: str = "",
         modifications: str = "",
         by: str = AGENT,
-    ) -> ApprovalOutcome:
+    ) -> ApprovalResult:
         """Record a decision about a request. `by` is `user` only if a person was asked.
 
         Requested changes become open feedback of the plan, in a new version. Raises: ApprovalNotFound, InvalidArgument,
@@ -189,26 +186,17 @@ class ApprovalService:
                 now, self._storage.new_event(DECIDED, actor=by, data=msgspec.to_builtins(decision))
             )
         decided = _find_approval(request_id, after.approvals)
-        if move == "request_modification":
-            return self._save_feedback(decided, after)
-        return _approval_outcome(decided, after)
+        if move == "request_modification":  # `refine_plan` goes on from there
+            plan = msgspec.structs.replace(after.plan, open_feedback=(*after.plan.open_feedback, decided.modifications))
+            reason = f"changes asked for in {decided.id}"
+            self._repository.save(plan, overwrite=True, author=decided.decided_by, reason=reason, allow_invalid=True)
+            after = self._storage.read_state(plan_id)
+        return ApprovalResult(decided, after)
 
-    def _save_feedback(self, decided: Approval, now: PlanState) -> ApprovalOutcome:
-        """Save the requested changes with the plan, for `refine_plan`."""
-        plan = msgspec.structs.replace(now.plan, open_feedback=(*now.plan.open_feedback, decided.modifications))
-        self._repository.save(
-            plan,
-            overwrite=True,
-            author=decided.decided_by,
-            reason=f"changes asked for in {decided.id}",
-            allow_invalid=True,
-        )
-        return _approval_outcome(decided, self._storage.read_state(plan.id))
-
-    def get(self, request_id: str) -> ApprovalRequest:
+    def get(self, request_id: str) -> ApprovalResult:
         """Return a request with its present status. Raises: ApprovalNotFound, StorageCorrupt."""
         now = self._storage.read_state(self._find_plan(request_id))
-        return _approval_request(_find_approval(request_id, now.approvals), now, is_new=False)
+        return ApprovalResult(_find_approval(request_id, now.approvals), now)
 
     def _find_plan(self, request_id: str) -> str:
         """Return the id of the plan of a request. Raises: ApprovalNotFound."""
@@ -216,24 +204,6 @@ class ApprovalService:
             if request_id in row.requests:
                 return row.id
         raise _unknown_request(request_id)
-
-
-def _approval_type(steps: Sequence[str]) -> Literal["full_plan", "step", "step_group"]:
-    """Return the type of a request: for these steps, or for the full plan if none is named."""
-    if not steps:
-        return "full_plan"
-    if len(steps) == 1:
-        return "step"
-    return "step_group"
-
-
-def _approval_request(approval: Approval, now: PlanState, *, is_new: bool) -> ApprovalRequest:
-    steps = tuple(step for step in now.plan.steps if approval.covers(step.uid))
-    return ApprovalRequest(approval, is_new, now.plan, steps, now.execution.damage)
-
-
-def _approval_outcome(approval: Approval, now: PlanState) -> ApprovalOutcome:
-    return ApprovalOutcome(approval, now.plan, now.status, now.execution)
 
 
 def _parse_action(action: str) -> ApprovalMove:
@@ -258,20 +228,17 @@ def _check_open(known: Approval, action: ApprovalMove) -> None:
 
 
 def _find_approval(request_id: str, known: Sequence[Approval]) -> Approval:
-    for known_item in known:
-        if known_item.id == request_id:
-            return known_item
-    raise _unknown_request(request_id)
+    found = [approval for approval in known if approval.id == request_id]
+    if not found:
+        raise _unknown_request(request_id)
+    return found[0]
 
 
 def _unknown_request(request_id: str) -> ApprovalNotFound:
+    steps = NextStep("load_plan", "to see the requests of a plan"), NextStep("request_approval", "to make one")
+    shown = request_id[:80]
     return ApprovalNotFound(
-        f"there is no request for approval {request_id[:80]!r}",
-        next_steps=(
-            NextStep("load_plan", "to see the requests of a plan"),
-            NextStep("request_approval", "to make one"),
-        ),
-        details={"request_id": request_id[:80]},
+        f"there is no request for approval {shown!r}", next_steps=steps, details={"request_id": shown}
     )
 
 

@@ -63,8 +63,7 @@ from context_engine.tools.tool import Call, Reply, UserQuestion, tool
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans import (
-        ApprovalOutcome,
-        ApprovalRequest,
+        ApprovalResult,
         Diffstat,
         Execution,
         ExecutionResult,
@@ -170,7 +169,7 @@ def request_approval(
     row = approval_row(decided.approval if decided else request.approval, request.plan) | {"changes": planned.summary}
     if detail:
         row |= _request_details(request, planned)
-    fields: dict[str, Any] = {"request": row, "is_new": request.is_new, "damage": request.damage}
+    fields: dict[str, Any] = {"request": row, "is_new": request.is_new, "damage": request.now.execution.damage}
     if decided:
         fields |= {"decision": decided.approval.status, **_status_row(decided)}
     else:
@@ -318,8 +317,8 @@ def view_progress(
 
 
 def _ask_person(
-    engine: "Engine", call: Call, request: "ApprovalRequest", planned: "Diffstat"
-) -> "ApprovalOutcome | None":
+    engine: "Engine", call: Call, request: "ApprovalResult", planned: "Diffstat"
+) -> "ApprovalResult | None":
     """Ask the user of the client to decide; None if that is impossible, or there is no decision."""
     approval = request.approval
     about = approval.summary if approval.type == "full_plan" else f"{len(request.steps)} steps"
@@ -341,7 +340,7 @@ def _ask_person(
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _request_diffstat(engine: "Engine", request: "ApprovalRequest") -> "Diffstat":
+def _request_diffstat(engine: "Engine", request: "ApprovalResult") -> "Diffstat":
     """Return what the steps of a request are going to do with files."""
     code = engine.plans.sources().code
 
@@ -354,7 +353,7 @@ def _request_diffstat(engine: "Engine", request: "ApprovalRequest") -> "Diffstat
     return compute_diffstat(request.plan, request.steps, lines_of)
 
 
-def _request_details(request: "ApprovalRequest", planned: "Diffstat") -> dict[str, Any]:
+def _request_details(request: "ApprovalResult", planned: "Diffstat") -> dict[str, Any]:
     """Return the information for a decision; a person reads it in `ctx plan show`, too."""
     rows = [drop_empty(file._asdict()) for file in planned.files[:FILES_SHOWN_MAX]]
     return {
@@ -365,12 +364,12 @@ def _request_details(request: "ApprovalRequest", planned: "Diffstat") -> dict[st
     }
 
 
-def _status_row(decided: "ApprovalOutcome") -> dict[str, Any]:
+def _status_row(decided: "ApprovalResult") -> dict[str, Any]:
     """Return the state of the plan after a decision, and the next steps."""
     return {
         "plan_version": decided.plan.version,
-        "plan_status": decided.plan_status,
-        "next_steps": list_numbers(decided.plan, decided.execution.ready),
+        "plan_status": decided.now.status,
+        "next_steps": list_numbers(decided.plan, decided.now.execution.ready),
     }
 
 

@@ -57,7 +57,7 @@ def test_where_approval_is_required_a_step_starts_after_it_and_not_before(here: 
     with pytest.raises(NeedsApproval, match=asked.approval.id):
         here.plans.steps.start("Cents", 1)
     done = here.plans.approvals.respond(asked.approval.id, "approve")
-    assert (done.approval.status, done.plan_status) == ("approved", "approved")
+    assert (done.approval.status, done.now.status) == ("approved", "approved")
     assert again(here).plans.steps.start("Cents", 1).state.status == "in_progress"
 
 
@@ -65,7 +65,7 @@ def test_approving_one_step_approves_that_step_and_not_the_plan(here: Desks) -> 
     asked = here.plans.approvals.request("Cents", steps=[2])
     assert (asked.approval.type, asked.approval.steps) == ("step", ("s2",))
     done = here.plans.approvals.respond(asked.approval.id, "approve")
-    assert done.plan_status == "ready"
+    assert done.now.status == "ready"
     here.plans.steps.start("Cents", 2)
     for other in (1, 3):
         with pytest.raises(NeedsApproval):
