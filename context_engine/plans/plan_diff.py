@@ -226,13 +226,8 @@ def _graph_change(before: Plan, after: Plan) -> GraphChange:
 
 
 def _describe_count(uids: Sequence[str], what: str, number: Mapping[str, int]) -> str:
-    if not uids:
-        return ""
-    if len(uids) <= NAMED_MAX:
-        named = f" ({', '.join(str(number[uid]) for uid in uids)})"
-    else:
-        named = ""
-    return f"{len(uids)} step{'s' if len(uids) > 1 else ''} {what}{named}"
+    named = f" ({', '.join(str(number[uid]) for uid in uids)})" if len(uids) <= NAMED_MAX else ""
+    return f"{len(uids)} step{'s' if len(uids) > 1 else ''} {what}{named}" if uids else ""
 
 
 def _describe_modified(modified: Mapping[str, Sequence[str]], number: Mapping[str, int]) -> str:
@@ -274,10 +269,7 @@ class Diffstat(NamedTuple):
         counts = []
         for change, word in ACTION_WORDS.items():
             if rows := [file for file in self.files if file.change == change]:
-                if counts:
-                    noun = ""
-                else:
-                    noun = " file" if len(rows) == 1 else " files"
+                noun = "" if counts else " file" if len(rows) == 1 else " files"
                 counts.append(f"{len(rows)}{noun} {word}")
         gone = sum(file.lines or 0 for file in self.files if file.change == "delete")
         return ", ".join(counts) + (f" (-{gone:,} lines)" if gone else "")
@@ -309,9 +301,5 @@ def _net_action(changes: Sequence[FileAction]) -> FileAction | None:
     """
     is_new, is_gone = changes[0] == "create", changes[-1] == "delete"
     if is_gone:
-        if is_new:
-            return None
-        return "delete"
-    if is_new:
-        return "create"
-    return "modify"
+        return None if is_new else "delete"
+    return "create" if is_new else "modify"

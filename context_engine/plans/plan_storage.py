@@ -221,9 +221,8 @@ class PlanStorage:
 
         Raises: PlanNotFound, StorageCorrupt naming the file, and the line of a broken log.
         """
-        log = self.records.log(
-            plan_id
-        ).read()  # before the versions: a version that comes meanwhile brings its event along
+        # The log comes first: a version that is added meanwhile brings its event along.
+        log = self.records.log(plan_id).read()
         numbers = self.version_numbers(plan_id)
         if not numbers:
             raise unknown_plan(plan_id)
@@ -240,22 +239,13 @@ class PlanStorage:
             for seq, event in enumerate((event for events in missed for event in events), len(logged) + 1)
         )
         events = (*logged, *late)
-        now = self.now()
         execution = fold_progress(plan, events, retries_max=self.retries_max)
         if log.doubt:
             execution = replace(
                 execution, damage=f"events.jsonl of {version.plan_id}: {log.doubt}; {DAMAGED_LOG_ADVICE}"
             )
-        return PlanState(
-            version,
-            plan,
-            numbers,
-            log,
-            events,
-            late,
-            execution,
-            fold_approvals(events, version.version, version.content_hash, now),
-        )
+        approvals = fold_approvals(events, version.version, version.content_hash, self.now())
+        return PlanState(version, plan, numbers, log, events, late, execution, approvals)
 
     def _decode_events(self, plan_id: str, log: LogContent) -> tuple[PlanEvent, ...]:
         try:

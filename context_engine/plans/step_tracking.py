@@ -45,7 +45,6 @@ from context_engine.plans.plan_events import (
 from context_engine.plans.plan_json import hash_step
 from context_engine.plans.plan_storage import PlanState, PlanStorage
 from context_engine.plans.step_evidence import (
-    FailedEvidence,
     find_failures,
     find_open_checks,
     find_open_criteria,
@@ -380,14 +379,26 @@ class StepTracker:
             rows = [self._clean_evidence(row) for row in report.evidence[:EVIDENCE_MAX]]
             data = {"error": self._clean_text(f"its evidence shows a failure: {shown}"), "evidence": rows}
             self._append_events(now, step, self._step_event("step_failed", step, actor, data))
-        raise _failed_step(now.plan, step, failures, is_recorded=is_recorded)
+        outcome = "it is recorded as failed" if is_recorded else "nothing was recorded"
+        raise _refused_step(
+            now.plan,
+            step,
+            f"is not complete, {outcome}: {failures[0]}",
+            "Fix the cause, run the check again, and complete the step with its new result.",
+            NextStep("fail_step", "to open it again", {"retry": True}) if is_recorded else (),
+            failures=[failure._asdict() for failure in failures],
+            recorded_as_failed=is_recorded,
+        )
 
     def _check_evidence(self, plan: Plan, step: PlanStep, report: CompletionReport) -> None:
         if self._rules.evidence and not report.evidence:
-            raise PreconditionFailed(
-                f"{_step_name(plan, step)} has no evidence, which this workspace requires",
-                suggestion='Run its checks and pass evidence: [{"command": "...", "exit_code": 0, "output": "..."}].',
-                details={"checks": list(step.checks), "acceptance_criteria": list(step.acceptance_criteria)},
+            raise _refused_step(
+                plan,
+                step,
+                "has no evidence, which this workspace requires",
+                RUN_CHECKS,
+                checks=list(step.checks),
+                acceptance_criteria=list(step.acceptance_criteria),
             )
 
 
@@ -444,27 +455,23 @@ def _step_name(plan: Plan, step: PlanStep) -> str:
 # -- refusals ----------------------------------------------------------------------------------------------------------
 
 
-def _failed_step(
-    plan: Plan, step: PlanStep, failures: Sequence[FailedEvidence], *, is_recorded: bool
+def _refused_step(
+    plan: Plan,
+    step: PlanStep,
+    why: str,
+    suggestion: str = "",
+    next_steps: NextStep | tuple[NextStep, ...] = (),
+    **details: object,
 ) -> PreconditionFailed:
-    outcome = "it is recorded as failed" if is_recorded else "nothing was recorded"
+    number = plan.step_numbers()[step.uid]
     return PreconditionFailed(
-        f"{_step_name(plan, step)} is not complete, {outcome}: {failures[0]}",
-        suggestion="Fix the cause, run the check again, and complete the step with its new result.",
-        next_steps=NextStep("fail_step", "to open it again", {"retry": True}) if is_recorded else (),
-        details={
-            "step": plan.step_numbers()[step.uid],
-            "failures": [failure._asdict() for failure in failures],
-            "recorded_as_failed": is_recorded,
-        },
+        f"step {number} {why}", suggestion=suggestion, next_steps=next_steps, details={"step": number, **details}
     )
 
 
+RUN_CHECKS = 'Run the checks and pass evidence: [{"command": "...", "exit_code": 0, "output": "..."}].'
 _OPEN = {
-    "checks": (
-        ("check has no result", "checks have no result"),
-        'Run the checks and pass evidence: [{"command": "...", "exit_code": 0, "output": "..."}].',
-    ),
+    "checks": (("check has no result", "checks have no result"), RUN_CHECKS),
     "criteria": (
         ("criterion has no answer", "criteria have no answer"),
         "Answer each criterion in criteria_met: its number, or its text.",
@@ -475,11 +482,9 @@ _OPEN = {
 
 def _open_step(plan: Plan, step: PlanStep, unmet: Mapping[str, Sequence[str]]) -> PreconditionFailed:
     count = " and ".join(f"{len(rows)} {_OPEN[name][0][len(rows) > 1]}" for name, rows in unmet.items())
-    return PreconditionFailed(
-        f"{_step_name(plan, step)} is not complete: {count}",
-        suggestion=" ".join([*(_OPEN[name][1] for name in unmet), "Or repeat with force: true, which is recorded."]),
-        details={"step": plan.step_numbers()[step.uid], **{f"open_{name}": list(rows) for name, rows in unmet.items()}},
-    )
+    advice = " ".join([*(_OPEN[name][1] for name in unmet), "Or repeat with force: true, which is recorded."])
+    still_open: dict[str, Any] = {f"open_{name}": list(rows) for name, rows in unmet.items()}
+    return _refused_step(plan, step, f"is not complete: {count}", advice, **still_open)
 
 
 def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
@@ -500,34 +505,24 @@ def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
 
 def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force: bool) -> None:
     """Refuse a step that has open dependencies, failed or is done. Raises: PreconditionFailed."""
-    number, what = now.plan.step_numbers(), _step_name(now.plan, step)
+    plan, number = now.plan, now.plan.step_numbers()
     if state.unmet and not force:
-        others = [(number[uid], now.execution.steps[uid].status) for uid in state.unmet]
-        open_steps = ", ".join(f"{other} ({status.replace('_', ' ')})" for other, status in others)
-        raise PreconditionFailed(
-            f"{what} waits for step {open_steps}",
-            suggestion="Complete or skip those first, or repeat with force: true, which is recorded.",
-            details={
-                "step": number[step.uid],
-                "unmet": [{"step": other, "status": status} for other, status in others],
-            },
-        )
+        unmet = [{"step": number[uid], "status": now.execution.steps[uid].status} for uid in state.unmet]
+        open_steps = ", ".join(f"{row['step']} ({str(row['status']).replace('_', ' ')})" for row in unmet)
+        advice = "Complete or skip those first, or repeat with force: true, which is recorded."
+        raise _refused_step(plan, step, f"waits for step {open_steps}", advice, unmet=unmet)
     if state.status == "failed":
-        raise PreconditionFailed(
-            f"{what} failed: {state.error[:200] or 'no reason was given'}",
-            next_steps=NextStep("fail_step", "to open it again", {"retry": True}),
-            details={"step": number[step.uid], "retries_left": state.retries_left},
-        )
+        again = NextStep("fail_step", "to open it again", {"retry": True})
+        why = f"failed: {state.error[:200] or 'no reason was given'}"
+        raise _refused_step(plan, step, why, next_steps=again, retries_left=state.retries_left)
     if state.status in DONE:
-        raise PreconditionFailed(
-            f"{what} is {state.status} already",
-            next_steps=(
-                NextStep("view_progress", "to see the next step"),
-                NextStep("refine_plan", "with force_reopen to open this one again"),
-            ),
-            details={"step": number[step.uid], "next": number.get(now.execution.next)},
+        ways_on = (
+            NextStep("view_progress", "to see the next step"),
+            NextStep("refine_plan", "with force_reopen to open this one again"),
         )
-    move_step(state.status, "start", forced=force, what=what)
+        following = number.get(now.execution.next)
+        raise _refused_step(plan, step, f"is {state.status} already", next_steps=ways_on, next=following)
+    move_step(state.status, "start", forced=force, what=_step_name(plan, step))
 
 
 def _check_exclusive(**wanted: bool) -> None:
@@ -542,25 +537,22 @@ def _check_exclusive(**wanted: bool) -> None:
 
 def _failure_events(state: StepState, *, retry: bool, skip: bool, release: bool) -> tuple[str, ...]:
     """Return the kinds of events that record a failure."""
-    if skip:
-        return ("step_skipped",)
-    if release:
-        return ("step_released",)
-    if retry:
-        return ("step_retried",) if state.status == "failed" else ("step_failed", "step_retried")
-    return ("step_failed",)
+    if skip or release:
+        return ("step_skipped" if skip else "step_released",)
+    if retry and state.status == "failed":
+        return ("step_retried",)
+    return ("step_failed", "step_retried") if retry else ("step_failed",)
 
 
 def _check_moves(now: PlanState, step: PlanStep, kinds: Sequence[str]) -> None:
     """Refuse moves that the state of the step does not allow. Raises: PreconditionFailed."""
-    state, what = now.execution.steps[step.uid], _step_name(now.plan, step)
+    state, status = now.execution.steps[step.uid], now.execution.steps[step.uid].status
     if "step_retried" in kinds and not state.retries_left:
-        raise PreconditionFailed(
-            f"{what} was tried {state.attempts} times",
-            suggestion="To go on without it, repeat the call with skip: true.",
-            next_steps=NextStep("refine_plan", "to change it"),
-            details={"step": now.plan.step_numbers()[step.uid], "attempts": state.attempts},
+        advice, change = (
+            "To go on without it, repeat the call with skip: true.",
+            NextStep("refine_plan", "to change it"),
         )
-    status = state.status
+        why = f"was tried {state.attempts} times"
+        raise _refused_step(now.plan, step, why, advice, change, attempts=state.attempts)
     for kind in kinds:
-        status = move_step(status, MOVES[kind], what=what)
+        status = move_step(status, MOVES[kind], what=_step_name(now.plan, step))
