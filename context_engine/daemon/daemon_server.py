@@ -203,10 +203,7 @@ class DaemonServer:
         """End where this process is not needed any more, or cannot be reached."""
         services = self._services
         with self._changed:
-            if self._connections:
-                idle_s = 0.0
-            else:
-                idle_s = time.monotonic() - self._last_used_s
+            idle_s = 0.0 if self._connections else time.monotonic() - self._last_used_s
         if services is not None and idle_s > services.idle_s:
             self.stop("it was not used")
         elif self._socket_state() != own:

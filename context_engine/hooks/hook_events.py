@@ -162,10 +162,7 @@ def _add_shell(event: HookEvent, command: str) -> HookEvent:
     if program in _SEARCH_PROGRAMS and operands:
         return event._replace(kind=SEARCH, pattern=operands[0], path=operands[1] if len(operands) == 2 else "")
     if program in _READ_PROGRAMS and operands:
-        if program == "sed":
-            lines = _RANGE.fullmatch(operands[0])
-        else:
-            lines = None
+        lines = _RANGE.fullmatch(operands[0]) if program == "sed" else None
         if program == "sed" and lines is None:
             return event._replace(kind=OTHER)
         if lines:
@@ -197,10 +194,7 @@ def _add_lines(event: HookEvent, arguments: Mapping[str, Any], response: Any) ->
     """Return the event of a read with its lines, as far as they are known."""
     if event.first:
         return event
-    if isinstance(response, dict):
-        part = response.get("file")
-    else:
-        part = None
+    part = response.get("file") if isinstance(response, dict) else None
     part = part if isinstance(part, dict) else {}
     first = _number(part.get("startLine")) or _number(arguments.get("offset"))
     count = _number(part.get("numLines")) or _number(arguments.get("limit"))
@@ -268,8 +262,5 @@ def format_reply(event: HookEvent, context: str) -> dict[str, Any]:
         return {}
     if event.client != "cursor":
         return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}
-    if event.kind == PROMPT:
-        allowed = {"continue": True}
-    else:
-        allowed = {}
+    allowed = {"continue": True} if event.kind == PROMPT else {}
     return {**allowed, "additional_context": context}

@@ -40,10 +40,7 @@ class HookResponder:
         Raises: ContextEngineError, such as NotIndexed.
         """
         with collect_redactions():
-            if event.kind in self._answers:
-                text = self._answers[event.kind](self, engine, event)
-            else:
-                text = ""
+            text = self._answers[event.kind](self, engine, event) if event.kind in self._answers else ""
             return escape_controls(redact_reply(text.encode("utf-8", "replace").decode("utf-8")).text)
 
     def _answer_prompt(self, engine: Engine, event: HookEvent) -> str:

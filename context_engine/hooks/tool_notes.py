@@ -57,10 +57,7 @@ def describe_read(event: HookEvent, engine: Engine, prompt: str) -> str:
         return ""
     outline = engine.symbols.outline(_join_folder(event.path, event.folder))
     path, lines = outline.path, outline.lines
-    if event.last:
-        read = event.last - event.first + 1
-    else:
-        read = lines
+    read = event.last - event.first + 1 if event.last else lines
     if lines < LONG_FILE_LINES or read < READ_SHARE_MIN * lines:
         return ""
     answer = engine.search.find(Query(prompt, PLACES_MAX * 4, chunks_per_file=PLACES_MAX, files_max=4))

@@ -39,10 +39,7 @@ class ProgressTicker:
         """Return the notification to send now, or None. It may be called at any rate with the newest step."""
         if now_s - self._last_s < EVERY_S:
             return None
-        if step is None:
-            notification = self._report_elapsed(now_s)
-        else:
-            notification = self._report_step(step)
+        notification = self._report_elapsed(now_s) if step is None else self._report_step(step)
         if notification is None or notification.progress <= self._last.progress:
             return None
         self._last, self._last_s = notification, now_s

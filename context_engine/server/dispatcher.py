@@ -463,10 +463,7 @@ def _refuse_clone(engine: Engine, tool: Tool) -> None:
 
 def _asks_for_dependencies(arguments: Any) -> bool:
     """Return whether a call that reads a file asks for the imports of the file, too."""
-    if isinstance(arguments, Mapping):
-        given = arguments
-    else:
-        given = {}
+    given = arguments if isinstance(arguments, Mapping) else {}
     values = [value for key, value in given.items() if to_snake_case(str(key)) == "include_deps"]
     return any(value not in (False, None, "false") for value in values)
 

@@ -58,10 +58,7 @@ class LineFramer:
 
     def rest(self) -> bytes:
         """Return the bytes since the last newline: at the end of the stream, an unfinished line."""
-        if self._bytes > self._bytes_max:
-            line = TOO_LONG
-        else:
-            line = b"".join(self._parts)
+        line = TOO_LONG if self._bytes > self._bytes_max else b"".join(self._parts)
         self._parts, self._bytes = [], 0
         return line
 
@@ -94,10 +91,7 @@ def parse_line(line: bytes, *, bytes_max: int = 0) -> ParsedLine:
 
 def error_reply(code: int, what: str, message: Any = None) -> dict[str, Any]:
     """Return an error reply, with the id of the refused message if it has one."""
-    if isinstance(message, dict):
-        given = message.get("id")
-    else:
-        given = None
+    given = message.get("id") if isinstance(message, dict) else None
     return {"jsonrpc": "2.0", "id": given if _is_id(given) else None, "error": {"code": code, "message": what}}
 
 

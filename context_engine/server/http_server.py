@@ -74,10 +74,7 @@ class SessionLimiter:
     async def make_room(self, scope: Scope) -> bool:
         """End a session if a new one needs its place; return False where every session is in use."""
         user = scope.get("user")
-        if isinstance(user, AuthenticatedUser):
-            owner = authorization_context(user)["client_id"]
-        else:
-            owner = ""
+        owner = authorization_context(user)["client_id"] if isinstance(user, AuthenticatedUser) else ""
         owners = {name: self._owner(name) for name in self._manager._server_instances}  # no public name (mcp 2.3)
         own = [name for name, other in owners.items() if other == owner]
         if len(own) >= SESSIONS_A_TOKEN_MAX:
@@ -362,10 +359,7 @@ def create_application(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", show_metrics)],
     )
-    if stateless:
-        sessions = None
-    else:
-        sessions = SessionLimiter(server.session_manager)
+    sessions = None if stateless else SessionLimiter(server.session_manager)
     checked = MessageMiddleware(paths, path=PATH, bytes_max=BODY_BYTES_MAX, sessions=sessions)
     return _GuardedApp(checked, guard, shared, shutdown)
 

@@ -251,10 +251,7 @@ def _create_view(dispatcher: ToolDispatcher, selection: ToolSelection) -> Server
 
 def grant_of(context: Context) -> Grant:
     """Return the grant of a request. Raises: BugError."""
-    if context.request is not None:
-        grant = context.request.scope.get(SCOPE_KEY)
-    else:
-        grant = None
+    grant = context.request.scope.get(SCOPE_KEY) if context.request is not None else None
     if not isinstance(grant, Grant):
         raise BugError("a request reached a shared server without a grant")
     return grant
@@ -364,10 +361,7 @@ def _protocol_error(
     dispatcher: ToolDispatcher, error: ContextEngineError, code: int | None = None, **details: str
 ) -> MCPError:
     """Return an error of the protocol, with a code for an error of the caller or of the server."""
-    if isinstance(error, CallError):
-        default = types.INVALID_PARAMS
-    else:
-        default = types.INTERNAL_ERROR
+    default = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
     return MCPError(code or default, dispatcher.redact(_format_problem(error)), details | {"code": error.code})
 
 
@@ -411,14 +405,8 @@ def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
     given = params or {}
     if method == "resources/read":
         return resources.project_in_uri(str(given.get("uri", "")))
-    if method == "completion/complete":
-        holder = given.get("context")
-    else:
-        holder = given
-    if isinstance(holder, Mapping):
-        named = holder.get("arguments")
-    else:
-        named = None
+    holder = given.get("context") if method == "completion/complete" else given
+    named = holder.get("arguments") if isinstance(holder, Mapping) else None
     if isinstance(named, Mapping):
         return str(named.get("project", ""))
     return ""

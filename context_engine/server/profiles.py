@@ -169,8 +169,5 @@ def _describe_unknown(noun: str, name: str, known: Sequence[str]) -> str:
     import difflib  # imported only when the start fails
 
     close = difflib.get_close_matches(name, known, 1, 0.6)
-    if close:
-        advice = f"did you mean {close[0]}?"
-    else:
-        advice = f"there are {', '.join(known)}"
+    advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
     return f"no {noun} is called {name}; {advice}"

@@ -314,10 +314,7 @@ class ProjectLoader:
 
     def _open(self) -> None:
         try:
-            if self._lease:
-                engine = self._share_engine(self._lease)
-            else:
-                engine = self._open_engine()
+            engine = self._share_engine(self._lease) if self._lease else self._open_engine()
         except Exception as error:  # noqa: BLE001 - a thread has no caller; each call reports it
             bug = BugError(f"the workspace did not open: {type(error).__name__}: {error}")
             known = error if isinstance(error, ContextEngineError) else bug

@@ -160,22 +160,13 @@ def _argument_error(prompt: PromptTemplate, what: str, suggestion: str) -> Inval
 
 def _write_understand(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
     area, question = given.get("area", ""), given.get("question", "")
-    if area:
-        general = f"how does {area} work"
-    else:
-        general = "what does this project do and how is it built"
+    general = f"how does {area} work" if area else "what does this project do and how is it built"
     if area:
         inside = {"include": [f"{area}**" if area.endswith("/") else area]}
     else:
         inside = {}
-    if area and not area.endswith("/"):
-        outlined = area
-    else:
-        outlined = "path/of/a/file"
-    if question:
-        aim = f"to answer: {question}"
-    else:
-        aim = "well enough to change it safely."
+    outlined = area if area and not area.endswith("/") else "path/of/a/file"
+    aim = f"to answer: {question}" if question else "well enough to change it safely."
     return _join_paragraphs(
         f"Learn how {area or 'this code base'} works, {aim}\nState nothing that you have not read.",
         *_describe_overview(engine, calls),
@@ -208,10 +199,7 @@ def _write_find(engine: Engine, given: Mapping[str, str], calls: CallFormatter) 
 
 def _write_change(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
     task, target = given["task"], given.get("target", "")
-    if "/" in target:
-        traced = {"path": target}
-    else:
-        traced = {"name": target or "Name"}
+    traced = {"path": target} if "/" in target else {"name": target or "Name"}
     return _join_paragraphs(
         f"Make this change: {task}",
         *_describe_places(engine, target or task, calls),
@@ -229,10 +217,7 @@ def _write_change(engine: Engine, given: Mapping[str, str], calls: CallFormatter
 def _write_begin(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
     task = given.get("task", "")
     subject = f" on this: {task}" if task else ""
-    if task:
-        context_call = calls.format("get_context", query=task[:QUERY_CHARS])
-    else:
-        context_call = ""
+    context_call = calls.format("get_context", query=task[:QUERY_CHARS]) if task else ""
     search_call = calls.format("search_memory", query=task[:QUERY_CHARS] or "what the task is about")
     memory_call = calls.format("add_memory", category="decisions", content="what was decided, and why")
     return _join_paragraphs(
@@ -327,10 +312,7 @@ def _describe_places(engine: Engine, what: str, calls: CallFormatter) -> Iterato
     """Yield where a symbol is defined; for any other text, and for an unknown symbol, what a search finds."""
     try:
         is_name = len(what.split()) == 1 and "/" not in what
-        if is_name:
-            found = engine.symbols.find(what, limit=PLACES_MAX)
-        else:
-            found = None
+        found = engine.symbols.find(what, limit=PLACES_MAX) if is_name else None
         if found and found.definitions:
             rows = [
                 (symbol.path, symbol.span.first, symbol.span.last, symbol.qualified) for symbol in found.definitions

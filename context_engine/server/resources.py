@@ -90,10 +90,7 @@ def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> ResourceC
     Raises: FileNotFound for an unknown address, and why a file must not or cannot be read.
     """
     project = project_in_uri(uri)
-    if WHICH in uri:
-        address = uri.rpartition(WHICH)[0]
-    else:
-        address = uri
+    address = uri.rpartition(WHICH)[0] if WHICH in uri else uri
     if address == STATUS:
         return _read_status(dispatcher, project, call)
     if address == RULES:

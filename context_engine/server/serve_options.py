@@ -209,8 +209,5 @@ def _describe_unknown(word: str) -> str:
     if not word.startswith("-"):
         return f"unexpected argument {word!r}; did you mean --root {word}?"
     close = difflib.get_close_matches(word.partition("=")[0], names, 1, 0.6)
-    if close:
-        advice = f"did you mean {close[0]}?"
-    else:
-        advice = f"the options are {', '.join(names)}"
+    advice = f"did you mean {close[0]}?" if close else f"the options are {', '.join(names)}"
     return f"there is no option {word}; {advice}"

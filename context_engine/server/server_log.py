@@ -119,10 +119,7 @@ class LoggingBridge(logging.Handler):
         if left_out is None:
             return
         crash = record.exc_info[1] if record.exc_info else None
-        if crash is not None:
-            text = f"{record.getMessage()}: {crash!r}"
-        else:
-            text = record.getMessage()
+        text = f"{record.getMessage()}: {crash!r}" if crash is not None else record.getMessage()
         line = {"event": "library", "ok": False, "from": record.name, "says": " ".join(text.split())[:TEXT_CHARS_MAX]}
         self._log(line | ({"left_out": left_out} if left_out else {}))
 

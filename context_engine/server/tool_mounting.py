@@ -107,10 +107,7 @@ async def _list_page(
     params: types.PaginatedRequestParams,
 ) -> types.ListToolsResult:
     """Return one page of a server's own tools; an empty one for a server without tools."""
-    if handler:
-        result = await handler(context, params)
-    else:
-        result = types.ListToolsResult(tools=[])
+    result = await handler(context, params) if handler else types.ListToolsResult(tools=[])
     if isinstance(result, Mapping):
         return types.ListToolsResult.model_validate(result)
     return cast("types.ListToolsResult", result)

@@ -57,10 +57,7 @@ class Authenticator:
         if path in OPEN_PATHS:
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            token = given.strip()
-        else:
-            token = ""
+        token = given.strip() if scheme.lower() == "bearer" else ""
         try:
             grant = self._tokens.find_grant(token)
         except ContextEngineError as error:
