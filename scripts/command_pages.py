@@ -30,7 +30,7 @@ def _pages_below(command: Any, context: Any, path: str) -> Iterator[tuple[str, s
     from context_engine.cli.help_pages import STYLES, render_help
 
     yield path, STYLES.sub("", render_help(command, context))
-    for name in getattr(command, "commands", {}):
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
         child = command.get_command(context, name)
         inner = child.make_context(name, [], parent=context, resilient_parsing=True)
         yield from _pages_below(child, inner, f"{path} {name}".strip())

@@ -26,9 +26,28 @@ from context_engine.cli.record_commands import memory_app, plan_app
 from context_engine.cli.tool_commands import add_commands, build_parameters
 from context_engine.team_parts import load_team_part
 
+TEAM_COMMANDS = ("store", "job", "token")
+
+
+class MainGroup(CommandGroup):
+    """The commands of `ctx`; those for a team are imported when one of them is named, or when all are listed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, those for a team after `workspace`."""
+        names = [name for name in super().list_commands(ctx) if name not in TEAM_COMMANDS]
+        after = names.index("workspace") + 1
+        return [*names[:after], *TEAM_COMMANDS, *names[after:]]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None for an unknown name."""
+        if cmd_name in TEAM_COMMANDS:
+            return typer.main.get_command(load_team_part(cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
 app = CommandApp(
     name="ctx",
-    cls=CommandGroup,
+    cls=MainGroup,
     help="Find the right code in a repository, at the terminal and for coding agents.",
     epilog="Start with: ctx search where are passwords hashed",
     no_args_is_help=True,
@@ -104,8 +123,6 @@ add_commands(plan_app, PLANS)
 app.add_typer(memory_app)
 app.add_typer(plan_app)
 app.add_typer(workspace_commands.app)
-for team_commands in ("store", "job", "token"):
-    app.add_typer(load_team_part(team_commands))
 
 
 @app.command()

@@ -81,7 +81,7 @@ def _render_root_page(group: Any) -> str:
     for title, names in GROUPS.items():
         lines += [_head(title)]
         lines += [f"  {name:<{width}}{summarize(group.commands[name])}" for name in names if name in group.commands]
-    others = [name for name in sorted(group.commands) if name not in listed and name not in HIDDEN]
+    others = [name for name in sorted(group.list_commands(None)) if name not in listed and name not in HIDDEN]
     more = _wrap(f"More: {', '.join(others)}", hanging=6)
     lines += [more[0].replace("More:", _head("More:")), *more[1:]]
     lines += ["", _head("Options of every command, before or after its name"), *_rows(GLOBAL_OPTIONS)]
