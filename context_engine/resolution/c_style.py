@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, parent_of
 from context_engine.resolution.c_entities import (
     CLASSES,
@@ -27,7 +25,6 @@ from context_engine.resolution.c_entities import (
     used_namespaces,
 )
 from context_engine.resolution.module_styles import ModuleStyle
-from context_engine.resolution.resolver import find_returns
 from context_engine.resolution.values import (
     ELSEWHERE,
     EXTERNAL,
@@ -39,9 +36,6 @@ from context_engine.resolution.values import (
     Value,
     Values,
 )
-
-if TYPE_CHECKING:
-    from context_engine.resolution.resolver import Resolver
 
 ANCESTORS_MAX = 40
 LIBRARIES = frozenset({"std", "boost", "absl", "testing", "detail_std"})
@@ -61,7 +55,7 @@ class CStyle(ModuleStyle):
 
     # -- names --
 
-    def hidden_uses(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[HiddenUse]:
+    def hidden_uses(self, file: SyntaxFile, name: str) -> list[HiddenUse]:
         """Return the uses of a name in the bodies of macros."""
         found: list[HiddenUse] = []
         for start, stop in file.words(name) if b"define" in file.data else ():
@@ -75,112 +69,112 @@ class CStyle(ModuleStyle):
                 meaning = Meaning(is_member=True)
             else:
                 kinds: tuple[EntityKind, ...] = ("value", "macro", "class", "type")
-                meaning = self._find_outside(resolver, file, body.parent, name, kinds)._replace(is_sure=False)
+                meaning = self._find_outside(file, body.parent, name, kinds)._replace(is_sure=False)
             is_call = file.data[stop : stop + 2].lstrip().startswith(b"(")
             found.append(HiddenUse(start, stop, "call" if is_call else "read", meaning))
         return found
 
-    def binding_meaning(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Meaning | None:
+    def binding_meaning(self, file: SyntaxFile, binding: NameBinding) -> Meaning | None:
         """Return all declarations of a thing where one of them is."""
-        entity = entity_of(resolver, file, binding)
+        entity = entity_of(self.resolver, file, binding)
         if entity is None:
             return None
-        seen = find_included(resolver, file)
-        macros = [one for one in entities(resolver, binding.name) if one.kind == "macro" and _is_visible(one, seen)]
+        seen = find_included(self.resolver, file)
+        macros = [
+            one for one in entities(self.resolver, binding.name) if one.kind == "macro" and _is_visible(one, seen)
+        ]
         own = NamePlace(file.path, binding.node.start_byte)
         places = tuple(dict.fromkeys((own, *entity.places)))
         return Meaning(places, True, entity.is_member, is_sure=entity.kind == "macro" or not macros)
 
-    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a name means that is not looked up in an object."""
         outer = node.parent
         if node.type == "field_identifier" and outer is not None:
-            return self._field_meaning(resolver, file, node, outer)
-        found = self._find(resolver, file, node)
+            return self._field_meaning(file, node, outer)
+        found = self._find(file, node)
         if found.is_sure and found.places and _is_in_template(node):
             return found._replace(is_sure=False)
         return found
 
-    def _field_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, outer: SyntaxNode) -> Meaning:
+    def _field_meaning(self, file: SyntaxFile, node: SyntaxNode, outer: SyntaxNode) -> Meaning:
         values: Values = ()
         if outer.type in ("template_method", "dependent_name") and outer.parent is not None:
             holder = outer.parent.child_by_field_name("argument")
-            values = resolver.values(file, holder) if holder is not None else ()
+            values = self.resolver.values(file, holder) if holder is not None else ()
         elif outer.type == "field_designator":
-            values = self._initialized_values(resolver, file, outer.parent)
+            values = self._initialized_values(file, outer.parent)
         elif outer.type == "offsetof_expression":
             written = outer.child_by_field_name("type")
-            values = resolver.type_values(file, written) if written is not None else ()
+            values = self.resolver.type_values(file, written) if written is not None else ()
         elif outer.type == "field_initializer":
-            values = resolver.self_values(file, node.start_byte)
+            values = self.resolver.self_values(file, node.start_byte)
         places: list[NamePlace] = []
         is_known = bool(values)
         for value in values:
-            found, known = resolver.member_places(value, file.text(node))
+            found, known = self.resolver.member_places(value, file.text(node))
             places += found
             is_known = is_known and (known or bool(found))
         if outer.type == "field_initializer":
-            bound = [(place, resolver.project.binding_at(place)) for place in places]
+            bound = [(place, self.resolver.project.binding_at(place)) for place in places]
             places = [place for place, at in bound if at is not None and at[1].role == "variable"]
         if not places and outer.type == "field_initializer":
-            return self._find_plain(resolver, file, node, file.text(node), ("class", "type"))
+            return self._find_plain(file, node, file.text(node), ("class", "type"))
         return Meaning(tuple(dict.fromkeys(places)), is_known, is_member=True)
 
-    def _initialized_values(self, resolver: Resolver, file: SyntaxFile, pair: SyntaxNode | None) -> Values:
+    def _initialized_values(self, file: SyntaxFile, pair: SyntaxNode | None) -> Values:
         """Return the type whose fields an initializer in braces names."""
         listed = parent_of(pair)
         outer = parent_of(listed)
         if listed is None or outer is None or listed.type != "initializer_list":
             return ()
         if outer.type == "initializer_pair":
-            values = self._initialized_values(resolver, file, outer)
+            values = self._initialized_values(file, outer)
             for one in outer.children_by_field_name("designator"):
                 if one.type == "field_designator":
                     name = file.text(one.named_children[0])
-                    values = tuple(inner for value in values for inner in resolver.member_values(value, name))
+                    values = tuple(inner for value in values for inner in self.resolver.member_values(value, name))
             return values
         if outer.type == "initializer_list":
-            return self._initialized_values(resolver, file, listed)
+            return self._initialized_values(file, listed)
         while outer is not None and outer.type == "init_declarator":
             outer = outer.parent
         written = follow(outer, "type")
-        return resolver.type_values(file, written) if written is not None else ()
+        return self.resolver.type_values(file, written) if written is not None else ()
 
-    def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a name may be, by the rules of this style alone."""
         node = file.node_at(offset, offset + len(name.encode()))
         if node is None or not file.is_identifier(node):
             return ()
-        meaning = self._find(resolver, file, node)
+        meaning = self._find(file, node)
         if meaning.places:
-            return resolver.place_values(meaning.places)
+            return self.resolver.place_values(meaning.places)
         if meaning.is_known:
             return (Value("external", name=name),)
         return ()
 
     # -- looking names up --
 
-    def _find(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning:
+    def _find(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         name, kinds = file.text(node), _wanted_kinds(node)
         written = qualifiers(file, node)
         if written is not None:
-            return self._find_qualified(resolver, file, node, name, written, kinds)
+            return self._find_qualified(file, node, name, written, kinds)
         if node.type == "type_identifier":  # `Cat cat(name)` may be read as a function with a parameter of type `name`
-            found = self._find_plain(resolver, file, node, name, tuple(kind for kind in kinds if kind != "value"))
+            found = self._find_plain(file, node, name, tuple(kind for kind in kinds if kind != "value"))
             if found.places or "value" not in kinds:
                 return found
-        return self._find_plain(resolver, file, node, name, kinds)
+        return self._find_plain(file, node, name, kinds)
 
-    def _find_plain(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, name: str, kinds: tuple[EntityKind, ...]
-    ) -> Meaning:
-        found = self._find_inside(resolver, file, node, name, kinds)
+    def _find_plain(self, file: SyntaxFile, node: SyntaxNode, name: str, kinds: tuple[EntityKind, ...]) -> Meaning:
+        found = self._find_inside(file, node, name, kinds)
         if found is not None:
             return found
-        return self._find_outside(resolver, file, node, name, kinds)
+        return self._find_outside(file, node, name, kinds)
 
     def _find_inside(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, name: str, kinds: tuple[EntityKind, ...]
+        self, file: SyntaxFile, node: SyntaxNode, name: str, kinds: tuple[EntityKind, ...]
     ) -> Meaning | None:
         """Return what the functions and the classes around a name say of it."""
         offset = node.start_byte
@@ -190,45 +184,41 @@ class CStyle(ModuleStyle):
             if number == 0 or scope.role == "namespace" or is_named_only:
                 continue
             if scope.node.type in CLASSES:
-                values = self.class_of_scope(resolver, file, number, "class")
-                found = _members(resolver, values, name, kinds)
+                values = self.class_of_scope(file, number, "class")
+                found = self._members(values, name, kinds)
             else:
-                local = _local(resolver, file, node, number, kinds)
+                local = self._local(file, node, number, kinds)
                 if local is not None:
                     return local
-                found = _members(resolver, self._owners(resolver, file, scope.node), name, kinds)
+                found = self._members(self._owners(file, scope.node), name, kinds)
             if found is not None:
                 return found
         return None
 
-    def _find_outside(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, name: str, kinds: tuple[EntityKind, ...]
-    ) -> Meaning:
+    def _find_outside(self, file: SyntaxFile, node: SyntaxNode, name: str, kinds: tuple[EntityKind, ...]) -> Meaning:
         """Return what a name means in the namespaces around it and in the files that are included."""
-        seen = find_included(resolver, file)
-        near = [one for one in entities(resolver, name) if _is_visible(one, seen) and one.path[-1:] != (name,)]
-        around = self._path_at(resolver, file, node.start_byte)
+        seen = find_included(self.resolver, file)
+        near = [one for one in entities(self.resolver, name) if _is_visible(one, seen) and one.path[-1:] != (name,)]
+        around = self._path_at(file, node.start_byte)
         prefixes = [around[:count] for count in range(len(around), -1, -1)]
         for path in prefixes:
-            found = _choose(resolver, [one for one in near if one.path == path and not _is_field(one)], kinds)
+            found = self._choose([one for one in near if one.path == path and not _is_field(one)], kinds)
             if found is not None:
                 return found
         for names, single in used_namespaces(file):
-            path = find_scope(resolver, around, list(names)) or names
-            found = (
-                _choose(resolver, [one for one in near if one.path == path], kinds) if single in ("", name) else None
-            )
+            path = find_scope(self.resolver, around, list(names)) or names
+            found = self._choose([one for one in near if one.path == path], kinds) if single in ("", name) else None
             if found is not None:
                 return found
         if kinds[0] in ("class", "type"):  # a type of another file, which this one may declare without its members
-            listed = [one for one in entities(resolver, name) if one.kind == "class" and one.path in prefixes]
+            listed = [one for one in entities(self.resolver, name) if one.kind == "class" and one.path in prefixes]
             if len(listed) == 1:
                 return Meaning(listed[0].places, is_known=True)
-        others = [one for one in entities(resolver, name) if not one.is_member]
-        is_declared = any(_is_declared(one, seen) for one in others) or (others and mentions(resolver, seen, name))
+        others = [one for one in entities(self.resolver, name) if not one.is_member]
+        is_declared = any(_is_declared(one, seen) for one in others) or (others and mentions(self.resolver, seen, name))
         if name in file.rules.builtins and not near:
             return ELSEWHERE
-        if not is_declared and not any(one.is_member for one in entities(resolver, name)):
+        if not is_declared and not any(one.is_member for one in entities(self.resolver, name)):
             return ELSEWHERE
         free = [one for one in near if not one.is_member and one.kind in kinds[:2]]
         if len(free) == 1:
@@ -236,77 +226,71 @@ class CStyle(ModuleStyle):
         return UNKNOWN
 
     def _find_qualified(
-        self,
-        resolver: Resolver,
-        file: SyntaxFile,
-        node: SyntaxNode,
-        name: str,
-        written: list[str],
-        kinds: tuple[EntityKind, ...],
+        self, file: SyntaxFile, node: SyntaxNode, name: str, written: list[str], kinds: tuple[EntityKind, ...]
     ) -> Meaning:
         if not written:
-            seen = find_included(resolver, file)
-            top = [one for one in entities(resolver, name) if not one.path and _is_visible(one, seen)]
-            return _choose(resolver, top, kinds) or UNKNOWN
-        path = self._resolve_path(resolver, file, node, written)
+            seen = find_included(self.resolver, file)
+            top = [one for one in entities(self.resolver, name) if not one.path and _is_visible(one, seen)]
+            return self._choose(top, kinds) or UNKNOWN
+        path = self._resolve_path(file, node, written)
         if path is None:
-            return self._find_in_hidden(resolver, file, name, written, kinds)
-        found = _choose(resolver, [one for one in entities(resolver, name) if one.path == path], kinds)
+            return self._find_in_hidden(file, name, written, kinds)
+        found = self._choose([one for one in entities(self.resolver, name) if one.path == path], kinds)
         if found is not None:
             return found
-        classes = self._classes_at(resolver, path)
-        inherited = _members(resolver, classes, name, kinds)
+        classes = self._classes_at(path)
+        inherited = self._members(classes, name, kinds)
         if inherited is not None:
             return inherited
-        above = [one for one in entities(resolver, name) if one.path == path[:-1] and not one.is_member]
+        above = [one for one in entities(self.resolver, name) if one.path == path[:-1] and not one.is_member]
         if above and classes:
-            return _choose(resolver, above, kinds) or UNKNOWN
-        return UNKNOWN if classes else self._find_in_hidden(resolver, file, name, written, kinds)
+            return self._choose(above, kinds) or UNKNOWN
+        return UNKNOWN if classes else self._find_in_hidden(file, name, written, kinds)
 
     def _find_in_hidden(
-        self, resolver: Resolver, file: SyntaxFile, name: str, written: list[str], kinds: tuple[EntityKind, ...]
+        self, file: SyntaxFile, name: str, written: list[str], kinds: tuple[EntityKind, ...]
     ) -> Meaning:
         """Return what a name may mean in a namespace that no file opens: a macro may do it."""
-        if written[0] in LIBRARIES and not types_named(resolver, written[0]):
+        if written[0] in LIBRARIES and not types_named(self.resolver, written[0]):
             return ELSEWHERE
-        seen = find_included(resolver, file)
-        near = [one for one in entities(resolver, name) if one.path == tuple(written[1:]) and _is_visible(one, seen)]
-        found = _choose(resolver, near, kinds)
+        seen = find_included(self.resolver, file)
+        near = [
+            one for one in entities(self.resolver, name) if one.path == tuple(written[1:]) and _is_visible(one, seen)
+        ]
+        found = self._choose(near, kinds)
         return found._replace(is_sure=False) if found is not None else UNKNOWN
 
-    def _resolve_path(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, written: list[str]
-    ) -> ScopePath | None:
+    def _resolve_path(self, file: SyntaxFile, node: SyntaxNode, written: list[str]) -> ScopePath | None:
         """Return the full path of the scope that is written before a name."""
-        around = self._path_at(resolver, file, node.start_byte)
+        around = self._path_at(file, node.start_byte)
         path: ScopePath | None = None
         for base in (around, *(names for names, single in used_namespaces(file) if single in ("", written[0]))):
-            path = path or find_scope(resolver, base, written)
+            path = path or find_scope(self.resolver, base, written)
         if path is None:
             return None
-        for one in types_named(resolver, path[-1]):
+        for one in types_named(self.resolver, path[-1]):
             if one.kind == "type" and one.path == path[:-1]:
-                return self._aliased_path(resolver, one) or path
+                return self._aliased_path(one) or path
         return path
 
-    def _aliased_path(self, resolver: Resolver, alias: Entity) -> ScopePath | None:
-        for value in resolver.place_values(alias.places):
-            found = resolver.project.binding_at(value.place) if value.kind == "class" else None
-            key = entity_key(resolver, *found) if found is not None else None
+    def _aliased_path(self, alias: Entity) -> ScopePath | None:
+        for value in self.resolver.place_values(alias.places):
+            found = self.resolver.project.binding_at(value.place) if value.kind == "class" else None
+            key = entity_key(self.resolver, *found) if found is not None else None
             if key is not None and found is not None:
                 return (*key[1], found[1].name)
         return None
 
-    def _classes_at(self, resolver: Resolver, path: ScopePath) -> Values:
+    def _classes_at(self, path: ScopePath) -> Values:
         places = [
             place
-            for one in types_named(resolver, path[-1])
+            for one in types_named(self.resolver, path[-1])
             if one.kind == "class" and one.path == path[:-1]
             for place in one.places
         ]
         return tuple(Value("class", place, path[-1]) for place in places)
 
-    def _path_at(self, resolver: Resolver, file: SyntaxFile, offset: int) -> ScopePath:
+    def _path_at(self, file: SyntaxFile, offset: int) -> ScopePath:
         """Return the names of the scopes around an offset; those of a method outside of its class included."""
         for number in file.around(offset):
             path, _ = path_of_scope(file, number)
@@ -317,10 +301,10 @@ class CStyle(ModuleStyle):
                 outer = next(
                     (found for at in file.around(offset) if (found := path_of_scope(file, at)[0]) is not None), ()
                 )
-                return find_scope(resolver, outer, written) or outer
+                return find_scope(self.resolver, outer, written) or outer
         return ()
 
-    def _owners(self, resolver: Resolver, file: SyntaxFile, function: SyntaxNode) -> Values:
+    def _owners(self, file: SyntaxFile, function: SyntaxNode) -> Values:
         """Return the classes of a method that is defined outside of its class."""
         written = _declared_scope(file, function)
         if not written:
@@ -329,41 +313,41 @@ class CStyle(ModuleStyle):
         while number > 0 and path_of_scope(file, number)[0] is None:
             number = file.scopes[number].parent
         around, _ = path_of_scope(file, number)
-        path = find_scope(resolver, around or (), written)
+        path = find_scope(self.resolver, around or (), written)
         if path is None:
             for names, single in used_namespaces(file):
-                path = path or (find_scope(resolver, names, written) if not single else None)
-        return self._classes_at(resolver, path) if path else ()
+                path = path or (find_scope(self.resolver, names, written) if not single else None)
+        return self._classes_at(path) if path else ()
 
     # -- classes --
 
-    def class_expression(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return the struct, the class or the enum that is written or named."""
         if node.child_by_field_name("body") is not None:
             return (Value("class", class_place(file, node)),)
         named = specifier_name(node)
         if named is None:
             return ()
-        return resolver.place_values(self._find(resolver, file, named).places)
+        return self.resolver.place_values(self._find(file, named).places)
 
-    def class_of_scope(self, resolver: Resolver, file: SyntaxFile, scope: int, kind: str) -> Values:
+    def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
         """Return the class of a scope, or an instance of it."""
         node = file.scopes[scope].node
         if node.type not in CLASSES:
             return ()
         return (Value("class" if kind == "class" else "instance", class_place(file, node)),)
 
-    def self_values(self, resolver: Resolver, file: SyntaxFile, offset: int) -> Values | None:
+    def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
         """Return `this` in a method that is defined outside of its class."""
         for number in file.around(offset):
             if file.scopes[number].node.type in CLASSES:
                 return None
-            owners = self._owners(resolver, file, file.scopes[number].node)
+            owners = self._owners(file, file.scopes[number].node)
             if owners:
-                return resolver.instances(owners)
+                return self.resolver.instances(owners)
         return ()
 
-    def own_members(self, resolver: Resolver, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
+    def own_members(self, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
         """Return the members of a class, with their definitions outside of it; None for other things."""
         node = _class_at(file, place)
         if node is None:
@@ -371,11 +355,11 @@ class CStyle(ModuleStyle):
         number = next((one for one in file.around(place.start) if file.scopes[one].node == node), None)
         found: list[NamePlace] = []
         for binding in file.bindings_in(name, number) if number is not None else ():
-            entity = entity_of(resolver, file, binding) if binding.role != "parameter" else None
+            entity = entity_of(self.resolver, file, binding) if binding.role != "parameter" else None
             found += entity.places if entity is not None else ()
         return list(dict.fromkeys(found))
 
-    def own_bases(self, resolver: Resolver, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
+    def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
         """Return the bases of a class, and whether they are known."""
         node = _class_at(file, place)
         if node is None:
@@ -383,7 +367,7 @@ class CStyle(ModuleStyle):
         bases: list[Value] = []
         is_known = True
         for written in self.base_nodes(file, node):
-            values = resolver.type_values(file, written)
+            values = self.resolver.type_values(file, written)
             is_known = is_known and bool(values)
             bases += [Value("class", one.place, one.name) if one.kind == "instance" else one for one in values]
         return bases, is_known
@@ -403,7 +387,7 @@ class CStyle(ModuleStyle):
 
     # -- values --
 
-    def bound_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what a declared name is."""
         place = NamePlace(file.path, binding.node.start_byte)
         kind = entity_kind(binding)
@@ -415,51 +399,49 @@ class CStyle(ModuleStyle):
             return (Value("function", place, binding.name),)
         if binding.statement.type == "enumerator":
             return (EXTERNAL,)
-        return self._declared_values(resolver, file, binding)
+        return self._declared_values(file, binding)
 
-    def _declared_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def _declared_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         statement = binding.statement
         if _is_callable(binding.node, statement):
             return ()
         written = statement.child_by_field_name("type")
         if binding.role == "alias":
-            found = resolver.type_values(file, written) if written is not None else ()
+            found = self.resolver.type_values(file, written) if written is not None else ()
             return tuple(one._replace(kind="class") if one.kind == "instance" else one for one in found)
         if written is None:
             return ()
         if written.type == "placeholder_type_specifier":
-            return self._deduced_values(resolver, file, binding)
-        return resolver.type_values(file, written)
+            return self._deduced_values(file, binding)
+        return self.resolver.type_values(file, written)
 
-    def _deduced_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def _deduced_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what a variable is that is declared with `auto`."""
         right = binding.statement.child_by_field_name("right")
         if right is not None:
-            return resolver.elements(resolver.values(file, right))
+            return self.resolver.elements(self.resolver.values(file, right))
         at = binding.node
         while at.parent is not None and at.parent != binding.statement and at.type != "init_declarator":
             if at.type == "structured_binding_declarator":
                 return ()
             at = at.parent
         value = at.child_by_field_name("value") or binding.statement.child_by_field_name("value")
-        return resolver.values(file, value) if value is not None else ()
+        return self.resolver.values(file, value) if value is not None else ()
 
-    def result_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def result_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what a call of a function gives."""
         statement = binding.statement
         written = statement.child_by_field_name("type")
         if written is None or statement.type.startswith("preproc_"):
             return ()
         if written.type != "placeholder_type_specifier":
-            return resolver.type_values(file, written)
+            return self.resolver.type_values(file, written)
         trailing = _trailing_type(statement)
         if trailing is not None:
-            return resolver.type_values(file, trailing)
-        return tuple(value for node in find_returns(file, statement) for value in resolver.values(file, node))
+            return self.resolver.type_values(file, trailing)
+        return self.resolver.returned_values(file, statement)
 
-    def call_values(
-        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
-    ) -> Values | None:
+    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what casts, makers of pointers and functions that hand a value on give."""
         at = function
         while at.type == "qualified_identifier" and (inner := at.child_by_field_name("name")) is not None:
@@ -468,26 +450,99 @@ class CStyle(ModuleStyle):
         name = file.text(named if named is not None else at)
         arguments = at.child_by_field_name("arguments")
         if at.type == "template_function" and name in POINTER_MAKERS and arguments is not None:
-            return resolver.type_values(file, arguments.named_children[0]) if arguments.named_child_count else ()
+            return self.resolver.type_values(file, arguments.named_children[0]) if arguments.named_child_count else ()
         given = call.child_by_field_name("arguments")
         if name in HANDING_ON and function.type == "qualified_identifier" and given is not None:
-            return resolver.values(file, given.named_children[0]) if given.named_child_count else ()
+            return self.resolver.values(file, given.named_children[0]) if given.named_child_count else ()
         return None
 
-    def elements_of(self, resolver: Resolver, value: Value) -> Values | None:
+    def elements_of(self, value: Value) -> Values | None:
         """Return the object itself: it is an element of an array, or a pointer to it."""
         return (value,)
 
-    def extension_places(
-        self, resolver: Resolver, values: Values, name: str, usage: NameUsage | None
-    ) -> list[NamePlace]:
+    def extension_places(self, values: Values, name: str, usage: NameUsage | None) -> list[NamePlace]:
         """Return the members of the elements of a container: `cats.back()->purr()`."""
         found: list[NamePlace] = []
         for value in values:
             if value.kind == "external" and value.name.endswith("()") and value.arguments:
                 for element in value.arguments[-1]:
-                    found += resolver.member_places(element, name)[0]
+                    found += self.resolver.member_places(element, name)[0]
         return found
+
+    def _choose(self, near: list[Entity], kinds: tuple[EntityKind, ...]) -> Meaning | None:
+        """Return the things of the first kind that there is any of."""
+        for kind in kinds:
+            chosen = [one for one in near if one.kind == kind]
+            if not chosen:
+                continue
+            rivals = [one for one in near if "macro" in (one.kind, kind) and one.kind != kind]
+            if kind != "macro" and any(self._replaces(one, chosen) for one in rivals):
+                chosen, rivals = rivals, []  # a name that is replaced before the compiler sees it
+            places = tuple(dict.fromkeys(place for one in (*chosen, *rivals) for place in one.places))
+            is_member = all(one.is_member for one in chosen)
+            return Meaning(places, is_known=True, is_member=is_member, is_sure=not rivals and len(chosen) == 1)
+        return None
+
+    def _replaces(self, macro: Entity, values: list[Entity]) -> bool:
+        """Whether a macro gives functions another name; not where a condition chooses between the two."""
+        is_near = any(place.path == macro.local for one in values for place in one.places)
+        if not is_near:
+            return True
+        branches = [self._branches(place) for place in macro.places]
+        others = [self._branches(place) for one in values for place in one.places if place.path == macro.local]
+        is_chosen = any(
+            key in right and left[key] != right[key] for left in branches for right in others for key in left
+        )
+        return macro.is_replaced and not is_chosen
+
+    def _branches(self, place: NamePlace) -> dict[int, int]:
+        """Return the conditions around a place, by their start, each with the start of the branch that it is in."""
+        found = self.resolver.project.binding_at(place)
+        at = found[1].node if found is not None else None
+        branches: dict[int, int] = {}
+        branch = 0
+        while at is not None:
+            if at.type in ("preproc_else", "preproc_elif", "preproc_elifdef"):
+                branch = branch or at.start_byte
+            elif at.type in ("preproc_if", "preproc_ifdef"):
+                branches[at.start_byte] = branch
+                branch = 0
+            at = at.parent
+        return branches
+
+    def _members(self, classes: Values, name: str, kinds: tuple[EntityKind, ...]) -> Meaning | None:
+        """Return the members of classes that have some kinds; None if they have none of the name."""
+        for value in classes:
+            found, _ = self.resolver.members.find(value, name)
+            own = self.resolver.project.binding_at(value.place)
+            if own is not None and own[1].name == name:
+                return None  # the class itself, not its constructors
+            bound = [(place, self.resolver.project.binding_at(place)) for place in found]
+            apt = [
+                place
+                for place, at in bound
+                if at is not None and entity_kind(at[1]) in kinds and not _is_constructor(*at)
+            ]
+            if apt:
+                return Meaning(tuple(dict.fromkeys(apt)), is_known=True, is_member=True)
+        return None
+
+    def _local(self, file: SyntaxFile, node: SyntaxNode, number: int, kinds: tuple[EntityKind, ...]) -> Meaning | None:
+        """Return what a name means that is declared in a function before it."""
+        offset = node.start_byte
+        bound = [
+            one
+            for one in file.bindings_in(file.text(node), number)
+            if (one.role == "parameter" or one.node.start_byte <= offset) and _local_kind(one) in kinds
+        ]
+        bound = [one for one in bound if not one.statement.type.startswith("preproc_")]
+        if not bound:
+            return None
+        last = bound[-1]
+        entity = entity_of(self.resolver, file, last)
+        if entity is not None:
+            return Meaning(entity.places, is_known=True)
+        return Meaning((NamePlace(file.path, last.node.start_byte),), is_known=True)
 
 
 BASE_TYPES = ("type_identifier", "template_type", "qualified_identifier", "dependent_type")
@@ -510,48 +565,6 @@ def _wanted_kinds(node: SyntaxNode) -> tuple[EntityKind, ...]:
 TYPES_FIRST: tuple[EntityKind, ...] = ("namespace", "class", "type", "macro", "value")
 
 
-def _choose(resolver: Resolver, near: list[Entity], kinds: tuple[EntityKind, ...]) -> Meaning | None:
-    """Return the things of the first kind that there is any of."""
-    for kind in kinds:
-        chosen = [one for one in near if one.kind == kind]
-        if not chosen:
-            continue
-        rivals = [one for one in near if "macro" in (one.kind, kind) and one.kind != kind]
-        if kind != "macro" and any(_replaces(resolver, one, chosen) for one in rivals):
-            chosen, rivals = rivals, []  # a name that is replaced before the compiler sees it
-        places = tuple(dict.fromkeys(place for one in (*chosen, *rivals) for place in one.places))
-        is_member = all(one.is_member for one in chosen)
-        return Meaning(places, is_known=True, is_member=is_member, is_sure=not rivals and len(chosen) == 1)
-    return None
-
-
-def _replaces(resolver: Resolver, macro: Entity, values: list[Entity]) -> bool:
-    """Whether a macro gives functions another name; not where a condition chooses between the macro and a function."""
-    is_near = any(place.path == macro.local for one in values for place in one.places)
-    if not is_near:
-        return True
-    branches = [_branches(resolver, place) for place in macro.places]
-    others = [_branches(resolver, place) for one in values for place in one.places if place.path == macro.local]
-    is_chosen = any(key in right and left[key] != right[key] for left in branches for right in others for key in left)
-    return macro.is_replaced and not is_chosen
-
-
-def _branches(resolver: Resolver, place: NamePlace) -> dict[int, int]:
-    """Return the conditions around a place, by their start, each with the start of the branch that it is in."""
-    found = resolver.project.binding_at(place)
-    at = found[1].node if found is not None else None
-    branches: dict[int, int] = {}
-    branch = 0
-    while at is not None:
-        if at.type in ("preproc_else", "preproc_elif", "preproc_elifdef"):
-            branch = branch or at.start_byte
-        elif at.type in ("preproc_if", "preproc_ifdef"):
-            branches[at.start_byte] = branch
-            branch = 0
-        at = at.parent
-    return branches
-
-
 def _is_visible(entity: Entity, seen: frozenset[str]) -> bool:
     return any(place.path in seen for place in entity.places)
 
@@ -567,47 +580,11 @@ def _is_field(entity: Entity) -> bool:
     return entity.is_member and bool(entity.path) and entity.path[-1].startswith("<")
 
 
-def _members(resolver: Resolver, classes: Values, name: str, kinds: tuple[EntityKind, ...]) -> Meaning | None:
-    """Return the members of classes that have some kinds; None if they have none of the name."""
-    for value in classes:
-        found, _ = resolver.members.find(value, name)
-        own = resolver.project.binding_at(value.place)
-        if own is not None and own[1].name == name:
-            return None  # the class itself, not its constructors
-        bound = [(place, resolver.project.binding_at(place)) for place in found]
-        apt = [
-            place for place, at in bound if at is not None and entity_kind(at[1]) in kinds and not _is_constructor(*at)
-        ]
-        if apt:
-            return Meaning(tuple(dict.fromkeys(apt)), is_known=True, is_member=True)
-    return None
-
-
 def _is_constructor(file: SyntaxFile, binding: NameBinding) -> bool:
     if binding.role != "function" or binding.scope < 0:
         return False
     around = path_of_scope(file, binding.scope)[0] or ()
     return (*around, *(qualifiers(file, binding.node) or ()))[-1:] == (binding.name,)
-
-
-def _local(
-    resolver: Resolver, file: SyntaxFile, node: SyntaxNode, number: int, kinds: tuple[EntityKind, ...]
-) -> Meaning | None:
-    """Return what a name means that is declared in a function before it."""
-    offset = node.start_byte
-    bound = [
-        one
-        for one in file.bindings_in(file.text(node), number)
-        if (one.role == "parameter" or one.node.start_byte <= offset) and _local_kind(one) in kinds
-    ]
-    bound = [one for one in bound if not one.statement.type.startswith("preproc_")]
-    if not bound:
-        return None
-    last = bound[-1]
-    entity = entity_of(resolver, file, last)
-    if entity is not None:
-        return Meaning(entity.places, is_known=True)
-    return Meaning((NamePlace(file.path, last.node.start_byte),), is_known=True)
 
 
 def _local_kind(binding: NameBinding) -> EntityKind:

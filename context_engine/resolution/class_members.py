@@ -76,7 +76,7 @@ class ClassMembers:
         style = self._resolver.style(file)
         if places and not style.joins_members:
             return places
-        return [*places, *style.added_members(self._resolver, file, number, name)]
+        return [*places, *style.added_members(file, number, name)]
 
     def find_assigned(self, place: NamePlace, name: str) -> list[NamePlace]:
         """Return the definitions of a member that is assigned to a function."""
@@ -85,7 +85,7 @@ class ClassMembers:
     def _own_of_style(self, place: NamePlace, name: str) -> list[NamePlace] | None:
         file = self._resolver.project.read(place.path)
         if file is not None:
-            return self._resolver.style(file).own_members(self._resolver, file, place, name)
+            return self._resolver.style(file).own_members(file, place, name)
         return None
 
     def bases(self, place: NamePlace) -> tuple[list[Value], bool]:
@@ -100,7 +100,7 @@ class ClassMembers:
         holder = self._resolver.project.read(place.path)
         special = None
         if holder is not None:
-            special = self._resolver.style(holder).own_bases(self._resolver, holder, place)
+            special = self._resolver.style(holder).own_bases(holder, place)
         if special is not None:
             return special
         found = self._scope_of(place)
@@ -138,7 +138,7 @@ class ClassMembers:
 
     def scope_values(self, file: SyntaxFile, number: int, kind: str) -> tuple[Value, ...]:
         """Return the class of a scope, or an instance of it."""
-        return self._resolver.style(file).class_of_scope(self._resolver, file, number, kind)
+        return self._resolver.style(file).class_of_scope(file, number, kind)
 
     def of_scope(self, file: SyntaxFile, number: int, name: str, usage: NameUsage | None = None) -> list[NameBinding]:
         """Return the inherited members of the class of a scope that are in the same file."""

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, of_type, parent_of
 from context_engine.resolution.package_style import TYPE, PackageStyle
 from context_engine.resolution.values import Meaning, NamePlace, NameUsage, Values
-
-if TYPE_CHECKING:
-    from context_engine.resolution.resolver import Resolver
 
 _USING = re.compile(rb"^[ \t]{0,40}(?:global[ \t]+)?using[ \t]+(static[ \t]+)?([\w.]+)[ \t]*;", re.MULTILINE)
 _FILE_NAMESPACE = re.compile(rb"^[ \t]{0,40}namespace[ \t]+([\w.]+)[ \t]*;", re.MULTILINE)
@@ -49,7 +45,7 @@ class CSharpStyle(PackageStyle):
             found.append(name)
         return list(dict.fromkeys((*found, "")))
 
-    def star_imports(self, resolver: Resolver, file: SyntaxFile) -> list[tuple[str, bool]]:
+    def star_imports(self, file: SyntaxFile) -> list[tuple[str, bool]]:
         """Return the namespaces that a file uses, and the types whose members it uses."""
         matches = _USING.finditer(file.data)
         return [(match[2].decode("utf-8", "replace"), match[1] is not None) for match in matches]
@@ -109,7 +105,7 @@ class CSharpStyle(PackageStyle):
             return True  # a method group
         return super().accepts(file, binding, usage)
 
-    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what names in initializers, arguments and after `?.` mean."""
         outer = node.parent
         if outer is None:
@@ -120,13 +116,13 @@ class CSharpStyle(PackageStyle):
         if outer.type == "anonymous_object_creation_expression" and following is not None and following.type == "=":
             return Meaning(is_known=True)
         if outer.type == "member_binding_expression":
-            return self._meaning_in(resolver, file, node, _condition_of(outer))
+            return self._meaning_in(file, node, _condition_of(outer))
         block = outer.parent
         if outer.type == "assignment_expression" and block is not None and block.type == "initializer_expression":
             created = block.parent
             written = follow(created, "type")
             if outer.child_by_field_name("left") == node and written is not None:
-                return self._member_of(resolver, file, node, resolver.type_values(file, written))
+                return self._member_of(file, node, self.resolver.type_values(file, written))
             if outer.child_by_field_name("left") != node:
                 return None
             return Meaning(is_member=True)
@@ -137,26 +133,24 @@ class CSharpStyle(PackageStyle):
             return Meaning(is_known=True)
         return None
 
-    def _meaning_in(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, holder: SyntaxNode | None) -> Meaning:
+    def _meaning_in(self, file: SyntaxFile, node: SyntaxNode, holder: SyntaxNode | None) -> Meaning:
         values = ()
         if holder is not None:
-            values = resolver.values(file, holder)
-        return self._member_of(resolver, file, node, values)
+            values = self.resolver.values(file, holder)
+        return self._member_of(file, node, values)
 
-    def _member_of(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, values: Values) -> Meaning:
+    def _member_of(self, file: SyntaxFile, node: SyntaxNode, values: Values) -> Meaning:
         usage = self.usage_at(file, node.start_byte)
         places: list[NamePlace] = []
         is_known = bool(values)
         for value in values:
-            found, known = resolver.member_places(value, file.text(node), usage)
+            found, known = self.resolver.member_places(value, file.text(node), usage)
             places += found
             is_known = is_known and known
-        places = places or self.extension_places(resolver, values, file.text(node), usage)
+        places = places or self.extension_places(values, file.text(node), usage)
         return Meaning(tuple(places), is_known, is_member=True)
 
-    def extension_places(
-        self, resolver: Resolver, values: Values, name: str, usage: NameUsage | None
-    ) -> list[NamePlace]:
+    def extension_places(self, values: Values, name: str, usage: NameUsage | None) -> list[NamePlace]:
         """Return the extension methods of values: static ones whose first parameter is marked with `this`."""
         if usage is None or usage.kind != "call":
             return []
@@ -164,17 +158,17 @@ class CSharpStyle(PackageStyle):
         for value in list(values):
             bases = []
             if value.kind == "instance":
-                bases = resolver.members.bases(value.place)[0]
+                bases = self.resolver.members.bases(value.place)[0]
             classes |= {base.place for base in bases if base.place.path}
         found: list[NamePlace] = []
-        for path in resolver.project.defining(name) if classes else ():
-            file = resolver.project.read(path)
+        for path in self.resolver.project.defining(name) if classes else ():
+            file = self.resolver.project.read(path)
             for binding in file.bindings(name) if file is not None and b"this " in file.data else ():
                 first = _first_parameter(binding)
                 written = follow(first, "type")
                 if file is None or first is None or written is None or not _is_this(file, first):
                     continue
-                is_meant = any(one.place in classes for one in resolver.type_values(file, written))
+                is_meant = any(one.place in classes for one in self.resolver.type_values(file, written))
                 if is_meant and self.accepts(file, binding, usage):
                     found.append(NamePlace(path, binding.node.start_byte))
         return found
@@ -186,7 +180,7 @@ class CSharpStyle(PackageStyle):
         listed = [child for child in node.named_children if child.type == "base_list"]
         return [part for child in listed for part in child.named_children if part.type != "argument_list"]
 
-    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+    def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the parameter of a record, or the member of another part of a partial class."""
         node = file.scopes[scope].node
         own = [one for one in file.bindings_in(name, scope) if one.statement.type == "parameter"]
@@ -196,8 +190,8 @@ class CSharpStyle(PackageStyle):
         if b"partial" not in file.data or named is None:
             return []
         found: list[NamePlace] = []
-        for path in resolver.project.defining(name):
-            other = resolver.project.read(path)
+        for path in self.resolver.project.defining(name):
+            other = self.resolver.project.read(path)
             for binding in other.bindings(name) if other is not None and b"partial" in other.data else ():
                 holder = None
                 if other is not None:
@@ -213,23 +207,23 @@ class CSharpStyle(PackageStyle):
 
     # -- values --
 
-    def bound_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what members of enums, variables without a written type and parameters of lambdas are."""
         statement = binding.statement
         outer = statement.parent
         if statement.type == "enum_member_declaration":
-            return self.class_of_scope(resolver, file, binding.scope, "instance")
+            return self.class_of_scope(file, binding.scope, "instance")
         if statement.type == "variable_declarator" and outer is not None:
             written = outer.child_by_field_name("type")
             is_untyped = written is not None and written.type == "implicit_type"
             if is_untyped:
-                return resolver.values(file, statement.named_children[-1])
+                return self.resolver.values(file, statement.named_children[-1])
             return None
         if binding.node.type == "implicit_parameter" or (statement.type == "parameter" and binding.field(1) is None):
-            return self._lambda_parameter(resolver, file, binding)
+            return self._lambda_parameter(file, binding)
         return None
 
-    def _lambda_parameter(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def _lambda_parameter(self, file: SyntaxFile, binding: NameBinding) -> Values:
         node: SyntaxNode | None = binding.statement
         while node is not None and node.type in ("parameter", "parameter_list", "implicit_parameter"):
             node = node.parent
@@ -239,18 +233,16 @@ class CSharpStyle(PackageStyle):
         holder = follow(called, "expression")
         if name is None or holder is None:
             return ()
-        return self.element_of_call(resolver, file, holder, file.text(name).partition("<")[0])
+        return self.element_of_call(file, holder, file.text(name).partition("<")[0])
 
-    def loop_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+    def loop_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
         """Return the written type of the variable of a loop, or the elements."""
         written = binding.statement.child_by_field_name("type")
         if written is not None and written.type != "implicit_type":
-            return resolver.type_values(file, written)
-        return super().loop_values(resolver, file, binding, given)
+            return self.resolver.type_values(file, written)
+        return super().loop_values(file, binding, given)
 
-    def call_values(
-        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
-    ) -> Values | None:
+    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what calling a method of an object gives, or of the object before a `?.`."""
         holder = function.child_by_field_name("expression")
         if function.type == "conditional_access_expression":
@@ -260,14 +252,14 @@ class CSharpStyle(PackageStyle):
         if holder is None or name is None:
             return None
         text = file.text(name).partition("<")[0]
-        found = self.called_values(resolver, file, holder, text, _count_arguments(call))
+        found = self.called_values(file, holder, text, _count_arguments(call))
         if found:
             return found
-        values = resolver.values(file, holder)
-        added = self.extension_places(resolver, values, text, NameUsage("call", _count_arguments(call)))
-        return resolver.results(resolver.place_values(added))
+        values = self.resolver.values(file, holder)
+        added = self.extension_places(values, text, NameUsage("call", _count_arguments(call)))
+        return self.resolver.results(self.resolver.place_values(added))
 
-    def special_member(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return what a generic member and one after `?.` are."""
         name = node.child_by_field_name("name")
         holder = node.child_by_field_name("expression")
@@ -278,7 +270,9 @@ class CSharpStyle(PackageStyle):
         if name is None or holder is None:
             return ()
         text = file.text(name).partition("<")[0]
-        return tuple(one for value in resolver.values(file, holder) for one in resolver.member_values(value, text))
+        return tuple(
+            one for value in self.resolver.values(file, holder) for one in self.resolver.member_values(value, text)
+        )
 
 
 def _call_around(node: SyntaxNode) -> SyntaxNode | None:

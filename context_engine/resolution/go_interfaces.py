@@ -204,7 +204,7 @@ class InterfaceMatcher:
             node = binding.statement
             if node.type in ("method_declaration", "method_elem"):
                 place = NamePlace(file.path, binding.node.start_byte)
-                for owner in self._resolver.style(file).class_of_member(self._resolver, file, binding):
+                for owner in self._resolver.style(file).class_of_member(file, binding):
                     yield _Method(name, place, owner.place, file, node)
 
     def _method_at(self, name: str, place: NamePlace) -> _Method | None:
@@ -276,7 +276,7 @@ class InterfaceMatcher:
         for number, scope in enumerate(file.scopes):
             if scope.role != "class" or not any(word in file.text(node) for node in style.base_nodes(file, scope.node)):
                 continue
-            for value in style.class_of_scope(self._resolver, file, number, "class"):
+            for value in style.class_of_scope(file, number, "class"):
                 bases, _ = self._resolver.members.bases(value.place)
                 if any(base.place == place for base in bases if base.kind == "class"):
                     yield value.place

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, of_type, parent_of
 from context_engine.resolution.package_style import TYPE, PackageStyle
 from context_engine.resolution.values import Meaning, NamePlace, NameUsage, Value, Values
-
-if TYPE_CHECKING:
-    from context_engine.resolution.resolver import Resolver
 
 _PACKAGE = re.compile(rb"^package\s+([\w.]+)", re.MULTILINE)
 _STAR = re.compile(rb"^import\s+(static\s+)?([\w.]+)\.\*", re.MULTILINE)
@@ -34,7 +30,7 @@ class JavaStyle(PackageStyle):
         """Return the package that a file is in."""
         return _package_of(file)
 
-    def star_imports(self, resolver: Resolver, file: SyntaxFile) -> list[tuple[str, bool]]:
+    def star_imports(self, file: SyntaxFile) -> list[tuple[str, bool]]:
         """Return what a file imports with all its names; a star may follow a type as well as a package."""
         found = [(match[2].decode("utf-8", "replace"), match[1] is not None) for match in _STAR.finditer(file.data)]
         return found + [(target, True) for target, is_type in found if not is_type]
@@ -85,13 +81,13 @@ class JavaStyle(PackageStyle):
             return usage.kind == "value" or not is_static
         return super().accepts(file, binding, usage)
 
-    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what the parts of an import, a label of a loop and a case of a switch mean."""
         outer = node.parent
         if outer is not None and outer.type in ("labeled_statement", "break_statement", "continue_statement"):
             return Meaning(is_known=True)
         if outer is not None and outer.type == "switch_label":
-            return self._case_meaning(resolver, file, node, outer)
+            return self._case_meaning(file, node, outer)
         written = node
         while outer is not None and outer.type == "scoped_identifier":
             written, outer = outer if outer.child_by_field_name("name") == written else written, outer.parent
@@ -99,19 +95,17 @@ class JavaStyle(PackageStyle):
             return None
         if outer.type == "package_declaration":
             return Meaning(is_known=True)
-        return Meaning(tuple(self.places_of_dotted(resolver, file.text(written).split("."), TYPE)), is_known=True)
+        return Meaning(tuple(self.places_of_dotted(file.text(written).split("."), TYPE)), is_known=True)
 
-    def _case_meaning(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, label: SyntaxNode
-    ) -> Meaning | None:
+    def _case_meaning(self, file: SyntaxFile, node: SyntaxNode, label: SyntaxNode) -> Meaning | None:
         outer = label.parent
         while outer is not None and outer.type not in ("switch_expression", "switch_statement"):
             outer = outer.parent
         tested = follow(outer, "condition")
         values = ()
         if tested is not None:
-            values = resolver.values(file, tested)
-        return self.enum_meaning(resolver, values, file.text(node))
+            values = self.resolver.values(file, tested)
+        return self.enum_meaning(values, file.text(node))
 
     # -- classes --
 
@@ -128,11 +122,11 @@ class JavaStyle(PackageStyle):
                 bases += part.named_children if part.type == "type_list" else [part]
         return bases
 
-    def class_of_scope(self, resolver: Resolver, file: SyntaxFile, scope: int, kind: str) -> Values:
+    def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
         """Return the class whose scope this is; an anonymous one has the place of its `new`."""
         node = file.scopes[scope].node
         if node.type != "object_creation_expression":
-            return super().class_of_scope(resolver, file, scope, kind)
+            return super().class_of_scope(file, scope, kind)
         place = NamePlace(file.path, node.start_byte)
         if _body_of(node) is not None:
             return (Value("class" if kind == "class" else "instance", place),)
@@ -150,14 +144,14 @@ class JavaStyle(PackageStyle):
                 found.append(number)
         return found
 
-    def self_values(self, resolver: Resolver, file: SyntaxFile, offset: int) -> Values | None:
+    def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
         """Return the object of the class around an offset."""
         inner = next(iter(self.class_scopes(file, offset)), None)
         if inner is not None:
-            return self.class_of_scope(resolver, file, inner, "instance")
+            return self.class_of_scope(file, inner, "instance")
         return ()
 
-    def own_members(self, resolver: Resolver, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
+    def own_members(self, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
         """Return the members of an anonymous class."""
         node = _anonymous_at(file, place)
         if node is None:
@@ -165,16 +159,18 @@ class JavaStyle(PackageStyle):
         bound = file.bindings_in(name, file.scope_of(node))
         return [NamePlace(file.path, one.node.start_byte) for one in bound]
 
-    def own_bases(self, resolver: Resolver, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
+    def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
         """Return the type that an anonymous class is made of."""
         node = _anonymous_at(file, place)
         created = follow(node, "type")
         if created is None:
             return None
-        values = [one._replace(kind="class") if one.place.path else one for one in resolver.type_values(file, created)]
+        values = [
+            one._replace(kind="class") if one.place.path else one for one in self.resolver.type_values(file, created)
+        ]
         return values, bool(values)
 
-    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+    def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the component of a record."""
         if file.scopes[scope].node.type != "record_declaration":
             return []
@@ -183,66 +179,62 @@ class JavaStyle(PackageStyle):
 
     # -- values --
 
-    def bound_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what constants of enums, variables without a written type and parameters of lambdas are."""
         statement = binding.statement
         outer = statement.parent
         if statement.type == "enum_constant":
-            return self.class_of_scope(resolver, file, binding.scope, "instance")
+            return self.class_of_scope(file, binding.scope, "instance")
         if statement.type == "variable_declarator" and outer is not None:
             if outer.type == "spread_parameter":
                 written = [one for one in outer.named_children if one.type not in ("modifiers", "variable_declarator")]
                 inner = ()
                 if written:
-                    inner = resolver.type_values(file, written[0])
+                    inner = self.resolver.type_values(file, written[0])
                 return (Value("external", name="array", arguments=(inner,)),)
-            return self._if_untyped(resolver, file, outer.child_by_field_name("type"), binding)
+            return self._if_untyped(file, outer.child_by_field_name("type"), binding)
         if statement.type in ("inferred_parameters", "lambda_expression"):
             if statement.type == "inferred_parameters":
                 function = outer
             else:
                 function = statement
-            return self._lambda_parameter(resolver, file, function)
+            return self._lambda_parameter(file, function)
         return None
 
-    def _if_untyped(
-        self, resolver: Resolver, file: SyntaxFile, written: SyntaxNode | None, binding: NameBinding
-    ) -> Values | None:
+    def _if_untyped(self, file: SyntaxFile, written: SyntaxNode | None, binding: NameBinding) -> Values | None:
         value = binding.statement.child_by_field_name("value")
         is_untyped = written is not None and file.text(written) == "var"
         if is_untyped and value is not None:
-            return resolver.values(file, value)
+            return self.resolver.values(file, value)
         return None
 
-    def _lambda_parameter(self, resolver: Resolver, file: SyntaxFile, function: SyntaxNode | None) -> Values:
+    def _lambda_parameter(self, file: SyntaxFile, function: SyntaxNode | None) -> Values:
         call = parent_of(of_type(parent_of(function), "argument_list"))
         holder = follow(call, "object")
         name = follow(call, "name")
         if holder is None or name is None:
             return ()
-        return self.element_of_call(resolver, file, holder, file.text(name))
+        return self.element_of_call(file, holder, file.text(name))
 
-    def loop_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+    def loop_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
         """Return the written type of the variable of a loop, or the elements."""
         written = binding.statement.child_by_field_name("type")
         if written is not None and file.text(written) != "var":
-            return resolver.type_values(file, written)
-        return super().loop_values(resolver, file, binding, given)
+            return self.resolver.type_values(file, written)
+        return super().loop_values(file, binding, given)
 
-    def call_values(
-        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
-    ) -> Values | None:
+    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what calling a method gives."""
         holder = call.child_by_field_name("object")
         if call.type != "method_invocation" or holder is None:
             return None
-        return self.called_values(resolver, file, holder, file.text(function), _count_arguments(call))
+        return self.called_values(file, holder, file.text(function), _count_arguments(call))
 
-    def special_member(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return what `Cat.this` and a type with its package are."""
         if node.type == "field_access" and node.named_children[-1].type == "this":
-            return resolver.instances(resolver.values(file, node.named_children[0]))
-        return self.dotted_values(resolver, file, node)
+            return self.resolver.instances(self.resolver.values(file, node.named_children[0]))
+        return self.dotted_values(file, node)
 
 
 @lru_cache(maxsize=2048)

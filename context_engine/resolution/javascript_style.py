@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, follow, of_type, parent_of
 from context_engine.resolution.javascript_objects import (
@@ -20,17 +19,12 @@ from context_engine.resolution.javascript_packages import find_module, is_worksp
 from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.values import EXTERNAL, Meaning, NamePlace, Value, Values
 
-if TYPE_CHECKING:
-    from context_engine.resolution.resolver import Resolver
-
 WHOLE = "*"
 """The name of an import that takes the whole module."""
 DEFAULT = "default"
 ASSIGNED = "="
 """The name of an import that takes what `export =` or `module.exports =` gives."""
-OVER_ELEMENTS = frozenset(
-    "forEach map filter find findIndex findLast some every flatMap sort".split(),
-)
+OVER_ELEMENTS = frozenset("forEach map filter find findIndex findLast some every flatMap sort".split())
 """Methods of arrays, sets and maps that call a function with an element."""
 
 
@@ -58,60 +52,60 @@ class JavaScriptStyle(ModuleStyle):
         holder = follow(member, "object")
         return holder is not None and file.text(holder) in ("exports", "module.exports")
 
-    def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that an imported name means."""
         source, name = _read_import(file, binding)
-        module = self._module(resolver, file, source)
+        module = self._module(file, source)
         if module is None:
             return []
-        found = resolver.module_member(module, ASSIGNED if name == WHOLE and binding.role == "variable" else name)
+        found = self.resolver.module_member(module, ASSIGNED if name == WHOLE and binding.role == "variable" else name)
         return found or []
 
-    def imported_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what an imported name may be."""
         source, name = _read_import(file, binding)
-        module = self._module(resolver, file, source)
+        module = self._module(file, source)
         if module is None:
-            is_foreign = self.is_foreign(resolver, file, binding)
+            is_foreign = self.is_foreign(file, binding)
             if is_foreign:
                 return (Value("external", name=f"{source}.{name}"),)
             return ()
-        places = resolver.module_member(module, ASSIGNED if name == WHOLE else name)
-        found = resolver.place_values(places or ())
+        places = self.resolver.module_member(module, ASSIGNED if name == WHOLE else name)
+        found = self.resolver.place_values(places or ())
         if not found and name in (DEFAULT, ASSIGNED, WHOLE):
-            found = self._default_values(resolver, module)
-        is_whole = name in (WHOLE, ASSIGNED) or (name == DEFAULT and not found and _is_common(resolver, module))
+            found = self._default_values(module)
+        is_whole = name in (WHOLE, ASSIGNED) or (name == DEFAULT and not found and self._is_common(module))
         if is_whole:
             return (*found, module)
         return found
 
-    def is_foreign(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> bool:
+    def is_foreign(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether an import leads out of the project; a package of this workspace may be built elsewhere."""
         source = _read_import(file, binding)[0]
-        if is_workspace_package(resolver, source):
+        if is_workspace_package(self.resolver, source):
             return False
         parts = source.split("/")
         if parts[0].startswith("@") and len(parts) > 1:
             name = parts[1]
         else:
             name = parts[0]
-        return not name.startswith(".") and not resolver.project.paths.folders_by_suffix(f"packages/{name}/src")
+        return not name.startswith(".") and not self.resolver.project.paths.folders_by_suffix(f"packages/{name}/src")
 
-    def _module(self, resolver: Resolver, file: SyntaxFile, source: str) -> Value | None:
-        found = find_module(resolver, file, source)
+    def _module(self, file: SyntaxFile, source: str) -> Value | None:
+        found = find_module(self.resolver, file, source)
         if found:
-            return Value("module", NamePlace(_declaration_file(resolver, found)))
+            return Value("module", NamePlace(self._declaration_file(found)))
         return None
 
-    def module_member(self, resolver: Resolver, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
+    def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of an exported name; None if they cannot be known."""
-        file = resolver.project.read(module.place.path)
+        file = self.resolver.project.read(module.place.path)
         if file is None or file.path in seen:
             return []
         seen.add(file.path)
         if name in (DEFAULT, ASSIGNED):
-            return self._default(resolver, file, seen, name)
-        found = self._find_specified(resolver, file, name, seen)
+            return self._default(file, seen, name)
+        found = self._find_specified(file, name, seen)
         for binding in [] if found else file.bindings_in(name, 0):
             if binding.role == "import" or self.is_import(file, binding):
                 continue
@@ -119,24 +113,24 @@ class JavaScriptStyle(ModuleStyle):
         if found:
             return list(dict.fromkeys(found))
         for source in _star_sources(file):
-            inner = self._module(resolver, file, source)
+            inner = self._module(file, source)
             found = []
             if inner:
-                found = resolver.style(file).module_member(resolver, inner, name, seen) or []
+                found = self.resolver.style(file).module_member(inner, name, seen) or []
             if found:
                 return found
-        found = self._assigned_export(resolver, file, name) or self._in_default(resolver, file, name)
+        found = self._assigned_export(file, name) or self._in_default(file, name)
         return found or (None if b"exports" in file.data else [])
 
-    def _in_default(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[NamePlace]:
+    def _in_default(self, file: SyntaxFile, name: str) -> list[NamePlace]:
         """Return the member of what `export = Thing` gives, where the module is a class or a namespace."""
         if b"export =" not in file.data:
             return []
-        values = resolver.place_values(self._default(resolver, file, set(), ASSIGNED))
-        return [place for value in values for place in resolver.member_places(value, name)[0]]
+        values = self.resolver.place_values(self._default(file, set(), ASSIGNED))
+        return [place for value in values for place in self.resolver.member_places(value, name)[0]]
 
     def _find_specified(
-        self, resolver: Resolver, file: SyntaxFile, name: str, seen: set[str], block: SyntaxNode | None = None
+        self, file: SyntaxFile, name: str, seen: set[str], block: SyntaxNode | None = None
     ) -> list[NamePlace]:
         """Return the definitions of a name that an `export { ... }` lists in a file or a namespace."""
         found: list[NamePlace] = []
@@ -152,57 +146,55 @@ class JavaScriptStyle(ModuleStyle):
                 continue
             alias = specifier.child_by_field_name("alias")
             if (alias or specifier.child_by_field_name("name")) == node:
-                found += self._of_specifier(resolver, file, specifier, seen)
+                found += self._of_specifier(file, specifier, seen)
         return found
 
-    def _of_specifier(
-        self, resolver: Resolver, file: SyntaxFile, specifier: SyntaxNode, seen: set[str]
-    ) -> list[NamePlace]:
+    def _of_specifier(self, file: SyntaxFile, specifier: SyntaxNode, seen: set[str]) -> list[NamePlace]:
         named = specifier.child_by_field_name("name")
         source = follow(parent_of(specifier.parent), "source")
         if named is None:
             return []
         if source is not None:
-            inner = self._module(resolver, file, _unquote(file, source))
+            inner = self._module(file, _unquote(file, source))
             if inner is not None:
-                return self.module_member(resolver, inner, file.text(named), seen) or []
+                return self.module_member(inner, file.text(named), seen) or []
             return []
         found: list[NamePlace] = []
-        for binding in resolver.visible_bindings(file, file.text(named), specifier.start_byte):
+        for binding in self.resolver.visible_bindings(file, file.text(named), specifier.start_byte):
             is_import = binding.role == "import" or self.is_import(file, binding)
             own = [NamePlace(file.path, binding.node.start_byte)]
-            found += self.imported_places(resolver, file, binding) if is_import else own
+            found += self.imported_places(file, binding) if is_import else own
         return found
 
-    def _default(self, resolver: Resolver, file: SyntaxFile, seen: set[str], name: str) -> list[NamePlace]:
-        found = self._find_specified(resolver, file, DEFAULT, seen)
+    def _default(self, file: SyntaxFile, seen: set[str], name: str) -> list[NamePlace]:
+        found = self._find_specified(file, DEFAULT, seen)
         for node in _default_nodes(file):
-            places = self._named_by(resolver, file, node)
+            places = self._named_by(file, node)
             if name == DEFAULT and b"export =" in file.data:  # a namespace may have another default
-                values = resolver.place_values(places)
-                inner = [place for value in values for place in resolver.member_places(value, DEFAULT)[0]]
+                values = self.resolver.place_values(places)
+                inner = [place for value in values for place in self.resolver.member_places(value, DEFAULT)[0]]
                 places = inner or places
             found += places
-        return list(dict.fromkeys(found)) or self._assigned_export(resolver, file, "")
+        return list(dict.fromkeys(found)) or self._assigned_export(file, "")
 
-    def _default_values(self, resolver: Resolver, module: Value) -> Values:
+    def _default_values(self, module: Value) -> Values:
         """Return what a module exports without giving it a name: an object or a class that is written there."""
-        file = resolver.project.read(module.place.path)
+        file = self.resolver.project.read(module.place.path)
         if file is None:
             return ()
         nodes = [*_default_nodes(file), *_assigned_nodes(file)]
-        return tuple(value for node in nodes for value in resolver.values(file, node))
+        return tuple(value for node in nodes for value in self.resolver.values(file, node))
 
-    def _named_by(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace]:
+    def _named_by(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace]:
         """Return the definition that an exported declaration or expression is."""
         if file.is_identifier(node):
-            return list(resolver.meaning(file, node).places)
+            return list(self.resolver.meaning(file, node).places)
         name = node.child_by_field_name("name")
         if name is not None:
             return [NamePlace(file.path, name.start_byte)]
         return []
 
-    def _assigned_export(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[NamePlace]:
+    def _assigned_export(self, file: SyntaxFile, name: str) -> list[NamePlace]:
         """Return what `module.exports = ...` or `exports.name = ...` gives."""
         found: list[NamePlace] = []
         for word in file.find("exports") if b"exports" in file.data else ():
@@ -212,18 +204,18 @@ class JavaScriptStyle(ModuleStyle):
             if target is not word and target.child_by_field_name("object") == word:
                 member = target.child_by_field_name("property")
                 if name and member is not None and file.text(member) == name:
-                    found += self._find_assigned(resolver, file, target) or [NamePlace(file.path, member.start_byte)]
+                    found += self._find_assigned(file, target) or [NamePlace(file.path, member.start_byte)]
                 continue
             outer = target.parent
             if outer is not None and outer.type == "member_expression" and name:
                 member = outer.child_by_field_name("property")
                 if member is not None and file.text(member) == name:
-                    found += self._find_assigned(resolver, file, outer) or [NamePlace(file.path, member.start_byte)]
+                    found += self._find_assigned(file, outer) or [NamePlace(file.path, member.start_byte)]
             elif outer is not None and outer.type == "assignment_expression":
-                found += self._find_exported_value(resolver, file, _last_right(outer), name)
+                found += self._find_exported_value(file, _last_right(outer), name)
         return list(dict.fromkeys(found))
 
-    def _find_assigned(self, resolver: Resolver, file: SyntaxFile, target: SyntaxNode) -> list[NamePlace]:
+    def _find_assigned(self, file: SyntaxFile, target: SyntaxNode) -> list[NamePlace]:
         outer = target.parent
         is_assigned = outer is not None and outer.type == "assignment_expression"
         given = None
@@ -231,15 +223,13 @@ class JavaScriptStyle(ModuleStyle):
             given = _last_right(outer)
         is_name = given is not None and file.is_identifier(given)
         if given is not None and is_name:
-            return self._named_by(resolver, file, given)
+            return self._named_by(file, given)
         return []
 
-    def _find_exported_value(
-        self, resolver: Resolver, file: SyntaxFile, given: SyntaxNode | None, name: str
-    ) -> list[NamePlace]:
+    def _find_exported_value(self, file: SyntaxFile, given: SyntaxNode | None, name: str) -> list[NamePlace]:
         if given is None or (not name and given.type != "object"):
             if given is not None:
-                return self._named_by(resolver, file, given)
+                return self._named_by(file, given)
             return []
         found: list[NamePlace] = []
         for part in given.named_children if given.type == "object" else ():
@@ -248,55 +238,53 @@ class JavaScriptStyle(ModuleStyle):
                 continue
             value = part.child_by_field_name("value")
             if part.type == "shorthand_property_identifier":
-                found += resolver.meaning(file, part).places
+                found += self.resolver.meaning(file, part).places
             elif value is not None and file.is_identifier(value):
-                found += resolver.meaning(file, value).places
+                found += self.resolver.meaning(file, value).places
             else:
                 found.append(NamePlace(file.path, key.start_byte))
         return found
 
-    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a name in an import or export list means that binds nothing in its file."""
         outer = node.parent
         if outer is not None and node.type == "shorthand_property_identifier":
-            return _with_expected(resolver, file, node, resolver.visible_meaning(file, node))
+            return self._with_expected(file, node, self.resolver.visible_meaning(file, node))
         if outer is not None and outer.type == "pair_pattern" and outer.child_by_field_name("key") == node:
-            return self._find_taken(resolver, file, node)
+            return self._find_taken(file, node)
         if outer is None or outer.type not in ("export_specifier", "import_specifier"):
             return None
         if outer.type == "export_specifier":
-            return Meaning(tuple(self._of_specifier(resolver, file, outer, set())), is_known=True)
+            return Meaning(tuple(self._of_specifier(file, outer, set())), is_known=True)
         bound = file.binding_of(outer.child_by_field_name("alias") or node)
         if bound is not None:
-            return resolver.import_meaning(file, bound)
+            return self.resolver.import_meaning(file, bound)
         return Meaning(is_known=True)
 
     # -- classes and functions --
 
-    def call_values(
-        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
-    ) -> Values | None:
+    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return the module that `require` or `import` gives."""
         source = ""
         if call.type == "call_expression":
             source = required_module(file, call)
         if not source:
             return None
-        module = self._module(resolver, file, source)
+        module = self._module(file, source)
         if module is None:
             if source.startswith("."):
                 return ()
             return (EXTERNAL,)
-        found = resolver.place_values(resolver.module_member(module, ASSIGNED) or ())
-        return (*(found or self._default_values(resolver, module)), module)
+        found = self.resolver.place_values(self.resolver.module_member(module, ASSIGNED) or ())
+        return (*(found or self._default_values(module)), module)
 
-    def unbound_values(self, resolver: Resolver, file: SyntaxFile, name: str) -> Values:
+    def unbound_values(self, file: SyntaxFile, name: str) -> Values:
         """Return the module itself for `exports`."""
         if name == "exports":
             return (Value("module", NamePlace(file.path)),)
         return ()
 
-    def special_member(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return what `module.exports` and `Thing.prototype` are."""
         named, holder = node.child_by_field_name("property"), node.child_by_field_name("object")
         if named is None or holder is None:
@@ -304,29 +292,29 @@ class JavaScriptStyle(ModuleStyle):
         name = file.text(named)
         if name == "exports" and file.text(holder) == "module":
             module = Value("module", NamePlace(file.path))
-            return (*resolver.place_values(self._assigned_export(resolver, file, "")), module)
+            return (*self.resolver.place_values(self._assigned_export(file, "")), module)
         if name != "prototype":
             return ()
-        values = resolver.values(file, holder)
+        values = self.resolver.values(file, holder)
         return tuple(Value("instance", one.place, one.name) for one in values if one.kind in ("class", "function"))
 
-    def record_values(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+    def record_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return an object literal; one without members may get them anywhere."""
         if node.named_child_count:
             return record_value(file, node)
         return None
 
-    def class_expression(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return a class that is written as a value."""
         name = node.child_by_field_name("name")
         at = name if name is not None else node
         return (Value("class", NamePlace(file.path, at.start_byte), file.text(name) if name is not None else ""),)
 
-    def self_values(self, resolver: Resolver, file: SyntaxFile, offset: int) -> Values | None:
+    def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
         """Return the object of a function outside of a class."""
-        return find_self(resolver, file, offset)
+        return find_self(self.resolver, file, offset)
 
-    def own_members(self, resolver: Resolver, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
+    def own_members(self, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
         """Return the members of an object literal, or those that are assigned to a function."""
         record = record_at(file, place)
         if record is not None and record.type == "object":
@@ -334,74 +322,74 @@ class JavaScriptStyle(ModuleStyle):
         if record is not None:
             number = file.scope_of(record)
             return [NamePlace(file.path, one.node.start_byte) for one in file.bindings_in(name, number)]
-        found = resolver.project.binding_at(place)
+        found = self.resolver.project.binding_at(place)
         if found is None or found[1].role not in ("function", "variable", "attribute"):
             return None
-        return find_assigned_members(resolver, file, place, name)
+        return find_assigned_members(self.resolver, file, place, name)
 
-    def own_bases(self, resolver: Resolver, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
+    def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
         """Return what a function inherits from; an object literal has what it spreads."""
         record = record_at(file, place)
         if record is not None and record.type == "object":
             return [], not any(child.type == "spread_element" for child in record.named_children)
         found = None
         if record is None:
-            found = resolver.project.binding_at(place)
+            found = self.resolver.project.binding_at(place)
         if found is None or found[1].role not in ("function", "variable", "attribute"):
             return None
-        return list(find_prototype_bases(resolver, file, place)), True
+        return list(find_prototype_bases(self.resolver, file, place)), True
 
-    def label_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def label_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the member that a key of an object literal, or an attribute of an element, gives a value."""
         part = node.parent
         outer = parent_of(part)
         own = Meaning((NamePlace(file.path, node.start_byte),), is_known=True, is_member=True)
         if part is not None and part.type == "jsx_attribute":
-            return self._attribute_meaning(resolver, file, node, outer)
+            return self._attribute_meaning(file, node, outer)
         if outer is not None and outer.type == "object":
-            found = self._expected_member(resolver, file, outer, file.text(node))
+            found = self._expected_member(file, outer, file.text(node))
             if found:
                 return Meaning(tuple(found), is_known=True, is_member=True)
             return own
         return own
 
-    def _expected_member(self, resolver: Resolver, file: SyntaxFile, record: SyntaxNode, name: str) -> list[NamePlace]:
-        values = expected_values(resolver, file, record)
-        return [place for value in values for place in resolver.member_places(value, name)[0]]
+    def _expected_member(self, file: SyntaxFile, record: SyntaxNode, name: str) -> list[NamePlace]:
+        values = expected_values(self.resolver, file, record)
+        return [place for value in values for place in self.resolver.member_places(value, name)[0]]
 
-    def _attribute_meaning(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, element: SyntaxNode | None
-    ) -> Meaning:
+    def _attribute_meaning(self, file: SyntaxFile, node: SyntaxNode, element: SyntaxNode | None) -> Meaning:
         """Return the member of the first parameter of a component."""
         named = follow(element, "name")
         if named is None or file.text(named)[:1].islower():
             return Meaning(is_known=True, is_member=True)
         places: list[NamePlace] = []
-        for value in resolver.values(file, named):
+        for value in self.resolver.values(file, named):
             found = None
             if value.kind == "function":
-                found = resolver.project.binding_at(value.place)
+                found = self.resolver.project.binding_at(value.place)
             function = None
             if found is not None:
                 function = function_of(found[1])
             parameters = follow(function, "parameters")
             first = follow(parameters, ".")
             written = follow(first, "type")
-            for props in resolver.type_values(found[0], written) if found is not None and written is not None else ():
-                places += resolver.member_places(props, file.text(node))[0]
+            for props in (
+                self.resolver.type_values(found[0], written) if found is not None and written is not None else ()
+            ):
+                places += self.resolver.member_places(props, file.text(node))[0]
         return Meaning(tuple(places), is_known=bool(places), is_member=True)
 
-    def binding_meaning(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Meaning | None:
+    def binding_meaning(self, file: SyntaxFile, binding: NameBinding) -> Meaning | None:
         """Return the member that `{ name } = thing` takes."""
         if binding.node.type != "shorthand_property_identifier_pattern":
             return None
-        taken = self._find_taken(resolver, file, binding.node)
+        taken = self._find_taken(file, binding.node)
         own = NamePlace(file.path, binding.node.start_byte)
         if taken is not None:
             return Meaning((*taken.places, own), is_known=True)
         return None
 
-    def _find_taken(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def _find_taken(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the member that a name of an object pattern takes, where the object is the whole value."""
         pattern = node.parent
         while pattern is not None and pattern.type in ("pair_pattern", "object_assignment_pattern"):
@@ -413,10 +401,10 @@ class JavaScriptStyle(ModuleStyle):
         written = outer.child_by_field_name("type")
         values: Values = ()
         if written is not None:
-            values = resolver.type_values(file, written)
+            values = self.resolver.type_values(file, written)
         elif given is not None and outer.type == "variable_declarator":
-            values = resolver.values(file, given)
-        places = [place for value in values for place in resolver.member_places(value, file.text(node))[0]]
+            values = self.resolver.values(file, given)
+        places = [place for value in values for place in self.resolver.member_places(value, file.text(node))[0]]
         return Meaning(tuple(dict.fromkeys(places)), is_known=bool(places), is_member=True)
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
@@ -433,12 +421,12 @@ class JavaScriptStyle(ModuleStyle):
                 bases += [one for one in inner if one.type != "type_arguments"]
         return bases
 
-    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+    def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the parameter of a constructor that is a field as well: `constructor(private name: Type)`."""
         node = file.scopes[scope].node
         block = node.child_by_field_name("body")
         if node.type == "internal_module":
-            return self._find_specified(resolver, file, name, set(), block)
+            return self._find_specified(file, name, set(), block)
         found = []
         for binding in file.bindings(name):
             is_field = binding.role == "parameter" and any(
@@ -452,13 +440,13 @@ class JavaScriptStyle(ModuleStyle):
             place = NamePlace(file.path, named.start_byte)
         if found or place is None or node.type not in ("class_declaration", "class"):
             return found
-        return find_assigned_members(resolver, file, place, name)
+        return find_assigned_members(self.resolver, file, place, name)
 
     def is_property(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a method is a getter or a setter."""
         return any(child.type in ("get", "set") for child in binding.statement.children)
 
-    def self_parameter(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def self_parameter(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the element, where the first parameter belongs to a function that is called with elements."""
         function = file.scopes[binding.scope].node
         arguments = function.parent
@@ -471,16 +459,28 @@ class JavaScriptStyle(ModuleStyle):
         holder, method = child_of(called, "object"), child_of(called, "property")
         if holder is None or method is None or file.text(method) not in OVER_ELEMENTS:
             return ()
-        return resolver.take_apart(resolver.elements(resolver.values(file, holder)), binding.positions)
+        return self.resolver.take_apart(self.resolver.elements(self.resolver.values(file, holder)), binding.positions)
 
+    def _declaration_file(self, path: str) -> str:
+        """Return the file with the types of a module, where there is one next to it."""
+        stem, _, suffix = path.rpartition(".")
+        declared = f"{stem}.d.{suffix.replace('js', 'ts')}"
+        if suffix in ("js", "mjs", "cjs") and declared in self.resolver.project.paths:
+            return declared
+        return path
 
-def _declaration_file(resolver: Resolver, path: str) -> str:
-    """Return the file with the types of a module, where there is one next to it."""
-    stem, _, suffix = path.rpartition(".")
-    declared = f"{stem}.d.{suffix.replace('js', 'ts')}"
-    if suffix in ("js", "mjs", "cjs") and declared in resolver.project.paths:
-        return declared
-    return path
+    def _is_common(self, module: Value) -> bool:
+        """Whether a module has no `export`, so that a default import takes the whole module."""
+        file = self.resolver.project.read(module.place.path)
+        return file is not None and b"exports." in file.data and not _default_nodes(file)
+
+    def _with_expected(self, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> Meaning:
+        """Return what a name means that is the value of a member of the same name as well."""
+        values = ()
+        if node.parent is not None:
+            values = expected_values(self.resolver, file, node.parent)
+        places = [place for value in values for place in self.resolver.member_places(value, file.text(node))[0]]
+        return Meaning(tuple(dict.fromkeys((*meaning.places, *places))), meaning.is_known or bool(places))
 
 
 def required_module(file: SyntaxFile, node: SyntaxNode) -> str:
@@ -536,12 +536,6 @@ def _star_sources(file: SyntaxFile) -> Iterator[str]:
             yield _unquote(file, source)
 
 
-def _is_common(resolver: Resolver, module: Value) -> bool:
-    """Whether a module has no `export`, so that a default import takes the whole module."""
-    file = resolver.project.read(module.place.path)
-    return file is not None and b"exports." in file.data and not _default_nodes(file)
-
-
 def _default_nodes(file: SyntaxFile) -> list[SyntaxNode]:
     """Return what `export default` and `export =` give, as written."""
     found: list[SyntaxNode] = []
@@ -577,15 +571,6 @@ def _last_right(node: SyntaxNode) -> SyntaxNode | None:
     while right is not None and right.type == "assignment_expression":
         right = right.child_by_field_name("right")
     return right
-
-
-def _with_expected(resolver: Resolver, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> Meaning:
-    """Return what a name means that is the value of a member of the same name as well."""
-    values = ()
-    if node.parent is not None:
-        values = expected_values(resolver, file, node.parent)
-    places = [place for value in values for place in resolver.member_places(value, file.text(node))[0]]
-    return Meaning(tuple(dict.fromkeys((*meaning.places, *places))), meaning.is_known or bool(places))
 
 
 def _unquote(file: SyntaxFile, node: SyntaxNode) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, find_whole_words, parent_of
 from context_engine.resolution import kotlin_syntax as syntax
@@ -15,19 +14,7 @@ from context_engine.resolution.package_style import (
     VALUE,
     PackageStyle,
 )
-from context_engine.resolution.values import (
-    EXTERNAL,
-    UNKNOWN,
-    HiddenUse,
-    Meaning,
-    NamePlace,
-    NameUsage,
-    Value,
-    Values,
-)
-
-if TYPE_CHECKING:
-    from context_engine.resolution.resolver import Resolver
+from context_engine.resolution.values import EXTERNAL, UNKNOWN, HiddenUse, Meaning, NamePlace, NameUsage, Value, Values
 
 LABELED = ("this_expression", "super_expression", "return_expression", "labeled_expression")
 UNNAMED = ("companion_object", "object_literal")
@@ -119,7 +106,7 @@ class KotlinStyle(PackageStyle):
 
     # -- names --
 
-    def hidden_uses(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[HiddenUse]:
+    def hidden_uses(self, file: SyntaxFile, name: str) -> list[HiddenUse]:
         """Return the uses of a name in the templates of strings that the grammar reads as text: `"$name"`."""
         found: list[HiddenUse] = []
         for start, stop in find_whole_words(file.data, name, marked=True):
@@ -127,12 +114,12 @@ class KotlinStyle(PackageStyle):
             before = file.data[max(0, start - 2) : start]
             if node is None or node.type != "string_content" or before[-1:] != b"$" or before == b"\\$":
                 continue
-            places, is_open = self._lookup(resolver, file, name, start, VALUE)
+            places, is_open = self._lookup(file, name, start, VALUE)
             meaning = Meaning(tuple(dict.fromkeys(places)), is_known=bool(places) or not is_open)
             found.append(HiddenUse(start, stop, "read", meaning))
         return found
 
-    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a plain name means."""
         outer = node.parent
         if outer is None or outer.type in ("labeled_expression", "package_header"):
@@ -140,71 +127,69 @@ class KotlinStyle(PackageStyle):
         if outer.parent is not None and outer.parent.type == "package_header":
             return Meaning(is_known=True)
         if file.data[node.start_byte - 1 : node.start_byte] == b"@" and outer.type in LABELED:
-            return self._label(resolver, file, node, outer)
+            return self._label(file, node, outer)
         if outer.type == "value_argument" and _names_argument(outer, node):
-            return self._named_argument(resolver, file, outer, node)
+            return self._named_argument(file, outer, node)
         if outer.type == "infix_expression" and outer.named_children[1] == node:
-            values = resolver.values(file, outer.named_children[0])
-            return self._member_meaning(resolver, file, values, node)
+            values = self.resolver.values(file, outer.named_children[0])
+            return self._member_meaning(file, values, node)
         if outer.type == "callable_reference" and outer.named_child_count > 1 and outer.named_children[-1] == node:
-            holders = resolver.values(file, outer.named_children[0])
-            return self._member_meaning(resolver, file, holders, node)
-        found = self._find(resolver, file, node)
+            holders = self.resolver.values(file, outer.named_children[0])
+            return self._member_meaning(file, holders, node)
+        found = self._find(file, node)
         if found is None:
             return UNKNOWN
         return Meaning(tuple(dict.fromkeys(found)), is_known=True)
 
-    def _label(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, outer: SyntaxNode) -> Meaning:
+    def _label(self, file: SyntaxFile, node: SyntaxNode, outer: SyntaxNode) -> Meaning:
         """Return the class that `this@Name` means; other labels may be those of functions and lambdas."""
         if outer.type == "this_expression":
-            values = self.self_values(resolver, file, outer.start_byte) or ()
-            places = [value.place for value in values if _is_called(resolver, value.place, file.text(node))]
+            values = self.self_values(file, outer.start_byte) or ()
+            places = [value.place for value in values if self._is_called(value.place, file.text(node))]
             return Meaning(tuple(places), is_known=bool(places))
         return UNKNOWN
 
-    def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a name may be: by a test of its type, or by its definition."""
         node = file.node_at(offset, offset + len(name.encode()))
         if node is None or node.type != "identifier":
             return ()
         tested = syntax.find_smart_cast(file, name, node)
         if tested is not None:
-            return resolver.type_values(file, tested)
+            return self.resolver.type_values(file, tested)
         if name == "it" or name == "field":
-            special = self._implicit(resolver, file, name, offset)
+            special = self._implicit(file, name, offset)
             if special is not None:
                 return special
-        found = self._find(resolver, file, node)
+        found = self._find(file, node)
         if found is None:
             return ()
-        return resolver.place_values(found) or (() if found else (Value("external", name=name),))
+        return self.resolver.place_values(found) or (() if found else (Value("external", name=name),))
 
-    def _implicit(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values | None:
+    def _implicit(self, file: SyntaxFile, name: str, offset: int) -> Values | None:
         for number in file.around(offset):
             node = file.scopes[number].node
             if name == "it" and node.type == "lambda_literal" and syntax.lambda_parameters(node) is None:
-                return self._lambda_parameter(resolver, file, node, 0)
+                return self._lambda_parameter(file, node, 0)
         return None
 
-    def _find(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
+    def _find(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
         """Return the definitions of a plain name; none: defined elsewhere. None: not known."""
         outer = node.parent
         if outer is not None and outer.type == "user_type":
             parts = [one for one in outer.named_children if one.type == "identifier"]
             if parts[0] != node:
                 written = [file.text(one) for one in parts[: parts.index(node) + 1]]
-                return self._dotted_type(resolver, file, written, node.start_byte)
+                return self._dotted_type(file, written, node.start_byte)
         usage = self.usage_at(file, node.start_byte) or VALUE
-        found, is_open = self._lookup(resolver, file, file.text(node), node.start_byte, usage)
+        found, is_open = self._lookup(file, file.text(node), node.start_byte, usage)
         if not found and usage.kind == "call" and usage.arity >= 0:
-            found, is_open = self._lookup(resolver, file, file.text(node), node.start_byte, NameUsage("call"))
+            found, is_open = self._lookup(file, file.text(node), node.start_byte, NameUsage("call"))
         if not found and is_open:
             return None
         return found
 
-    def _lookup(
-        self, resolver: Resolver, file: SyntaxFile, name: str, offset: int, usage: NameUsage
-    ) -> tuple[list[NamePlace], bool]:
+    def _lookup(self, file: SyntaxFile, name: str, offset: int, usage: NameUsage) -> tuple[list[NamePlace], bool]:
         """Return the definitions of a name, and whether a receiver that is not known may have it."""
         is_open = file.root.has_error
         for number in file.around(offset):
@@ -216,20 +201,20 @@ class KotlinStyle(PackageStyle):
                 return found, False
             if usage.kind == "type" and scope.role != "class":
                 continue
-            values, known = self._receiver(resolver, file, number)
+            values, known = self._receiver(file, number)
             is_open = is_open or not known
             for value in values:
-                found = self._members(resolver, value, name, usage)
+                found = self._members(value, name, usage)
                 if found:
                     return found, False
-        found = self._top_level(resolver, file, name, usage)
-        plain = [one for one in found if not self._is_extension(resolver, one)]
+        found = self._top_level(file, name, usage)
+        plain = [one for one in found if not self._is_extension(one)]
         return plain or found, is_open
 
-    def _members(self, resolver: Resolver, value: Value, name: str, usage: NameUsage) -> list[NamePlace]:
+    def _members(self, value: Value, name: str, usage: NameUsage) -> list[NamePlace]:
         for wanted in (usage, TYPE) if usage.kind == "call" else (usage,):
             if value.kind in ("class", "instance"):
-                found, _ = resolver.members.find(value, name, wanted)
+                found, _ = self.resolver.members.find(value, name, wanted)
                 if found:
                     return found
         return []
@@ -256,65 +241,63 @@ class KotlinStyle(PackageStyle):
         chosen = same if inner[2].role == "function" else [inner[2]]
         return [NamePlace(file.path, one.node.start_byte) for one in chosen]
 
-    def _receiver(self, resolver: Resolver, file: SyntaxFile, number: int) -> tuple[Values, bool]:
+    def _receiver(self, file: SyntaxFile, number: int) -> tuple[Values, bool]:
         """Return the object that a scope adds to the names inside of it, and whether it is known."""
         scope = file.scopes[number]
         node = scope.node
         if scope.role == "class":
-            return self.class_of_scope(resolver, file, number, "class"), True
+            return self.class_of_scope(file, number, "class"), True
         if node.type in ("getter", "setter") and node.parent is not None:
             node = node.parent
         if node.type in ("function_declaration", "property_declaration"):
             written = syntax.receiver_type(node)
             if written is not None:
-                return resolver.type_values(file, written), True
+                return self.resolver.type_values(file, written), True
         if node.type == "lambda_literal":
-            return self._lambda_receiver(resolver, file, node)
+            return self._lambda_receiver(file, node)
         return (), True
 
-    def _top_level(self, resolver: Resolver, file: SyntaxFile, name: str, usage: NameUsage) -> list[NamePlace]:
+    def _top_level(self, file: SyntaxFile, name: str, usage: NameUsage) -> list[NamePlace]:
         imports = syntax.imports_of(file)
         found: list[NamePlace] = []
         for one in imports:
             if one.name == name:
-                found += self._dotted_places(resolver, list(one.parts), usage)
+                found += self._dotted_places(list(one.parts), usage)
         if found or any(one.name == name for one in imports):
             return found
         packages = [self.package_of(file)]
-        found = self._in_package(resolver, packages[0], name, usage)
+        found = self._in_package(packages[0], name, usage)
         for one in imports if not found else ():
             if one.name == "*":
                 parts = list(one.parts)
-                found += self._in_package(resolver, ".".join(parts), name, usage)
-                for value in (
-                    resolver.place_values(self._dotted_places(resolver, parts, TYPE)) if len(parts) > 1 else ()
-                ):
-                    found += self._members(resolver, value, name, usage)
+                found += self._in_package(".".join(parts), name, usage)
+                for value in self.resolver.place_values(self._dotted_places(parts, TYPE)) if len(parts) > 1 else ():
+                    found += self._members(value, name, usage)
         return found
 
-    def _in_package(self, resolver: Resolver, package: str, name: str, usage: NameUsage) -> list[NamePlace]:
-        found = self.places_in_package(resolver, package, name, usage)
+    def _in_package(self, package: str, name: str, usage: NameUsage) -> list[NamePlace]:
+        found = self.places_in_package(package, name, usage)
         if not found and usage.kind != "type":
-            found = self.places_in_package(resolver, package, name, TYPE)
+            found = self.places_in_package(package, name, TYPE)
         return found
 
-    def _dotted_places(self, resolver: Resolver, parts: list[str], usage: NameUsage) -> list[NamePlace]:
+    def _dotted_places(self, parts: list[str], usage: NameUsage) -> list[NamePlace]:
         parts = [part for part in parts[:-1] if part != "Companion"] + parts[-1:]
         wanted = (usage,) if usage.kind == "type" else (usage, TYPE)
         for kind in wanted:
-            found = self.places_of_dotted(resolver, parts, kind)
+            found = self.places_of_dotted(parts, kind)
             if found:
                 return found
         return []
 
-    def _dotted_type(self, resolver: Resolver, file: SyntaxFile, parts: list[str], offset: int) -> list[NamePlace]:
-        found, _ = self._lookup(resolver, file, parts[0], offset, TYPE)
+    def _dotted_type(self, file: SyntaxFile, parts: list[str], offset: int) -> list[NamePlace]:
+        found, _ = self._lookup(file, parts[0], offset, TYPE)
         for part in parts[1:DOTTED_MAX] if found else ():
-            values = resolver.place_values(found)
-            found = [at for one in values for at in resolver.members.find(one, part, TYPE)[0]]
-        return found or self.places_of_dotted(resolver, parts, TYPE)
+            values = self.resolver.place_values(found)
+            found = [at for one in values for at in self.resolver.members.find(one, part, TYPE)[0]]
+        return found or self.places_of_dotted(parts, TYPE)
 
-    def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that a name in an import means."""
         written = binding.statement.named_children[0]
         parts = list(written.named_children)
@@ -323,83 +306,79 @@ class KotlinStyle(PackageStyle):
         is_star = any(child.type == "*" for child in binding.statement.children)
         names = [file.text(part) for part in parts]
         if is_star or len(parts) < written.named_child_count:
-            return self.places_of_dotted(resolver, names, TYPE) if len(names) > 1 else []
-        found = self.places_of_dotted(resolver, [name for name in names[:-1] if name != "Companion"] + names[-1:], None)
-        return [one for one in found if not _is_inner_parameter(resolver, one)]
+            return self.places_of_dotted(names, TYPE) if len(names) > 1 else []
+        found = self.places_of_dotted([name for name in names[:-1] if name != "Companion"] + names[-1:], None)
+        return [one for one in found if not self._is_inner_parameter(one)]
 
-    def _named_argument(self, resolver: Resolver, file: SyntaxFile, argument: SyntaxNode, node: SyntaxNode) -> Meaning:
+    def _named_argument(self, file: SyntaxFile, argument: SyntaxNode, node: SyntaxNode) -> Meaning:
         holder = argument.parent.parent if argument.parent is not None else None
         if holder is None:
             return Meaning(is_known=True)
         places: list[NamePlace] = []
         if holder.type == "constructor_invocation":
-            functions = resolver.values(file, holder.named_children[0])
+            functions = self.resolver.values(file, holder.named_children[0])
         elif holder.type == "call_expression":
-            functions = self._called_values(resolver, file, syntax.read_call(holder))
+            functions = self._called_values(file, syntax.read_call(holder))
         else:
             functions = ()
         for value in functions:
-            at = resolver.project.binding_at(value.place) if value.kind in ("class", "function") else None
+            at = self.resolver.project.binding_at(value.place) if value.kind in ("class", "function") else None
             for parameter in syntax.parameters_of(at[1].statement) if at is not None else ():
                 name = next((one for one in parameter.named_children if one.type == "identifier"), None)
                 if at is not None and name is not None and at[0].text(name) == file.text(node):
                     places.append(NamePlace(at[0].path, name.start_byte))
         return Meaning(tuple(places), is_known=True)
 
-    def _member_meaning(self, resolver: Resolver, file: SyntaxFile, values: Values, node: SyntaxNode) -> Meaning:
+    def _member_meaning(self, file: SyntaxFile, values: Values, node: SyntaxNode) -> Meaning:
         usage = self.usage_at(file, node.start_byte) or VALUE
-        places = [at for value in values for at in self._members(resolver, value, file.text(node), usage)]
-        places = places or self._extensions(resolver, file, values, node, usage)
+        places = [at for value in values for at in self._members(value, file.text(node), usage)]
+        places = places or self._extensions(file, values, node, usage)
         return Meaning(tuple(dict.fromkeys(places)), bool(values), is_member=True)
 
-    def fitting_members(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]
-    ) -> list[NamePlace]:
+    def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
         """Return the members that a place can mean: a nested class or an extension where no member has the name."""
         outer = node.parent
         if places or outer is None:
             return places
         usage = self.usage_at(file, node.start_byte) or VALUE
-        values = resolver.values(file, outer.named_children[0])
+        values = self.resolver.values(file, outer.named_children[0])
         for value in values:
-            places = places or self._members(resolver, value, file.text(node), usage)
+            places = places or self._members(value, file.text(node), usage)
         if not places and outer.type == "navigation_expression":
-            places = self._path_places(resolver, file, outer, usage)
-        return places or self._extensions(resolver, file, values, node, usage)
+            places = self._path_places(file, outer, usage)
+        return places or self._extensions(file, values, node, usage)
 
-    def _path_places(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, usage: NameUsage) -> list[NamePlace]:
+    def _path_places(self, file: SyntaxFile, node: SyntaxNode, usage: NameUsage) -> list[NamePlace]:
         """Return what a name with its package means: `org.zoo.Cat`."""
         parts = file.text(node).split(".") if node.end_byte - node.start_byte < 300 else []
         if len(parts) < 2 or not all(part.isidentifier() for part in parts) or not parts[0][:1].islower():
             return []
-        return self._dotted_places(resolver, parts, usage)
+        return self._dotted_places(parts, usage)
 
     # -- extensions --
 
-    def _is_extension(self, resolver: Resolver, place: NamePlace) -> bool:
-        found = resolver.project.binding_at(place)
+    def _is_extension(self, place: NamePlace) -> bool:
+        found = self.resolver.project.binding_at(place)
         return found is not None and _receiver_of(found[1]) is not None
 
-    def _extensions(
-        self, resolver: Resolver, file: SyntaxFile, values: Values, node: SyntaxNode, usage: NameUsage
-    ) -> list[NamePlace]:
+    def _extensions(self, file: SyntaxFile, values: Values, node: SyntaxNode, usage: NameUsage) -> list[NamePlace]:
         """Return the visible extensions of some values."""
         if not values:
             return []
         name = file.text(node)
-        found = list(self._top_level(resolver, file, name, usage))
+        found = list(self._top_level(file, name, usage))
         for number in self.class_scopes(file, node.start_byte):
-            for value in self.class_of_scope(resolver, file, number, "class"):
-                found += resolver.members.find(value, name, usage)[0]
-        bound = [(one, resolver.project.binding_at(one)) for one in dict.fromkeys(found)]
-        return [place for place, at in bound if at is not None and self._fits(resolver, at, values)]
+            for value in self.class_of_scope(file, number, "class"):
+                found += self.resolver.members.find(value, name, usage)[0]
+        bound = [(one, self.resolver.project.binding_at(one)) for one in dict.fromkeys(found)]
+        return [place for place, at in bound if at is not None and self._fits(at, values)]
 
-    def _fits(self, resolver: Resolver, at: tuple[SyntaxFile, NameBinding], values: Values) -> bool:
+    def _fits(self, at: tuple[SyntaxFile, NameBinding], values: Values) -> bool:
         """Whether a definition is an extension of one of some values."""
         written = _receiver_of(at[1])
         if written is None:
             return False
-        wanted = resolver.type_values(at[0], written)
+        wanted = self.resolver.type_values(at[0], written)
         places = {one.place for one in wanted if one.place.path}
         if not places:  # a type of a library, or a type parameter
             named = {one.name.partition("<")[0].rstrip("?") for one in wanted}
@@ -407,7 +386,7 @@ class KotlinStyle(PackageStyle):
                 value.kind != "external" or not value.name.isidentifier() or value.name in named or not wanted
                 for value in values
             )
-        return any(place in places for value in values for place in _with_bases(resolver, value))
+        return any(place in places for value in values for place in self._with_bases(value))
 
     # -- classes --
 
@@ -422,18 +401,18 @@ class KotlinStyle(PackageStyle):
             bases.append(inner)
         return bases
 
-    def class_of_scope(self, resolver: Resolver, file: SyntaxFile, scope: int, kind: str) -> Values:
+    def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
         """Return the class whose scope this is; one without a name has the place where it starts."""
         node = file.scopes[scope].node
         if node.child_by_field_name("name") is not None or node.type not in UNNAMED:
-            return super().class_of_scope(resolver, file, scope, kind)
+            return super().class_of_scope(file, scope, kind)
         return (Value("class" if kind == "class" else "instance", NamePlace(file.path, node.start_byte)),)
 
-    def class_expression(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return an object that is written as a value."""
         return (Value("instance", NamePlace(file.path, node.start_byte)),)
 
-    def self_values(self, resolver: Resolver, file: SyntaxFile, offset: int) -> Values | None:
+    def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
         """Return the innermost receiver, or the one that a label names."""
         node = file.node_at(offset, offset + 1)
         while node is not None and node.type != "this_expression" and node.start_byte == offset and node.parent:
@@ -441,11 +420,11 @@ class KotlinStyle(PackageStyle):
         label = file.text(node.named_children[0]) if node is not None and _has_label(node) else ""
         for number in file.around(offset):
             scope = file.scopes[number]
-            values, known = self._receiver(resolver, file, number)
+            values, known = self._receiver(file, number)
             if not known and not label:
                 return ()
             if scope.role == "class":
-                values = resolver.instances(values)
+                values = self.resolver.instances(values)
             if values and (not label or label == self._label_of(file, number)):
                 return values
         return ()
@@ -458,7 +437,7 @@ class KotlinStyle(PackageStyle):
         name = node.child_by_field_name("name")
         return file.text(name) if name is not None else ""
 
-    def own_members(self, resolver: Resolver, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
+    def own_members(self, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
         """Return the members of a class without a name."""
         node = _unnamed_at(file, place)
         if node is None:
@@ -466,15 +445,15 @@ class KotlinStyle(PackageStyle):
         number = next(n for n in range(len(file.scopes)) if file.scopes[n].node == node)
         return [NamePlace(file.path, one.node.start_byte) for one in file.bindings_in(name, number)]
 
-    def own_bases(self, resolver: Resolver, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
+    def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
         """Return the bases of a class without a name."""
         node = _unnamed_at(file, place)
         if node is None:
             return None
-        values = [value for base in self.base_nodes(file, node) for value in resolver.values(file, base)]
+        values = [value for base in self.base_nodes(file, node) for value in self.resolver.values(file, base)]
         return [one for one in values if one.kind in ("class", "external")], True
 
-    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+    def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the properties in the primary constructor, and the members of the companion."""
         bound = file.bindings_in(name, scope)
         own = [one for one in bound if one.statement.type == "class_parameter" and _is_property(one.statement)]
@@ -486,61 +465,61 @@ class KotlinStyle(PackageStyle):
             if inner.start >= file.scopes[scope].stop:
                 break
             if inner.node.type == "companion_object" and inner.parent == scope:
-                for value in self.class_of_scope(resolver, file, number, "class"):
-                    found += resolver.members.find(value, name)[0]
+                for value in self.class_of_scope(file, number, "class"):
+                    found += self.resolver.members.find(value, name)[0]
         return found
 
     # -- values --
 
-    def bound_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what constants of enums, and variables and parameters without a written type, are."""
         statement, outer = binding.statement, binding.statement.parent
         if statement.type == "enum_entry":
-            return self.class_of_scope(resolver, file, file.scopes[binding.scope].parent, "instance") or None
+            return self.class_of_scope(file, file.scopes[binding.scope].parent, "instance") or None
         if statement.type != "variable_declaration" or outer is None:
             return None
         written = syntax.written_type(statement)
         if written is not None:
-            return resolver.type_values(file, written)
+            return self.resolver.type_values(file, written)
         if outer.type == "multi_variable_declaration":
-            return self._component(resolver, file, outer, statement)
-        return self._initial_values(resolver, file, outer, statement)
+            return self._component(file, outer, statement)
+        return self._initial_values(file, outer, statement)
 
-    def _initial_values(self, resolver: Resolver, file: SyntaxFile, outer: SyntaxNode, declared: SyntaxNode) -> Values:
+    def _initial_values(self, file: SyntaxFile, outer: SyntaxNode, declared: SyntaxNode) -> Values:
         if outer.type == "lambda_parameters" and outer.parent is not None:
-            return self._lambda_parameter(resolver, file, outer.parent, outer.named_children.index(declared))
+            return self._lambda_parameter(file, outer.parent, outer.named_children.index(declared))
         following = declared.next_named_sibling
         while following is not None and (following.type == "type_constraints" or "comment" in following.type):
             following = following.next_named_sibling
         if following is None:
             return ()
         if outer.type == "for_statement":
-            return resolver.elements(resolver.values(file, following))
+            return self.resolver.elements(self.resolver.values(file, following))
         if following.type == "getter":
             body = next((one for one in following.named_children if one.type == "function_body"), None)
-            return self._body_values(resolver, file, body)
+            return self._body_values(file, body)
         if following.type != "property_delegate":
-            return resolver.values(file, following)
+            return self.resolver.values(file, following)
         given = following.named_children[-1]
         function = given.named_children[0] if given.type == "call_expression" else given
         if file.text(function) == "lazy":
-            return self._last_values(resolver, file, syntax.read_call(given).trailing)
+            return self._last_values(file, syntax.read_call(given).trailing)
         return ()
 
-    def _component(self, resolver: Resolver, file: SyntaxFile, pattern: SyntaxNode, declared: SyntaxNode) -> Values:
+    def _component(self, file: SyntaxFile, pattern: SyntaxNode, declared: SyntaxNode) -> Values:
         if pattern.parent is None:
             return ()
         position = pattern.named_children.index(declared)
         found: list[Value] = []
-        for value in self._initial_values(resolver, file, pattern.parent, pattern):
-            at = resolver.project.binding_at(value.place) if value.kind == "instance" else None
+        for value in self._initial_values(file, pattern.parent, pattern):
+            at = self.resolver.project.binding_at(value.place) if value.kind == "instance" else None
             parameters = syntax.parameters_of(at[1].statement) if at is not None else []
             written = syntax.written_type(parameters[position]) if position < len(parameters) else None
             if at is not None and written is not None:
-                found += resolver.type_values(at[0], written)
+                found += self.resolver.type_values(at[0], written)
         return tuple(found)
 
-    def record_values(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+    def record_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return what the branches of an `if`, a `when` and a `try` give."""
         condition = node.child_by_field_name("condition")
         branches = [one for one in node.named_children if one != condition]
@@ -548,58 +527,54 @@ class KotlinStyle(PackageStyle):
         for branch in branches[:8]:
             if branch.type in ("when_entry", "catch_block") and branch.named_child_count:
                 branch = branch.named_children[-1]
-            found += self._last_values(resolver, file, branch) if branch.type != "finally_block" else ()
+            found += self._last_values(file, branch) if branch.type != "finally_block" else ()
         own = tuple(one for one in found if one.kind != "external")
         return own or tuple(found)
 
-    def _last_values(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode | None) -> Values:
+    def _last_values(self, file: SyntaxFile, node: SyntaxNode | None) -> Values:
         while node is not None and node.type in ("block", "lambda_literal"):
             written = [one for one in node.named_children if "comment" not in one.type]
             inner = [one for one in written if one.type != "lambda_parameters"]
             node = inner[-1] if inner else None
-        return resolver.values(file, node) if node is not None else ()
+        return self.resolver.values(file, node) if node is not None else ()
 
-    def result_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def result_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what calling a function gives: its written type, or its expression."""
         written = syntax.result_type(binding.statement)
         if written is not None:
-            return resolver.type_values(file, written)
+            return self.resolver.type_values(file, written)
         body = next((one for one in binding.statement.named_children if one.type == "function_body"), None)
-        return self._body_values(resolver, file, body)
+        return self._body_values(file, body)
 
-    def _body_values(self, resolver: Resolver, file: SyntaxFile, body: SyntaxNode | None) -> Values:
+    def _body_values(self, file: SyntaxFile, body: SyntaxNode | None) -> Values:
         if body is None or not body.named_child_count or body.named_children[-1].type == "block":
             return (EXTERNAL,)
-        return resolver.values(file, body.named_children[-1])
+        return self.resolver.values(file, body.named_children[-1])
 
-    def call_values(
-        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
-    ) -> Values | None:
+    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what a call gives."""
         read = syntax.read_call(call)
         name = file.text(_last_name(read.callee))
         if read.callee.type == "navigation_expression":
-            holders = resolver.values(file, read.callee.named_children[0])
-            special = self._standard_member(resolver, file, read, name, holders)
+            holders = self.resolver.values(file, read.callee.named_children[0])
+            special = self._standard_member(file, read, name, holders)
         else:
-            special = self._standard_call(resolver, file, read, name)
+            special = self._standard_call(file, read, name)
         if special is not None:
             return special
-        return self._results(resolver, self._called_values(resolver, file, read))
+        return self._results(self._called_values(file, read))
 
-    def _standard_member(
-        self, resolver: Resolver, file: SyntaxFile, call: syntax.KotlinCall, name: str, holders: Values
-    ) -> Values | None:
+    def _standard_member(self, file: SyntaxFile, call: syntax.KotlinCall, name: str, holders: Values) -> Values | None:
         if name in PASSED_ON:
             return holders
         if name in ("let", "run"):
-            return self._last_values(resolver, file, call.trailing)
+            return self._last_values(file, call.trailing)
         if not holders or any(value.kind != "external" for value in holders):
             return None
-        if self._called_values(resolver, file, call):
+        if self._called_values(file, call):
             return None
         if name in ("map", "mapNotNull") and call.trailing is not None:
-            return (Value("external", name="List", arguments=(self._last_values(resolver, file, call.trailing),)),)
+            return (Value("external", name="List", arguments=(self._last_values(file, call.trailing),)),)
         if name in ELEMENTS and any(value.arguments for value in holders):
             inner = tuple(one for value in holders if value.arguments for one in value.arguments[-1])
             return (*inner, *holders)
@@ -607,85 +582,85 @@ class KotlinStyle(PackageStyle):
             return ()
         return (Value("external", name="()"),)
 
-    def _standard_call(self, resolver: Resolver, file: SyntaxFile, call: syntax.KotlinCall, name: str) -> Values | None:
+    def _standard_call(self, file: SyntaxFile, call: syntax.KotlinCall, name: str) -> Values | None:
         values = [one.named_children[-1] for one in call.arguments if one.named_child_count]
         if name in CHECKED and values:
-            return resolver.values(file, values[0])
+            return self.resolver.values(file, values[0])
         if name in ("with", "run") and call.trailing is not None:
-            return self._last_values(resolver, file, call.trailing)
+            return self._last_values(file, call.trailing)
         if name in COLLECTIONS:
             written = syntax.type_arguments(call.node) or syntax.type_arguments(call.callee.parent or call.node)
             if written:
-                inner = resolver.type_values(file, written[0])
+                inner = self.resolver.type_values(file, written[0])
             else:
-                inner = tuple(one for value in values[:3] for one in resolver.values(file, value))
+                inner = tuple(one for value in values[:3] for one in self.resolver.values(file, value))
             return (Value("external", name="List", arguments=(inner,)),)
         return None
 
-    def _called_values(self, resolver: Resolver, file: SyntaxFile, call: syntax.KotlinCall) -> Values:
+    def _called_values(self, file: SyntaxFile, call: syntax.KotlinCall) -> Values:
         """Return the functions and classes that a call may mean."""
         callee = call.callee
         if callee.type == "navigation_expression":
-            holders = resolver.values(file, callee.named_children[0])
+            holders = self.resolver.values(file, callee.named_children[0])
             name = callee.named_children[-1]
             usage = NameUsage("call", call.arity)
             found: list[Value] = []
             for value in holders:
                 for wanted in (usage, NameUsage("call")):
-                    places = self._members(resolver, value, file.text(name), wanted)
+                    places = self._members(value, file.text(name), wanted)
                     if places:
-                        found += resolver.place_values(places, value)
+                        found += self.resolver.place_values(places, value)
                         break
-            places = [] if found else self._extensions(resolver, file, holders, name, usage)
+            places = [] if found else self._extensions(file, holders, name, usage)
             if not found and not places:
-                places = self._path_places(resolver, file, callee, usage)
-            return tuple(found) or resolver.place_values(places)
-        return resolver.values(file, callee)
+                places = self._path_places(file, callee, usage)
+            return tuple(found) or self.resolver.place_values(places)
+        return self.resolver.values(file, callee)
 
-    def _results(self, resolver: Resolver, functions: Values) -> Values:
+    def _results(self, functions: Values) -> Values:
         found: list[Value] = []
         for value in functions:
             if value.kind == "instance":
-                found += resolver.results(resolver.member_values(value, "invoke", NameUsage("call")))
+                found += self.resolver.results(self.resolver.member_values(value, "invoke", NameUsage("call")))
             else:
-                found += resolver.results((value,))
+                found += self.resolver.results((value,))
         return tuple(found)
 
-    def special_member(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return what `Cat.Companion`, `x::class`, a tested member, an extension and a name with its package are."""
         if node.type != "navigation_expression" or node.named_child_count < 2:
             return ()
         name = node.named_children[-1]
         tested = syntax.find_smart_cast(file, file.text(node), node) if node.end_byte - node.start_byte < 100 else None
         if tested is not None:
-            return resolver.type_values(file, tested)
-        holders = resolver.values(file, node.named_children[0])
+            return self.resolver.type_values(file, tested)
+        holders = self.resolver.values(file, node.named_children[0])
         if file.text(name) == "Companion":
             return holders
         if file.text(name) == "class" or any(child.type == "::" for child in node.children):
             return (EXTERNAL,)
         usage = self.usage_at(file, name.start_byte) or VALUE
-        places = [at for value in holders for at in self._members(resolver, value, file.text(name), usage)]
+        places = [at for value in holders for at in self._members(value, file.text(name), usage)]
         if not places:
-            places = self._extensions(resolver, file, holders, name, usage)
+            places = self._extensions(file, holders, name, usage)
         if not places:
-            places = self._path_places(resolver, file, node, usage)
-        return resolver.place_values(places)
+            places = self._path_places(file, node, usage)
+        return self.resolver.place_values(places)
 
     # -- lambdas --
 
-    def _lambda_receiver(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> tuple[Values, bool]:
+    def _lambda_receiver(self, file: SyntaxFile, node: SyntaxNode) -> tuple[Values, bool]:
         given = syntax.call_of_lambda(node)
         if given is None:
             return (), True
         call = given[0]
         name = file.text(_last_name(call.callee))
-        wanted = self._lambda_type(resolver, file, given)
+        wanted = self._lambda_type(file, given)
         if wanted is not None:
             written = syntax.function_receiver(wanted[1])
             if written is None:
                 return (), True
-            values = resolver.type_values(wanted[0], written)
+            values = self.resolver.type_values(wanted[0], written)
             return values, bool(values)
         if name in WITH_RECEIVER:
             holder = None
@@ -693,17 +668,17 @@ class KotlinStyle(PackageStyle):
                 holder = call.callee.named_children[0]
             elif name == "with" and call.arguments:
                 holder = call.arguments[0].named_children[-1]
-            values = resolver.values(file, holder) if holder is not None else ()
+            values = self.resolver.values(file, holder) if holder is not None else ()
             return values, bool(values) or holder is None
         return (), name in EACH or name in WITH_VALUE
 
     def _lambda_type(
-        self, resolver: Resolver, file: SyntaxFile, given: tuple[syntax.KotlinCall, int, str]
+        self, file: SyntaxFile, given: tuple[syntax.KotlinCall, int, str]
     ) -> tuple[SyntaxFile, SyntaxNode] | None:
         """Return the type of functions that a parameter has which gets a lambda."""
         call, position, name = given
-        for value in self._called_values(resolver, file, call):
-            at = resolver.project.binding_at(value.place) if value.kind in ("class", "function") else None
+        for value in self._called_values(file, call):
+            at = self.resolver.project.binding_at(value.place) if value.kind in ("class", "function") else None
             parameters = syntax.parameters_of(at[1].statement) if at is not None else []
             if at is None or not parameters or position >= len(parameters):
                 continue
@@ -716,32 +691,44 @@ class KotlinStyle(PackageStyle):
                 return at[0], written
         return None
 
-    def _lambda_parameter(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, position: int) -> Values:
+    def _lambda_parameter(self, file: SyntaxFile, node: SyntaxNode, position: int) -> Values:
         given = syntax.call_of_lambda(node)
         if given is None:
             return ()
-        wanted = self._lambda_type(resolver, file, given)
+        wanted = self._lambda_type(file, given)
         if wanted is not None:
             parameters = syntax.function_parameters(wanted[1])
             if position < len(parameters):
-                return resolver.type_values(wanted[0], parameters[position])
+                return self.resolver.type_values(wanted[0], parameters[position])
             return ()
         callee = given[0].callee
         if callee.type != "navigation_expression" or position > 0:
             return ()
         name = file.text(callee.named_children[-1])
-        values = resolver.values(file, callee.named_children[0])
+        values = self.resolver.values(file, callee.named_children[0])
         if name in WITH_VALUE:
             return values
-        return resolver.elements(values) if name in EACH else ()
+        return self.resolver.elements(values) if name in EACH else ()
+
+    def _is_called(self, place: NamePlace, name: str) -> bool:
+        found = self.resolver.project.binding_at(place)
+        return found is not None and found[1].name == name
+
+    def _is_inner_parameter(self, place: NamePlace) -> bool:
+        found = self.resolver.project.binding_at(place)
+        return found is not None and found[1].role == "parameter" and found[1].statement.type != "class_parameter"
+
+    def _with_bases(self, value: Value) -> Iterator[NamePlace]:
+        waiting, seen = [value.place], set[NamePlace]()
+        while waiting:
+            place = waiting.pop()
+            if place not in seen and place.path:
+                seen.add(place)
+                yield place
+                waiting += [base.place for base in self.resolver.members.bases(place)[0] if base.kind == "class"]
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
-
-
-def _is_called(resolver: Resolver, place: NamePlace, name: str) -> bool:
-    found = resolver.project.binding_at(place)
-    return found is not None and found[1].name == name
 
 
 def _has_label(node: SyntaxNode) -> bool:
@@ -776,11 +763,6 @@ def _is_property(parameter: SyntaxNode) -> bool:
     return any(child.type in ("val", "var") for child in parameter.children)
 
 
-def _is_inner_parameter(resolver: Resolver, place: NamePlace) -> bool:
-    found = resolver.project.binding_at(place)
-    return found is not None and found[1].role == "parameter" and found[1].statement.type != "class_parameter"
-
-
 def _is_inside(binding: NameBinding, offset: int) -> bool:
     """Whether an offset is in the declaration of a variable itself: `val cat = cat.next`."""
     holder = binding.statement.parent
@@ -803,13 +785,3 @@ def _unnamed_at(file: SyntaxFile, place: NamePlace) -> SyntaxNode | None:
             return node
         node = node.parent
     return None
-
-
-def _with_bases(resolver: Resolver, value: Value) -> Iterator[NamePlace]:
-    waiting, seen = [value.place], set[NamePlace]()
-    while waiting:
-        place = waiting.pop()
-        if place not in seen and place.path:
-            seen.add(place)
-            yield place
-            waiting += [base.place for base in resolver.members.bases(place)[0] if base.kind == "class"]

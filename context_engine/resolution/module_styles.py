@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
@@ -33,29 +32,32 @@ class ModuleStyle:
     depth_first = False
     implements_by_methods = False
 
+    def __init__(self, resolver: Resolver) -> None:
+        self.resolver = resolver
+
     # -- names --
 
-    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what an identifier of an import means that binds nothing; None for all other identifiers."""
         return None
 
-    def unbound(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
+    def unbound(self, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
         """Return the definitions of a name that its file does not bind; none: elsewhere. None: not known."""
         return None
 
-    def unbound_values(self, resolver: Resolver, file: SyntaxFile, name: str) -> Values:
+    def unbound_values(self, file: SyntaxFile, name: str) -> Values:
         """Return what a name may be that is bound in another way than by an identifier."""
         return ()
 
-    def label_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def label_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a label means in another way than as a field of what is called."""
         return None
 
-    def binding_meaning(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Meaning | None:
+    def binding_meaning(self, file: SyntaxFile, binding: NameBinding) -> Meaning | None:
         """Return what a name means that is bound and looked up at once: `{ name } = thing`."""
         return None
 
-    def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a test around an offset says about a name."""
         return ()
 
@@ -71,7 +73,7 @@ class ModuleStyle:
         """Return how the definition of a name may be written."""
         return (name,)
 
-    def hidden_uses(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[HiddenUse]:
+    def hidden_uses(self, file: SyntaxFile, name: str) -> list[HiddenUse]:
         """Return the uses of a name where the syntax tree has only text."""
         return []
 
@@ -79,7 +81,7 @@ class ModuleStyle:
         """Whether what a library gives under a name is never something of the project."""
         return False
 
-    def is_required_outside(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> bool | None:
+    def is_required_outside(self, file: SyntaxFile, binding: NameBinding) -> bool | None:
         """Return whether something outside of the project requires a member by its name; None if its bases show it."""
         return None
 
@@ -89,27 +91,27 @@ class ModuleStyle:
 
     # -- imports and modules --
 
-    def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that an imported name means."""
         return []
 
-    def imported_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what an imported name may be."""
-        return resolver.place_values(self.imported_places(resolver, file, binding))
+        return self.resolver.place_values(self.imported_places(file, binding))
 
     def is_import(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether an assignment takes a name of another file."""
         return False
 
-    def is_foreign(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> bool:
+    def is_foreign(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether an import whose definition is not found leads out of the project."""
         return True
 
-    def submodule(self, resolver: Resolver, module: Value, name: str) -> Values:
+    def submodule(self, module: Value, name: str) -> Values:
         """Return the module of that name inside of another."""
         return ()
 
-    def module_member(self, resolver: Resolver, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
+    def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name in a module; None if they cannot be known."""
         return None
 
@@ -128,11 +130,11 @@ class ModuleStyle:
         """Return the class that a function outside of its body belongs to."""
         return ""
 
-    def class_of_member(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def class_of_member(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the class that has a member."""
-        return resolver.members.scope_values(file, binding.scope, "class")
+        return self.resolver.members.scope_values(file, binding.scope, "class")
 
-    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+    def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the members that are added to a class outside of its body."""
         return []
 
@@ -140,31 +142,31 @@ class ModuleStyle:
         """Whether an assigned member is one of a module, which is not looked up in other objects."""
         return False
 
-    def own_members(self, resolver: Resolver, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
+    def own_members(self, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
         """Return the members of a thing without a written class; None for classes."""
         return None
 
-    def own_bases(self, resolver: Resolver, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
+    def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
         """Return the bases of a thing without a written class, and whether they are known; None for classes."""
         return None
 
-    def class_expression(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return a class that is written as a value."""
         return ()
 
-    def record_values(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+    def record_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return an object that is written with its members, in a language where these are looked up."""
         return None
 
-    def special_member(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return what a member is that no definition says."""
         return ()
 
-    def self_values(self, resolver: Resolver, file: SyntaxFile, offset: int) -> Values | None:
+    def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
         """Return the object of the function around an offset; None: that of the class around it."""
         return None
 
-    def class_of_scope(self, resolver: Resolver, file: SyntaxFile, scope: int, kind: str) -> Values:
+    def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
         """Return the class whose scope this is, or an instance of it."""
         node = file.scopes[scope].node
         fields = file.role_fields(node, "class") or file.role_fields(node, "namespace") or ()
@@ -174,36 +176,30 @@ class ModuleStyle:
         place = NamePlace(file.path, name.start_byte)
         return (Value("class" if kind == "class" else "instance", place, file.text(name)),)
 
-    def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
+    def namesakes(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
         """Return the definitions that a name does not mean, and that it has to be called as all the same.
 
         None if there is such a definition, and it is not known.
         """
         return []
 
-    def extension_places(
-        self, resolver: Resolver, values: Values, name: str, usage: NameUsage | None
-    ) -> list[NamePlace]:
+    def extension_places(self, values: Values, name: str, usage: NameUsage | None) -> list[NamePlace]:
         """Return the functions that are called like methods of values, outside of their classes."""
         return []
 
-    def fitting_members(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]
-    ) -> list[NamePlace]:
+    def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
         """Return those members of one name that a place can mean."""
         return places
 
-    def bound_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what a name is that is bound in a way of the language's own; None for other names."""
         return None
 
-    def generic_values(
-        self, resolver: Resolver, file: SyntaxFile, name: str, arguments: tuple[Values, ...]
-    ) -> Values | None:
+    def generic_values(self, file: SyntaxFile, name: str, arguments: tuple[Values, ...]) -> Values | None:
         """Return what a generic type with a meaning of its own means; None for other types."""
         return None
 
-    def self_parameter(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def self_parameter(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the object, where a parameter is the one of its method."""
         return ()
 
@@ -211,61 +207,30 @@ class ModuleStyle:
         """Whether a function is read like a field."""
         return False
 
-    def call_values(
-        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
-    ) -> Values | None:
+    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what a call with a meaning of its own gives; None for other calls."""
         return None
 
-    def result_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def result_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what calling a function gives, in a language with rules of its own; None for others."""
         return None
 
-    def elements_of(self, resolver: Resolver, value: Value) -> Values | None:
+    def elements_of(self, value: Value) -> Values | None:
         """Return what indexing an instance gives; None if its methods say it."""
         return None
 
-    def finish_results(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
+    def finish_results(self, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
         """Return what a call gives if the function says that it returns something."""
         return results
 
-    def loop_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+    def loop_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
         """Return what a loop gives its names one after the other."""
-        return resolver.take_apart(resolver.elements(resolver.values(file, given)), binding.positions)
+        return self.resolver.take_apart(self.resolver.elements(self.resolver.values(file, given)), binding.positions)
 
-    def context_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+    def context_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
         """Return what entering a context gives."""
-        return resolver.values(file, given)
+        return self.resolver.values(file, given)
 
-    def quoted_type(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+    def quoted_type(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return the type that a string names."""
         return None
-
-
-@lru_cache(maxsize=64)
-def style_of(name: str) -> ModuleStyle:
-    """Return the style of a language."""
-    from context_engine.resolution.c_style import CStyle
-    from context_engine.resolution.csharp_style import CSharpStyle
-    from context_engine.resolution.go_style import GoStyle
-    from context_engine.resolution.java_style import JavaStyle
-    from context_engine.resolution.javascript_style import JavaScriptStyle
-    from context_engine.resolution.kotlin_style import KotlinStyle
-    from context_engine.resolution.php_style import PhpStyle
-    from context_engine.resolution.python_style import PythonStyle
-    from context_engine.resolution.ruby_style import RubyStyle
-    from context_engine.resolution.rust_style import RustStyle
-
-    styles: dict[str, type[ModuleStyle]] = {
-        "c": CStyle,
-        "csharp": CSharpStyle,
-        "go": GoStyle,
-        "java": JavaStyle,
-        "javascript": JavaScriptStyle,
-        "kotlin": KotlinStyle,
-        "php": PhpStyle,
-        "python": PythonStyle,
-        "ruby": RubyStyle,
-        "rust": RustStyle,
-    }
-    return styles.get(name, ModuleStyle)()

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.values import EXTERNAL, Meaning, NamePlace, NameUsage, Value, Values
-
-if TYPE_CHECKING:
-    from context_engine.resolution.resolver import Resolver
 
 DOTTED_MAX = 12
 """Parts of a dotted name."""
@@ -39,7 +34,7 @@ class PackageStyle(ModuleStyle):
         """Return the package that a file is in."""
         return ""
 
-    def star_imports(self, resolver: Resolver, file: SyntaxFile) -> list[tuple[str, bool]]:
+    def star_imports(self, file: SyntaxFile) -> list[tuple[str, bool]]:
         """Return what a file imports with all its names, and whether these are the members of a type."""
         return []
 
@@ -57,14 +52,12 @@ class PackageStyle(ModuleStyle):
 
     # -- packages --
 
-    def places_in_package(
-        self, resolver: Resolver, package: str, name: str, usage: NameUsage | None
-    ) -> list[NamePlace]:
+    def places_in_package(self, package: str, name: str, usage: NameUsage | None) -> list[NamePlace]:
         """Return the definitions of a name at the top of a package."""
         found: list[NamePlace] = []
-        for path in resolver.project.defining(name):
-            file = resolver.project.read(path)
-            style = resolver.style(file) if file is not None else None
+        for path in self.resolver.project.defining(name):
+            file = self.resolver.project.read(path)
+            style = self.resolver.style(file) if file is not None else None
             if file is None or not isinstance(style, PackageStyle):
                 continue
             for binding in file.bindings(name):
@@ -79,54 +72,52 @@ class PackageStyle(ModuleStyle):
             return self.package_of(file)
         return None
 
-    def places_of_dotted(self, resolver: Resolver, parts: list[str], usage: NameUsage | None = None) -> list[NamePlace]:
+    def places_of_dotted(self, parts: list[str], usage: NameUsage | None = None) -> list[NamePlace]:
         """Return the definitions of a name with its package and the types around it."""
         for split in range(len(parts[:DOTTED_MAX]) - 1, -1, -1):
             is_last = split == len(parts) - 1
             package = ".".join(parts[:split])
-            found = self.places_in_package(resolver, package, parts[split], usage if is_last else TYPE)
+            found = self.places_in_package(package, parts[split], usage if is_last else TYPE)
             for number in range(split + 1, len(parts)):
                 wanted = usage if number == len(parts) - 1 else TYPE
-                values = resolver.place_values(found)
-                found = [at for one in values for at in resolver.members.find(one, parts[number], wanted)[0]]
+                values = self.resolver.place_values(found)
+                found = [at for one in values for at in self.resolver.members.find(one, parts[number], wanted)[0]]
             if found:
                 return found
         return []
 
-    def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that an imported name means."""
         parts, is_member = self.read_import(file, binding)
         if parts:
-            return self.places_of_dotted(resolver, parts, None if is_member else TYPE)
+            return self.places_of_dotted(parts, None if is_member else TYPE)
         return []
 
-    def unbound(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
+    def unbound(self, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
         """Return the inherited members of a name, or what packages and imports say of it."""
         usage = self.usage_at(file, offset) or VALUE
-        found = self._unbound(resolver, file, name, offset, usage)
+        found = self._unbound(file, name, offset, usage)
         if not found and usage.arity >= 0:
-            found = self._unbound(resolver, file, name, offset, usage._replace(arity=-1))
+            found = self._unbound(file, name, offset, usage._replace(arity=-1))
         return found
 
-    def _unbound(
-        self, resolver: Resolver, file: SyntaxFile, name: str, offset: int, usage: NameUsage
-    ) -> list[NamePlace]:
+    def _unbound(self, file: SyntaxFile, name: str, offset: int, usage: NameUsage) -> list[NamePlace]:
         for number in self.class_scopes(file, offset):
-            for value in self.class_of_scope(resolver, file, number, "class"):
-                found, _ = resolver.members.find(value, name, usage)
+            for value in self.class_of_scope(file, number, "class"):
+                found, _ = self.resolver.members.find(value, name, usage)
                 if found:
                     return found
         for package in self.packages_around(file, offset):
-            found = self.places_in_package(resolver, package, name, usage)
+            found = self.places_in_package(package, name, usage)
             if found:
                 return found
         found = []
-        for target, is_type in self.star_imports(resolver, file):
+        for target, is_type in self.star_imports(file):
             if is_type:
-                values = resolver.place_values(self.places_of_dotted(resolver, target.split("."), TYPE))
-                found += [at for one in values for at in resolver.members.find(one, name, usage)[0]]
+                values = self.resolver.place_values(self.places_of_dotted(target.split("."), TYPE))
+                found += [at for one in values for at in self.resolver.members.find(one, name, usage)[0]]
             else:
-                found += self.places_in_package(resolver, target, name, usage)
+                found += self.places_in_package(target, name, usage)
         return found
 
     def class_scopes(self, file: SyntaxFile, offset: int) -> list[int]:
@@ -151,24 +142,24 @@ class PackageStyle(ModuleStyle):
 
     # -- values --
 
-    def called_values(self, resolver: Resolver, file: SyntaxFile, holder: SyntaxNode, name: str, arity: int) -> Values:
+    def called_values(self, file: SyntaxFile, holder: SyntaxNode, name: str, arity: int) -> Values:
         """Return what calling a method of an expression gives."""
         found: list[Value] = []
-        for value in resolver.values(file, holder):
+        for value in self.resolver.values(file, holder):
             if value.kind == "external" and value.arguments and name in ELEMENT_METHODS:
                 found += value.arguments[-1]
                 found.append(Value("external", name=value.name, arguments=value.arguments))
             else:
-                found += resolver.results(resolver.member_values(value, name, NameUsage("call", arity)))
+                found += self.resolver.results(self.resolver.member_values(value, name, NameUsage("call", arity)))
         return tuple(found)
 
-    def element_of_call(self, resolver: Resolver, file: SyntaxFile, holder: SyntaxNode, name: str) -> Values:
+    def element_of_call(self, file: SyntaxFile, holder: SyntaxNode, name: str) -> Values:
         """Return what a function gets that a method of a collection calls with each element."""
         if name not in OVER_ELEMENTS:
             return ()
-        return resolver.elements(resolver.values(file, holder))
+        return self.resolver.elements(self.resolver.values(file, holder))
 
-    def dotted_values(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def dotted_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return the type that a name with its package means: `org.zoo.Cat`."""
         parts = []
         if node.end_byte - node.start_byte < 300:
@@ -176,13 +167,13 @@ class PackageStyle(ModuleStyle):
         is_dotted = len(parts) > 1 and all(part.isidentifier() for part in parts) and parts[0][:1].islower()
         if not is_dotted or not parts[-1][:1].isupper() or file.bindings_in(parts[0], 0):
             return ()
-        if resolver.visible_bindings(file, parts[0], node.start_byte):
+        if self.resolver.visible_bindings(file, parts[0], node.start_byte):
             return ()
-        return resolver.place_values(self.places_of_dotted(resolver, parts, TYPE))
+        return self.resolver.place_values(self.places_of_dotted(parts, TYPE))
 
-    def enum_meaning(self, resolver: Resolver, values: Values, name: str) -> Meaning | None:
+    def enum_meaning(self, values: Values, name: str) -> Meaning | None:
         """Return the constant of an enum that a case names."""
-        places = [at for value in values for at in resolver.member_places(value, name, VALUE)[0]]
+        places = [at for value in values for at in self.resolver.member_places(value, name, VALUE)[0]]
         if places:
             return Meaning(tuple(places), is_known=True, is_member=True)
         return None

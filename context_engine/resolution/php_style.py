@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, follow, of_type, parent_of
 from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.values import UNKNOWN, HiddenUse, Meaning, NamePlace, Value, Values
-
-if TYPE_CHECKING:
-    from context_engine.resolution.resolver import Resolver
 
 _NAMESPACE = re.compile(rb"^[ \t]*(?:<\?php[ \t]+)?namespace[ \t]+([\w\\]{1,200})[ \t]*[;{]", re.MULTILINE)
 _DOC_TYPE = re.compile(r"@(var|param|return)[ \t]+([\w\\|?\[\]$]{1,200})(?:[ \t]+\$(\w{1,80}))?")
@@ -37,15 +33,15 @@ class PhpStyle(ModuleStyle):
         """Return how a definition may be written: a property has a dollar sign."""
         return (name, f"${name}")
 
-    def hidden_uses(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[HiddenUse]:
+    def hidden_uses(self, file: SyntaxFile, name: str) -> list[HiddenUse]:
         """Return the uses of a property with its dollar sign: `self::$name`, and a parameter that declares it."""
         found: list[HiddenUse] = []
         for node in file.find(f"${name}") if not name.startswith("$") else ():
-            meaning = resolver.meaning(file, node)
+            meaning = self.resolver.meaning(file, node)
             found.append(HiddenUse(node.start_byte + 1, node.end_byte, "read", meaning))
         return found
 
-    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a name means by its place: a class or a function."""
         if node.type != "name":
             return None
@@ -56,12 +52,12 @@ class PhpStyle(ModuleStyle):
             is_path = file.data[node.end_byte : node.end_byte + 2] == b"::"
             if is_label and not is_path:
                 return UNKNOWN
-        places = self._named_places(resolver, file, node)
+        places = self._named_places(file, node)
         if places is not None:
             return Meaning(tuple(places), is_known=True)
         return Meaning(is_known=True)
 
-    def _named_places(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
+    def _named_places(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
         """Return the definitions of a class or a function that is named at a place."""
         written = node
         if node.parent is not None and node.parent.type in QUALIFIED:
@@ -69,36 +65,36 @@ class PhpStyle(ModuleStyle):
         holder = written.parent
         is_call = holder is not None and holder.type == "function_call_expression"
         if is_call and holder is not None and holder.child_by_field_name("function") == written:
-            return _find_functions(resolver, file, file.text(written))
-        return _find_classes(resolver, _class_name(file, file.text(written)))
+            return self._find_functions(file, file.text(written))
+        return self._find_classes(_class_name(file, file.text(written)))
 
-    def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that a `use` names."""
         if _is_prefix(binding.node):
             return []
         alias = next((one for one in _uses(file) if one[0] == binding.name), None)
         full = alias[1] if alias is not None else ""
-        return _find_classes(resolver, full) or _find_in_namespace(resolver, full, "function")
+        return self._find_classes(full) or self._find_in_namespace(full, "function")
 
-    def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a variable, a class name, `self`, `static`, `parent` or `$this` is."""
         node = file.node_at(offset, offset + len(name.encode()))
         if node is None:
             return ()
         if node.type == "relative_scope" or (node.parent is not None and node.parent.type == "relative_scope"):
-            return _relative(resolver, file, name, offset)
+            return self._relative(file, name, offset)
         if node.type == "variable_name":
-            return self._variable_values(resolver, file, name, offset)
+            return self._variable_values(file, name, offset)
         if name in RELATIVE:
-            return _relative(resolver, file, name, offset)
-        places = self._named_places(resolver, file, node)
-        found = resolver.place_values(places or ())
+            return self._relative(file, name, offset)
+        places = self._named_places(file, node)
+        found = self.resolver.place_values(places or ())
         return found or (Value("external", name=name),)
 
-    def _variable_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def _variable_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         tested = _tested_class(file, name, offset)
         if tested:
-            return resolver.instances(resolver.place_values(_find_classes(resolver, _class_name(file, tested))))
+            return self.resolver.instances(self.resolver.place_values(self._find_classes(_class_name(file, tested))))
         return ()
 
     # -- classes --
@@ -118,7 +114,7 @@ class PhpStyle(ModuleStyle):
                     bases += _trait_names(part) if part.type == "use_declaration" else ()
         return bases
 
-    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+    def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the properties of a class: their declarations have a dollar sign, and may be parameters."""
         bound = ()
         if not name.startswith("$"):
@@ -128,18 +124,16 @@ class PhpStyle(ModuleStyle):
         own += [one for one in promoted if file.scopes[one.scope].parent == scope]
         return [NamePlace(file.path, one.node.start_byte) for one in own]
 
-    def fitting_members(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]
-    ) -> list[NamePlace]:
+    def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
         """Return the methods where a member is called, and the others where it is read."""
         outer = node.parent
         is_call = outer is not None and outer.type in CALLS
-        return [place for place in places if _is_function(resolver, place) == is_call]
+        return [place for place in places if self._is_function(place) == is_call]
 
-    def bound_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return the type of a case of an enum, and types that only a comment says."""
         if binding.statement.type == "enum_case":
-            return self.class_of_scope(resolver, file, binding.scope, "instance")
+            return self.class_of_scope(file, binding.scope, "instance")
         if binding.role not in ("variable", "parameter") or len(binding.fields) < 2:
             return None
         if binding.field(1) is not None:
@@ -147,31 +141,29 @@ class PhpStyle(ModuleStyle):
         written = _documented_type(file, binding)
         found = ()
         if written:
-            found = self._written_values(resolver, file, written)
+            found = self._written_values(file, written)
         return found or None
 
-    def call_values(
-        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
-    ) -> Values | None:
+    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what a call of a method gives."""
         fields = file.role_fields(call, "member")
         holder = child_of(call, fields[0]) if fields else None
         if fields is None or holder is None:
             return None
         found: list[Value] = []
-        for value in resolver.values(file, holder):
+        for value in self.resolver.values(file, holder):
             if value.kind == "external":
-                found += resolver.results(resolver.member_values(value, file.text(function)))
+                found += self.resolver.results(self.resolver.member_values(value, file.text(function)))
                 continue
-            places = resolver.member_places(value, file.text(function))[0]
-            functions = resolver.place_values([one for one in places if _is_function(resolver, one)], value)
-            found += self._results(resolver, functions)
+            places = self.resolver.member_places(value, file.text(function))[0]
+            functions = self.resolver.place_values([one for one in places if self._is_function(one)], value)
+            found += self._results(functions)
         return tuple(found)
 
-    def _results(self, resolver: Resolver, functions: Values) -> Values:
+    def _results(self, functions: Values) -> Values:
         found: list[Value] = []
         for function in functions:
-            at = resolver.project.binding_at(function.place)
+            at = self.resolver.project.binding_at(function.place)
             if at is None:
                 continue
             declared = at[1].statement.child_by_field_name("return_type")
@@ -181,33 +173,58 @@ class PhpStyle(ModuleStyle):
             if written in ("static", "$this", "self") and function.receiver is not None:
                 found.append(Value("instance", function.receiver))
             elif written:
-                found += self._written_values(resolver, at[0], written)
+                found += self._written_values(at[0], written)
             else:
-                found += resolver.results((function,))
+                found += self.resolver.results((function,))
         return tuple(found)
 
-    def _written_values(self, resolver: Resolver, file: SyntaxFile, written: str) -> Values:
+    def _written_values(self, file: SyntaxFile, written: str) -> Values:
         """Return the values of a type in a comment: `Cat|Dog[]|null`."""
         found: list[Value] = []
         for part in written.replace("?", "").split("|"):
             name = part.removesuffix("[]")
             if not name or name in BUILT_IN_TYPES or "[" in name:
                 continue
-            places = _find_classes(resolver, _class_name(file, name))
-            inner = resolver.instances(resolver.place_values(places)) or (Value("external", name=name),)
+            places = self._find_classes(_class_name(file, name))
+            inner = self.resolver.instances(self.resolver.place_values(places)) or (Value("external", name=name),)
             found += (Value("external", name="array", arguments=(inner,)),) if part.endswith("[]") else inner
         return tuple(found)
 
+    def _relative(self, file: SyntaxFile, name: str, offset: int) -> Values:
+        if name == "parent":
+            return tuple(
+                one._replace(kind="class") if one.kind == "instance" else one
+                for one in self.resolver.super_values(file, offset)
+            )
+        own = self.resolver.self_values(file, offset, "class")
+        if name == "static":
+            return tuple(one._replace(name="Self") for one in own)
+        return own
 
-def _relative(resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
-    if name == "parent":
-        return tuple(
-            one._replace(kind="class") if one.kind == "instance" else one for one in resolver.super_values(file, offset)
-        )
-    own = resolver.self_values(file, offset, "class")
-    if name == "static":
-        return tuple(one._replace(name="Self") for one in own)
-    return own
+    def _find_classes(self, full: str) -> list[NamePlace]:
+        return self._find_in_namespace(full, "class")
+
+    def _find_functions(self, file: SyntaxFile, written: str) -> list[NamePlace]:
+        """Return the functions of a name: in the own namespace, else without one."""
+        found = self._find_in_namespace(_class_name(file, written), "function")
+        return found or (self._find_in_namespace(written, "function") if "\\" not in written else [])
+
+    def _find_in_namespace(self, full: str, role: str) -> list[NamePlace]:
+        namespace, _, name = full.rpartition("\\")
+        found: list[NamePlace] = []
+        for path in self.resolver.project.defining(name):
+            file = self.resolver.project.read(path)
+            if file is None or namespace_of(file).lower() != namespace.lower() or not name:
+                continue
+            for binding in file.bindings(name):
+                is_top = binding.scope == 0 or file.scopes[binding.scope].role == "namespace"
+                if binding.role == role and is_top:
+                    found.append(NamePlace(path, binding.node.start_byte))
+        return found
+
+    def _is_function(self, place: NamePlace) -> bool:
+        found = self.resolver.project.binding_at(place)
+        return found is not None and found[1].role == "function"
 
 
 # -- names of classes and functions -----------------------------------------------------------------------------------
@@ -259,40 +276,11 @@ def _class_name(file: SyntaxFile, written: str) -> str:
     return f"{own}\\{written}".strip("\\")
 
 
-def _find_classes(resolver: Resolver, full: str) -> list[NamePlace]:
-    return _find_in_namespace(resolver, full, "class")
-
-
-def _find_functions(resolver: Resolver, file: SyntaxFile, written: str) -> list[NamePlace]:
-    """Return the functions of a name: in the own namespace, else without one."""
-    found = _find_in_namespace(resolver, _class_name(file, written), "function")
-    return found or (_find_in_namespace(resolver, written, "function") if "\\" not in written else [])
-
-
-def _find_in_namespace(resolver: Resolver, full: str, role: str) -> list[NamePlace]:
-    namespace, _, name = full.rpartition("\\")
-    found: list[NamePlace] = []
-    for path in resolver.project.defining(name):
-        file = resolver.project.read(path)
-        if file is None or namespace_of(file).lower() != namespace.lower() or not name:
-            continue
-        for binding in file.bindings(name):
-            is_top = binding.scope == 0 or file.scopes[binding.scope].role == "namespace"
-            if binding.role == role and is_top:
-                found.append(NamePlace(path, binding.node.start_byte))
-    return found
-
-
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
 def _is_prefix(node: SyntaxNode) -> bool:
     return node.parent is not None and node.parent.type == "namespace_name"
-
-
-def _is_function(resolver: Resolver, place: NamePlace) -> bool:
-    found = resolver.project.binding_at(place)
-    return found is not None and found[1].role == "function"
 
 
 def _trait_names(statement: SyntaxNode) -> list[SyntaxNode]:

@@ -6,14 +6,10 @@ import re
 import sys
 from functools import lru_cache
 from posixpath import dirname
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, follow, resolve_import
 from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.values import EXTERNAL, Meaning, NamePlace, Value, Values
-
-if TYPE_CHECKING:
-    from context_engine.resolution.resolver import Resolver
 
 STDLIB = frozenset(sys.stdlib_module_names)
 _STAR = re.compile(rb"^from\s+([.\w]+)\s+import\s+\*", re.MULTILINE)
@@ -46,32 +42,32 @@ class PythonStyle(ModuleStyle):
         """Whether a module of the standard library gives only what it defines itself."""
         return name.partition(".")[0] in CLOSED_MODULES
 
-    def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that an imported name means."""
         module, name = read_python_import(file, binding)
         if not name:
             return []
-        found = self._module(resolver, file, module)
+        found = self._module(file, module)
         if found is not None:
-            return resolver.module_member(found, name) or []
+            return self.resolver.module_member(found, name) or []
         return []
 
-    def imported_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what an imported name may be."""
         target, name = read_python_import(file, binding)
-        module = self._module(resolver, file, target)
+        module = self._module(file, target)
         if module is None:
             return (Value("external", name=f"{target}.{name}" if name else target),)
         if not name:
             return (module,)
-        places = resolver.module_member(module, name)
+        places = self.resolver.module_member(module, name)
         if places:
-            return resolver.place_values(places)
-        return self.submodule(resolver, module, name) or ((EXTERNAL,) if places is not None else ())
+            return self.resolver.place_values(places)
+        return self.submodule(module, name) or ((EXTERNAL,) if places is not None else ())
 
-    def _module(self, resolver: Resolver, file: SyntaxFile, target: str) -> Value | None:
+    def _module(self, file: SyntaxFile, target: str) -> Value | None:
         """Return the module of an import; None if it is not in this project."""
-        paths = resolver.project.paths
+        paths = self.resolver.project.paths
         dots = len(target) - len(target.lstrip("."))
         first = target.lstrip(".").partition(".")[0]
         if not dots and first in STDLIB and not paths.folders_by_suffix(first) and f"{first}.py" not in paths:
@@ -80,7 +76,7 @@ class PythonStyle(ModuleStyle):
             folder = dirname(file.path)
             for _ in range(dots - 1):
                 folder = dirname(folder)
-            return _module_of_folder(resolver, folder)
+            return self._module_of_folder(folder)
         found = resolve_import(file.language, file.path, target, paths)
         if found:
             return Value("module", NamePlace(found[0]))
@@ -91,7 +87,7 @@ class PythonStyle(ModuleStyle):
             return Value("folder", NamePlace(folders[0] + "/"))
         return None
 
-    def submodule(self, resolver: Resolver, module: Value, name: str) -> Values:
+    def submodule(self, module: Value, name: str) -> Values:
         """Return the module of that name inside of a package."""
         path = module.place.path
         if module.kind == "module" and not path.endswith(PACKAGE_FILES):
@@ -99,17 +95,17 @@ class PythonStyle(ModuleStyle):
         folder = dirname(path)
         base = f"{folder}/{name}" if folder else name
         for candidate in (f"{base}.py", f"{base}.pyi", *(f"{base}/{own}" for own in PACKAGE_FILES)):
-            if candidate in resolver.project.paths:
+            if candidate in self.resolver.project.paths:
                 return (Value("module", NamePlace(candidate)),)
-        if resolver.project.paths.in_folder(base):
+        if self.resolver.project.paths.in_folder(base):
             return (Value("folder", NamePlace(base + "/")),)
         return ()
 
-    def module_member(self, resolver: Resolver, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
+    def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name in a module; None if they cannot be known."""
         file = None
         if module.kind == "module":
-            file = resolver.project.read(module.place.path)
+            file = self.resolver.project.read(module.place.path)
         if file is None or file.path in seen:
             if module.kind == "module":
                 return []
@@ -121,28 +117,28 @@ class PythonStyle(ModuleStyle):
                 places.append(NamePlace(file.path, binding.node.start_byte))
                 continue
             target, original = read_python_import(file, binding)
-            inner = self._module(resolver, file, target)
+            inner = self._module(file, target)
             if inner is not None and original:
-                places += self.module_member(resolver, inner, original, seen) or ()
+                places += self.module_member(inner, original, seen) or ()
         if places or _at_top(file, name):
             return list(dict.fromkeys(places))
-        return self._from_stars(resolver, file, name, seen)
+        return self._from_stars(file, name, seen)
 
-    def _from_stars(self, resolver: Resolver, file: SyntaxFile, name: str, seen: set[str]) -> list[NamePlace] | None:
+    def _from_stars(self, file: SyntaxFile, name: str, seen: set[str]) -> list[NamePlace] | None:
         is_known = b"__getattr__" not in file.data
         for match in _STAR.finditer(file.data):
-            inner = self._module(resolver, file, match[1].decode())
+            inner = self._module(file, match[1].decode())
             if inner is None:
                 is_known = False
                 continue
-            found = self.module_member(resolver, inner, name, seen)
+            found = self.module_member(inner, name, seen)
             if found:
                 return found
         if is_known:
             return []
         return None
 
-    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what the parts of a dotted import mean: modules, which are no definitions."""
         outer, aliased = node.parent, None
         while outer is not None and outer.type in ("dotted_name", "aliased_import", "relative_import"):
@@ -157,16 +153,16 @@ class PythonStyle(ModuleStyle):
             bound = file.binding_of(alias)
         places = []
         if bound is not None:
-            places = self.imported_places(resolver, file, bound)
+            places = self.imported_places(file, bound)
         return Meaning(tuple(places), is_known=True)
 
-    def unbound(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
+    def unbound(self, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
         """Return the definitions that a star import brings."""
-        return self._from_stars(resolver, file, name, {file.path}) or None
+        return self._from_stars(file, name, {file.path}) or None
 
     # -- functions --
 
-    def self_parameter(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def self_parameter(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the object or the class, for the first parameter of a method."""
         scope = file.scopes[binding.scope]
         holder = None
@@ -184,59 +180,59 @@ class PythonStyle(ModuleStyle):
         name = scope.node.child_by_field_name("name")
         named = file.text(name) if name is not None else ""
         is_class = "classmethod" in marks or named in ("__new__", "__init_subclass__", "__class_getitem__")
-        return resolver.self_values(file, scope.start, "class" if is_class else "instance")
+        return self.resolver.self_values(file, scope.start, "class" if is_class else "instance")
 
     def is_property(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a method is decorated as a property."""
         return any(mark in PROPERTIES or mark.endswith("property") for mark in _decorators(file, binding.statement))
 
-    def call_values(
-        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
-    ) -> Values | None:
+    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what `super()`, `cast` and `type` give."""
         name = file.text(function)
         if name == "super":
-            return resolver.super_values(file, call.start_byte)
+            return self.resolver.super_values(file, call.start_byte)
         arguments = child_of(call, "arguments")
         given = []
         if arguments is not None:
             given = arguments.named_children
         if name in ("cast", "typing.cast", "t.cast") and len(given) == 2:
-            return resolver.type_values(file, given[0])
+            return self.resolver.type_values(file, given[0])
         if name == "type" and len(given) == 1:
-            return tuple(value._replace(kind="class") for value in resolver.values(file, given[0]) if value.place.path)
+            return tuple(
+                value._replace(kind="class") for value in self.resolver.values(file, given[0]) if value.place.path
+            )
         if name == "next" and given:
-            return resolver.elements(resolver.values(file, given[0])) or None
+            return self.resolver.elements(self.resolver.values(file, given[0])) or None
         if name in PASSING and given:
-            return resolver.values(file, given[0]) or None
+            return self.resolver.values(file, given[0]) or None
         return None
 
-    def finish_results(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
+    def finish_results(self, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
         """Return the yielded thing for a context manager that a generator makes."""
         if any(mark in CONTEXT_MANAGERS for mark in _decorators(file, binding.statement)):
-            return resolver.elements(results)
+            return self.resolver.elements(results)
         return results
 
-    def context_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+    def context_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
         """Return what `with value as name` or `except value as name` binds."""
-        values = resolver.values(file, given)
+        values = self.resolver.values(file, given)
         outer = binding.statement.parent
         if outer is not None and outer.type == "except_clause":
             if given.type == "tuple":
-                values = tuple(value for part in given.named_children for value in resolver.values(file, part))
-            return resolver.instances(values)
+                values = tuple(value for part in given.named_children for value in self.resolver.values(file, part))
+            return self.resolver.instances(values)
         found: list[Value] = []
         for value in values:
             entered = ()
             if value.kind == "instance":
                 for method in ("__enter__", "__aenter__"):
-                    entered = entered or resolver.results(resolver.member_values(value, method))
+                    entered = entered or self.resolver.results(self.resolver.member_values(value, method))
                 if all(one.kind == "external" for one in entered):
                     entered = (value,)
             found += entered or (value,)
-        return resolver.take_apart(tuple(found), binding.positions)
+        return self.resolver.take_apart(tuple(found), binding.positions)
 
-    def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return the type that an `isinstance` around an offset gives to a name."""
         if b"isinstance" not in file.data:
             return ()
@@ -252,18 +248,18 @@ class PythonStyle(ModuleStyle):
                     parts = kind.named_children
                 else:
                     parts = [kind]
-                return resolver.instances(tuple(v for part in parts for v in resolver.values(file, part)))
+                return self.resolver.instances(tuple(v for part in parts for v in self.resolver.values(file, part)))
         return ()
 
-    def quoted_type(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+    def quoted_type(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return the type that a string names, where it names a single one."""
         found: list[Value] = []
         for written in _DOTTED.findall(file.text(node)):
             first, *rest = written.split(".")
-            values = resolver.name_values(file, first, node.start_byte)
+            values = self.resolver.name_values(file, first, node.start_byte)
             for part in rest:
-                values = tuple(one for value in values for one in resolver.member_values(value, part))
-            found += resolver.instances(values, written)
+                values = tuple(one for value in values for one in self.resolver.member_values(value, part))
+            found += self.resolver.instances(values, written)
         own = tuple(value for value in found if value.kind == "instance")
         return own or tuple(found) or (EXTERNAL,)
 
@@ -276,6 +272,13 @@ class PythonStyle(ModuleStyle):
             if base.type not in ("keyword_argument", "comment") and file.text(base) != "object":
                 bases.append(base)
         return bases
+
+    def _module_of_folder(self, folder: str) -> Value:
+        for name in PACKAGE_FILES:
+            path = f"{folder}/{name}" if folder else name
+            if path in self.resolver.project.paths:
+                return Value("module", NamePlace(path))
+        return Value("folder", NamePlace(folder + "/"))
 
 
 def read_python_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str]:
@@ -304,14 +307,6 @@ def _at_top(file: SyntaxFile, name: str) -> list[NameBinding]:
     return [one for one in file.bindings_in(name, 0) if one.role not in ("attribute", "loop", "context")] or [
         one for one in file.bindings_in(name, 0) if one.role != "attribute"
     ]
-
-
-def _module_of_folder(resolver: Resolver, folder: str) -> Value:
-    for name in PACKAGE_FILES:
-        path = f"{folder}/{name}" if folder else name
-        if path in resolver.project.paths:
-            return Value("module", NamePlace(path))
-    return Value("folder", NamePlace(folder + "/"))
 
 
 def _decorators(file: SyntaxFile, function: SyntaxNode) -> list[str]:

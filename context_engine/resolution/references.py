@@ -115,7 +115,7 @@ class ReferenceFinder:
                 is_sure = meaning.origin != "" or not (is_misread or self._is_doubtful(file, node, meaning))
                 if meaning.places or (meaning.is_known and is_sure):
                     yield NamePlace(file.path, node.start_byte)
-            for use in self.resolver.style(file).hidden_uses(self.resolver, file, name):
+            for use in self.resolver.style(file).hidden_uses(file, name):
                 if use.meaning.places or (use.meaning.is_known and not use.meaning.is_member):
                     yield NamePlace(file.path, use.start)
 
@@ -137,7 +137,7 @@ class ReferenceFinder:
         for file in filter(None, map(self._project.read, paths)):
             style = self.resolver.style(file)
             for node in file.find(name):
-                found = style.namesakes(self.resolver, file, node)
+                found = style.namesakes(file, node)
                 if found is None and is_member:
                     yield NamePlace(file.path, node.start_byte), "possible"
                 elif found is not None and not wanted.isdisjoint(found):
@@ -212,7 +212,7 @@ class ReferenceFinder:
         found = self._project.binding_at(member)
         if found is None:
             return []
-        values = self.resolver.style(found[0]).class_of_member(self.resolver, *found)
+        values = self.resolver.style(found[0]).class_of_member(*found)
         return [value.place for value in values if value.kind == "class"]
 
     def find_inherited(self, name: str, member: NamePlace) -> list[NamePlace]:
@@ -263,7 +263,7 @@ class ReferenceFinder:
         if any(map(self.implements_by_methods, family)):
             return any(self.interfaces.may_be_required_outside(name, place) for place in family)
         found = [(place, bound) for place in family if (bound := self._project.binding_at(place)) is not None]
-        required = [self.resolver.style(file).is_required_outside(self.resolver, file, one) for _, (file, one) in found]
+        required = [self.resolver.style(file).is_required_outside(file, one) for _, (file, one) in found]
         if None not in required:
             return any(required)
         said = [self.resolver.style(file).says_override(binding) for _, (file, binding) in found]
@@ -322,7 +322,7 @@ class ReferenceFinder:
             for node in self.resolver.style(file).base_nodes(file, scope.node):
                 first, last = file.position(node), (node.end_point[0] + 1, node.end_point[1] + 2)
                 if first <= (line, column) < last:
-                    values = self.resolver.style(file).class_of_scope(self.resolver, file, number, "class")
+                    values = self.resolver.style(file).class_of_scope(file, number, "class")
                     if values:
                         return values[0].place
                     return None
@@ -367,7 +367,7 @@ class ReferenceFinder:
                 kind = find_kind(file, node)
                 span = (node.start_byte, node.end_byte)
                 yield Reference(file.path, *span, line, column, kind, certainty, meaning.origin)
-        hidden = () if only_bases else self.resolver.style(file).hidden_uses(self.resolver, file, word)
+        hidden = () if only_bases else self.resolver.style(file).hidden_uses(file, word)
         for use in hidden:
             certainty = self._judge(file, word, use.meaning, target)
             if certainty is not None:
@@ -396,7 +396,7 @@ class ReferenceFinder:
             bound = self._project.binding_at(place)
             style = self.resolver.style(bound[0]) if bound is not None else None
             if bound is not None and style is not None and style.joins_declarations:
-                meaning = style.binding_meaning(self.resolver, *bound)
+                meaning = style.binding_meaning(*bound)
                 found |= set(meaning.places) if meaning is not None else set()
         return frozenset(found)
 

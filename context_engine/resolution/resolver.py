@@ -10,18 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, parent_of
 from context_engine.resolution.class_members import ClassMembers
-from context_engine.resolution.module_styles import ModuleStyle, style_of
+from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.project_files import ProjectFiles
-from context_engine.resolution.values import (
-    ELSEWHERE,
-    EXTERNAL,
-    UNKNOWN,
-    Meaning,
-    NamePlace,
-    NameUsage,
-    Value,
-    Values,
-)
+from context_engine.resolution.styles import STYLES
+from context_engine.resolution.values import ELSEWHERE, EXTERNAL, UNKNOWN, Meaning, NamePlace, NameUsage, Value, Values
 
 DEPTH_MAX = 24
 """Steps from one expression to the next. Longer chains exist in generated code only."""
@@ -37,6 +29,7 @@ class Resolver:
     def __init__(self, project: ProjectFiles) -> None:
         self.project = project
         self.members = ClassMembers(self)
+        self._styles: dict[str, ModuleStyle] = {}
         self._values: dict[tuple[str, int, str], Values] = {}
         self._running: set[tuple[str, int, str]] = set()
         self._depth = 0
@@ -45,7 +38,12 @@ class Resolver:
 
     def style(self, file: SyntaxFile) -> ModuleStyle:
         """Return how the files of a language see one another."""
-        return style_of(file.rules.style)
+        return self._style_named(file.rules.style)
+
+    def _style_named(self, name: str) -> ModuleStyle:
+        if name not in self._styles:
+            self._styles[name] = STYLES.get(name, ModuleStyle)(self)
+        return self._styles[name]
 
     # -- what a name means --
 
@@ -62,7 +60,7 @@ class Resolver:
             return self._member_meaning(file, holder, node)
         fields = file.role_fields(parent, "label")
         if fields and (fields[0] == "." or child_of(parent, fields[0]) == node):
-            labeled = self.style(file).label_meaning(self, file, node)
+            labeled = self.style(file).label_meaning(file, node)
             if labeled is not None:
                 return labeled
             return self._label_meaning(file, parent, file.text(node))
@@ -70,9 +68,9 @@ class Resolver:
         if binding is not None and (binding.role == "import" or self.style(file).is_import(file, binding)):
             return self.import_meaning(file, binding)
         if binding is not None:
-            taken = self.style(file).binding_meaning(self, file, binding)
+            taken = self.style(file).binding_meaning(file, binding)
             return taken or Meaning((NamePlace(file.path, node.start_byte),), is_known=True)
-        special = self.style(file).statement_meaning(self, file, node)
+        special = self.style(file).statement_meaning(file, node)
         if special is not None:
             return special
         return self.visible_meaning(file, node)
@@ -90,9 +88,9 @@ class Resolver:
             found, known = self.member_places(value, file.text(node), usage)
             places += found
             is_known = is_known and (known or bool(found))
-        places = self.style(file).fitting_members(self, file, node, places)
+        places = self.style(file).fitting_members(file, node, places)
         if not places and values:
-            places = self.style(file).extension_places(self, values, file.text(node), usage)
+            places = self.style(file).extension_places(values, file.text(node), usage)
         return Meaning(tuple(dict.fromkeys(places)), is_known, is_member=True)
 
     def _label_meaning(self, file: SyntaxFile, label: SyntaxNode, name: str) -> Meaning:
@@ -124,7 +122,7 @@ class Resolver:
                 places.append(NamePlace(file.path, binding.node.start_byte))
         if bindings:
             return Meaning(tuple(dict.fromkeys(places)), is_known)
-        found = self.style(file).unbound(self, file, name, offset)
+        found = self.style(file).unbound(file, name, offset)
         if found is None:
             if name in file.rules.builtins:
                 return ELSEWHERE
@@ -133,8 +131,8 @@ class Resolver:
 
     def import_meaning(self, file: SyntaxFile, binding: NameBinding) -> Meaning:
         """Return the definitions that an imported name means."""
-        places = self.style(file).imported_places(self, file, binding)
-        is_known = bool(places) or self.style(file).is_foreign(self, file, binding)
+        places = self.style(file).imported_places(file, binding)
+        is_known = bool(places) or self.style(file).is_foreign(file, binding)
         return Meaning(tuple(dict.fromkeys(places)), is_known)
 
     def visible_bindings(self, file: SyntaxFile, name: str, offset: int) -> list[NameBinding]:
@@ -209,7 +207,7 @@ class Resolver:
             if role in roles:
                 return EXPRESSIONS[role](self, file, node, roles[role])
         if "class" in roles:
-            return self.style(file).class_expression(self, file, node)
+            return self.style(file).class_expression(file, node)
         if "function" in roles or roles.get("scope") is not None:
             return (EXTERNAL,)
         return ()
@@ -217,7 +215,7 @@ class Resolver:
     def _literal(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
         written = None
         if "record" in file.roles[node.type]:
-            written = self.style(file).record_values(self, file, node)
+            written = self.style(file).record_values(file, node)
         if written is not None:
             return written
         kept = ()
@@ -249,7 +247,7 @@ class Resolver:
         holder, name = child_of(node, fields[0]), child_of(node, fields[1])
         if name is None:
             return ()
-        special = self.style(file).special_member(self, file, node)
+        special = self.style(file).special_member(file, node)
         if special:
             return special
         if holder is None:  # a call without an object: `run()` in Java
@@ -264,7 +262,7 @@ class Resolver:
         function = child_of(node, fields[0])
         if function is None:
             return ()
-        special = self.style(file).call_values(self, file, node, function)
+        special = self.style(file).call_values(file, node, function)
         if special is not None:
             return special
         return self.results(self.values(file, function))
@@ -295,16 +293,16 @@ class Resolver:
 
     def name_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a plain name may be at an offset."""
-        narrowed = self.style(file).narrowed_values(self, file, name, offset)
+        narrowed = self.style(file).narrowed_values(file, name, offset)
         if narrowed or self.style(file).finds_all_names:
             return narrowed
         bindings = self.visible_bindings(file, name, offset)
         if bindings:
             return self._of_bindings(file, bindings)
-        other = self.style(file).unbound_values(self, file, name)
+        other = self.style(file).unbound_values(file, name)
         if other:
             return other
-        found = self.style(file).unbound(self, file, name, offset)
+        found = self.style(file).unbound(file, name, offset)
         if found is None:
             if name in file.rules.builtins:
                 return (Value("external", name=name),)
@@ -326,7 +324,7 @@ class Resolver:
 
     def binding_values(self, file: SyntaxFile, binding: NameBinding, receiver: Value | None = None) -> Values:
         """Return what a binding gives its name."""
-        special = self.style(file).bound_values(self, file, binding)
+        special = self.style(file).bound_values(file, binding)
         if special is not None:
             return special
         place = NamePlace(file.path, binding.node.start_byte)
@@ -335,7 +333,7 @@ class Resolver:
         if binding.role == "function":
             return self._function_values(file, binding, place, receiver)
         if binding.role == "import" or self.style(file).is_import(file, binding):
-            return self.style(file).imported_values(self, file, binding)
+            return self.style(file).imported_values(file, binding)
         if binding.role == "alias":
             return self._alias_values(file, binding, place)
         if binding.role in ("variable", "attribute") and function_node(file, binding) is not None:
@@ -346,7 +344,7 @@ class Resolver:
         if declared is not None:
             return self.take_apart(self.type_values(file, declared), binding.positions)
         if binding.role == "parameter":
-            own = self.style(file).self_parameter(self, file, binding)
+            own = self.style(file).self_parameter(file, binding)
             if own:
                 return own
         return self._assigned_values(file, binding)
@@ -367,9 +365,9 @@ class Resolver:
         if binding.role == "parameter":  # a default shows one type of several
             return tuple(value for value in self.values(file, given) if value.kind != "external")
         if binding.role == "loop":
-            return self.style(file).loop_values(self, file, binding, given)
+            return self.style(file).loop_values(file, binding, given)
         if binding.role == "context":
-            return self.style(file).context_values(self, file, binding, given)
+            return self.style(file).context_values(file, binding, given)
         return self.take_apart_expression(file, given, binding.positions)
 
     def _function_values(
@@ -419,7 +417,7 @@ class Resolver:
             elif value.kind == "external" and value.name not in SEQUENCES:
                 found.append(EXTERNAL)
             elif value.kind == "instance":
-                own = self._style_of_module(value).elements_of(self, value)
+                own = self._style_of_module(value).elements_of(value)
                 found += self._iterated_values(value) if own is None else own
         return tuple(found)
 
@@ -453,7 +451,7 @@ class Resolver:
         if value.kind == "external":
             return (Value("external", name=f"{value.name}.{name}", arguments=value.arguments),)
         if value.kind == "module" or value.kind == "folder":
-            submodule = self._style_of_module(value).submodule(self, value, name)
+            submodule = self._style_of_module(value).submodule(value, name)
             places = self.module_member(value, name)
             found = self.place_values(places or ())
             return found or submodule or ((EXTERNAL,) if places is not None else ())
@@ -468,7 +466,7 @@ class Resolver:
 
     def module_member(self, value: Value, name: str) -> list[NamePlace] | None:
         """Return the definitions of a name in a module; None if they cannot be known."""
-        return self._style_of_module(value).module_member(self, value, name, set())
+        return self._style_of_module(value).module_member(value, name, set())
 
     def sample_file(self, module: Value) -> SyntaxFile | None:
         """Return the file of a module, or one of the files of a folder."""
@@ -482,7 +480,7 @@ class Resolver:
 
     def _style_of_module(self, module: Value) -> ModuleStyle:
         file = self.sample_file(module)
-        return style_of(file.rules.style if file is not None else "python")
+        return self._style_named(file.rules.style if file is not None else "python")
 
     # -- calls --
 
@@ -510,7 +508,7 @@ class Resolver:
         function = function_node(file, binding)
         if function is None:
             return ()
-        special = self.style(file).result_values(self, file, binding)
+        special = self.style(file).result_values(file, binding)
         if special is not None:
             return special
         declared = child_of(function, file.roles[function.type]["function"][1])
@@ -519,18 +517,36 @@ class Resolver:
             own = tuple(one for one in results if one.name == SELF_TYPE)
             if own and value.receiver is not None:
                 return (Value("instance", value.receiver),)
-            return self.style(file).finish_results(self, file, binding, results)
-        return self._keep(file, function, "returns", self._returned_values)
+            return self.style(file).finish_results(file, binding, results)
+        return self._keep(file, function, "returns", self.returned_values)
 
-    def _returned_values(self, file: SyntaxFile, function: SyntaxNode) -> Values:
-        found: list[Value] = []
-        for returned in find_returns(file, function):
-            found += self.values(file, returned)
-        return tuple(found)
+    def returned_values(self, file: SyntaxFile, function: SyntaxNode) -> Values:
+        """Return what the return statements of a function give."""
+        return tuple(value for node in self.find_returns(file, function) for value in self.values(file, node))
+
+    def find_returns(self, file: SyntaxFile, function: SyntaxNode) -> Iterator[SyntaxNode]:
+        """Yield the first expressions that a function returns, not those of functions inside of it."""
+        body = function.child_by_field_name("body")
+        if body is not None and "block" not in file.roles.get(body.type, {}):
+            yield body  # `x => x.name`
+            return
+        count = 0
+        waiting = [function]
+        while waiting and count < RETURNS_MAX:
+            node = waiting.pop()
+            for child in node.named_children:
+                roles = file.roles.get(child.type, {})
+                if "return" in roles:
+                    inner = child_of(child, roles["return"][0])
+                    if inner is not None:
+                        count += 1
+                        yield inner
+                elif "function" not in roles and "class" not in roles and child.named_child_count:
+                    waiting.append(child)
 
     def self_values(self, file: SyntaxFile, offset: int, kind: str = "instance") -> Values:
         """Return the object of the class around an offset."""
-        own = self.style(file).self_values(self, file, offset)
+        own = self.style(file).self_values(file, offset)
         if own is not None:
             return own
         for number in file.around(offset):
@@ -580,7 +596,7 @@ class Resolver:
                 return self.type_values(file, inner)
             return ()
         if "literal" in roles:
-            quoted = self.style(file).quoted_type(self, file, node)
+            quoted = self.style(file).quoted_type(file, node)
             if quoted is not None:
                 return quoted
             return (EXTERNAL,)
@@ -607,7 +623,7 @@ class Resolver:
         if len(parts) == 1 and parts[0].type in ARGUMENT_LISTS:
             parts = parts[0].named_children
         arguments = tuple(self.type_values(file, part) for part in parts[:6])
-        special = self.style(file).generic_values(self, file, name, arguments)
+        special = self.style(file).generic_values(file, name, arguments)
         if special is not None:
             return special
         if name in file.rules.transparent:
@@ -654,27 +670,6 @@ def function_node(file: SyntaxFile, binding: NameBinding) -> SyntaxNode | None:
     if is_function:
         return given
     return None
-
-
-def find_returns(file: SyntaxFile, function: SyntaxNode) -> Iterator[SyntaxNode]:
-    """Yield the first expressions that a function returns, not those of functions inside of it."""
-    body = function.child_by_field_name("body")
-    if body is not None and "block" not in file.roles.get(body.type, {}):
-        yield body  # `x => x.name`
-        return
-    count = 0
-    waiting = [function]
-    while waiting and count < RETURNS_MAX:
-        node = waiting.pop()
-        for child in node.named_children:
-            roles = file.roles.get(child.type, {})
-            if "return" in roles:
-                inner = child_of(child, roles["return"][0])
-                if inner is not None:
-                    count += 1
-                    yield inner
-            elif "function" not in roles and "class" not in roles and child.named_child_count:
-                waiting.append(child)
 
 
 def _in_effect(file: SyntaxFile, bindings: list[NameBinding], scope: int, offset: int) -> list[NameBinding]:

@@ -7,14 +7,10 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from posixpath import dirname
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, of_type, parent_of
 from context_engine.resolution.module_styles import ModuleStyle
 from context_engine.resolution.values import Meaning, NamePlace, Value, Values
-
-if TYPE_CHECKING:
-    from context_engine.resolution.resolver import Resolver
 
 _PACKAGE = re.compile(rb"^\[package\][^\[]*?^name\s*=\s*\"([\w-]{1,100})\"", re.MULTILINE)
 _LIBRARY = re.compile(rb"^\[lib\][^\[]*?^path\s*=\s*\"([\w./-]{1,200})\"", re.MULTILINE)
@@ -51,129 +47,125 @@ class RustStyle(ModuleStyle):
         """Return that it is so: a library returns types of its own, or those that are written."""
         return name != ""
 
-    def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that a `use` names."""
         *path, name = use_path(file, binding.node)
         found: list[NamePlace] = []
-        with _running(resolver, (file.path, binding.node.start_byte, "places")) as is_first:
-            for value in self._path_values(resolver, file, path, binding.node.start_byte) if path and is_first else ():
-                found += resolver.member_places(value, name)[0]
+        with self._running((file.path, binding.node.start_byte, "places")) as is_first:
+            for value in self._path_values(file, path, binding.node.start_byte) if path and is_first else ():
+                found += self.resolver.member_places(value, name)[0]
         return found
 
-    def imported_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what a `use` names."""
         *path, name = use_path(file, binding.node)
         found: list[Value] = []
-        with _running(resolver, (file.path, binding.node.start_byte, "values")) as is_first:
-            for value in self._path_values(resolver, file, path, binding.node.start_byte) if path and is_first else ():
-                found += resolver.member_values(value, name)
+        with self._running((file.path, binding.node.start_byte, "values")) as is_first:
+            for value in self._path_values(file, path, binding.node.start_byte) if path and is_first else ():
+                found += self.resolver.member_values(value, name)
         if path:
             return tuple(found)
-        return self._crate(resolver, file, name)
+        return self._crate(file, name)
 
-    def is_foreign(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> bool:
+    def is_foreign(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a `use` leads out of the project."""
         path = use_path(file, binding.node)
-        with _running(resolver, (file.path, binding.node.start_byte, "foreign")) as is_first:
+        with self._running((file.path, binding.node.start_byte, "foreign")) as is_first:
             start = binding.node.start_byte
             values = ()
             if is_first:
-                values = self._path_values(resolver, file, path[:-1] or path, start)
+                values = self._path_values(file, path[:-1] or path, start)
         return any(value.kind == "external" for value in values)
 
-    def _path_values(self, resolver: Resolver, file: SyntaxFile, path: list[str], offset: int) -> Values:
+    def _path_values(self, file: SyntaxFile, path: list[str], offset: int) -> Values:
         """Return what a path means whose first name is looked up at an offset."""
-        values = self._first_values(resolver, file, path[0], offset)
+        values = self._first_values(file, path[0], offset)
         for name in path[1:SEGMENTS_MAX]:
-            values = tuple(inner for value in values for inner in resolver.member_values(value, name))
+            values = tuple(inner for value in values for inner in self.resolver.member_values(value, name))
         return values
 
-    def _first_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def _first_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         if name in PATH_ROOTS:
-            return self._root_values(resolver, file, name, offset)
+            return self._root_values(file, name, offset)
         found: list[Value] = []
         for binding in _visible(file, name, offset):
             if binding.role != "import":
-                found += resolver.binding_values(file, binding)
+                found += self.resolver.binding_values(file, binding)
             elif binding.node.start_byte != offset and use_path(file, binding.node)[:1] != [name]:
-                found += self.imported_values(resolver, file, binding)
-        return tuple(found) or self._crate(resolver, file, name)
+                found += self.imported_values(file, binding)
+        return tuple(found) or self._crate(file, name)
 
-    def _root_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def _root_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return the module that `crate`, `self` or `super` is at an offset."""
         if name == "crate":
-            roots = _crate_roots(resolver, file.path)
+            roots = self._crate_roots(file.path)
             return tuple(Value("module", NamePlace(path)) for path in roots)
         inline = [number for number in file.around(offset) if file.scopes[number].node.type == "mod_item"]
         if name == "super" and not inline:
-            return _parent_module(resolver, file.path)
+            return self._parent_module(file.path)
         if name == "self" and inline:
             number = inline[0]
         else:
             number = next(iter(inline[1:]), None) if inline else None
         if number is not None:
-            return self.class_of_scope(resolver, file, number, "class")
+            return self.class_of_scope(file, number, "class")
         return (Value("module", NamePlace(file.path)),)
 
-    def _crate(self, resolver: Resolver, file: SyntaxFile, name: str) -> Values:
-        root = _crates(resolver).get(name)
+    def _crate(self, file: SyntaxFile, name: str) -> Values:
+        root = self._crates().get(name)
         if root:
             return (Value("module", NamePlace(root)),)
         return (Value("external", name=name),)
 
-    def submodule(self, resolver: Resolver, module: Value, name: str) -> Values:
+    def submodule(self, module: Value, name: str) -> Values:
         """Return the module above a module for `super`."""
         if name == "super":
-            return _parent_module(resolver, module.place.path)
+            return self._parent_module(module.place.path)
         return ()
 
-    def module_member(self, resolver: Resolver, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
+    def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name at the top of a module, those that it passes on included."""
         path = module.place.path
-        file = resolver.project.read(path)
+        file = self.resolver.project.read(path)
         if file is None or path in seen:
             return None
         seen.add(path)
-        return self._members_of_scope(resolver, file, 0, name, seen)
+        return self._members_of_scope(file, 0, name, seen)
 
-    def _members_of_scope(
-        self, resolver: Resolver, file: SyntaxFile, scope: int, name: str, seen: set[str]
-    ) -> list[NamePlace]:
+    def _members_of_scope(self, file: SyntaxFile, scope: int, name: str, seen: set[str]) -> list[NamePlace]:
         found: list[NamePlace] = []
         for binding in file.bindings_in(name, scope):
             if binding.role == "import":
-                found += resolver.import_meaning(file, binding).places
+                found += self.resolver.import_meaning(file, binding).places
             elif binding.role != "variable" or binding.statement.type in ("const_item", "static_item"):
                 found.append(NamePlace(file.path, binding.node.start_byte))
-        return found or self._from_globs(resolver, file, name, scope, seen)
+        return found or self._from_globs(file, name, scope, seen)
 
-    def _from_globs(
-        self, resolver: Resolver, file: SyntaxFile, name: str, scope: int, seen: set[str]
-    ) -> list[NamePlace]:
+    def _from_globs(self, file: SyntaxFile, name: str, scope: int, seen: set[str]) -> list[NamePlace]:
         """Return what `use path::*` in a scope brings for a name."""
         found: list[NamePlace] = []
         for at, path in _globs(file):
             if file.scope_at(at) != scope or found:
                 continue
-            with _running(resolver, (file.path, at, name)) as is_first:
-                for value in self._path_values(resolver, file, list(path), at) if is_first else ():
+            with self._running((file.path, at, name)) as is_first:
+                for value in self._path_values(file, list(path), at) if is_first else ():
                     if value.kind == "module":
-                        found += self.module_member(resolver, value, name, seen) or ()
+                        found += self.module_member(value, name, seen) or ()
                     else:
-                        found += resolver.member_places(value, name)[0]
+                        found += self.resolver.member_places(value, name)[0]
         return found
 
-    def unbound(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
+    def unbound(self, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
         """Return the definitions of a name that a glob or a macro export brings."""
         node = file.node_at(offset, offset + 1)
         if node is not None and node.parent is not None and node.parent.type == "macro_invocation":
-            return _macros(resolver, name)
+            return self._macros(name)
         for number in file.around(offset):
-            found = self._from_globs(resolver, file, name, number, set())
+            found = self._from_globs(file, name, number, set())
             if found:
                 return found
         if node is not None and _is_path_head(node):
-            root = _crates(resolver).get(name)
+            root = self._crates().get(name)
             if root is None:
                 return []
             return None
@@ -183,42 +175,42 @@ class RustStyle(ModuleStyle):
 
     # -- names with a meaning of their own --
 
-    def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what `self`, `Self`, the first name of a path, or a name that is bound several times means."""
         node = file.node_at(offset, offset + 1)
         if node is None:
             return ()
         if name == "Self":
-            return tuple(one._replace(name=name) for one in resolver.self_values(file, offset, "class"))
+            return tuple(one._replace(name=name) for one in self.resolver.self_values(file, offset, "class"))
         is_head = _is_path_head(node)
         if name in PATH_ROOTS and (is_head or name != "self"):
-            return self._root_values(resolver, file, name, offset)
+            return self._root_values(file, name, offset)
         if name == "self":
-            return resolver.self_values(file, offset)
+            return self.resolver.self_values(file, offset)
         if is_head:
             above = _prefix(file, node)
             if above:
-                return self._path_values(resolver, file, [*above, name], offset)
+                return self._path_values(file, [*above, name], offset)
             bound = [one for one in _visible(file, name, offset) if one.role in _TYPE_ROLES]
-            found = tuple(value for one in bound for value in resolver.binding_values(file, one))
-            found = found or tuple(resolver.place_values(self.unbound(resolver, file, name, offset) or ()))
-            return found or (() if bound or name in file.rules.builtins else self._crate(resolver, file, name))
+            found = tuple(value for one in bound for value in self.resolver.binding_values(file, one))
+            found = found or tuple(self.resolver.place_values(self.unbound(file, name, offset) or ()))
+            return found or (() if bound or name in file.rules.builtins else self._crate(file, name))
         parameters = _type_parameters(file, name, offset)
         if parameters:
-            return self._bounds(resolver, file, parameters[0])
-        bound = resolver.visible_bindings(file, name, offset)
+            return self._bounds(file, parameters[0])
+        bound = self.resolver.visible_bindings(file, name, offset)
         if len(bound) < 2 or any(one.role not in ("variable", "parameter", "loop") for one in bound):
             return ()
         before = [one for one in bound if _holds_at(one, offset)]
         if before:
-            return resolver.binding_values(file, before[-1])
+            return self.resolver.binding_values(file, before[-1])
         return ()
 
-    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the meaning of a name inside of a macro call, and of the field that an initializer names."""
         outer = node.parent
         if outer is not None and outer.type == "token_tree":
-            return self._meaning_in_macro(resolver, file, node)
+            return self._meaning_in_macro(file, node)
         if outer is None or outer.type not in ("field_initializer", "field_pattern") or node.type != "field_identifier":
             return None
         if outer.parent is not None and outer.type == "field_initializer":
@@ -229,20 +221,20 @@ class RustStyle(ModuleStyle):
         if holder:
             written = holder.child_by_field_name("name") or holder.child_by_field_name("type")
         places: list[NamePlace] = []
-        for value in resolver.type_values(file, written) if written is not None else ():
-            places += resolver.member_places(value, file.text(node))[0]
-        fields = tuple(place for place in places if not self._is_function(resolver, place))
+        for value in self.resolver.type_values(file, written) if written is not None else ():
+            places += self.resolver.member_places(value, file.text(node))[0]
+        fields = tuple(place for place in places if not self._is_function(place))
         return Meaning(fields, is_known=bool(fields), is_member=True)
 
-    def is_required_outside(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> bool | None:
+    def is_required_outside(self, file: SyntaxFile, binding: NameBinding) -> bool | None:
         """Return whether a method is in an `impl` of a trait that is not in the project."""
         block = parent_of(of_type(binding.statement.parent, "declaration_list"))
         required = block.child_by_field_name("trait") if block is not None and block.type == "impl_item" else None
         if required is None:
             return False
-        return not any(value.place.path for value in resolver.type_values(file, required))
+        return not any(value.place.path for value in self.resolver.type_values(file, required))
 
-    def namesakes(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
+    def namesakes(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
         """Return the field that a shorthand means next to its variable: `Cat { name }`, in a value or in a pattern."""
         outer = node.parent
         is_shorthand = outer is not None and outer.type == "shorthand_field_initializer"
@@ -250,12 +242,12 @@ class RustStyle(ModuleStyle):
             return []
         holder = parent_of(outer.parent) if is_shorthand else outer.parent
         written = holder.child_by_field_name("name" if is_shorthand else "type") if holder is not None else None
-        values = resolver.type_values(file, written) if written is not None else ()
+        values = self.resolver.type_values(file, written) if written is not None else ()
         if not values:
             return None
-        return [place for value in values for place in resolver.member_places(value, file.text(node))[0]]
+        return [place for value in values for place in self.resolver.member_places(value, file.text(node))[0]]
 
-    def _meaning_in_macro(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def _meaning_in_macro(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         before = node.prev_sibling
         mark = file.text(before) if before is not None else ""
         after = file.text(node.next_sibling) if node.next_sibling is not None else ""
@@ -274,32 +266,32 @@ class RustStyle(ModuleStyle):
             return Meaning(is_member=True)
         name, at = file.text(holder), holder.start_byte
         if mark == ".":
-            values = resolver.name_values(file, name, at)
+            values = self.resolver.name_values(file, name, at)
         else:
-            values = self._first_in_macro(resolver, file, name, at)
-        places = [place for value in values for place in resolver.member_places(value, file.text(node))[0]]
+            values = self._first_in_macro(file, name, at)
+        places = [place for value in values for place in self.resolver.member_places(value, file.text(node))[0]]
         is_known = bool(places) or (bool(values) and all(value.kind == "external" for value in values))
         return Meaning(tuple(dict.fromkeys(places)), is_known, is_member=True)
 
-    def _first_in_macro(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+    def _first_in_macro(self, file: SyntaxFile, name: str, offset: int) -> Values:
         if name == "Self":
-            return resolver.self_values(file, offset, "class")
-        found = self._first_values(resolver, file, name, offset)
+            return self.resolver.self_values(file, offset, "class")
+        found = self._first_values(file, name, offset)
         if any(value.kind != "external" for value in found):
             return found
-        return resolver.place_values(self.unbound(resolver, file, name, offset) or ()) or found
+        return self.resolver.place_values(self.unbound(file, name, offset) or ()) or found
 
     # -- types --
 
-    def class_of_scope(self, resolver: Resolver, file: SyntaxFile, scope: int, kind: str) -> Values:
+    def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
         """Return the type that an impl block is for, or the type of the scope."""
         node = file.scopes[scope].node
         if node.type != "impl_item":
-            return super().class_of_scope(resolver, file, scope, kind)
+            return super().class_of_scope(file, scope, kind)
         written = node.child_by_field_name("type")
         found = ()
         if written is not None:
-            found = resolver.type_values(file, written)
+            found = self.resolver.type_values(file, written)
         return tuple(Value(kind, one.place, one.name) for one in found if one.kind == "instance")  # ty: ignore[invalid-argument-type]
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
@@ -316,52 +308,48 @@ class RustStyle(ModuleStyle):
             return []
         return [trait for owner, trait in _trait_impls(file) if owner == file.text(named)]
 
-    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+    def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the members of the impl blocks of a type, and the names in the file of a module."""
         node = file.scopes[scope].node
         named = node.child_by_field_name("name")
         if named is None:
             return []
         if node.type == "mod_item":
-            return self._module_members(resolver, file, scope, name)
+            return self._module_members(file, scope, name)
         if node.type == "trait_item":
             return []
         own = NamePlace(file.path, named.start_byte)
         found: list[NamePlace] = []
-        for other, binding in _impl_bindings(resolver, name):
+        for other, binding in self._impl_bindings(name):
             head = _head_name(other, other.scopes[binding.scope].node.child_by_field_name("type"))
             if head == file.text(named) or _is_alias(other, head):
-                found += self._impl_member(resolver, other, binding, own)
+                found += self._impl_member(other, binding, own)
         return found
 
-    def _module_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+    def _module_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         node = file.scopes[scope].node
         if node.child_by_field_name("body") is not None:
-            return self._members_of_scope(resolver, file, scope, name, {f"{file.path}:{scope}:{name}"})
+            return self._members_of_scope(file, scope, name, {f"{file.path}:{scope}:{name}"})
         named = node.child_by_field_name("name")
         path = ""
         if named is not None:
-            path = _module_file(resolver, file, node, file.text(named))
+            path = self._module_file(file, node, file.text(named))
         if path:
-            return resolver.module_member(Value("module", NamePlace(path)), name) or []
+            return self.resolver.module_member(Value("module", NamePlace(path)), name) or []
         return []
 
-    def _impl_member(
-        self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, owner: NamePlace
-    ) -> list[NamePlace]:
+    def _impl_member(self, file: SyntaxFile, binding: NameBinding, owner: NamePlace) -> list[NamePlace]:
         """Return a member of an impl block of a type, and what it implements of a trait."""
         scope = file.scopes[binding.scope]
-        if not any(value.place == owner for value in self.class_of_scope(resolver, file, binding.scope, "class")):
+        if not any(value.place == owner for value in self.class_of_scope(file, binding.scope, "class")):
             return []
         found = [NamePlace(file.path, binding.node.start_byte)]
         trait = scope.node.child_by_field_name("trait")
-        for value in resolver.type_values(file, trait) if trait is not None else ():
-            found += resolver.members.own(value.place, binding.name) if value.kind == "instance" else ()
+        for value in self.resolver.type_values(file, trait) if trait is not None else ():
+            found += self.resolver.members.own(value.place, binding.name) if value.kind == "instance" else ()
         return found
 
-    def fitting_members(
-        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]
-    ) -> list[NamePlace]:
+    def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
         """Return the functions where a member is called, and the fields where it is read."""
         outer = node.parent
         if outer is None or outer.type != "field_expression":
@@ -370,29 +358,29 @@ class RustStyle(ModuleStyle):
         if call is not None and call.type == "generic_function":
             call = call.parent
         is_call = call is not None and call.type == "call_expression" and not _is_argument(call, outer)
-        return [place for place in places if self._is_function(resolver, place) == is_call]
+        return [place for place in places if self._is_function(place) == is_call]
 
-    def _is_function(self, resolver: Resolver, place: NamePlace) -> bool:
-        found = resolver.project.binding_at(place)
+    def _is_function(self, place: NamePlace) -> bool:
+        found = self.resolver.project.binding_at(place)
         return found is not None and found[1].role == "function"
 
-    def bound_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what variants, type parameters and names in patterns are."""
         kind = binding.statement.type
         if kind == "enum_variant":
-            return self.class_of_scope(resolver, file, binding.scope, "class")
+            return self.class_of_scope(file, binding.scope, "class")
         if kind == "type_parameter":
-            return self._bounds(resolver, file, binding)
+            return self._bounds(file, binding)
         if binding.role not in ("variable", "parameter", "loop"):
             return None
         if kind == "closure_parameters":
-            return self._closure_values(resolver, file, binding)
+            return self._closure_values(file, binding)
         path = list(_pattern_path(binding))
         if kind != "match_pattern" and not path:
             return None
-        return self._matched_values(resolver, file, binding, path)
+        return self._matched_values(file, binding, path)
 
-    def _bounds(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def _bounds(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the traits that a type parameter must have, in its list or in a `where`."""
         written = binding.statement.child_by_field_name("bounds")
         nodes = []
@@ -404,10 +392,10 @@ class RustStyle(ModuleStyle):
                 left, bounds = predicate.child_by_field_name("left"), predicate.child_by_field_name("bounds")
                 if left is not None and bounds is not None and file.text(left) == binding.name:
                     nodes += bounds.named_children
-        found = [value for node in nodes for value in resolver.type_values(file, node)]
+        found = [value for node in nodes for value in self.resolver.type_values(file, node)]
         return tuple(one._replace(kind="class") if one.kind == "instance" else one for one in found)
 
-    def _closure_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+    def _closure_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the elements that a method passes to a closure: `xs.iter().map(|x| x.run())`."""
         closure = binding.statement.parent
         arguments = parent_of(closure)
@@ -415,30 +403,28 @@ class RustStyle(ModuleStyle):
         holder = follow(function, "value")
         if holder is None or binding.positions or len(binding.statement.named_children) != 1:
             return ()
-        values = resolver.values(file, holder)
-        return tuple(v for v in resolver.elements(values) or values if v.kind == "instance")
+        values = self.resolver.values(file, holder)
+        return tuple(v for v in self.resolver.elements(values) or values if v.kind == "instance")
 
     def _matched_values(
-        self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, path: list[tuple[SyntaxNode, int]]
+        self, file: SyntaxFile, binding: NameBinding, path: list[tuple[SyntaxNode, int]]
     ) -> Values | None:
         """Return what a pattern takes out of the value that is matched."""
         subject = _subject(binding)
         values: Values = ()
         if subject is not None and binding.role == "parameter":
-            values = resolver.type_values(file, subject)
+            values = self.resolver.type_values(file, subject)
         elif subject is not None:
-            values = resolver.values(file, subject)
+            values = self.resolver.values(file, subject)
             if binding.role == "loop":
-                values = resolver.elements(values) or values
+                values = self.resolver.elements(values) or values
         for pattern, number in path:
-            values = self._take_part(resolver, file, pattern, number, values)
+            values = self._take_part(file, pattern, number, values)
         return values
 
-    def _take_part(
-        self, resolver: Resolver, file: SyntaxFile, pattern: SyntaxNode, number: int, values: Values
-    ) -> Values:
+    def _take_part(self, file: SyntaxFile, pattern: SyntaxNode, number: int, values: Values) -> Values:
         if pattern.type == "tuple_pattern":
-            return resolver.take_apart(values, (number,))
+            return self.resolver.take_apart(values, (number,))
         written = pattern.child_by_field_name("type")
         if written is None:
             return values
@@ -446,42 +432,145 @@ class RustStyle(ModuleStyle):
             return values
         if pattern.type != "tuple_struct_pattern":
             return ()
-        parts = _variant_types(resolver, file, written)
+        parts = self._variant_types(file, written)
         if parts and number < len(parts[1]):
-            return resolver.type_values(parts[0], parts[1][number])
+            return self.resolver.type_values(parts[0], parts[1][number])
         return ()
 
     # -- calls --
 
-    def call_values(
-        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
-    ) -> Values | None:
+    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what the usual methods of the library pass on, and what `Some(x)` or `Box::new(x)` has in it."""
         if function.type == "generic_function":
             function = function.child_by_field_name("function") or function
         given = call.child_by_field_name("arguments")
         if file.text(function) in WRAPPERS and given is not None and given.named_children:
-            return resolver.values(file, given.named_children[0])
+            return self.resolver.values(file, given.named_children[0])
         holder, named = function.child_by_field_name("value"), function.child_by_field_name("field")
         if function.type != "field_expression" or holder is None or named is None:
             return None
-        values, name = resolver.values(file, holder), file.text(named)
-        if any(resolver.member_places(value, name)[0] for value in values if value.kind != "external"):
+        values, name = self.resolver.values(file, holder), file.text(named)
+        if any(self.resolver.member_places(value, name)[0] for value in values if value.kind != "external"):
             return None
         if name in PASSING:
             return values
         if name in ELEMENTS:
-            return resolver.elements(values) or values
+            return self.resolver.elements(values) or values
         if values and all(one.kind == "external" and not one.arguments for one in values):
             return None
         return ()
 
-    def generic_values(
-        self, resolver: Resolver, file: SyntaxFile, name: str, arguments: tuple[Values, ...]
-    ) -> Values | None:
+    def generic_values(self, file: SyntaxFile, name: str, arguments: tuple[Values, ...]) -> Values | None:
         """Return the result of a `Result`; `?`, `unwrap` and patterns take it out."""
         if name == "Result" and arguments:
             return arguments[0]
+        return None
+
+    def _crates(self) -> dict[str, str]:
+        """Return the root files of the library crates of the project by their names in code."""
+        known = self.resolver.kept.get("rust crates")
+        if isinstance(known, dict):
+            return known
+        found: dict[str, str] = {}
+        for path in self.resolver.project.paths.by_suffix("Cargo.toml"):
+            data = self.resolver.project.load(path)
+            named, library = _PACKAGE.search(data), _LIBRARY.search(data)
+            folder = f"{dirname(path)}/" if dirname(path) else ""
+            root = folder + (library[1].decode() if library else "src/lib.rs")
+            if named and root in self.resolver.project.paths:
+                found.setdefault(named[1].decode().replace("-", "_"), root)
+        self.resolver.kept["rust crates"] = found
+        return found
+
+    def _crate_roots(self, path: str) -> list[str]:
+        """Return the root files of the crate that a file is in; a package may have a library and a program."""
+        folder, paths = dirname(path), self.resolver.project.paths
+        while True:
+            roots = [root for name in ROOTS if (root := f"{folder}/{name}" if folder else name) in paths]
+            if roots or not folder:
+                if path in roots:
+                    return [path]
+                return roots or [path]
+            folder = dirname(folder)
+
+    def _parent_module(self, path: str) -> Values:
+        folder, _, name = path.rpartition("/")
+        if name in ROOTS:
+            return ()
+        above = dirname(folder) if name == "mod.rs" else folder
+        candidates = [f"{above}/{root}" if above else root for root in ("mod.rs", *ROOTS)]
+        if above:
+            candidates.append(f"{above}.rs")
+        found = [one for one in candidates if one in self.resolver.project.paths and one != path]
+        return tuple(Value("module", NamePlace(one)) for one in found)
+
+    def _module_file(self, file: SyntaxFile, node: SyntaxNode, name: str) -> str:
+        """Return the file of `mod name;`."""
+        folder, _, own = file.path.rpartition("/")
+        if own in (*ROOTS, "mod.rs"):
+            inside = folder
+        else:
+            inside = f"{folder}/{own.removesuffix('.rs')}".lstrip("/")
+        outer = node.parent
+        while outer is not None:
+            named = follow(of_type(outer, "mod_item"), "name")
+            if named is not None:
+                inside = f"{inside}/{file.text(named)}"
+            outer = outer.parent
+        for folder in dict.fromkeys((inside, dirname(file.path))):
+            base = f"{folder}/{name}" if folder else name
+            for path in (f"{base}.rs", f"{base}/mod.rs"):
+                if path in self.resolver.project.paths:
+                    return path
+        return ""
+
+    def _impl_bindings(self, name: str) -> list[tuple[SyntaxFile, NameBinding]]:
+        """Return everything of a name that is in an impl block, which is read once for each name."""
+        known = self.resolver.kept.setdefault("rust impls", {})
+        assert isinstance(known, dict)
+        if name not in known:
+            paths = [path for path in self.resolver.project.defining(name) if path.endswith(".rs")]
+            known[name] = [
+                (file, one)
+                for file in filter(None, map(self.resolver.project.read, paths))
+                for one in file.bindings(name)
+                if one.scope >= 0 and file.scopes[one.scope].node.type == "impl_item"
+            ]
+        return known[name]
+
+    def _macros(self, name: str) -> list[NamePlace] | None:
+        found: list[NamePlace] = []
+        for path in self.resolver.project.defining(name):
+            file = self.resolver.project.read(path)
+            bound = file.bindings(name) if file is not None else ()
+            found += [NamePlace(path, one.node.start_byte) for one in bound if one.statement.type == "macro_definition"]
+        return found
+
+    @contextmanager
+    def _running(self, key: tuple[str, int, str]) -> Generator[bool]:
+        """Say whether a path may be asked about: not while it is being answered, nor in a very long chain."""
+        running = self.resolver.kept.setdefault("rust running", set())
+        assert isinstance(running, set)
+        is_first = key not in running and len(running) < CHAIN_MAX
+        if not is_first:
+            yield False
+            return
+        running.add(key)
+        try:
+            yield True
+        finally:
+            running.discard(key)
+
+    def _variant_types(self, file: SyntaxFile, written: SyntaxNode) -> tuple[SyntaxFile, list[SyntaxNode]] | None:
+        """Return the types that a variant, or a struct without names for its fields, has in it, and their file."""
+        last = written.child_by_field_name("name") or written
+        for place in self.resolver.meaning(file, last).places:
+            found = self.resolver.project.binding_at(place)
+            body = None
+            if found is not None:
+                body = found[1].statement.child_by_field_name("body")
+            if found is not None and body is not None and body.type == "ordered_field_declaration_list":
+                return found[0], body.children_by_field_name("type")
         return None
 
 
@@ -553,92 +642,6 @@ def _globs(file: SyntaxFile) -> tuple[tuple[int, tuple[str, ...]], ...]:
     return tuple(found)
 
 
-def _crates(resolver: Resolver) -> dict[str, str]:
-    """Return the root files of the library crates of the project by their names in code."""
-    known = resolver.kept.get("rust crates")
-    if isinstance(known, dict):
-        return known
-    found: dict[str, str] = {}
-    for path in resolver.project.paths.by_suffix("Cargo.toml"):
-        data = resolver.project.load(path)
-        named, library = _PACKAGE.search(data), _LIBRARY.search(data)
-        folder = f"{dirname(path)}/" if dirname(path) else ""
-        root = folder + (library[1].decode() if library else "src/lib.rs")
-        if named and root in resolver.project.paths:
-            found.setdefault(named[1].decode().replace("-", "_"), root)
-    resolver.kept["rust crates"] = found
-    return found
-
-
-def _crate_roots(resolver: Resolver, path: str) -> list[str]:
-    """Return the root files of the crate that a file is in; a package may have a library and a program."""
-    folder, paths = dirname(path), resolver.project.paths
-    while True:
-        roots = [root for name in ROOTS if (root := f"{folder}/{name}" if folder else name) in paths]
-        if roots or not folder:
-            if path in roots:
-                return [path]
-            return roots or [path]
-        folder = dirname(folder)
-
-
-def _parent_module(resolver: Resolver, path: str) -> Values:
-    folder, _, name = path.rpartition("/")
-    if name in ROOTS:
-        return ()
-    above = dirname(folder) if name == "mod.rs" else folder
-    candidates = [f"{above}/{root}" if above else root for root in ("mod.rs", *ROOTS)]
-    if above:
-        candidates.append(f"{above}.rs")
-    found = [one for one in candidates if one in resolver.project.paths and one != path]
-    return tuple(Value("module", NamePlace(one)) for one in found)
-
-
-def _module_file(resolver: Resolver, file: SyntaxFile, node: SyntaxNode, name: str) -> str:
-    """Return the file of `mod name;`."""
-    folder, _, own = file.path.rpartition("/")
-    if own in (*ROOTS, "mod.rs"):
-        inside = folder
-    else:
-        inside = f"{folder}/{own.removesuffix('.rs')}".lstrip("/")
-    outer = node.parent
-    while outer is not None:
-        named = follow(of_type(outer, "mod_item"), "name")
-        if named is not None:
-            inside = f"{inside}/{file.text(named)}"
-        outer = outer.parent
-    for folder in dict.fromkeys((inside, dirname(file.path))):
-        base = f"{folder}/{name}" if folder else name
-        for path in (f"{base}.rs", f"{base}/mod.rs"):
-            if path in resolver.project.paths:
-                return path
-    return ""
-
-
-def _impl_bindings(resolver: Resolver, name: str) -> list[tuple[SyntaxFile, NameBinding]]:
-    """Return everything of a name that is in an impl block, which is read once for each name."""
-    known = resolver.kept.setdefault("rust impls", {})
-    assert isinstance(known, dict)
-    if name not in known:
-        paths = [path for path in resolver.project.defining(name) if path.endswith(".rs")]
-        known[name] = [
-            (file, one)
-            for file in filter(None, map(resolver.project.read, paths))
-            for one in file.bindings(name)
-            if one.scope >= 0 and file.scopes[one.scope].node.type == "impl_item"
-        ]
-    return known[name]
-
-
-def _macros(resolver: Resolver, name: str) -> list[NamePlace] | None:
-    found: list[NamePlace] = []
-    for path in resolver.project.defining(name):
-        file = resolver.project.read(path)
-        bound = file.bindings(name) if file is not None else ()
-        found += [NamePlace(path, one.node.start_byte) for one in bound if one.statement.type == "macro_definition"]
-    return found
-
-
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
@@ -658,22 +661,6 @@ def _type_parameters(file: SyntaxFile, name: str, offset: int) -> list[NameBindi
     found = [one for one in file.bindings(name) if one.statement.type == "type_parameter"]
     around = set(file.around(offset)) if found else set()
     return sorted((one for one in found if one.scope in around), key=lambda one: -one.scope)
-
-
-@contextmanager
-def _running(resolver: Resolver, key: tuple[str, int, str]) -> Generator[bool]:
-    """Say whether a question about a path may be asked: not while it is being answered, nor in a very long chain."""
-    running = resolver.kept.setdefault("rust running", set())
-    assert isinstance(running, set)
-    is_first = key not in running and len(running) < CHAIN_MAX
-    if not is_first:
-        yield False
-        return
-    running.add(key)
-    try:
-        yield True
-    finally:
-        running.discard(key)
 
 
 def _is_path_head(node: SyntaxNode) -> bool:
@@ -750,18 +737,3 @@ def _subject(binding: NameBinding) -> SyntaxNode | None:
             return outer.child_by_field_name("value")
         return None
     return statement.child_by_field_name("type" if statement.type == "parameter" else "value")
-
-
-def _variant_types(
-    resolver: Resolver, file: SyntaxFile, written: SyntaxNode
-) -> tuple[SyntaxFile, list[SyntaxNode]] | None:
-    """Return the types that a variant, or a struct without names for its fields, has in it, and their file."""
-    last = written.child_by_field_name("name") or written
-    for place in resolver.meaning(file, last).places:
-        found = resolver.project.binding_at(place)
-        body = None
-        if found is not None:
-            body = found[1].statement.child_by_field_name("body")
-        if found is not None and body is not None and body.type == "ordered_field_declaration_list":
-            return found[0], body.children_by_field_name("type")
-    return None

@@ -24,7 +24,6 @@ from urllib.parse import unquote, urlparse
 
 from context_engine.index import qualified_names
 from context_engine.languages import Grammars, Language, Languages, outline_file, read_syntax
-from context_engine.resolution.module_styles import style_of
 
 HERE = Path(__file__).parent
 KINDS = {"function", "method", "class", "interface", "struct", "enum", "trait", "constructor", "type"}
@@ -237,7 +236,7 @@ def find_imported_names(path: str, text: str, grammars: Grammars, names: set[str
     if file is None:
         return set()
     bound = [binding for name in names for binding in file.bindings(name)]
-    taken = [one.node for one in bound if one.role == "import" or style_of(file.rules.style).is_import(file, one)]
+    taken = [one.node for one in bound if one.role == "import" or "require(" in file.text(one.statement)]
     return {(path, *file.position(node)) for node in taken}
 
 
