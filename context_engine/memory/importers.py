@@ -379,7 +379,7 @@ def _first_words(part: DocumentSection) -> str:
 
 RULE_WORDS_MIN = 3
 """`Python 3.9` and `Open an issue` are not rules."""
-_BULLET = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.+)")
+_BULLET = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
 _LINK = re.compile(r"!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\W*|<?https?://\S+>?")
 
 

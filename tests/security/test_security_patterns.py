@@ -48,7 +48,6 @@ PARTS = 6
 
 BOUNDED = {
     "memory/importers.py:_NOT_A_DECISION": "sees a path",
-    "plans/model.py:_EFFORT": "sees 200 characters",
     "plans/plan_json.py:_AT": "sees a message of msgspec, which names fields",
     "repo/ripgrep.py:_COUNT": "ripgrep puts a NUL into each line, behind a path, and a path has at most 4,096 bytes",
     "repo/ripgrep.py:_PLACE": "the same",
@@ -332,9 +331,6 @@ NOT_CONSTANT = {
     "edit/module_rename.py": "the escaped name of a file",
     "edit/rename.py": "an escaped name",
     "index/module_uses.py": "the escaped target of an import",
-    "plans/model.py": "joins patterns of its own",
-    "plans/operations.py": "joins patterns of its own",
-    "plans/changeset.py": "joins patterns of its own",
     "review/checks/companion_checks.py": "an escaped name, or one of two constants",
     "review/checks/check.py": "patterns of checks.toml, which are measured here",
     "review/checks/file_checks.py": "an escaped name",

@@ -116,8 +116,8 @@ def test_every_command_is_tried_on_the_hostile_repository() -> None:
 
 
 def _leaves(command: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, each in getattr(command, "commands", {}).items():
-        yield from _leaves(each, (*before, name))
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from _leaves(command.get_command(None, name), (*before, name))
     if not hasattr(command, "commands"):
         yield before
 
