@@ -24,6 +24,7 @@ from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
 from context_engine.memory.importers import Discovery
 from context_engine.memory.memories import Memories
+from context_engine.memory.memory_checks import check_choice
 from context_engine.memory.memory_folder import MemoryEntry
 from context_engine.memory.memory_index import IndexItem, IndexPage, Pages, compute_similarity, embed_missing
 from context_engine.memory.memory_listing import MemoryStatus, describe_unreadable
@@ -108,6 +109,7 @@ class Knowledge:
     def __init__(self, memories: Memories, *, now: Now, access: Callable[[str], float] | None = None) -> None:
         """Read nothing until it is needed."""
         self._memories = memories
+        self.redact_text = memories.redact_text
         self._recall = memories.recall
         self._now = now
         self._access = access
@@ -153,18 +155,10 @@ class Knowledge:
 
     def _read_file(self, path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
         """Return the discoveries of one file, from its text without secrets."""
-        found = []
-        if text:
-            found = importers.import_file(path, text, commit=commit)
-        if text and found:
+        found = importers.import_file(path, text, commit=commit) if text else []
+        if text and found:  # few files have any, and a search for secrets is slow
             found = importers.import_file(path, self.redact_text(text), commit=commit)
-        if blame:
-            return importers.add_dates(found, blame)
-        return found
-
-    def redact_text(self, text: str) -> str:
-        """Return a text without secrets."""
-        return self._memories.redact_text(text)
+        return importers.add_dates(found, blame) if blame else found
 
     def refresh_page(self, name: str, stamp: bytes, make: Callable[[], Iterable[Discovery]]) -> bool:
         """Call `make` and store its discoveries, if the stamp is not that of the last call.
@@ -224,23 +218,20 @@ class Knowledge:
         )
         access = self._percentiles({number: passing[number] for number in relevance})
         standing = self._memories.start_status_check()
-        judged = [
-            self._judge(
-                passing[number],
-                standing(entries[number]) if number in entries else None,
-                share,
-                access.get(number, 1.0),
-            )
-            for number, share in relevance.items()
-        ]
+        judged = []
+        for number, share in relevance.items():
+            status = standing(entries[number]) if number in entries else None
+            judged.append(self._judge(passing[number], status, share, access.get(number, 1.0)))
         found = [result for result in judged if sought.include_stale or result.status == "active"]
-        found = sorted((result for result in found if result.score >= sought.min_score), key=_best_first)
-        left_out = 0
-        if not sought.include_stale:
-            left_out = sum(result.status == "stale" for result in judged)
-        warnings = (*_warnings(near.problem, left_out), *self._damage)
+        found = [result for result in found if result.score >= sought.min_score]
+        found.sort(key=lambda result: (-result.score, result.entry.place, result.entry.id))
+        left_out = 0 if sought.include_stale else sum(result.status == "stale" for result in judged)
         engine: Literal["hybrid", "lexical"] = "lexical" if near.problem else "hybrid"
-        return KnowledgeResults(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
+        warnings = [f"found by words alone: {near.problem}. {USE_GREP}"] if near.problem else []
+        if left_out:
+            warnings.append(f"{left_out} left out whose files have changed since: include_stale shows them")
+        results = tuple(found[: sought.limit])
+        return KnowledgeResults(results, len(found), left_out, engine, (*warnings, *self._damage))
 
     def recall(self, text: str, limit: int, files: Collection[str] | None = None) -> list[RememberedItem]:
         """Return what still holds about a text of any length, best first, for bundles and prompts.
@@ -291,17 +282,13 @@ class Knowledge:
         self, known: KnowledgeEntry, standing: MemoryStatus | None, relevance: float, access: float
     ) -> KnowledgeResult:
         """Return one entry with its score. `standing` is the status of a memory; a discovery has its own."""
-        if standing:
-            status, why = (standing.status, standing.why)
-        else:
-            status, why = (known.status, "")
+        status, why = (standing.status, standing.why) if standing else (known.status, "")
         age_days = 0.0
         if known.date and (at := timestamps.parse_timestamp(known.date)) is not None:
             age_days = (self._now() - at) / DAY_S
         fresh = compute_freshness(known.type, age_days=age_days, stale=status != "active")
-        return KnowledgeResult(
-            known, compute_score(relevance, confidence=known.confidence, fresh=fresh, access=access), status, why
-        )
+        score = compute_score(relevance, confidence=known.confidence, fresh=fresh, access=access)
+        return KnowledgeResult(known, score, status, why)
 
     def _percentiles(self, known: Mapping[int, KnowledgeEntry]) -> dict[int, float]:
         """Return for each entry the share of all entries whose files are used less; {} if use is not counted."""
@@ -318,20 +305,14 @@ class Knowledge:
 def _check(sought: KnowledgeQuery) -> None:
     least, most = QUERY_CHARS
     length = len(sought.query.strip())
-    if length < least:
+    if not least <= length <= most:
+        limit = f"at least {least} are needed" if length < least else f"at most {most} are allowed"
         raise InvalidArgument(
-            f"the query has {length} characters, at least {least} are needed",
-            suggestion="Ask with a word or a sentence, such as: how are amounts rounded.",
+            f"the query has {length:,} characters, {limit}",
+            suggestion="Ask one thing with a word or a sentence, such as: how are amounts rounded.",
             details={"argument": "query"},
         )
-    if length > most:
-        raise InvalidArgument(
-            f"the query has {length:,} characters, at most {most} are allowed",
-            suggestion="Ask one thing in a sentence.",
-            details={"argument": "query"},
-        )
-    if sought.type not in TYPES:
-        raise InvalidArgument(f"type is {sought.type[:40]!r}", suggestion=f"It is one of {', '.join(TYPES)}.")
+    check_choice("type", sought.type, TYPES)
 
 
 def _select_terms(query: str) -> list[str]:
@@ -438,16 +419,3 @@ def _rank(entry: MemoryEntry | None, known: KnowledgeEntry) -> tuple[int, float]
     if entry is not None and entry.memory:
         return PRIORITIES.index(entry.memory.priority), 0.0
     return len(PRIORITIES), -known.confidence
-
-
-def _best_first(result: KnowledgeResult) -> tuple[float, str, str]:
-    return -result.score, result.entry.place, result.entry.id
-
-
-def _warnings(why_not: str, left_out: int) -> tuple[str, ...]:
-    warnings = []
-    if why_not:
-        warnings = [f"found by words alone: {why_not}. {USE_GREP}"]
-    if left_out:
-        warnings.append(f"{left_out} left out whose files have changed since: include_stale shows them")
-    return tuple(warnings)

@@ -101,7 +101,6 @@ class Memories:
         embed: TextEmbedder | None = None,
         chance: Callable[[int], bytes] = os.urandom,
         redact_text: RedactText = redact,
-        categories: Sequence[str] = CATEGORIES,
     ) -> None:
         """`shelves` are the folders by scope; `project` is always one of them."""
         self.recall = recall
@@ -111,7 +110,6 @@ class Memories:
         self._now = now
         self._chance = chance
         self._redact_text = redact_text
-        self._categories = tuple(categories)
 
     # -- reading --
 
@@ -124,22 +122,20 @@ class Memories:
         now, why_stale = self._now(), self._linked.start_check()
         return lambda entry: memory_listing.compute_status(entry, now, why_stale)
 
-    def list_page(self, wanted: MemoryQuery, *, access: Callable[[str], float] = lambda path: 0.0) -> MemoryListing:  # noqa: ARG005
+    def list_page(self, wanted: MemoryQuery) -> MemoryListing:
         """Return a page of the memories that pass a filter, sorted. Raises: InvalidArgument, StorageBusy."""
         entries = self.entries()
+        warnings = [shelf.records.problem for shelf in self._shelves.values()]
+        found = None
         if wanted.query.strip():
-            found, why_not = self._score_entries(wanted.query, entries)
-        else:
-            found, why_not = (None, "")
+            near = compute_similarity(self.recall, self.embed, wanted.query)
+            by_words = self.recall.score_words(query_terms(wanted.query))
+            found = fuse_scores(by_words, near.cosines, {entry.number for entry in entries if entry.memory})
+            warnings.append(near.problem and f"found by words alone: {near.problem}")
         standing = self.start_status_check()
-        listed = memory_listing.list_memories(wanted, [(entry, standing(entry)) for entry in entries], found, access)
-        of_team = (shelf.records.problem for shelf in self._shelves.values())
-        by_words = ""
-        if why_not:
-            by_words = f"found by words alone: {why_not}"
-        return replace(
-            listed, warnings=tuple(filter(None, [*of_team, by_words, *memory_listing.describe_unreadable(entries)]))
-        )
+        listed = memory_listing.list_memories(wanted, [(entry, standing(entry)) for entry in entries], found)
+        warnings += memory_listing.describe_unreadable(entries)
+        return replace(listed, warnings=tuple(filter(None, warnings)))
 
     def redact_text(self, text: str) -> str:
         """Return a text without secrets."""
@@ -156,12 +152,6 @@ class Memories:
             details={"id": id[:80]},
         )
 
-    def _score_entries(self, query: str, entries: Sequence[MemoryEntry]) -> tuple[dict[int, float], str]:
-        """Return how relevant each memory is to a question, and why vectors were not used."""
-        near = compute_similarity(self.recall, self.embed, query)
-        by_words = self.recall.score_words(query_terms(query))
-        return fuse_scores(by_words, near.cosines, {entry.number for entry in entries if entry.memory}), near.problem
-
     # -- writing --
 
     def add(self, draft: MemoryDraft, *, on_similar: str = "warn", dry_run: bool = False) -> AddResult:
@@ -172,7 +162,7 @@ class Memories:
         """
         clean, redactions = memory_checks.remove_secrets(draft, self._redact_text)
         clean = memory_checks.normalize_draft(clean)
-        memory_checks.check_draft(clean, self._categories)
+        memory_checks.check_draft(clean, CATEGORIES)
         memory_checks.check_choice("on_similar", on_similar, ON_SIMILAR)
         shelf = self._shelf(clean.scope)
         made = self._build_memory(clean)
@@ -209,7 +199,15 @@ class Memories:
         if same and same.memory and not named:
             return AddResult(same.memory.id, same.path, "duplicate", indexed=True)
         similar, conflicts = self._find_similar(made, [entry for entry in holding if entry not in named])
-        result = AddResult("", "", "created", similar, conflicts, warnings=_warnings(len(entries), similar, on_similar))
+        warnings: list[str] = []
+        if similar and on_similar == "warn":
+            way_on = "update_memory changes one; on_similar merge or supersede puts this in its place"
+            warnings.append(f"{len(similar)} similar: {way_on}")
+        if len(entries) >= MEMORIES_MAX:
+            warnings.append(
+                f"{len(entries):,} memories are more than a team can keep up to date: delete or archive some"
+            )
+        result = AddResult("", "", "created", similar, conflicts, warnings=tuple(warnings))
         if similar and on_similar == "reject":
             best = similar[0].entry
             return replace(result, id=best.memory.id if best.memory else "", path=best.path, action="rejected")
@@ -292,7 +290,7 @@ class Memories:
             entry = self.get(id)
             old = _check_version(entry, expected_version)
             clean, redactions = memory_checks.remove_secrets(revision, self._redact_text)
-            new = memory_checks.apply_revision(old, clean, self._categories)
+            new = memory_checks.apply_revision(old, clean)
             new = replace(new, linked_files=self._links(new, clean))
             changed = tuple(field.name for field in fields(new) if getattr(new, field.name) != getattr(old, field.name))
             if not changed:
@@ -355,17 +353,6 @@ def _find_named(entries: Sequence[MemoryEntry], ids: Sequence[str]) -> list[Memo
             details={"ids": missing},
         )
     return [known[name] for name in dict.fromkeys(ids)]
-
-
-def _warnings(count: int, similar: Sequence[SimilarMemory], on_similar: str) -> tuple[str, ...]:
-    warnings: list[str] = []
-    if similar and on_similar == "warn":
-        warnings.append(
-            f"{len(similar)} similar: update_memory changes one; on_similar merge or supersede puts this in its place"
-        )
-    if count >= MEMORIES_MAX:
-        warnings.append(f"{count:,} memories are more than a team can keep up to date: delete or archive some")
-    return tuple(warnings)
 
 
 def _take_best(found: Sequence[SimilarMemory]) -> tuple[SimilarMemory, ...]:

@@ -17,13 +17,11 @@ import msgspec
 from context_engine import timestamps
 from context_engine.errors import InvalidArgument
 from context_engine.memory.memory_file import Memory, derive_title, format_file, parse_file
-from context_engine.memory.memory_requests import PRIORITIES, SUBTYPES, MemoryDraft, MemoryRevision
+from context_engine.memory.memory_requests import CATEGORIES, PRIORITIES, SUBTYPES, MemoryDraft, MemoryRevision
 from context_engine.secrets import KeyedRedaction, RedactedText
 from context_engine.text import STOP_WORDS, expand_words, split_words, unique
 
 Request = TypeVar("Request")
-
-
 RedactText = Callable[[str], RedactedText | KeyedRedaction]
 
 
@@ -96,13 +94,13 @@ def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
     parse_expiry(draft.expires_at)
 
 
-def apply_revision(old: Memory, revision: MemoryRevision, categories: Sequence[str]) -> Memory:
+def apply_revision(old: Memory, revision: MemoryRevision) -> Memory:
     """Return the memory with the fields of a revision, except linked files. Raises: InvalidArgument."""
     own = [field.name for field in fields(revision) if field.name not in ("linked_files", "still_true")]
     named = [name for name in own if getattr(revision, name) is not None]
     values = {name: getattr(old, name) for name in own} | {name: getattr(revision, name) for name in named}
     draft = normalize_draft(MemoryDraft(**values, linked_files=revision.linked_files or ()))
-    check_draft(draft, (*categories, old.category))
+    check_draft(draft, (*CATEGORIES, old.category))
     new = {name: getattr(draft, name) for name in named}
     return replace(old, **(new | ({"expires_at": parse_expiry(draft.expires_at)} if "expires_at" in new else {})))
 

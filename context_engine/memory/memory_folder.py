@@ -129,27 +129,14 @@ class MemoryFolder:
             return None
         stored = _parse_stored(data, name, stamp[2] / 1e9)
         memory = stored.memory
-        payload = msgspec.msgpack.encode(stored)
-        if memory:
-            item = IndexItem(payload, memory.title, memory.content, " ".join(memory.tags))
-        else:
-            item = IndexItem(payload, "", "")
-        return _pack_stamp(stamp) if settled else b"", [item]
+        words = (memory.title, memory.content, " ".join(memory.tags)) if memory else ("", "")
+        return _pack_stamp(stamp) if settled else b"", [IndexItem(msgspec.msgpack.encode(stored), *words)]
 
     def _entry(self, name: str, page: IndexPage) -> MemoryEntry:
         number, payload = page.items[0]
         stored = self._decoded.get(payload) or msgspec.msgpack.decode(payload, type=_StoredFile)
         self._decoded[payload] = stored
-        return MemoryEntry(
-            name,
-            self.display_path(name),
-            self.scope,
-            number,
-            stored.version,
-            stored.memory,
-            stored.digest,
-            stored.problem,
-        )
+        return MemoryEntry(name, self.display_path(name), self.scope, number, *msgspec.structs.astuple(stored))
 
 
 def _parse_stored(data: bytes | str, name: str, modified_at: float) -> _StoredFile:
@@ -176,30 +163,18 @@ def _link_entries(entries: Iterable[MemoryEntry]) -> tuple[MemoryEntry, ...]:
 
     Only existing files count: when the newer memory is deleted, the older one is active again.
     """
-    listed = _mark_duplicates(entries)
-    known = {entry.memory.id for entry in listed if entry.memory}
-    newer = {old: entry.memory.id for entry in listed if entry.memory for old in entry.memory.supersedes}
-    return tuple(_mark_replaced(entry, known, newer) for entry in listed)
-
-
-def _mark_duplicates(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
     first: dict[str, str] = {}
     listed: list[MemoryEntry] = []
     for entry in entries:
         other = first.setdefault(entry.memory.id, entry.path) if entry.memory else entry.path
         same = f"it has the id of {other}; remove the line `id`, or one of the two"
         listed.append(entry if other == entry.path else replace(entry, memory=None, problem=same))
-    return listed
-
-
-def _mark_replaced(entry: MemoryEntry, known: set[str], newer: Mapping[str, str]) -> MemoryEntry:
-    memory = entry.memory
-    if memory is None:
-        return entry
-    by = memory.superseded_by if memory.superseded_by in known else newer.get(memory.id, "")
-    if by and by != memory.id:
-        return replace(entry, replaced_by=by)
-    return entry
+    newer = {old: entry.memory.id for entry in listed if entry.memory for old in entry.memory.supersedes}
+    for place, entry in enumerate(listed):
+        if memory := entry.memory:
+            by = memory.superseded_by if memory.superseded_by in first else newer.get(memory.id, "")
+            listed[place] = replace(entry, replaced_by=by if by != memory.id else "")
+    return tuple(listed)
 
 
 # -- linked files ------------------------------------------------------------------------------------------------------

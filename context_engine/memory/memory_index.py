@@ -100,12 +100,6 @@ class MemoryIndex:
         self._seen = -1
         self._matrix: tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.float32]] | None = None
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether it outlives the process."""
-        with self._lock:
-            return self._query(lambda db: bool(db.filename))
-
     def close(self) -> None:
         """Close the file; the index can be used again afterwards."""
         with self._lock:

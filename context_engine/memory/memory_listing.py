@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from context_engine import timestamps
-from context_engine.errors import InvalidArgument
+from context_engine.memory.memory_checks import check_choice
 from context_engine.memory.memory_folder import MemoryEntry, WhyStale
 from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, MemoryQuery
 from context_engine.search import format_cursor, parse_cursor
@@ -17,8 +17,6 @@ from context_engine.text import escape_line
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]
 STAMP_CHARS = 8
-
-
 UNREAD_SHOWN = 3
 
 
@@ -56,11 +54,6 @@ class MemoryListing:
         stop = self.first + count
         return format_cursor(stop, self.stamp) if stop < self.total else ""
 
-    @property
-    def next_cursor(self) -> str:
-        """The cursor of the next page; empty at the end."""
-        return self.cursor_after(len(self.rows))
-
 
 def compute_status(entry: MemoryEntry, now: float, why_stale: WhyStale) -> MemoryStatus:
     """Return whether a memory holds at a time. A superseded or expired one is not checked for changed files."""
@@ -82,19 +75,19 @@ def list_memories(
     wanted: MemoryQuery,
     known: Sequence[tuple[MemoryEntry, MemoryStatus]],
     found: Mapping[int, float] | None,
-    access: Callable[[str], float],
 ) -> MemoryListing:
     """Return the requested page. `found` is the relevance of each item to the query, None without a query.
 
     Raises: InvalidArgument for an unknown status or sort, or a cursor of another list.
     """
-    _check(wanted)
+    check_choice("status", wanted.status, STATUSES)
+    check_choice("sort", wanted.sort, ("", *SORTS))
     rows = [
         MemoryRow(entry, status, None if found is None else found.get(entry.number, 0.0))
         for entry, status in known
         if _passes(wanted, entry, status) and (found is None or entry.number in found)
     ]
-    rows.sort(key=lambda row: _order(wanted, row, access))
+    rows.sort(key=lambda row: _order(wanted, row))
     stamped = _stamp(wanted, rows)
     start = parse_cursor(wanted.cursor, stamped)
     return MemoryListing(
@@ -113,51 +106,34 @@ def describe_unreadable(entries: Iterable[MemoryEntry]) -> tuple[str, ...]:
     if not left:
         return ()
     shown = ", ".join(f"{escape_line(entry.path)} ({entry.problem})" for entry in left[:UNREAD_SHOWN])
-    more = ""
-    if len(left) > UNREAD_SHOWN:
-        more = f" and {len(left) - UNREAD_SHOWN} more"
+    more = f" and {len(left) - UNREAD_SHOWN} more" if len(left) > UNREAD_SHOWN else ""
     return (f"left out, since they cannot be read: {shown}{more}. Repair these files, or take them back from git.",)
-
-
-def _check(wanted: MemoryQuery) -> None:
-    for name, value, among in (("status", wanted.status, STATUSES), ("sort", wanted.sort, ("", *SORTS))):
-        if value not in among:
-            raise InvalidArgument(
-                f"{name} is {value[:40]!r}", suggestion=f"It is one of {', '.join(filter(None, among))}."
-            )
 
 
 def _passes(wanted: MemoryQuery, entry: MemoryEntry, status: MemoryStatus) -> bool:
     if wanted.status not in ("all", status.status) or wanted.category not in ("", _category(entry)):
         return False
     memory = entry.memory
-    tags = set()
-    if memory:
-        tags = {tag.casefold() for tag in memory.tags}
-    files = set()
-    if memory:
-        files = {link.path for link in memory.linked_files}
-    return {tag.casefold() for tag in wanted.tags} <= tags and (not wanted.linked_file or wanted.linked_file in files)
+    if memory is None:
+        return not (wanted.tags or wanted.linked_file)
+    tags = {tag.casefold() for tag in memory.tags}
+    files = ("", *(link.path for link in memory.linked_files))
+    return wanted.linked_file in files and tags.issuperset(tag.casefold() for tag in wanted.tags)
 
 
 def _category(entry: MemoryEntry) -> str:
     return entry.name.split("/")[0]
 
 
-def _order(wanted: MemoryQuery, row: MemoryRow, access: Callable[[str], float]) -> tuple[float, float, float, str]:
-    """Return the sort key: best first; ties by the last change, then by name."""
-    memory = row.entry.memory
-    updated = 0.0
-    if memory:
-        updated = -(timestamps.parse_timestamp(memory.updated_at) or 0.0)
-    sort = wanted.sort or ("relevance" if row.score is not None else "updated")
-    first = {
-        "relevance": lambda: -(row.score or 0.0),
-        "updated": lambda: updated,
-        "priority": lambda: float(PRIORITIES.index(memory.priority)) if memory else float(len(PRIORITIES)),
-        "access": lambda: -access(row.entry.path),
-    }[sort]()
-    return first, updated, 0.0 if memory else 1.0, row.entry.name
+def _order(wanted: MemoryQuery, row: MemoryRow) -> tuple[float, float, bool, str]:
+    """Return the sort key: best first; ties by the last change, then by name. Unreadable files come last."""
+    memory, first = row.entry.memory, 0.0
+    if wanted.sort == "priority":
+        first = PRIORITIES.index(memory.priority) if memory else len(PRIORITIES)
+    elif wanted.sort in ("", "relevance"):
+        first = -(row.score or 0.0)
+    updated = timestamps.parse_timestamp(memory.updated_at) if memory else None
+    return first, -(updated or 0.0), memory is None, row.entry.name
 
 
 def _stamp(wanted: MemoryQuery, rows: Iterable[MemoryRow]) -> str:

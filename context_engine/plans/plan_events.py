@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -36,7 +36,7 @@ PlanStatus = Literal[
     "archived",
 ]
 ApprovalStatus = Literal["pending", "approved", "rejected", "modification_requested", "expired"]
-ApprovalMove = Literal["approve", "reject", "request_modification", "expire"]
+ApprovalMove = Literal["approve", "reject", "request_modification"]
 
 DONE: frozenset[str] = frozenset({"completed", "skipped"})
 """Statuses that satisfy a dependency."""
@@ -82,9 +82,8 @@ APPROVAL_MOVES: Mapping[ApprovalMove, ApprovalStatus] = {
     "approve": "approved",
     "reject": "rejected",
     "request_modification": "modification_requested",
-    "expire": "expired",
 }
-"""All from pending; an approval may also expire later, when the plan changes."""
+"""All from pending; a request and an approval may also expire, when the plan changes."""
 
 
 def move_step(status: str, move: StepMove, *, forced: bool = False, what: str = "the step") -> StepStatus:
@@ -110,7 +109,7 @@ def move_approval(status: str, move: ApprovalMove) -> ApprovalStatus:
 
     Raises: Conflict when it was decided already, PreconditionFailed when it has expired.
     """
-    if status == "pending" or (status == "approved" and move == "expire"):
+    if status == "pending":
         return APPROVAL_MOVES[move]
     if status == "expired":
         raise PreconditionFailed(
@@ -150,7 +149,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
         return self.type == "full_plan" or uid in self.steps
 
 
-DECISIONS: tuple[ApprovalMove, ...] = ("approve", "reject", "request_modification")
+DECISIONS: tuple[ApprovalMove, ...] = get_args(ApprovalMove)
 PERSON = "user"
 AGENT = "agent"
 APPROVAL_HOURS_MAX = 24 * 365
@@ -165,9 +164,6 @@ class CompletionReport:
     evidence: tuple[Mapping[str, Any], ...] = ()
     criteria_met: tuple[str, ...] = ()
     auto_detect_files: bool = True
-
-
-EMPTY_REPORT = CompletionReport()
 
 
 ETA_STEPS_MIN = 3
@@ -216,11 +212,6 @@ class StepState(msgspec.Struct, frozen=True, kw_only=True):
     notes: str = ""
     attempts: int = 0
     retries_left: int = 0
-
-    @property
-    def is_done(self) -> bool:
-        """Whether steps that depend on it may start."""
-        return self.status in DONE
 
 
 @dataclass(frozen=True, slots=True)

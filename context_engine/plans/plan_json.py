@@ -82,6 +82,8 @@ def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
     unknown: list[str] = []
     loose = _loosen(sent, _type_of(Plan), "", unknown)
     rows = sent.get("steps") or ()
+    if isinstance(rows, str):
+        raise _invalid_field("steps", "must be a list, not a text", "a list of steps")
     if isinstance(rows, Sequence) and len(rows) > STEPS_MAX:
         raise TooLarge(
             f"the plan has {len(rows):,} steps, at most {STEPS_MAX:,} are kept",

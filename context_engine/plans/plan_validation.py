@@ -16,7 +16,7 @@ import msgspec
 
 from context_engine.errors import Cycle, DanglingDependency
 from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_closure, sort_in_plan_order
-from context_engine.plans.model import Plan, PlanStep
+from context_engine.plans.model import FILE_FIELDS, Plan, PlanStep
 from context_engine.plans.plan_json import PlanFinding, normalize_plan
 
 REMARKS_MAX = 50
@@ -76,13 +76,13 @@ def validate_plan(
 
     Without `strict`, dangling dependencies are removed.
     """
-    ground = ground._replace(
-        has_path=cache(ground.has_path), refusal=cache(ground.refusal)
-    )  # a file is looked for once
+    # A file is looked for once.
+    ground = ground._replace(has_path=cache(ground.has_path), refusal=cache(ground.refusal))
     plan, cleaned = _clean_paths(normalize_plan(plan))
     dangling, dropped = _find_dangling(plan), []
     if dangling and not strict:
-        plan = _without_dangling(plan)
+        known = plan.step_numbers()
+        plan = _map_steps(plan, lambda step: {"depends_on": tuple(uid for uid in step.depends_on if uid in known)})
         dropped = [finding._replace(message=f"{finding.message}: left out", suggestion="") for finding in dangling]
     drawn = build_graph(plan)
     errors = [*(dangling if strict else ()), *_find_cycle(plan, drawn)]
@@ -90,19 +90,15 @@ def validate_plan(
     if not drawn.cycle:  # without an order of the steps nothing can be said about files
         errors += _check_files(plan, drawn, ground, closed)
         plan, shared = _order_shared_files(plan, drawn)
+    added = [
+        PlanFinding("DEPENDENCY_ADDED", "step {1} now depends on step {0}".format(*row.steps), "", row.steps, row.path)
+        for row in shared
+    ]
     parse_findings = tuple(remarks)
     fixed = [remark for remark in parse_findings if remark.code == "RENUMBERED"]
-    return PlanValidation(
-        plan,
-        tuple(errors),
-        (
-            *(remark for remark in parse_findings if remark not in fixed),
-            *shared,
-            *_find_existing(plan, ground, closed),
-            *_find_doubts(plan),
-        ),
-        (*fixed, *cleaned, *dropped, *_added_dependencies(shared)),
-    )
+    others = [remark for remark in parse_findings if remark.code != "RENUMBERED"]
+    warnings = (*others, *shared, *_find_existing(plan, ground, closed), *_find_doubts(plan))
+    return PlanValidation(plan, tuple(errors), warnings, (*fixed, *cleaned, *dropped, *added))
 
 
 # -- dependencies -----------------------------------------------------------------------------------------------
@@ -114,36 +110,19 @@ def _find_cycle(plan: Plan, drawn: StepGraph) -> list[PlanFinding]:
     if not circle:
         return []
     shown = [*circle[:CIRCLE_SHOWN_MAX], "...", circle[-1]] if len(circle) > CIRCLE_SHOWN_MAX else circle
-    chain = " -> ".join(str(item) for item in shown)
-    return [
-        PlanFinding(
-            Cycle.code,
-            f"steps wait for each other: {chain}",
-            "Take one of these dependencies out of depends_on.",
-            circle,
-        )
-    ]
+    message = f"steps wait for each other: {' -> '.join(map(str, shown))}"
+    return [PlanFinding(Cycle.code, message, "Take one of these dependencies out of depends_on.", circle)]
 
 
 def _find_dangling(plan: Plan) -> list[PlanFinding]:
-    known, count = {step.uid for step in plan.steps}, len(plan.steps)
-    return [
-        PlanFinding(
-            DanglingDependency.code,
-            f"step {number} depends on {uid!r:.60}, which is not a step of the plan",
-            f"Steps go from 1 to {count}: name one, or leave it out (create_plan and refine_plan do: strict: false).",
-            (number,),
-            uid,
-        )
-        for number, step in enumerate(plan.steps, 1)
-        for uid in step.depends_on
-        if uid not in known
-    ]
-
-
-def _without_dangling(plan: Plan) -> Plan:
-    known = {step.uid for step in plan.steps}
-    return _map_steps(plan, lambda step: {"depends_on": tuple(uid for uid in step.depends_on if uid in known)})
+    known, found = plan.step_numbers(), []
+    advice = f"Steps go from 1 to {len(known)}: name one, or leave it out"
+    advice += " (create_plan and refine_plan do: strict: false)."
+    for number, step in enumerate(plan.steps, 1):
+        for uid in (uid for uid in step.depends_on if uid not in known):
+            message = f"step {number} depends on {uid!r:.60}, which is not a step of the plan"
+            found.append(PlanFinding(DanglingDependency.code, message, advice, (number,), uid))
+    return found
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -157,10 +136,9 @@ def _clean_paths(plan: Plan) -> tuple[Plan, list[PlanFinding]]:
         for path in sorted(step.files)
         if path != _clean(path)
     ]
-    fields = ("files_to_modify", "files_to_create", "files_to_delete")
     if found:
         plan = _map_steps(
-            plan, lambda step: {f: tuple(dict.fromkeys(_clean(p) for p in getattr(step, f))) for f in fields}
+            plan, lambda step: {f: tuple(dict.fromkeys(map(_clean, getattr(step, f)))) for f in FILE_FIELDS}
         )
     return plan, found
 
@@ -186,6 +164,13 @@ class _FileHistory(NamedTuple):
     def comes_before(self, one: str, other: str) -> bool:
         return bool(self.bit[one] & self.before[other])
 
+    def is_made(self, path: str, uid: str, after: str = "") -> bool:
+        """Return whether a step creates a file, or one before it does, and that one comes after another step."""
+        makers = self.makers.get(path, ())
+        return uid in makers or any(
+            self.comes_before(maker, uid) for maker in makers if not after or self.comes_before(after, maker)
+        )
+
 
 def _check_files(plan: Plan, drawn: StepGraph, ground: WorkspacePaths, closed: Collection[str]) -> list[PlanFinding]:
     """Check the files that steps name: missing, deleted before, deleted in parallel, or not allowed."""
@@ -200,22 +185,14 @@ def _check_files(plan: Plan, drawn: StepGraph, ground: WorkspacePaths, closed: C
         for path in sorted(step.files) if step.uid not in closed else ():
             is_there = ground.has_path(path)  # then it may be named, too
             if not is_there and (why := ground.refusal(path)):
-                invalid = PlanFinding(
-                    "INVALID_PATH", f"step {number[step.uid]} names {path}: {why}", "", (number[step.uid],), path
-                )
-                found.append(invalid)
-            elif not is_there and not _is_created_before(step, path, touched):
+                message = f"step {number[step.uid]} names {path}: {why}"
+                found.append(PlanFinding("INVALID_PATH", message, "", (number[step.uid],), path))
+            elif not is_there and not touched.is_made(path, step.uid):
                 near = ground.nearest(path) if len(found) < REMARKS_MAX else ""
                 found.append(_missing_file(number[step.uid], path, near, touched.makers.get(path, ())))
             for uid in touched.removers.get(path, ()):
                 found += _check_deletion(step, uid, path, touched, number)
     return found
-
-
-def _is_created_before(step: PlanStep, path: str, touched: _FileHistory) -> bool:
-    """Return whether a file exists when the step begins, or is created by it."""
-    makers = touched.makers.get(path, ())
-    return step.uid in makers or any(touched.comes_before(uid, step.uid) for uid in makers)
 
 
 def _missing_file(number: int, path: str, near: str, makers: Sequence[str]) -> PlanFinding:
@@ -232,13 +209,9 @@ def _check_deletion(
     """Check a step that touches a file which another one deletes before it or in parallel."""
     one, other = number[step.uid], number[remover]
     if touched.comes_before(remover, step.uid):
-        is_recreated = step.uid in touched.makers.get(path, ()) or any(
-            touched.comes_before(remover, uid) and touched.comes_before(uid, step.uid)
-            for uid in touched.makers.get(path, ())
-        )
-        message = f"step {one} needs {path}, which step {other} deletes before"
-        if is_recreated:
+        if touched.is_made(path, step.uid, after=remover):
             return []
+        message = f"step {one} needs {path}, which step {other} deletes before"
         return [PlanFinding("DELETED_BEFORE", message, "Delete it last.", (other, one), path)]
     if remover == step.uid or touched.comes_before(step.uid, remover):
         return []
@@ -249,19 +222,13 @@ def _check_deletion(
 
 def _find_existing(plan: Plan, ground: WorkspacePaths, closed: Collection[str]) -> list[PlanFinding]:
     """Warn about each file that a step creates although it exists."""
-    return [
-        PlanFinding(
-            "FILE_EXISTS",
-            f"step {number} creates {path}, which exists already",
-            "To change it, list it in files_to_modify.",
-            (number,),
-            path,
-        )
-        for number, step in enumerate(plan.steps, 1)
-        if step.uid not in closed
-        for path in sorted(step.files_to_create)
-        if ground.has_path(path)
-    ]
+    way_on, found = "To change it, list it in files_to_modify.", []
+    for number, step in enumerate(plan.steps, 1):
+        for path in sorted(step.files_to_create) if step.uid not in closed else ():
+            if ground.has_path(path):
+                message = f"step {number} creates {path}, which exists already"
+                found.append(PlanFinding("FILE_EXISTS", message, way_on, (number,), path))
+    return found
 
 
 def _steps_by_file(plan: Plan, field: str) -> dict[str, list[str]]:
@@ -295,29 +262,14 @@ def _order_shared_files(plan: Plan, drawn: StepGraph) -> tuple[Plan, list[PlanFi
             if earlier and not before[uid] & bit[earlier] and len(found) < SHARED_MAX:
                 waits[uid].append(earlier)
                 before[uid] |= before[earlier] | bit[earlier]
-                found.append(_shared_file(number[earlier], number[uid], path))
+                one, other = number[earlier], number[uid]
+                message = f"steps {one} and {other} both touch {path} and neither waited for the other"
+                way_on = f"Step {other} now depends on step {one}."
+                found.append(PlanFinding("SHARED_FILE", message, way_on, (one, other), path))
             last[path] = uid
     if not found:
         return plan, []
     return normalize_plan(_map_steps(plan, lambda step: {"depends_on": tuple(waits[step.uid])})), found
-
-
-def _shared_file(one: int, other: int, path: str) -> PlanFinding:
-    message = f"steps {one} and {other} both touch {path} and neither waited for the other"
-    return PlanFinding("SHARED_FILE", message, f"Step {other} now depends on step {one}.", (one, other), path)
-
-
-def _added_dependencies(shared: Iterable[PlanFinding]) -> list[PlanFinding]:
-    return [
-        PlanFinding(
-            "DEPENDENCY_ADDED",
-            f"step {finding.steps[1]} now depends on step {finding.steps[0]}",
-            "",
-            finding.steps,
-            finding.path,
-        )
-        for finding in shared
-    ]
 
 
 # -- doubts ------------------------------------------------------------------------------------------------------------
@@ -325,13 +277,12 @@ def _added_dependencies(shared: Iterable[PlanFinding]) -> list[PlanFinding]:
 
 def _find_doubts(plan: Plan) -> list[PlanFinding]:
     """Report what a plan lacks although it can be carried out."""
-    if plan.steps:
-        found = []
-    else:
-        found = [PlanFinding("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step.")]
+    found = []
+    if not plan.steps:
+        found.append(PlanFinding("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step."))
     bare = tuple(number for number, step in enumerate(plan.steps, 1) if not step.acceptance_criteria)
     if bare:
-        subject = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(str(item) for item in bare[:10])}"
+        subject = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(map(str, bare[:10]))}"
         more = f" and {len(bare) - 10} more" if len(bare) > 10 else ""
         message = f"{subject}{more}: no acceptance criterion says when it is done"
         found.append(PlanFinding("NO_CRITERION", message, "Say how to check it: a test that passes, an output.", bare))

@@ -32,7 +32,6 @@ from context_engine.plans.dependency_graph import build_graph, find_dependents
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import (
     DONE,
-    EMPTY_REPORT,
     MOVES,
     CompletionReport,
     Execution,
@@ -239,7 +238,7 @@ class StepTracker:
         self,
         which: str,
         step: int | str,
-        report: CompletionReport = EMPTY_REPORT,
+        report: CompletionReport = CompletionReport(),  # noqa: B008 - it is frozen
         *,
         force: bool = False,
         actor: str = "",

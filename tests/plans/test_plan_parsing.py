@@ -246,6 +246,7 @@ def test_the_work_of_a_step_does_not_change_with_what_it_waits_for() -> None:
         ({"goal": "g", "steps": [{"title": "a"}, {"description": "b"}]}, "steps[1]", "title"),
         ({"goal": "g", "steps": [{"title": 3}]}, "steps[0].title", "str"),
         ({"goal": "g", "steps": {"a": 1}}, "steps", "array"),
+        ({"goal": "0", "steps": "00"}, "steps", "list"),
         ({"goal": "g", "steps": [{"title": "a", "priority": "urgent"}]}, "steps[0].priority", "urgent"),
         ({"goal": "g", "steps": [{"title": "a", "hours": -1}]}, "steps[0].hours", ">= 0"),
         ({"goal": "g", "steps": [{"title": "a", "uid": "../x"}]}, "steps[0].uid", "regex"),
