@@ -35,11 +35,12 @@ MALFORMED = "malformed"
 """Marks, in an error's details, an error that an upstream spec wants at the protocol level (JSON-RPC -32602)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ArgumentType:
     """Base of all argument types. `description` is what an agent reads; the default is added to it."""
 
     json_type: ClassVar[str] = "string"
+    description: str
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of this type, without description and default."""
@@ -54,7 +55,6 @@ class ArgumentType:
 class TextArg(ArgumentType):
     """A text of `least` to `most` characters."""
 
-    description: str
     least: int = 0
     most: int = TEXT_CHARS_MAX
     empty_is_malformed: bool = False
@@ -81,14 +81,18 @@ class TextArg(ArgumentType):
             raise argument_error(
                 name, f"has {len(value):,} characters, at most {self.most:,} are allowed", "Shorten it."
             )
-        return _encodable(name, value)
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # JSON can contain half a surrogate pair
+            wrong = "contains half a character (a lone surrogate)"
+            raise argument_error(name, wrong, "Send the character whole.") from None
+        return value
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceArg(ArgumentType):
     """One of a few words."""
 
-    description: str
     among: tuple[str, ...]
 
     def schema(self) -> dict[str, Any]:
@@ -97,10 +101,7 @@ class ChoiceArg(ArgumentType):
 
     def read(self, name: str, value: Any) -> str:
         """Accept one of the words in any case."""
-        if isinstance(value, str):
-            word = value.strip().lower()
-        else:
-            word = ""
+        word = value.strip().lower() if isinstance(value, str) else ""
         if word not in self.among:
             one_of = f"It must be one of {', '.join(filter(None, self.among))}."
             raise argument_error(name, f"is {_format_value(value)}", one_of + suggest_nearest(word, self.among))
@@ -111,7 +112,6 @@ class ChoiceArg(ArgumentType):
 class IntegerArg(ArgumentType):
     """An integer from `least` to `most`. With `clamp`, a value outside becomes the nearest limit."""
 
-    description: str
     least: int
     most: int
     clamp: bool = False
@@ -120,10 +120,7 @@ class IntegerArg(ArgumentType):
         """Include the range, except with `clamp`: a client would reject values that the tool accepts."""
         if self.clamp:
             return {"type": "integer"}
-        if self.most < ENDLESS:
-            high = {"maximum": self.most}
-        else:
-            high = {}
+        high = {"maximum": self.most} if self.most < ENDLESS else {}
         return {"type": "integer", "minimum": self.least, **high}
 
     def read(self, name: str, value: Any) -> int:
@@ -141,8 +138,6 @@ class IntegerArg(ArgumentType):
 class FractionArg(ArgumentType):
     """A number from 0 to 1."""
 
-    description: str
-
     def schema(self) -> dict[str, Any]:
         """Include the range."""
         return {"type": "number", "minimum": 0, "maximum": 1}
@@ -157,7 +152,6 @@ class BooleanArg(ArgumentType):
     """True or false."""
 
     json_type: ClassVar[str] = "boolean"
-    description: str
 
     def read(self, name: str, value: Any) -> bool:
         """Accept true and false, 0 and 1, and the usual words for them."""
@@ -174,25 +168,19 @@ class BooleanArg(ArgumentType):
 class TextListArg(ArgumentType):
     """A list of texts, or of some words if `among` has any."""
 
-    description: str
     among: tuple[str, ...] = ()
     most: int = 100
 
     def schema(self) -> dict[str, Any]:
         """Include the words."""
-        items: dict[str, Any] = {"type": "string"}
-        if self.among:
-            items["enum"] = list(self.among)
-        return {"type": "array", "items": items}
+        words = {"enum": list(self.among)} if self.among else {}
+        return {"type": "array", "items": {"type": "string", **words}}
 
     def read(self, name: str, value: Any) -> tuple[str, ...]:
         """Accept a list, a JSON array in a string, or a comma list; drop empty texts and repetitions."""
         if isinstance(value, str) and len(value) > self.most * TEXT_CHARS_MAX:
             raise argument_error(name, f"has {len(value):,} characters", f"Send a list of at most {self.most} entries.")
-        if isinstance(value, str):
-            items = split_list(value)
-        else:
-            items = value
+        items = split_list(value) if isinstance(value, str) else value
         if not isinstance(items, list | tuple) or not all(_is_item(item) for item in items[: self.most]):
             shown = _name_type(value)
             raise argument_error(name, f"must be a list of texts, not {shown}", f'Write {name}: ["one", "two"].')
@@ -210,16 +198,14 @@ class ObjectArg(ArgumentType):
     """An object with any fields; the tool checks them."""
 
     json_type: ClassVar[str] = "object"
-    description: str
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
         """Accept an object, or JSON text of one."""
-        if isinstance(value, str) and value.strip():
-            value = parse_json_text(value)
-        if not isinstance(value, Mapping):
-            shown = _name_type(value)
-            raise argument_error(name, f"must be an object, not {shown}", f'Write {name}: {{"argument": "value"}}.')
-        return value
+        fields = parse_json_text(value)
+        if not isinstance(fields, Mapping):
+            wrong = f"must be an object, not {_name_type(fields)}"
+            raise argument_error(name, wrong, f'Write {name}: {{"argument": "value"}}.')
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +213,6 @@ class LineRangesArg(ArgumentType):
     """A list of line ranges, each an object with `start` and `end`. The tool checks whether a file has those lines."""
 
     json_type: ClassVar[str] = "array"
-    description: str
     most: int = 200
 
     def schema(self) -> dict[str, Any]:
@@ -239,10 +224,7 @@ class LineRangesArg(ArgumentType):
     def read(self, name: str, value: Any) -> tuple[LineSpan, ...]:
         """Accept a list, JSON text of one, or a single range; the numbers may be texts."""
         example = f'Write {name}: [{{"start": 10, "end": 20}}].'
-        if isinstance(value, str):
-            ranges = parse_json_text(value)
-        else:
-            ranges = value
+        ranges = parse_json_text(value)
         if isinstance(ranges, Mapping):
             ranges = [ranges]
         if not isinstance(ranges, list | tuple):
@@ -271,36 +253,30 @@ class Parameter:
         """Whether a call must have it."""
         return self.default is REQUIRED
 
-    def schema(self) -> dict[str, Any]:
-        """Return its JSON schema, with the default unless that is empty or, out of range, means "not given"."""
+    def schema(self, *, with_limits: bool = True) -> dict[str, Any]:
+        """Return its JSON schema, with the default unless that is empty or, out of range, means "not given".
+
+        The limits of its value can be left out, since an error names them.
+        """
         schema: dict[str, Any] = {**self.kind.schema(), "description": self.kind.description}
         is_empty = self.default is REQUIRED or self.default is None or self.default in ("", (), {})
         if not is_empty and not (self.default == 0 and schema.get("minimum", 0) > 0):
             schema["default"] = list(self.default) if isinstance(self.default, tuple) else self.default
-        return schema
+        return {key: value for key, value in schema.items() if with_limits or key not in LIMITS}
 
     def under(self, *, older: bool) -> str:
         """Return its name, or the one that it had before."""
-        if older and self.older:
-            return self.older[0]
-        return self.name
+        return self.older[0] if older and self.older else self.name
 
 
 def schema_of(parameters: Iterable[Parameter], *, older: bool = False, with_limits: bool = True) -> dict[str, Any]:
     """Return the input schema of a tool; with `older`, under the names that its arguments had before."""
     listed = list(parameters)
-    properties = {parameter.under(older=older): parameter.schema() for parameter in listed}
-    if not with_limits:
-        properties = {name: _drop_limits(schema) for name, schema in properties.items()}
+    properties = {parameter.under(older=older): parameter.schema(with_limits=with_limits) for parameter in listed}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [parameter.under(older=older) for parameter in listed if parameter.required]:
         schema["required"] = required
     return schema | {"additionalProperties": False}
-
-
-def _drop_limits(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an argument without the limits of its value, which an error names."""
-    return {key: value for key, value in schema.items() if key not in LIMITS}
 
 
 def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
@@ -309,8 +285,7 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     Raises: InvalidArgument, which lists every wrong argument, each with the nearest valid name or its limits.
     """
     known = {parameter.name: parameter for parameter in parameters}
-    if isinstance(arguments, str):
-        arguments = parse_json_text(arguments)
+    arguments = parse_json_text(arguments)
     if not isinstance(arguments, Mapping | None):
         raise InvalidArgument(f"arguments must be an object, not {_name_type(arguments)}")
     if arguments and len(arguments) > ARGUMENTS_MAX:
@@ -331,12 +306,12 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     return values
 
 
-def parse_json_text(text: str) -> Any:
-    """Return the value of a JSON text, or the text itself if it is not JSON or is nested too deep."""
+def parse_json_text(value: Any) -> Any:
+    """Return the value of a JSON text; anything else, and what is nested too deep, stays as it is."""
     try:
-        return read_json(text, bytes_max=OUTPUT_BYTES_MAX)
+        return read_json(value, bytes_max=OUTPUT_BYTES_MAX) if isinstance(value, str) else value
     except ParseError:
-        return text
+        return value
 
 
 def to_snake_case(name: str) -> str:
@@ -368,10 +343,7 @@ def _match_names(
     sent: dict[str, tuple[str, Any]] = {}
     errors: list[InvalidArgument] = []
     for key, value in arguments.items():
-        if key in names:
-            written = key
-        else:
-            written = to_snake_case(str(key)[:NAME_CHARS_MAX])
+        written = key if key in names else to_snake_case(str(key)[:NAME_CHARS_MAX])
         name = names.get(written, written)
         if name in sent and sent[name][1] != value:
             errors.append(argument_error(written, "is given twice with different values", "Send it once."))
@@ -463,20 +435,13 @@ def _check_count(name: str, items: Sequence[Any], most: int) -> None:
 
 
 def split_list(text: str) -> list[Any]:
-    """Parse a JSON array, or split a text at its commas; what looks like JSON may be a glob (`[ab]*.py`)."""
-    if text.lstrip().startswith("["):
-        array = parse_json_text(text)
-        if isinstance(array, list):
-            return array
-    return _split_at_commas(text)
+    """Parse a JSON array, or split a text at its commas, except inside the braces of a glob.
 
-
-def _split_at_commas(text: str) -> list[str]:
-    """Split a text at its commas, except inside the braces of a glob.
-
-    >>> _split_at_commas("src/*.{ts,tsx},docs/**"), _split_at_commas("{a,b")
-    (['src/*.{ts,tsx}', 'docs/**'], ['{a', 'b'])
+    >>> split_list('["a,b"]'), split_list("src/*.{ts,tsx},docs/**"), split_list("{a,b")
+    (['a,b'], ['src/*.{ts,tsx}', 'docs/**'], ['{a', 'b'])
     """
+    if text.lstrip().startswith("[") and isinstance(array := parse_json_text(text), list):
+        return array  # else it may be a glob such as `[ab]*.py`
     parts: list[str] = []
     open_braces = 0
     for part in text.split(","):
@@ -485,25 +450,12 @@ def _split_at_commas(text: str) -> list[str]:
         else:
             parts.append(part)
         open_braces += part.count("{") - part.count("}")
-    if open_braces <= 0:
-        return parts
-    return text.split(",")
+    return parts if open_braces <= 0 else text.split(",")
 
 
 def _is_item(value: Any) -> bool:
     """Whether a value is a text, or an integer that is read as one."""
     return isinstance(value, str | int) and not isinstance(value, bool)
-
-
-def _encodable(name: str, text: str) -> str:
-    """Return the text if UTF-8 can encode it: JSON can contain half a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise argument_error(
-            name, "contains half a character (a lone surrogate)", "Send the character whole."
-        ) from None
-    return text
 
 
 def _format_value(value: Any) -> str:
@@ -525,6 +477,4 @@ def _format_value(value: Any) -> str:
 
 def _name_type(value: Any) -> str:
     names = {bool: "a flag", str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    if value is None:
-        return "nothing"
-    return names.get(type(value), type(value).__name__)
+    return "nothing" if value is None else names.get(type(value), type(value).__name__)

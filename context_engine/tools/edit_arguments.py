@@ -59,8 +59,6 @@ EDIT_EXAMPLE = 'Write {"target": "text as it is in the file", "replace": "new te
 class ContentArg(ArgumentType):
     """The text of a file or of a part of it, of any length that a file may have, with its whitespace."""
 
-    description: str
-
     def read(self, name: str, value: Any) -> str:
         """Accept a text only: how a client formatted a JSON value before parsing it is unknown."""
         if not isinstance(value, str):
@@ -72,19 +70,12 @@ class ContentArg(ArgumentType):
 class LineRangeArg(ArgumentType):
     """A range of lines, both ends included; empty for none."""
 
-    json_type: ClassVar[str] = "string"
-    description: str
-
     def read(self, name: str, value: Any) -> LineSpan:
         """Accept an object with `start` and `end`, a pair, "10-20", or one line."""
-        if isinstance(value, str):
-            value = parse_json_text(value)
+        value = parse_json_text(value)
         ends: Sequence[Any] = ()
         if isinstance(value, Mapping):
-            if set(value) <= {"start", "end"}:
-                ends = [value.get("start"), value.get("end")]
-            else:
-                ends = ()
+            ends = [value.get("start"), value.get("end")] if set(value) <= {"start", "end"} else ()
         elif isinstance(value, list | tuple):
             ends = value
         elif isinstance(value, int) and not isinstance(value, bool):
@@ -102,7 +93,6 @@ class FuzzyMatchArg(ArgumentType):
     """How far a place may differ from its target."""
 
     json_type: ClassVar[str] = "object"
-    description: str
 
     def schema(self) -> dict[str, Any]:
         """Include the fields."""
@@ -111,19 +101,15 @@ class FuzzyMatchArg(ArgumentType):
 
     def read(self, name: str, value: Any) -> Fuzzy:
         """Accept an object, or a flag that turns fuzzy matching on or off."""
-        if isinstance(value, str):
-            value = parse_json_text(value)
+        value = parse_json_text(value)
         if not isinstance(value, Mapping):
             return Fuzzy(enabled=BooleanArg("").read(name, value))
-        kinds: Mapping[str, ArgumentType] = {
+        kinds = {
             "enabled": BooleanArg(""),
             "max_distance": IntegerArg("", 0, DISTANCE_MAX),
             "whitespace_only": BooleanArg(""),
         }
-        sent = read_fields(name, value, tuple(kinds))
-        read: dict[str, Any] = {
-            field: kinds[field].read(name_field(name, field), content) for field, content in sent.items()
-        }
+        read = _read_typed(name, value, kinds)
         return Fuzzy(read.get("enabled", True), read.get("max_distance", 5), read.get("whitespace_only", True))
 
 
@@ -132,7 +118,6 @@ class AnchorArg(ArgumentType):
     """The lines around a place, and the line range it must be in."""
 
     json_type: ClassVar[str] = "object"
-    description: str
 
     def schema(self) -> dict[str, Any]:
         """Include the fields of upstream spec 000."""
@@ -142,12 +127,10 @@ class AnchorArg(ArgumentType):
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
         """Return the fields of an edit that it sets: before, after, line_range."""
-        if isinstance(value, str):
-            value = parse_json_text(value)
+        value = parse_json_text(value)
         if not isinstance(value, Mapping):
             raise argument_error(name, "must be an object", 'Write {"beforeContext": "the line before"}.')
-        sent = read_fields(name, value, ("before", "after", "line_range"))
-        return {field: _FIELDS[field].read(name_field(name, field), content) for field, content in sent.items()}
+        return _read_typed(name, value, {field: _FIELDS[field] for field in ("before", "after", "line_range")})
 
 
 _FIELDS: Mapping[str, Any] = {
@@ -165,6 +148,8 @@ _FIELDS: Mapping[str, Any] = {
     "insert_after": ContentArg(""),
 }
 """The fields of an edit, with their types."""
+EDIT_OPTIONS = ("before", "after", "line_range", "expected_matches", "fuzzy")
+"""Those that an `Edit` may have besides its texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +157,6 @@ class EditListArg(ArgumentType):
     """A list of edits of one file, each as `read_edit` takes it."""
 
     json_type: ClassVar[str] = "array"
-    description: str
 
     def schema(self) -> dict[str, Any]:
         """Leave out the fields: the description names them, since clients pay for each one."""
@@ -189,7 +173,7 @@ class FileEdits:
     """The edits of one file."""
 
     path: str
-    wants: "tuple[Want, ...]"
+    edits: "tuple[Want, ...]"
     expected_hash: str = ""
 
 
@@ -198,7 +182,6 @@ class FileEditsArg(ArgumentType):
     """A list of files, each with its edits."""
 
     json_type: ClassVar[str] = "array"
-    description: str
 
     def schema(self) -> dict[str, Any]:
         """Leave out the fields: they are those of the tool itself."""
@@ -210,12 +193,12 @@ class FileEditsArg(ArgumentType):
         return tuple(self._file(name_entry(name, number), file) for number, file in enumerate(listed, 1))
 
     def _file(self, name: str, value: Mapping[str, Any]) -> FileEdits:
-        sent = read_fields(name, value, ("path", "edits", "expected_hash"))
-        path = TextArg("", 1).read(name_field(name, "path"), sent.get("path", ""))
-        wants = EditListArg("").read(name_field(name, "edits"), sent.get("edits", ()))
-        return FileEdits(
-            path, wants, TextArg("").read(name_field(name, "expected_hash"), sent.get("expected_hash", ""))
-        )
+        kinds = {"path": TextArg("", 1), "edits": EditListArg(""), "expected_hash": TextArg("")}
+        read = _read_typed(name, value, kinds)
+        for field, nothing in (("path", ""), ("edits", ())):
+            if field not in read:
+                kinds[field].read(name_field(name, field), nothing)  # raises: it is missing
+        return FileEdits(**read)
 
 
 def name_entry(name: str, number: int) -> str:
@@ -236,6 +219,12 @@ def name_field(name: str, field: str) -> str:
     return f"{name}: {field}" if name[-1:].isdigit() else f"{name}.{field}"
 
 
+def _read_typed(name: str, value: Mapping[str, Any], kinds: Mapping[str, ArgumentType]) -> dict[str, Any]:
+    """Read the fields of an object by their types. Raises: InvalidArgument."""
+    sent = read_fields(name, value, tuple(kinds))
+    return {field: kinds[field].read(name_field(name, field), content) for field, content in sent.items()}
+
+
 def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
     """Return the fields of an object by their canonical names; null counts as absent. Raises: InvalidArgument."""
     fields: dict[str, Any] = {}
@@ -244,11 +233,8 @@ def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> di
         if field not in known:
             field = ALIASES.get(field, field)
         if field not in known:
-            raise argument_error(
-                name_field(name, str(key)[:60]),
-                "is unknown",
-                suggest_nearest(field, known) or f"There are {', '.join(known)}.",
-            )
+            hint = suggest_nearest(field, known) or f"There are {', '.join(known)}."
+            raise argument_error(name_field(name, str(key)[:60]), "is unknown", hint)
         if field in fields and fields[field] != content:
             raise argument_error(name_field(name, field), "is given twice with different values", "Send it once.")
         if content is not None:
@@ -260,8 +246,7 @@ def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
     """Read one edit. Raises: InvalidArgument."""
     if "path" in map(ALIASES.get, value, value):
         raise argument_error(name_field(name, "path"), "is not part of an edit", PATH_EXAMPLE)
-    sent = read_fields(name, value, tuple(_FIELDS))
-    read = {field: _FIELDS[field].read(name_field(name, field), content) for field, content in sent.items()}
+    read = _read_typed(name, value, _FIELDS)
     read = {**read.pop("anchor", {}), **read}
     if SYMBOL.intersection(read):
         return _build_request(_read_symbol_edit(name, read))
@@ -273,11 +258,8 @@ def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
         if field not in read:
             raise argument_error(name_field(name, field), "is missing", EDIT_EXAMPLE)
     if read.get("occurrence") and (read.get("line_range") or read.get("expected_matches", 1) > 1):
-        raise argument_error(
-            name_field(name, "occurrence"),
-            "cannot be combined with line_range or expected_matches",
-            "Send one of them.",
-        )
+        wrong = "cannot be combined with line_range or expected_matches"
+        raise argument_error(name_field(name, "occurrence"), wrong, "Send one of them.")
     return build_edit(read)
 
 
@@ -297,16 +279,8 @@ def _read_symbol_edit(name: str, read: Mapping[str, Any]) -> "SymbolEdit":
 
 def build_edit(read: Mapping[str, Any]) -> "Want":
     """Build an edit from its fields."""
-    edit = Edit(
-        target=read["target"],
-        replacement=read["replace"],
-        before=read.get("before", ""),
-        after=read.get("after", ""),
-        line_range=read.get("line_range"),
-        expected_matches=read.get("expected_matches", 1),
-        fuzzy=read.get("fuzzy", Fuzzy()),
-    )
-    return _build_request(edit, read.get("occurrence", 0))
+    others = {field: read[field] for field in EDIT_OPTIONS if field in read}
+    return _build_request(Edit(read["target"], read["replace"], **others), read.get("occurrence", 0))
 
 
 def _build_request(edit: "Edit | SymbolEdit | LineEdit", occurrence: int = 0) -> "Want":
@@ -317,20 +291,12 @@ def _build_request(edit: "Edit | SymbolEdit | LineEdit", occurrence: int = 0) ->
 
 def read_objects(name: str, value: Any, most: int, example: str) -> Sequence[Mapping[str, Any]]:
     """Accept a list of objects, JSON text of one, or a single object. Raises: InvalidArgument."""
-    if isinstance(value, str):
-        items = parse_json_text(value)
-    else:
-        items = value
+    items = parse_json_text(value)
     listed = [items] if isinstance(items, Mapping) else items
-    if _is_list(listed):  # an entry over the limit may be anything: its text is not even parsed
-        parsed = [parse_json_text(entry) if isinstance(entry, str) else entry for entry in listed[:most]]
-        listed = [*parsed, *listed[most:]]
-    if not _is_list(listed) or not all(isinstance(item, Mapping) for item in listed):
+    if isinstance(listed, list | tuple):  # an entry over the limit may be anything: its text is not even parsed
+        listed = [*map(parse_json_text, listed[:most]), *listed[most:]]
+    if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
         raise argument_error(name, "must be a list of objects", example)
     if not 1 <= len(listed) <= most:
         raise argument_error(name, f"has {len(listed):,} entries, 1 to {most} are allowed", example)
     return listed
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)

@@ -26,7 +26,7 @@ from context_engine.tools.edit_arguments import (
     read_edit,
 )
 from context_engine.tools.file_tools import SHA_CHARS
-from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting
+from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, join_first, keep_fitting
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -79,20 +79,20 @@ def edit_file(
     changes = [
         engine.edits.change_parts(
             file.path,
-            file.wants,
+            file.edits,
             expected_hash=file.expected_hash or _hash_for_lines(engine, call, file),
             labels_are_text=labels_are_text,
         )
         for file in _collect_edits(path, edits, files, expected_hash)
     ]
-    receipt, syntax = _apply_changes(engine, call, changes, dry_run=dry_run)
+    receipt = _apply_changes(engine, call, changes, dry_run=dry_run)
     if dry_run:
         preview = _previews_json if call.structured else _previews
-        return Reply(preview(receipt, syntax, engine.settings.result_chars_max))
+        return Reply(preview(receipt, engine.settings.result_chars_max))
     affected = list(_affected_places(engine, receipt))
     if call.structured:
-        return Reply(compact_json(_edited_fields(receipt, syntax) | drop_empty({"affected": affected})))
-    return Reply("\n".join([_format_edits(receipt, syntax), *affected]))
+        return Reply(compact_json(_edited_fields(receipt) | drop_empty({"affected": affected})))
+    return Reply("\n".join([*_format_edits(receipt), *_notes(receipt), *affected]))
 
 
 @tool(touches="files", rare=("labels_are_text",))
@@ -112,15 +112,12 @@ def write_file(
     change = engine.edits.change_whole(
         path, content, overwrite=overwrite, expected_hash=expected_hash, labels_are_text=labels_are_text
     )
-    receipt, syntax = _apply_changes(engine, call, [change])
+    receipt = _apply_changes(engine, call, [change])
     file = receipt.files[0]
-    if not receipt.undo_id:
-        verb = "unchanged"
-    else:
-        verb = "replaced" if file.before else "created"
+    verb = ("replaced" if file.before else "created") if receipt.undo_id else "unchanged"
     if call.structured:
-        return Reply(compact_json(_edited_fields(receipt, syntax) | {"action": verb}))
-    head = _line(f"{verb} {file.path}", _sha(file), syntax[0], receipt)
+        return Reply(compact_json(_edited_fields(receipt) | {"action": verb}))
+    head = _line(f"{verb} {file.path}", _sha(file), file.syntax, _undo(receipt))
     return Reply("\n".join([head, *_notes(receipt)]))
 
 
@@ -141,8 +138,8 @@ def safe_replace(
     fields = {"target": old_content, "replace": new_content, "expected_matches": expected_matches, **(anchor or {})}
     want = build_edit(fields | {"fuzzy": fuzzy_match or Fuzzy()})
     change = engine.edits.change_parts(file_path, [want], expected_hash=expected_hash)
-    receipt, syntax = _apply_changes(engine, call, [change], dry_run=dry_run)
-    return Reply(compact_json(_replace_row(receipt, syntax[0], dry_run=dry_run)))
+    receipt = _apply_changes(engine, call, [change], dry_run=dry_run)
+    return Reply(compact_json(_replace_row(receipt, dry_run=dry_run)))
 
 
 @tool(touches="files")
@@ -159,10 +156,7 @@ def undo_edit(
         return Reply(_history(engine.edits.history(HISTORY_MAX)))
     if undo_id and steps > 1:
         raise InvalidArgument("undo_id names one edit, steps means several", suggestion="Send one of them.")
-    if redo:
-        turn, verb = (engine.edits.redo, "redone")
-    else:
-        turn, verb = (engine.edits.undo, "undone")
+    turn, verb = (engine.edits.redo, "redone") if redo else (engine.edits.undo, "undone")
     return Reply("\n".join(_run_turns(verb, lambda: turn(undo_id, session=call.session), steps)))
 
 
@@ -192,7 +186,7 @@ def _hash_for_lines(engine: "Engine", call: Call, file: FileEdits) -> str:
     """Return the hash of the last read, which edits by line numbers need. Raises: InvalidArgument without a read."""
     from context_engine.edit import LineEdit  # imports the parsers
 
-    if not any(isinstance(want.edit, LineEdit) for want in file.wants):
+    if not any(isinstance(want.edit, LineEdit) for want in file.edits):
         return ""
     if seen := engine.edits.hash_as_read(file.path, call.session):
         return seen
@@ -205,26 +199,21 @@ def _hash_for_lines(engine: "Engine", call: Call, file: FileEdits) -> str:
 
 def _apply_changes(
     engine: "Engine", call: Call, changes: Sequence["FileEdit"], *, dry_run: bool = False
-) -> "tuple[EditResult, list[str]]":
-    """Make the changes; return the receipt, and for each file whether it still parses."""
-    receipt = engine.edits.apply(changes, dry_run=dry_run, session=call.session, check_syntax=True)
-    return receipt, [file.syntax for file in receipt.files]
+) -> "EditResult":
+    return engine.edits.apply(changes, dry_run=dry_run, session=call.session, check_syntax=True)
 
 
 # -- edit_file and write_file -----------------------------------------------------------------------------------------
 
 
-def _format_edits(receipt: "EditResult", syntax: Sequence[str]) -> str:
-    """Format a line for each file, then the warnings."""
+def _format_edits(receipt: "EditResult") -> list[str]:
+    """Format a line for each file."""
+    undo = _undo(receipt)
     if len(receipt.files) == 1:
         file = receipt.files[0]
-        line = _line(f"edited {file.path}", _places(file), _sha(file), syntax[0], receipt)
-        return "\n".join([line, *_notes(receipt)])
-    rows = [
-        _line(file.path, _places(file), _sha(file), parsed) for file, parsed in zip(receipt.files, syntax, strict=True)
-    ]
-    head = f"edited {format_count(len(rows), 'file')} · undo {receipt.undo_id}"
-    return "\n".join([head, *rows, *_notes(receipt)])
+        return [_line(f"edited {file.path}", _places(file), _sha(file), file.syntax, undo)]
+    rows = [_line(file.path, _places(file), _sha(file), file.syntax) for file in receipt.files]
+    return [_line(f"edited {format_count(len(rows), 'file')}", undo), *rows]
 
 
 def _affected_places(engine: "Engine", receipt: "EditResult") -> Iterator[str]:
@@ -234,25 +223,20 @@ def _affected_places(engine: "Engine", receipt: "EditResult") -> Iterator[str]:
         yield from describe_affected_places(file.path, changed, engine)
 
 
-def _line(*parts: "str | EditResult") -> str:
-    """Join the parts that are not empty in one line; a receipt is shown by its undo id."""
-    texts = []
-    for part in parts:
-        if isinstance(part, str):
-            texts.append(escape_line(part))
-        elif part.undo_id:
-            texts.append(f"undo {part.undo_id}")
-    return " · ".join(filter(None, texts))
+def _line(*parts: str) -> str:
+    """Join the parts that are not empty in one line."""
+    return " · ".join(filter(None, map(escape_line, parts)))
+
+
+def _undo(receipt: "EditResult") -> str:
+    return f"undo {receipt.undo_id}" if receipt.undo_id else ""
 
 
 def _places(file: "EditedFile") -> str:
     """Format the changed lines by their new numbers, and how an inexact place was recognized."""
     places = _placements(file)
     shown = [f"{place.now}{_how(place)}" for place in places[:PLACES_SHOWN_MAX]]
-    if len(places) > PLACES_SHOWN_MAX:
-        more = f" +{len(places) - PLACES_SHOWN_MAX}"
-    else:
-        more = ""
+    more = f" +{len(places) - PLACES_SHOWN_MAX}" if len(places) > PLACES_SHOWN_MAX else ""
     one = len(places) == 1 and places[0].now.lines == 1
     return f"line{'' if one else 's'} {', '.join(shown)}{more}"
 
@@ -270,37 +254,37 @@ def _how(place: Placement) -> str:
 
 
 def _sha(file: "EditedFile") -> str:
-    if file.after:
-        return f"sha256 {file.after[:SHA_CHARS]}"
-    return "deleted"
+    return f"sha256 {file.after[:SHA_CHARS]}" if file.after else "deleted"
 
 
-def _notes(receipt: "EditResult") -> Iterator[str]:
-    several = len(receipt.files) > 1
+def _notes(receipt: "EditResult") -> list[str]:
+    return [f"note: {warning}" for warning in _warnings(receipt)]
+
+
+def _warnings(receipt: "EditResult") -> list[str]:
+    """Return what to know of the files, each with its path if there are several, and of the edit as a whole."""
+    warnings = []
     for file in receipt.files:
-        prefix = f"{escape_line(file.path)}: " if several else ""
-        for warning in getattr(file.planned, "warnings", ()):
-            yield f"note: {prefix}{warning}"
-    for warning in receipt.warnings:
-        yield f"note: {warning}"
+        prefix = f"{escape_line(file.path)}: " if len(receipt.files) > 1 else ""
+        warnings += [f"{prefix}{warning}" for warning in getattr(file.planned, "warnings", ())]
+    return [*warnings, *receipt.warnings]
 
 
-def _edited_fields(receipt: "EditResult", syntax: Sequence[str]) -> dict[str, Any]:
+def _edited_fields(receipt: "EditResult") -> dict[str, Any]:
     """Return what was written, or would be, for programs."""
     files = []
-    for file, parsed in zip(receipt.files, syntax, strict=True):
+    for file in receipt.files:
         places = getattr(file.planned, "placements", ())[:PLACES_SHOWN_MAX]
         inexact = [_how(place).strip(" ()") for place in places if place.match_type != "exact"]
         spans = [str(place.now) for place in places]
         row = {"path": file.path, "lines": spans, "how": inexact, "sha256": file.after[:SHA_CHARS]}
-        files.append(drop_empty(row) | {"syntax": parsed})
-    notes = [note.removeprefix("note: ") for note in _notes(receipt)]
+        files.append(drop_empty(row) | {"syntax": file.syntax})
     head = {"files": files, "written": bool(receipt.undo_id)}
-    return head | drop_empty({"undo_id": receipt.undo_id, "notes": notes})
+    return head | drop_empty({"undo_id": receipt.undo_id, "notes": _warnings(receipt)})
 
 
-def _previews_json(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> str:
-    fields, lines = _edited_fields(receipt, syntax), _diff_lines(receipt)
+def _previews_json(receipt: "EditResult", chars_max: int) -> str:
+    fields, lines = _edited_fields(receipt), _diff_lines(receipt)
     room = chars_max - NOTE_CHARS - len(compact_json(fields))
     count = count_fitting(map(compact_json, lines), chars_max=room)
     left = {"lines_left_out": len(lines) - count or None}
@@ -312,17 +296,16 @@ def _diff_lines(receipt: "EditResult") -> list[str]:
     return [line for diff in diffs for line in diff.removesuffix("\n").split("\n")]
 
 
-def _previews(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> str:
+def _previews(receipt: "EditResult", chars_max: int) -> str:
     """Format what would change in each file as unified diffs; lines that do not fit are counted."""
-    heads = [_line(file.path, _places(file), parsed) for file, parsed in zip(receipt.files, syntax, strict=True)]
+    heads = [_line(file.path, _places(file), file.syntax) for file in receipt.files]
     summary = ["dry run: nothing was written", *heads, *_notes(receipt)]
-    lines = _diff_lines(receipt)
-    count = count_fitting(lines, chars_max=chars_max - NOTE_CHARS - sum(len(line) + 1 for line in summary))
-    if count < len(lines):
-        left = [f"… {format_count(len(lines) - count, 'more line')} of the diff did not fit"]
-    else:
-        left = []
-    return "\n".join([*summary, *lines[:count], *left])
+    diff = keep_fitting(
+        _diff_lines(receipt),
+        chars_max=chars_max - NOTE_CHARS - sum(len(line) + 1 for line in summary),
+        name_rest=lambda left: f"… {format_count(left, 'more line')} of the diff did not fit",
+    )
+    return "\n".join([*summary, *diff])
 
 
 def format_redacted_diff(planned: "EditPlan", path: str) -> str:
@@ -351,7 +334,7 @@ def _placements(file: "EditedFile") -> tuple[Placement, ...]:
 # -- safe_replace -----------------------------------------------------------------------------------------------------
 
 
-def _replace_row(receipt: "EditResult", syntax: str, *, dry_run: bool) -> dict[str, Any]:
+def _replace_row(receipt: "EditResult", *, dry_run: bool) -> dict[str, Any]:
     """Return the result in the fields of upstream spec 000, plus the new lines, the hash and the undo id."""
     file = receipt.files[0]
     first, *others = _placements(file)
@@ -362,17 +345,13 @@ def _replace_row(receipt: "EditResult", syntax: str, *, dry_run: bool) -> dict[s
         row["preview"] = _preview(_planned_patch(file), file.path)
     row["updatedLines"] = _ends(LineSpan(first.now.first, (first, *others)[-1].now.last))
     row |= {} if dry_run else {"newHash": file.after[:SHA_CHARS], "undoId": receipt.undo_id}
-    row["syntax"] = syntax
-    warnings = [note.removeprefix("note: ") for note in _notes(receipt)]
-    return row | ({"warnings": warnings} if warnings else {})
+    return row | {"syntax": file.syntax} | drop_empty({"warnings": _warnings(receipt)})
 
 
 def _match(place: Placement) -> dict[str, Any]:
     """Return a match as in upstream spec 000: any inexact one is fuzzy, with distance 0 if only whitespace differs."""
-    row: dict[str, Any] = {"line": place.span.first, "column": place.column}
-    if place.match_type == "exact":
-        return row | {"matchType": "exact"}
-    return row | {"matchType": "fuzzy", "distance": place.distance}
+    kind = {"matchType": "exact"} if place.match_type == "exact" else {"matchType": "fuzzy", "distance": place.distance}
+    return {"line": place.span.first, "column": place.column, **kind}
 
 
 def _preview(planned: "EditPlan", path: str) -> dict[str, Any]:
@@ -391,10 +370,8 @@ def _preview(planned: "EditPlan", path: str) -> dict[str, Any]:
 def _cut(lines: Sequence[str]) -> str:
     """Join lines up to the limit of a preview."""
     more = len(lines) - PREVIEW_LINES_MAX
-    shown = [*lines[:PREVIEW_LINES_MAX]]
-    if more > 0:
-        shown.append(f"… {format_count(more, 'more line')}")
-    return "\n".join(shown)
+    rest = [f"… {format_count(more, 'more line')}"] if more > 0 else []
+    return "\n".join([*lines[:PREVIEW_LINES_MAX], *rest])
 
 
 def _ends(span: LineSpan) -> dict[str, int]:
@@ -408,17 +385,14 @@ def _run_turns(verb: str, turn: "Callable[[], EditResult]", steps: int) -> Itera
     """Undo or redo one edit after another until one fails. Raises: the error of the first one."""
     for step in range(steps):
         try:
-            yield _format_turn(verb, turn())
+            receipt = turn()
         except CallError as error:
             if not step:
                 raise
             yield f"stopped after {format_count(step, 'edit')}: {error.message}. {error.suggestion}"
             return
-
-
-def _format_turn(verb: str, receipt: "EditResult") -> str:
-    rows = [f"{escape_line(file.path)} · {_sha(file)}" for file in receipt.files]
-    return "\n".join([f"{verb}: edit {receipt.undo_id}", *rows])
+        yield f"{verb}: edit {receipt.undo_id}"
+        yield from (f"{escape_line(file.path)} · {_sha(file)}" for file in receipt.files)
 
 
 def _history(past: Sequence["PastEdit"]) -> str:
@@ -427,10 +401,7 @@ def _history(past: Sequence["PastEdit"]) -> str:
         return "nothing was edited yet"
     lines = [f"{format_count(len(past), 'edit')}, newest first"]
     for edit in past:
-        files = ", ".join(f"{what} {path}" for path, what in edit.files[:PLACES_SHOWN_MAX])
-        more = len(edit.files) - PLACES_SHOWN_MAX
-        if more > 0:
-            files += f" and {more} more"
+        files = join_first([f"{what} {path}" for path, what in edit.files], PLACES_SHOWN_MAX)
         date = datetime.fromtimestamp(edit.at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         undone = "undone" if edit.is_undone else ""
         lines.append(_line(f"edit {edit.undo_id}", date, files, undone))
@@ -459,10 +430,7 @@ def rename_symbol(
     found = engine.edits.rename_symbol(name, new_name, path=path, accept=accept, cancel=call.cancel)
     if not dry_run and not accept:
         _refuse_open_uses(found)
-    if dry_run:
-        receipt = None
-    else:
-        receipt = engine.edits.apply(found.changes, session=call.session)
+    receipt = None if dry_run else engine.edits.apply(found.changes, session=call.session)
     return Reply(_format_renaming(found, receipt, engine.settings.result_chars_max))
 
 
@@ -470,13 +438,9 @@ def _refuse_open_uses(found: "Renaming") -> None:
     """Refuse to rename while uses in code may be meant. Raises: InvalidArgument, naming them."""
     places = [f"{place.path}:{place.line}" for place in found.uncertain if place.is_open]
     if places:
-        shown = ", ".join(map(escape_line, places[:OPEN_SHOWN]))
-        if len(places) > OPEN_SHOWN:
-            more = f" and {len(places) - OPEN_SHOWN} more"
-        else:
-            more = ""
+        shown = join_first([*map(escape_line, places)], OPEN_SHOWN)
         raise InvalidArgument(
-            f"{format_count(len(places), 'use')} of {found.symbol} may be meant: {shown}{more}; nothing was written",
+            f"{format_count(len(places), 'use')} of {found.symbol} may be meant: {shown}; nothing was written",
             suggestion='Look at them (dry_run), then give those to rename as well in accept, or ["all"] or ["none"].',
             details={"places": places},
         )
@@ -486,26 +450,27 @@ def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max:
     """Format what was renamed, or would be; uncertain places come first, since a person must check them."""
     files = len({place.path for place in found.certain})
     sure = f"{format_count(len(found.certain), 'sure place')} in {format_count(files, 'file')}"
-    if receipt:
-        done = f"renamed · undo {receipt.undo_id}"
-    else:
-        done = "dry run: nothing was written"
+    done = f"renamed · undo {receipt.undo_id}" if receipt else "dry run: nothing was written"
     head = f"{found.kind} {found.symbol} ({escape_line(found.path)}:{found.line}) -> {found.new_name} · {sure} · {done}"
-    unsure = list(_rename_rows(found.uncertain))
-    remain = "it is" if len(unsure) == 1 else "they are"
-    heading = [f"{format_count(len(found.uncertain), 'place')} not sure, left as {remain}:"]
-    rows = [
-        *(heading + unsure if unsure else []),
-        *(["sure:", *_rename_rows(found.certain)] if receipt is None else []),
-    ]
-    ending = [*_rename_ending(found, receipt), *(f"note: {note}" for note in found.notes)]
-    room = chars_max - NOTE_CHARS - len(head) - sum(len(line) + 1 for line in ending)
-    count = count_fitting(rows, chars_max=room)
-    if count < len(rows):
-        left = [f"… {format_count(len(rows) - count, 'more line')} did not fit"]
-    else:
-        left = []
-    return "\n".join([head, *rows[:count], *left, *ending])
+    rows = []
+    if unsure := list(_rename_rows(found.uncertain)):
+        remain = "it is" if len(unsure) == 1 else "they are"
+        rows += [f"{format_count(len(unsure), 'place')} not sure, left as {remain}:", *unsure]
+    if receipt is None:
+        rows += ["sure:", *_rename_rows(found.certain)]
+    ending = []
+    if found.others:
+        verb = "means" if found.others == 1 else "mean"
+        ending.append(f"{format_count(found.others, 'place')} of this name certainly {verb} something else")
+    if receipt is None:
+        ending.append("To change the sure ones: the same call with dry_run false.")
+    ending += [f"note: {note}" for note in found.notes]
+    shown = keep_fitting(
+        rows,
+        chars_max=chars_max - NOTE_CHARS - len(head) - sum(len(line) + 1 for line in ending),
+        name_rest=lambda left: f"… {format_count(left, 'more line')} did not fit",
+    )
+    return "\n".join([head, *shown, *ending])
 
 
 def _rename_rows(places: "Sequence[NameOccurrence]") -> Iterator[str]:
@@ -513,12 +478,3 @@ def _rename_rows(places: "Sequence[NameOccurrence]") -> Iterator[str]:
         why = f"{place.why} | " if place.why else ""
         line = clip_line(place.text.strip(), RENAME_LINE_CHARS)
         yield f"{escape_line(place.path)}:{place.line}:{place.column} {why}{line}"
-
-
-def _rename_ending(found: "Renaming", receipt: "EditResult | None") -> Iterator[str]:
-    """Yield a note on other uses of the name, and the next step."""
-    if found.others:
-        verb = "means" if found.others == 1 else "mean"
-        yield f"{format_count(found.others, 'place')} of this name certainly {verb} something else"
-    if receipt is None:
-        yield "To change the sure ones: the same call with dry_run false."

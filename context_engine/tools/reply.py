@@ -73,6 +73,32 @@ def take_fitting_rows(
     return list(rows[:count])
 
 
+def keep_fitting(lines: Sequence[str], *, chars_max: int, name_rest: Callable[[int], str]) -> list[str]:
+    """Return the lines that fit, and a last one about the others, which `name_rest` writes for their number."""
+    count = count_fitting(lines, chars_max=chars_max)
+    rest = [name_rest(len(lines) - count)] if count < len(lines) else []
+    return [*lines[:count], *rest]
+
+
+def join_first(items: Sequence[str], most: int, between: str = ", ") -> str:
+    """Join the first items in one line and count the others.
+
+    >>> join_first(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    rest = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return between.join(items[:most]) + rest
+
+
+def pick_fields(source: Any, names: str) -> dict[str, Any]:
+    """Return some attributes of an object as the fields of a row.
+
+    >>> pick_fields(3 + 4j, "real imag")
+    {'real': 3.0, 'imag': 4.0}
+    """
+    return {name: getattr(source, name) for name in names.split()}
+
+
 def join_headline(*parts: str) -> str:
     """Join the parts of a headline that are not empty."""
     return " · ".join(escape_line(part) for part in parts if part)
@@ -129,9 +155,7 @@ def cut_excerpt(
 def _count_foreign_lines(worth: Sequence[float], heads: Sequence[int]) -> int:
     """Count the lines of a definition that started before the text, if they have nothing of the question."""
     first = next((head for head in heads if head > 0), 0)
-    if any(worth[:first]):
-        return 0
-    return first
+    return 0 if any(worth[:first]) else first
 
 
 class _LineRuns:
@@ -242,9 +266,7 @@ PLACES_LISTED_MAX = 12
 def find_shown(call: Call, repeat: bool, *question: object) -> ShownLines:
     """Return the lines that a reply may leave out: none if the caller wants them, or asks the same question again."""
     is_known = call.shown.note_question(*question)
-    if repeat or is_known:
-        return ShownLines()
-    return call.shown
+    return ShownLines() if repeat or is_known else call.shown
 
 
 def list_shown(places: Sequence[str]) -> str:
@@ -253,10 +275,4 @@ def list_shown(places: Sequence[str]) -> str:
     >>> list_shown(["a.py:10-40", "b.py:7-21"])
     'a.py:10-40, b.py:7-21 (again: repeat=true)'
     """
-    if not places:
-        return ""
-    if len(places) > PLACES_LISTED_MAX:
-        more = f" and {len(places) - PLACES_LISTED_MAX} more"
-    else:
-        more = ""
-    return f"{', '.join(places[:PLACES_LISTED_MAX])}{more} (again: repeat=true)"
+    return f"{join_first(places, PLACES_LISTED_MAX)} (again: repeat=true)" if places else ""

@@ -22,13 +22,14 @@ from context_engine.tools.reply import (
     NOTE_CHARS,
     Repeat,
     clip_line,
-    count_fitting,
     cut_excerpt,
     fence_for,
     find_shown,
     first_line,
     join_headline,
+    keep_fitting,
     list_shown,
+    pick_fields,
     take_fitting_rows,
 )
 from context_engine.tools.tool import Call, Reply, tool
@@ -55,6 +56,7 @@ LINES_SHARE = 0.08
 """Largest share of a budget for files that are one line."""
 ROW_TOKENS = 30
 """Price of a row without its code."""
+USE_NEAR_TAGS = "Use one of near_tags, or leave tags out."
 
 _Row = Mapping[str, Any]
 """A place or a file, with the fields of the reply."""
@@ -95,15 +97,14 @@ def search_code(
     Example: {"query": "where are expired sessions removed"}
     """
     chosen = _filter(include, exclude, chunk_types, tags, languages)
-    answer = engine.search.find(_query_by_file(query, limit, chosen, min_score))
+    answer = engine.search.find(
+        Query(query, limit * PLACES_PER_FILE, chosen, min_score, chunks_per_file=PLACES_PER_FILE, files_max=limit)
+    )
     files = _group_by_file(answer.hits)
-    if format == "text" and token_budget:
-        write = _format_row
-    else:
-        write = compact_json
+    write = _format_row if format == "text" and token_budget else compact_json
     results, more = _arrange_rows(files, query, detail, token_budget, write)
-    room = {"chars_max": _chars_max(engine), "tokens_max": token_budget}
-    shown = take_fitting_rows([*results, *more], **room, least=1, write=write)
+    chars_max = engine.settings.result_chars_max
+    shown = take_fitting_rows([*results, *more], chars_max=chars_max, tokens_max=token_budget, least=1, write=write)
     known = find_shown(call, repeat, query, limit, detail, chosen, token_budget)
     shown, places = _leave_out_shown(shown, known, call)
     results, more = shown[: len(results)], shown[len(results) :]
@@ -116,7 +117,10 @@ def search_code(
         return Reply(_format_places(answer, results, more, notes))
     head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
     head |= {"shown": len(results)} if len(results) < len(files) else {}
-    nested = [{**row, **drop_empty({"more": [*map(_drop_file, below)]})} for row, below in _join_files(results, more)]
+    nested = [
+        {**row} | drop_empty({"more": [_drop_fields(place, "project", "path") for place in below]})
+        for row, below in _join_files(results, more)
+    ]
     return Reply(compact_json(head | notes | {"results": nested}))
 
 
@@ -126,11 +130,12 @@ def _format_places(answer: "Answer", rows: Sequence[_Row], more: Sequence[_Row],
     for row, below in _join_files(rows, more):
         lines += [_format_row(place) for place in (row, *below) if not _is_named(place)]
     lines += [_format_row(row) for row in rows if _is_named(row)]
-    lines += [
-        f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
-        for key, value in notes.items()
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_format_notes(notes)])
+
+
+def _format_notes(notes: Mapping[str, Any]) -> list[str]:
+    listed = {key: value if isinstance(value, str) else ", ".join(value) for key, value in notes.items()}
+    return [f"{key.replace('_', ' ')}: {value}" for key, value in listed.items()]
 
 
 def _join_files(rows: Sequence[_Row], more: Sequence[_Row]) -> list[tuple[_Row, list[_Row]]]:
@@ -150,9 +155,8 @@ def _file_of(row: _Row) -> tuple[str, str]:
     return row.get("project", ""), row["path"]
 
 
-def _drop_file(row: _Row) -> dict[str, Any]:
-    """Return a row without its file, which the row around it names."""
-    return {key: value for key, value in row.items() if key not in ("project", "path")}
+def _drop_fields(row: _Row, *names: str) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in names}
 
 
 def _is_named(row: _Row) -> bool:
@@ -161,25 +165,15 @@ def _is_named(row: _Row) -> bool:
 
 
 def _format_row(row: _Row) -> str:
-    """Format a row as `@@ path:lines symbol` and its code; a file that is only named without, where it has a symbol."""
-    place = _format_place(row)
-    if not _is_named(row):
-        return f"@@ {place}\n{row['content']}"
-    if "symbol" in row:
-        return place
-    return f"{place} | {row['content']}"
-
-
-def _format_place(row: _Row) -> str:
-    """Format `path:lines symbol`, with the lines of the chunk where only a part is shown."""
+    """Format a row as `@@ path:lines of LINES OF ITS CHUNK symbol` and its code; a named file by its place alone."""
     project = f"{row['project']}:" if "project" in row else ""
     of_all = f" of {row['chunk']}" if "chunk" in row else ""
     symbol = f" {row['symbol']}" if "symbol" in row else ""
-    if "stale" in row:
-        edited = " (edited since indexed)"
-    else:
-        edited = ""
-    return f"{project}{escape_line(row['path'])}:{row['lines']}{of_all}{escape_line(symbol)}{edited}"
+    edited = " (edited since indexed)" if "stale" in row else ""
+    place = f"{project}{escape_line(row['path'])}:{row['lines']}{of_all}{escape_line(symbol)}{edited}"
+    if not _is_named(row):
+        return f"@@ {place}\n{row['content']}"
+    return place if "symbol" in row else f"{place} | {row['content']}"
 
 
 @tool(touches="nothing", instead="grep_codebase", rare=("exclude_paths",))
@@ -198,22 +192,13 @@ def semantic_search(
     chosen = _filter(include_paths, exclude_paths)
     answer = engine.search.find(Query(query, top_k, chosen))
     files = [sorted(hits, key=lambda hit: hit.chunk.span) for hits in _group_by_file(answer.hits)]
-    sections = [_section(hits, query, deep=mode == "deep") for hits in files]
-    count = count_fitting(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
-    silence = _silence(answer, chosen)
-    lines = [
-        join_headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches")),
-        *(
-            f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
-            for key, value in silence.items()
-        ),
-        *sections[:count],
-    ]
-    if count < len(sections):
-        lines.append(
-            f"… {format_count(len(sections) - count, 'more file')} did not fit: lower top_k or set include_paths."
-        )
-    return Reply("\n\n".join(lines))
+    sections = keep_fitting(
+        [_section(hits, query, "rich" if mode == "deep" else "balanced") for hits in files],
+        chars_max=engine.settings.result_chars_max - NOTE_CHARS,
+        name_rest=lambda left: f"… {format_count(left, 'more file')} did not fit: lower top_k or set include_paths.",
+    )
+    head = join_headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches"))
+    return Reply("\n\n".join([head, *_format_notes(_silence(answer, chosen)), *sections]))
 
 
 @tool(touches="nothing", instead="grep_codebase", rare=("min_score",))
@@ -232,24 +217,44 @@ def cortex_search(
     ranking.
     """
     chosen = _filter(kinds=chunk_types, tags=tags)
-    if call.chunks:
-        return format_chunk_answer(call.chunks().search(Query(query, limit, chosen, min_score)), _chars_max(engine))
+    if call.chunks:  # served chunk files, as their indexer wrote them; never a vector
+        served = call.chunks().search(Query(query, limit, chosen, min_score))
+        rows = [(hit.row.to_dict(), hit.score) for hit in served.hits]
+        return _chunk_reply(engine, served, rows, _explain_served(served))
     searched = replace(chosen, kinds=chosen.kinds or _kinds_under(chosen.tags))
     answer = engine.search.find(Query(query, limit, searched, min_score, chunks_per_file=limit))
     stamp = engine.index.indexed_at() if answer.hits else ""
-    best = answer.hits[0].score if answer.hits else 1.0
-    hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines have a scale of their own
-    rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in hits]
-    shown = take_fitting_rows(rows, chars_max=_chars_max(engine))
+    least = min_score * answer.hits[0].score if answer.hits else 0.0
+    hits = [hit for hit in answer.hits if hit.score >= least]  # outlines have a scale of their own
+    rows = [(_chunk_row(hit, stamp), hit.score) for hit in hits]
+    return _chunk_reply(engine, answer, rows, _silence(answer, chosen))
+
+
+def _chunk_reply(
+    engine: "Engine",
+    answer: "Answer | ChunkAnswer",
+    chunks: Sequence[tuple[Mapping[str, Any], float]],
+    notes: dict[str, Any],
+) -> Reply:
+    """Return the reply of `cortex_search` with the chunks that fit, and their scores as shares of the best."""
+    best = chunks[0][1] if chunks else 0.0
+    rows = [{"chunk": chunk, "combined_score": round(score / best, 3) if best else 0.0} for chunk, score in chunks]
+    shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
-    if len(shown) < len(rows):
-        reply |= {
-            "shown": len(shown),
-            "next": f"{len(rows) - len(shown)} more did not fit: narrow with tags or chunk_types",
-        }
+    if left := len(rows) - len(shown):
+        reply |= {"shown": len(shown), "next": f"{left} more did not fit: narrow with tags or chunk_types"}
     if answer.freshness != "fresh":
         reply["freshness"] = answer.freshness
-    return Reply(compact_json(reply | _silence(answer, chosen)))
+    return Reply(compact_json(reply | notes))
+
+
+def _explain_served(answer: "ChunkAnswer") -> dict[str, Any]:
+    """Return why an answer from served chunk files is empty, and what to do next."""
+    step = "Use other words, or loosen tags and chunk_types; search_code searches the workspace itself."
+    if answer.near_tags:
+        step = USE_NEAR_TAGS
+    notes = pick_fields(answer, "missing reason") | {"near_tags": list(answer.near_tags)}
+    return drop_empty(notes | {"next": "" if answer.hits else step})
 
 
 def parse_search_arguments(arguments: Any) -> Query:
@@ -264,10 +269,7 @@ def excerpt_hit(hit: Hit, query: str, rank: int = 0) -> tuple[LineSpan, str]:
 
     The best hit, of rank 0, gets a long excerpt, the others a short one.
     """
-    if rank == 0:
-        lines_max, chars_max = EXCERPT_LINES, EXCERPT_CHARS
-    else:
-        lines_max, chars_max = NEXT_LINES, NEXT_CHARS
+    lines_max, chars_max = (NEXT_LINES, NEXT_CHARS) if rank else (EXCERPT_LINES, EXCERPT_CHARS)
     defines = _find_named(hit, query)
     heads = sorted({lines.first - hit.chunk.span.first for lines, _ in hit.chunk.definitions})
     before, text = cut_excerpt(
@@ -318,14 +320,7 @@ def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
     >>> _kinds_under(["python", "symbols"]), _kinds_under(["python", "definitions"])
     (('documentation', 'symbols', 'definitions', 'data'), ())
     """
-    if ({*CHUNK_KINDS} - {"symbols"}) & {*tags}:
-        return ()
-    return CHUNK_KINDS
-
-
-def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float) -> Query:
-    """Return the query for so many files."""
-    return Query(query, files_max * PLACES_PER_FILE, chosen, min_score, PLACES_PER_FILE, files_max)
+    return () if ({*CHUNK_KINDS} - {"symbols"}) & {*tags} else CHUNK_KINDS
 
 
 def _arrange_rows(
@@ -379,7 +374,7 @@ def _write_code(place: _Place, query: str, profile: str, rank: int, write: Calla
     """Write the row of a place with its code; only the row of its file has a score."""
     row = _row(place.hit, query, profile, rank)
     if not place.is_first:
-        row = {key: value for key, value in row.items() if key not in ("score", "why")}
+        row = _drop_fields(row, "score", "why")
     return _CodeRow(place, row, place.hit.chance, estimate_tokens(write(row)) + 1)
 
 
@@ -445,8 +440,7 @@ def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
     return {
         "id": chunk.id,
         "chunk_type": chunk.kind,
-        "title": chunk.title,
-        "text": chunk.text,
+        **pick_fields(chunk, "title text"),
         "tags": list(chunk.tags),
         "metadata": {
             "source": "markdown" if chunk.kind == "documentation" else "code",
@@ -465,24 +459,15 @@ def _silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
     """Return why an answer is empty or weak, and what to do next; nothing if it has good hits."""
     if answer.hits:
         return drop_empty({"weak": answer.weakness, "vectors": answer.missing})
-    return drop_empty(
-        {
-            "reason": answer.reason,
-            "near_tags": list(answer.near_tags),
-            "vectors": answer.missing,
-            "next": _next(answer, chosen),
-        }
-    )
-
-
-def _next(answer: "Answer", chosen: Filter) -> str:
+    step = "Use other words, or a symbol with symbols; index_status shows what is skipped."
     if "building" in answer.freshness:
-        return "Ask again in a moment; index_status shows the progress."
-    if answer.near_tags:
-        return "Use one of near_tags, or leave tags out."
-    if not chosen.is_empty:
-        return "Loosen the filters: paths, tags, languages or chunk_types."
-    return "Use other words, or a symbol with symbols; index_status shows what is skipped."
+        step = "Ask again in a moment; index_status shows the progress."
+    elif answer.near_tags:
+        step = USE_NEAR_TAGS
+    elif not chosen.is_empty:
+        step = "Loosen the filters: paths, tags, languages or chunk_types."
+    near = list(answer.near_tags)
+    return drop_empty({"reason": answer.reason, "near_tags": near, "vectors": answer.missing, "next": step})
 
 
 def _group_by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
@@ -493,51 +478,15 @@ def _group_by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
     return list(groups.values())
 
 
-def _section(hits: Sequence[Hit], query: str, *, deep: bool) -> str:
+def _section(hits: Sequence[Hit], query: str, profile: str) -> str:
     """Format one file of the Markdown answer."""
     parts = [f"## {escape_line(hits[0].chunk.path)}" + (" (edited since indexed)" if hits[0].stale else "")]
     for hit in hits:
-        row = _row(hit, query, "rich" if deep else "balanced")
+        row = _row(hit, query, profile)
         fence = fence_for(row["content"])
         parts.append(f"### {row['lines']} {row.get('symbol', '')} (score {row['score']})".replace("  ", " "))
         parts.append(f"{fence}{hit.chunk.language}\n{row['content']}\n{fence}")
     return "\n".join(parts)
-
-
-def _chars_max(engine: "Engine") -> int:
-    return engine.settings.result_chars_max
-
-
-def format_chunk_answer(answer: "ChunkAnswer", chars_max: int) -> Reply:
-    """Return the reply of `cortex_search` about served chunk files, as their indexer wrote them; never a vector."""
-    best = answer.hits[0].score if answer.hits else 0.0
-    rows = [
-        {"chunk": hit.row.to_dict(), "combined_score": round(hit.score / best, 3) if best else 0.0}
-        for hit in answer.hits
-    ]
-    shown = take_fitting_rows(rows, chars_max=chars_max)
-    reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
-    if len(shown) < len(rows):
-        reply |= {
-            "shown": len(shown),
-            "next": f"{len(rows) - len(shown)} more did not fit: narrow with tags or chunk_types",
-        }
-    notes = {
-        "missing": answer.missing,
-        "freshness": answer.freshness if answer.freshness != "fresh" else "",
-        "reason": answer.reason,
-        "near_tags": list(answer.near_tags),
-    }
-    return Reply(compact_json(reply | drop_empty(notes) | _next_chunk_step(answer)))
-
-
-def _next_chunk_step(answer: "ChunkAnswer") -> dict[str, str]:
-    """Return what to do about an answer without hits."""
-    if answer.hits:
-        return {}
-    if answer.near_tags:
-        return {"next": "Use one of near_tags, or leave tags out."}
-    return {"next": "Use other words, or loosen tags and chunk_types; search_code searches the workspace itself."}
 
 
 TYPES = ("class", "interface", "struct", "enum", "trait", "type")
@@ -556,13 +505,9 @@ def count_listed_symbols(text: str) -> dict[str, int]:
     """
     kinds = Counter(_SYMBOL.findall(text))
     imports, more = _IMPORTS.search(text), _MORE.search(text)
-    counts = {
-        "imports_count": int(imports[1]) if imports else 0,
-        "symbols_count": kinds.total() + (int(more[1]) if more else 0),
-    }
+    symbols = kinds.total() + (int(more[1]) if more else 0)
+    counts = {"imports_count": int(imports[1]) if imports else 0, "symbols_count": symbols}
     if more:
         return counts
-    return counts | {
-        "types_count": sum(kinds[kind] for kind in TYPES),
-        "functions_count": sum(kinds[kind] for kind in FUNCTIONS),
-    }
+    types, functions = (sum(kinds[kind] for kind in group) for group in (TYPES, FUNCTIONS))
+    return counts | {"types_count": types, "functions_count": functions}
