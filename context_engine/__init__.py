@@ -18,12 +18,4 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer", "CallError", "ContextEngineError", "Engine", "Filter", "Hit", "HostError", "Query", "Settings",
 ]  # fmt: skip
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    engine: Engine
-    errors: CallError ContextEngineError HostError
-    model: Answer Filter Hit Query
-    settings: Settings
-    """,
-)
+__getattr__ = lazy_exports(__name__)

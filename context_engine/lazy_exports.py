@@ -5,18 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from itertools import takewhile
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from typing import Any
 
 
-def lazy_exports(package: str, table: str) -> Callable[[str], Any]:
+def lazy_exports(package: str) -> Callable[[str], Any]:
     """Return a module `__getattr__` (PEP 562) that imports an exported name from its module on first use.
 
-    `package` is the `__name__` of the package. A row of the table is `module: name name ...`; a word without a colon
-    belongs to the module before it. The package lists the same names under `TYPE_CHECKING`, so that type checkers see
-    them.
+    `package` is the `__name__` of the package. Its names are those that its `__init__.py` imports from its own modules
+    under `TYPE_CHECKING`, where type checkers see them: there is no second list.
 
     Raises AttributeError for a name that is not exported.
     """
@@ -24,7 +24,8 @@ def lazy_exports(package: str, table: str) -> Callable[[str], Any]:
 
     def import_name(name: str) -> Any:
         if not modules:
-            modules.update(parse_exports(table))
+            loader: Any = sys.modules[package].__loader__
+            modules.update(parse_exports(package, loader.get_source(package)))
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
@@ -34,16 +35,16 @@ def lazy_exports(package: str, table: str) -> Callable[[str], Any]:
     return import_name
 
 
-def parse_exports(table: str) -> dict[str, str]:
-    """Return the module of each exported name.
+def parse_exports(package: str, source: str) -> dict[str, str]:
+    r"""Return the module of each name that a source imports from a package.
 
-    >>> parse_exports("model: Plan PlanStep mermaid: draw_gantt")
-    {'Plan': 'model', 'PlanStep': 'model', 'draw_gantt': 'mermaid'}
+    >>> parse_exports("shop", "if TYPE_CHECKING:\n    from shop.till import (\n        Till,\n    )\n")
+    {'Till': 'till'}
     """
-    modules, module = {}, ""
-    for word in table.split():
-        if word.endswith(":"):
-            module = word[:-1]
-        else:
-            modules[word] = module
+    modules = {}
+    block = takewhile(lambda line: line[:1] in ("", " "), source.partition("if TYPE_CHECKING:\n")[2].split("\n"))
+    for statement in "\n".join(block).split(f"    from {package}.")[1:]:
+        module, _, names = statement.partition(" import ")
+        names = names[1:].partition(")")[0] if names.startswith("(") else names.partition("\n")[0]
+        modules |= dict.fromkeys(names.replace(",", " ").split(), module)
     return modules

@@ -72,27 +72,4 @@ if TYPE_CHECKING:
     from context_engine.context.shown_lines import ShownLines, ShownLinesBySession
     from context_engine.context.workspace import Workspace
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    affected_places: describe_affected_places
-    budget: PART_WORTH PLACE_TOKENS_MIN PRICE_POWER estimate_max_tokens find_symbol_at widen_to_symbol
-    bundle: Bundle BundleRequest BundledFile LeftOut Snippet build_bundle
-    commands: Command
-    enhance: BINDING_TYPES EnhanceMode EnhancedPrompt LikelyFile PromptRewrite build_enhanced_prompt
-        build_rewrite_request check_rewrite find_commands
-    fact_check: CheckedClaims Claim ClaimedLines ClaimedQuote RejectedItem RepositoryFacts check_claims
-    gather: gather_files
-    localizer: NO_HIT BestHit GatherRequest GatheredFiles glob_for_path
-    project_knowledge: QUOTED_FROM_REPOSITORY ProjectKnowledge RememberedItem
-    prompt_parsing: Mention extract_objective parse_mentions
-    proposals: PROBLEM_CHARS_MAX accept_draft compute_draft_id format_location parse_draft
-    refinement: ASSIST_MODES BRIEF_TOKENS_MAX BriefSection SecondPass SecondPassResult SecondPassRunner build_brief
-        open_runner
-    related_files: RelatedFile find_partners
-    resolve_references: PromptReference ReferencePlace resolve_mentions
-    rule_scope: EVERYWHERE RuleScope
-    shown_lines: ShownLines ShownLinesBySession
-    workspace: Workspace
-    """,
-)
+__getattr__ = lazy_exports(__name__)

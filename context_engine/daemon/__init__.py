@@ -31,14 +31,4 @@ if TYPE_CHECKING:
     from context_engine.daemon.memory_arenas import keep_one_arena
     from context_engine.daemon.runtime_folder import RuntimeFolder, RuntimeFolderError, process_key
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    daemon_client: DaemonClient ask_daemon is_switched_off leave_client start_daemon
-    daemon_log: DaemonLog
-    daemon_server: DaemonConnection DaemonServer DaemonServices
-    engine_pool: EngineLease EnginePool
-    memory_arenas: keep_one_arena
-    runtime_folder: RuntimeFolder RuntimeFolderError process_key
-    """,
-)
+__getattr__ = lazy_exports(__name__)

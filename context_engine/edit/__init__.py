@@ -18,19 +18,4 @@ if TYPE_CHECKING:
     from context_engine.edit.symbol_edits import LineEdit, Place, SymbolEdit
     from context_engine.edit.unified_diff import diff_versions, format_diff
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    apply: EditResult EditedFile PastEdit
-    edit_errors: placeholders
-    edit_service: EditService Want
-    file_content: BYTES_MAX content_of
-    file_edit: FileEdit
-    model: Edit Fuzzy Patch Placement
-    patch: EditPlan
-    rename: Renaming
-    rename_sources: NameOccurrence
-    symbol_edits: LineEdit Place SymbolEdit
-    unified_diff: diff_versions format_diff
-    """,
-)
+__getattr__ = lazy_exports(__name__)

@@ -26,14 +26,4 @@ if TYPE_CHECKING:
     from context_engine.embedding.vector_rows import KEY_BYTES, Keys, VectorRows, hash_texts, quantize
     from context_engine.embedding.vector_store import VectorStore
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    embedder: Embedder EmbedderConfig compute_fingerprint normalize_rows open_embedder raise_if_cancelled
-    http_endpoint: Endpoint EndpointSpec RetryPolicy build_url extract_json_message
-    ragged_array: RaggedArray
-    static_embedder: SHIPPED StaticEmbedder read_fingerprint
-    vector_rows: KEY_BYTES Keys VectorRows hash_texts quantize
-    vector_store: VectorStore
-    """,
-)
+__getattr__ = lazy_exports(__name__)

@@ -9,10 +9,4 @@ if TYPE_CHECKING:
     from context_engine.external_edges.edge_collection import ExternalEdges
     from context_engine.external_edges.edge_project import EdgeProject
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    edge_collection: ExternalEdges
-    edge_project: EdgeProject
-    """,
-)
+__getattr__ = lazy_exports(__name__)

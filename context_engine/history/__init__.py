@@ -13,14 +13,4 @@ if TYPE_CHECKING:
     from context_engine.history.git_log import CommitMessage, search_messages
     from context_engine.history.mining import HistoryMiner
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    change_prediction: predict_changes
-    code_history: Blame CodeHistory
-    commit_facts: HistoryFile
-    file_history: CochangedFile FileHistory
-    git_log: CommitMessage search_messages
-    mining: HistoryMiner
-    """,
-)
+__getattr__ = lazy_exports(__name__)

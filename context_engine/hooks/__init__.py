@@ -24,10 +24,4 @@ if TYPE_CHECKING:
     from context_engine.hooks.hook_responder import HookResponder
 
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    hook_events: CLIENTS OTHER PROMPT HookEvent HookInputError format_reply parse_event
-    hook_responder: HookResponder
-    """,
-)
+__getattr__ = lazy_exports(__name__)

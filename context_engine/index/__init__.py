@@ -34,28 +34,4 @@ if TYPE_CHECKING:
     from context_engine.index.syntax_cache import SyntaxCache, TreeStore
     from context_engine.index.worker import load_languages
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    describe: PLAIN
-    embedded_store: SCHEMA_VERSION EmbeddedStore translate_disk_errors
-    embedding_text: TEXT_RECIPE ChunkEmbeddingText ChunkLocation build_chunk_texts build_file_summary summary_names
-        symbol_chain
-    encoder: StaticEncoder
-    file_roles: ROLES Role role_of
-    graph_traversal: Neighbor
-    index_service: IndexOptions IndexService
-    index_store: IndexStore ProgressCounter RepairReport
-    live_index: WITHOUT_STORE LiveIndex
-    module_uses: ModuleUse
-    parsed_files: ParsedFileCache qualified_names
-    path_explanation: PathExplanation
-    postings: WordParts FieldBuilder Lexicon WordNumbers
-    segment: Postings term_hashes
-    snapshot: REPOSITORY_SEPARATOR Matches Snapshot UnionSnapshot
-    stored_outline: StoredOutline StoredSymbol
-    symbol_service: SymbolService no_index open_symbols
-    syntax_cache: SyntaxCache TreeStore
-    worker: load_languages
-    """,
-)
+__getattr__ = lazy_exports(__name__)

@@ -35,21 +35,4 @@ if TYPE_CHECKING:
     )
     from context_engine.languages.syntax_trees import prepare_source, read_syntax_errors
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    brackets: Bracket check_brackets find_bracket_problem
-    captures: Capture CaptureMatch Captures
-    comments: ATTRIBUTE blank_comments_and_strings find_leading_lines find_lines_above read_file_header
-    compact_tree: CompactTree GrammarNames SyntaxNode
-    grammars: Grammars
-    import_resolution: PathIndex resolve_import
-    language: OWN_FOLDER Language Languages
-    leaf_tokens: LeafToken read_leaf_tokens
-    name_occurrences: NameScope Occurrence find_occurrences find_whole_words
-    outline: Outline outline_file
-    outline_types: SYMBOL_KINDS Import Symbol
-    syntax_file: NOWHERE NameBinding SyntaxFile child_of follow of_type parent_of read_syntax
-    syntax_trees: prepare_source read_syntax_errors
-    """,
-)
+__getattr__ = lazy_exports(__name__)

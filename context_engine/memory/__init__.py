@@ -30,15 +30,4 @@ if TYPE_CHECKING:
         MemoryRevision,
     )
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    knowledge: KnowledgeEntry KnowledgeResult KnowledgeResults
-    knowledge_service: KnowledgeDependencies KnowledgeService
-    memories: AddResult SimilarMemory
-    memory_folder: MemoryEntry
-    memory_listing: MemoryRow
-    memory_requests: CONTENT_CHARS_MAX ON_SIMILAR PRIORITIES QUERY_CHARS RESULTS_MAX SCOPES SORTS STATUSES SUBTYPES
-        TAGS_MAX TITLE_CHARS_MAX TYPES KnowledgeQuery MemoryDraft MemoryQuery MemoryRevision
-    """,
-)
+__getattr__ = lazy_exports(__name__)

@@ -49,24 +49,4 @@ if TYPE_CHECKING:
     from context_engine.plans.step_tracking import StepUpdate
     from context_engine.plans.work_packets import PACKET_TOKENS_MAX, PacketFile, WorkPacket, build_packet
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    changeset: PlanRequest PlanSources
-    mermaid: LABEL_CHARS draw_architecture draw_dependencies draw_gantt draw_progress
-    model: Plan PlanStep format_effort
-    plan_creation: CreationResult Refinement RefinementRequest SaveOptions
-    plan_diff: Diffstat compare_plans compute_diffstat
-    plan_events: AGENT APPROVAL_HOURS_MAX DECISIONS DONE PERSON Approval CompletionReport Execution
-        StepState fold_progress
-    plan_execution: ExecutionResult FileChange
-    plan_json: PlanFinding PlanVersion parse_plan serialize_plan
-    plan_markdown: render_difference render_history render_plan render_progress
-    plan_repository: LoadedPlan
-    plan_service: ApprovalResult PlanDependencies PlanService workspace_paths
-    plan_storage: PROGRESS_MODES PlanQuery PlanRow PlanState
-    plan_validation: validate_plan
-    step_tracking: StepUpdate
-    work_packets: PACKET_TOKENS_MAX PacketFile WorkPacket build_packet
-    """,
-)
+__getattr__ = lazy_exports(__name__)

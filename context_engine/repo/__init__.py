@@ -53,26 +53,4 @@ if TYPE_CHECKING:
         uri_to_path,
     )
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    executables: find_program pip_install safe_path
-    file_reader: LineStart LineWindow LoadedFile load_for_index read_file read_lines_at size_and_mtime
-    file_writer: FolderWriter OpenFolders TargetFile encode_as write_atomic
-    git: Git
-    git_diffs: ChangeContents DiffReader DiffRequest GitDiff TouchedFile
-    ignore_rules: GlobMatcher compile_path_glob
-    paths: Root is_sensitive is_under near_names path_of_listing
-    repositories: RepositoryRegistry WorkspaceMember
-    revision_files: GitRevision
-    ripgrep: VERSION_MIN GrepRequest MatchedLine SearchDeadline TextEngine find_ripgrep find_text_engine
-    program_output: describe_exit quote_known_words summarize_output
-    searchable_files: FileLister FileListing
-    subprocess_runner: minimal_environment program_identity run_program temporary_files
-        without_secrets
-    walker: Walk WalkedFile walk
-    watch: Watcher WorkspaceWatcher changes_rules
-    workspace_files: ReadFile WorkspaceFile WorkspaceFiles
-    workspace_roots: check_workspace_root is_clone nearest_project project_of_process resolve_path uri_to_path
-    """,
-)
+__getattr__ = lazy_exports(__name__)

@@ -11,12 +11,4 @@ if TYPE_CHECKING:
     from context_engine.resolution.references import Reference, ReferenceFinder
     from context_engine.resolution.values import Certainty, EdgeSource, ExternalEdge, Meaning, NamePlace
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    parameters: ParameterFinder
-    project_files: ProjectFiles
-    references: Reference ReferenceFinder
-    values: Certainty EdgeSource ExternalEdge Meaning NamePlace
-    """,
-)
+__getattr__ = lazy_exports(__name__)

@@ -18,19 +18,4 @@ if TYPE_CHECKING:
     from context_engine.review.validation.validation_request import CONTENT_KINDS, ValidationRequest, ValidationResult
     from context_engine.review.verdict import ReviewResult
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    finding: CATEGORIES PRIORITIES
-    review_formats: render_review review_to_json
-    review_options: FAIL_ON ReviewOptions ReviewRequest
-    review_service: ReviewService ReviewedChange
-    review_store: ReviewSession
-    review_workspace: ReviewWorkspace
-    second_pass: MergedReview
-    validation.content_validation: ValidationService
-    validation.critique: ContentCritique
-    validation.validation_request: CONTENT_KINDS ValidationRequest ValidationResult
-    verdict: ReviewResult
-    """,
-)
+__getattr__ = lazy_exports(__name__)

@@ -35,24 +35,4 @@ if TYPE_CHECKING:
     )
     from context_engine.search.vector_search import FileCosines, compute_cosines, find_greatest, fold_by_file
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    chunk_files: FILES
-    chunk_folder: read_folder
-    embedding_service: WITH_NEXT_RUN EmbeddingService lower_thread_priority
-    file_usage: AccessKind FileUsage
-    fuse: WEIGHTS
-    gram_index: GramIndex
-    named_places: find_paths list_tails
-    question: Question find_telling_words
-    lead_in: drop_lead_in is_task
-    rankers: B K1 RankingView
-    search_service: HURRY_WAIT_S SearchService SearchState answer_query
-    searcher: SCORE_DIGITS Ranking Searcher
-    served_chunks: ChunkAnswer ChunkStatus ServedChunks
-    text_scanner: TextScanner
-    text_search: expand_braces format_cursor hash_search parse_cursor rank_files select_page sort_by_keywords
-    vector_search: FileCosines compute_cosines find_greatest fold_by_file
-    """,
-)
+__getattr__ = lazy_exports(__name__)

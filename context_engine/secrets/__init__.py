@@ -46,14 +46,4 @@ if TYPE_CHECKING:
         read_rules,
     )
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    redacted_text: AROUND_BYTES WHOLE_BYTES_MAX KeyedRedaction RedactedDocument RedactedDocuments RedactedText
-        Redaction RedactionOptions collect_redactions count_labels fingerprint mark_searched redact redact_diff
-        redact_file redact_keyed redact_reply
-    redactor: Redactor
-    secret_finder: DetectedSecret find_secrets
-    secret_rules: SecretRule Tier builtin_rules describe_engines read_rules
-    """,
-)
+__getattr__ = lazy_exports(__name__)

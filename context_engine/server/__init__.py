@@ -45,16 +45,4 @@ if TYPE_CHECKING:
     from context_engine.server.serve import main
     from context_engine.server.serve_options import OPTIONS
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    daemon_sessions: SessionServer
-    dispatcher: ToolDispatcher parse_call single_engine
-    gain_store: ActivityReader GainSession GainStore delete_counts gain_file read_sessions
-    page_server: PageRequest PageResponse PageServer
-    profiles: PROFILES ToolSelection STORE_TOOLS
-    projects: CLIENT_VARIABLE Projects find_project_path name_folders workspace_folders
-    serve: main
-    serve_options: OPTIONS
-    """,
-)
+__getattr__ = lazy_exports(__name__)

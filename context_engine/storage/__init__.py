@@ -49,20 +49,4 @@ if TYPE_CHECKING:
         translate_os_errors,
     )
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    confined_folder: ConfinedFolder OpenFolder UnsafePathError
-    cache_database: CacheDatabase
-    database: open_in_cache open_in_state transaction
-    event_log: EventLog LogContent head_path
-    index_folders: is_network_drive readable_config_folder user_cache_folder user_config_folder user_data_folder
-        workspace_id
-    locks: LivenessLock PathLocks home_id
-    numbered_versions: NumberedVersions corrupt_version_error version_file_name
-    private_files: close_to_others create_private lock_private make_private_folder open_private
-    records: MergePolicy MergePolicyOf RecordFolder SharedRecords SyncedRecords VersionedRecords
-    state_folder: ABANDONED_AFTER_S STATE_FOLDER UNSETTLED_NS FileStamp PublishFiles StateFolder is_state_path
-        translate_os_errors
-    """,
-)
+__getattr__ = lazy_exports(__name__)

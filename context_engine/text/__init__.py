@@ -74,19 +74,4 @@ if TYPE_CHECKING:
         weigh_tokens,
     )
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    diff_reader: DIFF_BYTES_MAX GIT_DIFF_BYTES_MAX DiffHunk DiffLine FileDiff UnifiedDiff parse_diff quote_path
-        unquote_path
-    formatting: compact_json drop_empty escape_characters escape_controls escape_line format_count format_size
-        suggest_nearest
-    ids: CHANCE_BYTES ids_ending_with make_slug make_slugs resolve_slug short_id uuid7 uuid8
-    lines: COMMENT_MARKS LineSpan SpanGroup count_lines group_spans merge_spans shorten_line shorten_prose slice_lines
-        split_lines
-    patterns: compile_linear escape_literal fold_case load_re2
-    untrusted_data: OUTPUT_BYTES_MAX ParseError read_json read_toml read_yaml
-    words: CHARS_PER_TOKEN STOP_WORDS WORD_CHARS_MAX compound_term cut_words dotted_name estimate_tokens expand_words
-        query_terms score_lines split_identifier split_words stem_all unique weigh_tokens
-    """,
-)
+__getattr__ = lazy_exports(__name__)

@@ -95,22 +95,7 @@ MODULES: Mapping[str, str] = {
     "clear_index": "index_tools",
 }
 """Tool -> the module that defines it, in the order that agents see: the most important first."""
-_import_export = lazy_exports(
-    __name__,
-    """
-    arguments: ENDLESS bind is_malformed parse_json_text split_list to_snake_case
-    catalog_tools: ASK_MANIFEST call_tool resolve_call
-    context_tools: get_context
-    explain_tools: format_explanation
-    memory_tools: render_rules_page
-    plan_tools: approval_row
-    reply: count_fitting fence_for reply_size
-    review_tools: parse_review_options
-    search_tools: excerpt_hit find_best_line parse_search_arguments search_code
-    structured_replies: read_object
-    tool: Call Reply Tool UserAnswer UserQuestion no_answer
-    """,
-)
+_import_export = lazy_exports(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -17,9 +17,4 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.ui.local_page import LocalPage
 
-__getattr__ = lazy_exports(
-    __name__,
-    """
-    local_page: LocalPage
-    """,
-)
+__getattr__ = lazy_exports(__name__)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -90,9 +91,10 @@ def test_an_error_names_the_problem_and_a_step_that_exists(root: Path, line: str
 
 def is_command(words: list[str]) -> bool:
     """Whether the words begin with a command of this release."""
-    command = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     for word in words:
-        children = getattr(command, "commands", {})
+        names = command.list_commands(None) if hasattr(command, "list_commands") else ()
+        children = {name: command.get_command(None, name) for name in names}
         if not children or word.startswith("-"):
             return True
         if word not in children:

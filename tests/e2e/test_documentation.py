@@ -80,8 +80,8 @@ def check_command(words: list[str], *, is_whole: bool) -> None:
     name = "ctx"
     while getattr(command, "commands", None) and rest and not rest[0].startswith("-"):
         name, *rest = rest
-        assert name in command.commands, f"there is no command {name}"
-        command = command.commands[name]
+        assert name in command.list_commands(None), f"there is no command {name}"
+        command = command.get_command(None, name)
     if name in PASSED_ON or getattr(command, "commands", None) or not rest:
         return
     try:
