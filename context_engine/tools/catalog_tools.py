@@ -77,35 +77,27 @@ def resolve_call(arguments: Any) -> tuple[Tool, Mapping[str, Any]]:
     return target, values["arguments"]
 
 
-def manifest_row(candidate: Tool) -> dict[str, object]:
-    """Return a tool with everything that a caller needs."""
-    row: dict[str, object] = {
-        "name": candidate.alias or candidate.name,
-        "description": candidate.description,
-        "inputSchema": candidate.schema,
-    }
-    return row | ({"aliases": list(candidate.aliases)} if candidate.aliases else {})
-
-
 def _lines(chosen: Sequence[Tool], call: Call, query: str) -> list[str]:
     """Format the number of tools, then a line for each."""
-    hidden = [candidate for candidate in chosen if _is_hidden(candidate, call)]
-    head = format_count(len(chosen), "tool")
-    if query:
-        head += f" for {query!r}"
+    hidden = sum(_is_hidden(candidate, call) for candidate in chosen)
+    head = format_count(len(chosen), "tool") + (f" for {query!r}" if query else "")
     if hidden:
-        head += f", {len(hidden)} hidden: use call_tool for those"
-    if not chosen:
-        return [head, "no tool matches; leave query out to see all"]
-    return [
-        head,
-        *(f"{candidate.name}{_also(candidate, call)} - {candidate.one_liner}" for candidate in chosen),
-    ]
+        head += f", {hidden} hidden: use call_tool for those"
+    lines = [f"{candidate.name}{_also(candidate, call)} - {candidate.one_liner}" for candidate in chosen]
+    return [head, *(lines or ["no tool matches; leave query out to see all"])]
 
 
 def _schemas(chosen: Sequence[Tool], call: Call, chars_max: int) -> str:
     """Format the tools in full, as many as fit one reply."""
-    rows = [manifest_row(candidate) | ({"hidden": True} if _is_hidden(candidate, call) else {}) for candidate in chosen]
+    rows = [
+        {
+            "name": candidate.alias or candidate.name,
+            "description": candidate.description,
+            "inputSchema": candidate.schema,
+        }
+        | _marks(candidate, call)
+        for candidate in chosen
+    ]
     shown = take_fitting_rows(rows, chars_max=chars_max)
     reply: dict[str, Any] = {"tools": shown, "total": len(rows)}
     if len(shown) < len(rows):
@@ -118,9 +110,7 @@ def _schemas(chosen: Sequence[Tool], call: Call, chars_max: int) -> str:
 def _rows_json(chosen: Sequence[Tool], call: Call, chars_max: int) -> str:
     """Return the tools with a sentence for each, and which option disables others."""
     rows = [
-        {"name": candidate.name, "description": candidate.one_liner}
-        | drop_empty({"aliases": list(candidate.aliases), "hidden": _is_hidden(candidate, call) or None})
-        for candidate in chosen
+        {"name": candidate.name, "description": candidate.one_liner} | _marks(candidate, call) for candidate in chosen
     ]
     shown = take_fitting_rows(rows, chars_max=chars_max)
     return compact_json({"tools": shown, "total": len(rows)} | drop_empty({"switched_off": dict(call.disabled)}))
@@ -133,6 +123,11 @@ def _switched_off(call: Call) -> list[str]:
         f"switched off by {option}: {', '.join(name for name in call.disabled if call.disabled[name] == option)}"
         for option in options
     ]
+
+
+def _marks(candidate: Tool, call: Call) -> dict[str, Any]:
+    """Return the other names of a tool, and whether the client does not list it."""
+    return drop_empty({"aliases": list(candidate.aliases), "hidden": _is_hidden(candidate, call) or None})
 
 
 def _is_hidden(candidate: Tool, call: Call) -> bool:
@@ -197,9 +192,6 @@ def _contains(words: set[str], word: str) -> bool:
 
 def _also(candidate: Tool, call: Call) -> str:
     """Format a tool's other names, and whether it is hidden from the client."""
-    notes = [f"also {', '.join(candidate.aliases)}"] * bool(candidate.aliases) + ["hidden"] * _is_hidden(
-        candidate, call
-    )
-    if notes:
-        return f" ({'; '.join(notes)})"
-    return ""
+    names = [f"also {', '.join(candidate.aliases)}"] if candidate.aliases else []
+    notes = "; ".join([*names, *["hidden"] * _is_hidden(candidate, call)])
+    return f" ({notes})" if notes else ""

@@ -13,7 +13,7 @@ from context_engine.secrets import Redaction, RedactionOptions, describe_engines
 from context_engine.text import compact_json, drop_empty, format_count
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, ObjectArg, TextArg, TextListArg
 from context_engine.tools.edit_arguments import ContentArg
-from context_engine.tools.reply import NOTE_CHARS, reply_size, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, pick_fields, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -28,14 +28,8 @@ TIERS = ("1", "2", "3")
 @tool(
     touches="nothing",
     rare=(
-        "language",
-        "scrub_secrets",
-        "tiers",
-        "schema",
-        "stop_on_error",
-        "max_findings",
-        "base_content",
-        "assist",
+        *("language", "scrub_secrets", "tiers", "schema"),
+        *("stop_on_error", "max_findings", "base_content", "assist"),
     ),
 )
 def validate_content(
@@ -97,10 +91,7 @@ def _run_second_pass(
         more = drop_empty({"next": climbed.next, "warnings": list(climbed.warnings)})
     more |= {"meta": {"assist_used": used}}
     if draft is None:
-        if more.get("next") is None:
-            reason = "nobody was asked"
-        else:
-            reason = "call again with findings, as next says"
+        reason = "call again with findings, as next says" if "next" in more else "nobody was asked"
         return replace(result, skipped=(*result.skipped, (3, reason))), more
     merged, rejected = critique.merge(draft)
     return merged, more | {"rejected": rejected}
@@ -157,7 +148,13 @@ def scrub_secrets(
     show_end: Annotated[int, IntegerArg("Ignored: the end is never shown.", 0, SHOW_END_MAX)] = 0,
 ) -> Reply:
     """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
-    _check_content_size(content)
+    count = len(content.encode("utf-8", "surrogatepass"))
+    if count > CONTENT_BYTES_MAX:
+        raise TooLarge(
+            f"content has {count:,} bytes, at most {CONTENT_BYTES_MAX:,} are searched",
+            suggestion="Send it in parts, cut between lines.",
+            details={"argument": "content"},
+        )
     redactor = engine.redactor
     redactor.reload_rules()
     started = time.perf_counter()
@@ -179,41 +176,20 @@ def scrub_secrets(
         "skipped_rules": list(redacted.skipped_rules),
         "meta": {"engines": describe_engines()},
     }
-    if return_locations:
-        rows = [_secret_row(secret) for secret in redacted.redactions]
-    else:
-        rows = []
+    rows = [_secret_row(secret) for secret in redacted.redactions] if return_locations else []
     return Reply(_format_redaction(head, rows, redacted.text, engine.settings.result_chars_max))
 
 
-def _check_content_size(content: str) -> None:
-    count = len(content.encode("utf-8", "surrogatepass"))
-    if count > CONTENT_BYTES_MAX:
-        raise TooLarge(
-            f"content has {count:,} bytes, at most {CONTENT_BYTES_MAX:,} are searched",
-            suggestion="Send it in parts, cut between lines.",
-            details={"argument": "content"},
-        )
-
-
 def _secret_row(found: Redaction) -> dict[str, Any]:
-    secret = found.secret
-    return {
-        "type": secret.title,
-        "rule": secret.rule,
-        "confidence": secret.confidence,
-        "line": secret.line,
-        "column": secret.column,
-        "length": found.length,
-        "fingerprint": found.fingerprint,
-        "masked": found.replacement,
-    }
+    secret = {"type": found.secret.title, **pick_fields(found.secret, "rule confidence line column")}
+    return secret | {**pick_fields(found, "length fingerprint"), "masked": found.replacement}
 
 
 def _format_redaction(head: dict[str, Any], rows: list[dict[str, Any]], text: str, chars_max: int) -> str:
     """Format the reply with the whole content or none: half of a text could be mistaken for all of it."""
     shown = take_fitting_rows(rows, chars_max=chars_max // ROWS_SHARE)
-    places = {"detected_types": shown, "warnings": _note_left_out(rows, shown)}
+    warnings = [f"{len(shown)} of {len(rows)} places are listed"] if len(shown) < len(rows) else []
+    places = {"detected_types": shown, "warnings": warnings}
     whole = compact_json(head | places | {"scrubbed_content": text})
     if reply_size(whole) <= chars_max:
         return whole
@@ -221,10 +197,4 @@ def _format_redaction(head: dict[str, Any], rows: list[dict[str, Any]], text: st
         f"scrubbed_content is left out: with it the reply has more than {chars_max:,} characters; "
         "send the content in parts"
     )
-    return compact_json(head | {"scrubbed_content": None} | places | {"warnings": [*places["warnings"], left_out]})
-
-
-def _note_left_out(rows: Sequence[Any], shown: Sequence[Any]) -> list[str]:
-    if len(shown) < len(rows):
-        return [f"{len(shown)} of {len(rows)} places are listed"]
-    return []
+    return compact_json(head | {"scrubbed_content": None} | places | {"warnings": [*warnings, left_out]})

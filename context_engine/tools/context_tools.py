@@ -35,11 +35,11 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.reply import Repeat, fence_for, find_shown, list_shown, reply_size
+from context_engine.tools.reply import Repeat, fence_for, find_shown, list_shown, pick_fields, reply_size
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from context_engine.context import BundledFile, LeftOut, RelatedFile, Snippet
+    from context_engine.context import BundledFile, RelatedFile, Snippet
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3
@@ -109,7 +109,7 @@ def get_context(
         counted[:] = [(candidate, estimate_max_tokens(text))]
         return max(counted[0][1] - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
 
-    step = _step(engine, plan_id) if plan_id else None
+    step = _find_step(engine, plan_id) if plan_id else None
     wish = BundleRequest(
         f"{query}\n{step.words}" if step else query,
         limit,
@@ -124,17 +124,12 @@ def get_context(
         find_shown(call, repeat, query, token_budget, limit, include, exclude),
     )
     best = build_bundle(wish, engine, team, excess)
-    _note_shown(best, call)
+    for file in best.files:
+        for snippet in file.snippets:
+            call.shown.add(file.path, snippet.span.first, snippet.text)
     tokens = counted[0][1] if counted[0][0] is best else estimate_max_tokens(redact(write(best, meta)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
     return Reply(write(best, meta._replace(tokens=tokens, ms=ms)))
-
-
-def _note_shown(bundle: "Bundle", call: Call) -> None:
-    """Remember which lines this client was shown."""
-    for file in bundle.files:
-        for snippet in file.snippets:
-            call.shown.add(file.path, snippet.span.first, snippet.text)
 
 
 @tool(touches="nothing", instead="get_context", rare=("include_paths", "exclude_paths", "assist"))
@@ -183,20 +178,16 @@ class _PlanStep(NamedTuple):
     fact: str
 
 
-def _step(engine: "Engine", plan_id: str) -> "_PlanStep | None":
+def _find_step(engine: "Engine", plan_id: str) -> "_PlanStep | None":
     """Return the step in progress, else the next one; None when none is left. Raises: PlanNotFound."""
     loaded = engine.plans.repository.load(plan_id)
     now = loaded.execution
-    if now and (now.current or now.ready):
-        uid = (*now.current, now.next, *now.ready)[0]
-    else:
-        uid = ""
+    uid = (*now.current, now.next, *now.ready)[0] if now and (now.current or now.ready) else ""
     for number, step in enumerate(loaded.plan.steps, 1):
         if step.uid == uid:
             criteria = "; ".join(step.acceptance_criteria)
-            fact = f"{loaded.plan.id}, step {number}: {step.title}"
-            if criteria:
-                fact += f"; done when: {criteria}"
+            done_when = f"; done when: {criteria}" if criteria else ""
+            fact = f"{loaded.plan.id}, step {number}: {step.title}{done_when}"
             return _PlanStep(f"{step.title} {' '.join(sorted(step.files))}", fact)
     return None
 
@@ -206,9 +197,9 @@ def _sections(made: EnhancedPrompt) -> dict[str, Any]:
     return {
         "objective": made.objective,
         "references": made.list_texts("references"),
-        "likely_files": [drop_empty({"path": file.path, "place": file.place}) for file in made.list_items(LikelyFile)],
+        "likely_files": [drop_empty(pick_fields(file, "path place")) for file in made.list_items(LikelyFile)],
         "related": made.list_texts("related"),
-        "constraints": [_constraint(memory) for memory in made.list_items(RememberedItem)],
+        "constraints": [_memory_row(memory, "id type title") for memory in made.list_items(RememberedItem)],
         "validation": [
             {"kind": command.kind, "command": command.text, "source": command.source}
             for command in made.list_items(Command)
@@ -218,8 +209,8 @@ def _sections(made: EnhancedPrompt) -> dict[str, Any]:
     }
 
 
-def _constraint(one: "RememberedItem") -> dict[str, Any]:
-    return drop_empty({"id": one.id, "type": one.type, "title": one.title, "where": one.place})
+def _memory_row(one: "RememberedItem", names: str) -> dict[str, Any]:
+    return drop_empty({**pick_fields(one, names), "where": one.place})
 
 
 def _reference(reference: PromptReference) -> dict[str, Any]:
@@ -227,25 +218,19 @@ def _reference(reference: PromptReference) -> dict[str, Any]:
         drop_empty({"path": match.path, "line": match.line or None, "symbol": match.symbol})
         for match in reference.places
     ]
-    return {
-        "text": reference.text,
-        "kind": reference.kind,
-        "resolved": places,
-        "ambiguous": reference.is_ambiguous,
-    } | drop_empty({"nearest": list(reference.near) if reference.is_missing else [], "note": reference.note})
+    row = {**pick_fields(reference, "text kind"), "resolved": places, "ambiguous": reference.is_ambiguous}
+    near = list(reference.near) if reference.is_missing else []
+    return row | drop_empty({"nearest": near, "note": reference.note})
 
 
 def _of_draft(draft: str, made: EnhancedPrompt, mode: EnhanceMode, engine: "Engine") -> dict[str, Any]:
     """Check the caller's own version; return it, or the reasons why it is rejected."""
     own = check_rewrite(draft, made, mode, engine)
-    used = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
+    used: dict[str, Any] = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
+    used["rejected"] = [objection._asdict() for objection in own.objections]
     if own.objections:
-        return {"rejected": [objection._asdict() for objection in own.objections]} | used
-    return {
-        "enhanced_prompt": _shorten_prompt(own.text, made.original),
-        "changed": own.text != made.original,
-        "rejected": [],
-    } | used
+        return used
+    return {"enhanced_prompt": _shorten_prompt(own.text, made.original), "changed": own.text != made.original} | used
 
 
 def _of_second_pass(
@@ -263,18 +248,13 @@ def _of_second_pass(
     if climbed.draft is None:
         return {"meta": meta, "warnings": climbed.warnings} | drop_empty({"next": climbed.next})
     best = own(climbed.draft)
-    return {
-        "enhanced_prompt": _shorten_prompt(best.text, made.original),
-        "meta": meta,
-        "warnings": (*climbed.warnings, *best.warnings),
-    }
+    warnings = (*climbed.warnings, *best.warnings)
+    return {"enhanced_prompt": _shorten_prompt(best.text, made.original), "meta": meta, "warnings": warnings}
 
 
 def count_model_tokens(climbed: SecondPassResult) -> dict[str, int]:
     """Return the token counts of a model call; empty if they are unknown."""
-    if climbed.tokens:
-        return climbed.tokens._asdict()
-    return {}
+    return climbed.tokens._asdict() if climbed.tokens else {}
 
 
 class ReplyMeta(NamedTuple):
@@ -288,36 +268,30 @@ class ReplyMeta(NamedTuple):
 
 def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
     """Render the bundle as one JSON object."""
-    return compact_json(
-        {
-            "summary": _summary(bundle),
-            "query": meta.query,
-            "files": [_file_row(file) for file in bundle.files],
-            "memories": [_memory_row(memory) for memory in bundle.remembered if memory.source == "memory"],
-            "discoveries": [_memory_row(memory) for memory in bundle.remembered if memory.source == "discovery"],
-            "external_hints": [
-                {"url": source.address, "mentioned_in": list(source.mentioned), "fetched": False}
-                for source in bundle.external
-            ],
-            "hints": list(bundle.hints),
-            "metadata": _metadata(bundle, meta),
-        }
-        | drop_empty(
-            {
-                "shown_before": list_shown(_shown_places(bundle)),
-                "warnings": list(bundle.warnings),
-                "reason": bundle.reason,
-                "note": _memory_note(bundle),
-            }
-        )
-    )
-
-
-def _memory_note(bundle: "Bundle") -> str:
-    """Return the note on where memories and discoveries come from; empty if there are none."""
-    if bundle.remembered:
-        return f"Memories and discoveries are {QUOTED_FROM_REPOSITORY}."
-    return ""
+    known = {
+        kind: [_memory_row(one, "id type title content score") for one in bundle.remembered if one.source == kind]
+        for kind in ("memory", "discovery")
+    }
+    fields = {
+        "summary": _summary(bundle),
+        "query": meta.query,
+        "files": [_file_row(file) for file in bundle.files],
+        "memories": known["memory"],
+        "discoveries": known["discovery"],
+        "external_hints": [
+            {"url": source.address, "mentioned_in": list(source.mentioned), "fetched": False}
+            for source in bundle.external
+        ],
+        "hints": list(bundle.hints),
+        "metadata": _metadata(bundle, meta),
+    }
+    notes = {
+        "shown_before": list_shown(_shown_places(bundle)),
+        "warnings": list(bundle.warnings),
+        "reason": bundle.reason,
+        "note": f"Memories and discoveries are {QUOTED_FROM_REPOSITORY}." if bundle.remembered else "",
+    }
+    return compact_json(fields | drop_empty(notes))
 
 
 def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
@@ -333,12 +307,11 @@ def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
     parts += _bullet_section("Named sources, not fetched", (_source_line(*source) for source in bundle.external))
     parts += _bullet_section("Facts", map(escape_line, bundle.hints))
     footer = f"{meta.tokens:,} of {meta.budget:,} tokens"
-    left_out = [
+    left = [
         f"{key.replace('_', ' ')}: {value if isinstance(value, int) else ', '.join(value)}"
-        for key, value in _left_out(bundle.left_out).items()
+        for key, value in _left_out(bundle).items()
     ]
-    if left_out:
-        footer += f" · left out: {' · '.join(left_out)}"
+    footer += f" · left out: {' · '.join(left)}" if left else ""
     return "\n\n".join([*parts, footer])
 
 
@@ -352,14 +325,9 @@ def _shown_places(bundle: "Bundle") -> list[str]:
 def _summary(bundle: "Bundle") -> str:
     """Summarize the bundle and name the place to begin."""
     if not bundle.files:
-        if bundle.shown_before:
-            return "nothing new was found"
-        return "nothing was found"
+        return "nothing new was found" if bundle.shown_before else "nothing was found"
     first = bundle.files[0]
-    if len(first.snippets) == 1:
-        symbol = first.snippets[0].symbol
-    else:
-        symbol = ""
+    symbol = first.snippets[0].symbol if len(first.snippets) == 1 else ""
     places = sum(len(file.snippets) for file in bundle.files)
     where = f"{escape_line(first.path)}{f' ({symbol})' if symbol else ''}"
     return f"{format_count(places, 'place')} in {format_count(len(bundle.files), 'file')}; begin with {where}"
@@ -367,9 +335,7 @@ def _summary(bundle: "Bundle") -> str:
 
 def _file_row(file: "BundledFile") -> dict[str, Any]:
     return {
-        "path": file.path,
-        "language": file.language,
-        "relevance": file.relevance,
+        **pick_fields(file, "path language relevance"),
         **drop_empty({"summary": file.summary}),
         "snippets": [_snippet_row(snippet) for snippet in file.snippets],
         "related": [drop_empty(related._asdict()) for related in file.related],
@@ -377,31 +343,14 @@ def _file_row(file: "BundledFile") -> dict[str, Any]:
 
 
 def _snippet_row(snippet: "Snippet") -> dict[str, Any]:
-    return {"text": snippet.text, "lines": f"{snippet.span.first}-{snippet.span.last}"} | drop_empty(
-        {
-            "relevance": snippet.relevance,
-            "tokens": snippet.tokens,
-            "symbol": snippet.symbol,
-            "goes_on_at_line": snippet.goes_on or None,
-        }
-    )
-
-
-def _memory_row(one: "RememberedItem") -> dict[str, Any]:
-    return drop_empty(
-        {
-            "id": one.id,
-            "type": one.type,
-            "title": one.title,
-            "content": one.content,
-            "where": one.place,
-            "score": one.score,
-        }
+    head = {"text": snippet.text, "lines": f"{snippet.span.first}-{snippet.span.last}"}
+    return head | drop_empty(
+        {**pick_fields(snippet, "relevance tokens symbol"), "goes_on_at_line": snippet.goes_on or None}
     )
 
 
 def _metadata(bundle: "Bundle", meta: "ReplyMeta") -> dict[str, Any]:
-    left_out = _left_out(bundle.left_out)
+    left_out = _left_out(bundle)
     return {
         "total_files": len(bundle.files),
         "total_snippets": sum(len(file.snippets) for file in bundle.files),
@@ -409,15 +358,15 @@ def _metadata(bundle: "Bundle", meta: "ReplyMeta") -> dict[str, Any]:
         "token_budget": meta.budget,
         "truncated": bool(left_out),
         "search_ms": meta.ms,
-        "engine": bundle.engine,
-        "freshness": bundle.freshness,
+        **pick_fields(bundle, "engine freshness"),
         "sources": dict(bundle.sources),
     } | drop_empty({"left_out": left_out, "absent": list(bundle.absent)})
 
 
-def _left_out(left_out: "LeftOut") -> Mapping[str, Any]:
-    counts = {name: count for name, count in (("places", left_out.places), ("rows", left_out.rows)) if count}
-    return counts | drop_empty({"next_files": list(left_out.files), "unreadable": list(left_out.unreadable)})
+def _left_out(bundle: "Bundle") -> Mapping[str, Any]:
+    left = bundle.left_out
+    lists = {"next_files": list(left.files), "unreadable": list(left.unreadable)}
+    return drop_empty({"places": left.places or None, "rows": left.rows or None} | lists)
 
 
 # -- as Markdown ------------------------------------------------------------------------------------------------------
@@ -425,48 +374,30 @@ def _left_out(left_out: "LeftOut") -> Mapping[str, Any]:
 
 def _file_section(file: "BundledFile") -> str:
     head = f"## {escape_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
-    related = [_related_line(item) for item in file.related]
-    return "\n\n".join(
-        [head, *(_snippet_block(snippet, file.language) for snippet in file.snippets), *_join_rows(related)]
-    )
+    related = "\n".join(map(_related_line, file.related))
+    snippets = [_snippet_block(snippet, file.language) for snippet in file.snippets]
+    return "\n\n".join(filter(None, [head, *snippets, related]))
 
 
 def _related_line(item: "RelatedFile") -> str:
-    if item.line:
-        place = f"{item.path}:{item.line}"
-    else:
-        place = item.path
+    place = f"{item.path}:{item.line}" if item.line else item.path
     return f"- {escape_line(place)}: {escape_line(item.why)}{f': {escape_line(item.text)}' if item.text else ''}"
 
 
 def _snippet_block(snippet: "Snippet", language: str) -> str:
-    if snippet.goes_on:
-        more = f" · goes on at line {snippet.goes_on}"
-    else:
-        more = ""
+    more = f" · goes on at line {snippet.goes_on}" if snippet.goes_on else ""
     head = f"lines {snippet.span}{f' · {snippet.symbol}' if snippet.symbol else ''}{more}"
     fence = fence_for(snippet.text)
     return f"{head}\n{fence}{language}\n{snippet.text}\n{fence}"
 
 
 def _bullet_section(title: str, lines: Iterable[str]) -> list[str]:
-    rows = [f"- {line}" for line in lines]
-    if rows:
-        return [f"## {title}\n\n" + "\n".join(rows)]
-    return []
-
-
-def _join_rows(rows: list[str]) -> list[str]:
-    if rows:
-        return ["\n".join(rows)]
-    return []
+    rows = "\n".join(f"- {line}" for line in lines)
+    return [f"## {title}\n\n{rows}"] if rows else []
 
 
 def _memory_line(one: "RememberedItem") -> str:
-    if one.title and one.title not in one.content:
-        title = f"{escape_line(one.title)}: "
-    else:
-        title = ""
+    title = f"{escape_line(one.title)}: " if one.title and one.title not in one.content else ""
     return f"{one.type} {one.id} ({escape_line(one.place)}): {title}{one.content}"
 
 

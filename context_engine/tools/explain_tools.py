@@ -7,6 +7,7 @@ from context_engine.errors import CallError
 from context_engine.model import TextQuery
 from context_engine.text import compact_json, dotted_name, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import ChoiceArg, TextArg
+from context_engine.tools.reply import join_first
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -41,22 +42,14 @@ def explain(
 
     Example: {"target": "dist/app.js"}
     """
-    row = explain_target(engine, target, call)
-    return Reply(compact_json(row) if format == "json" else format_explanation(row))
-
-
-def explain_target(engine: "Engine", target: str, call: Call) -> dict[str, Any]:
-    """Return the explanation of a path or a symbol as a reply row; a path is what exists or has a slash."""
-    explainer = engine.index.path_explainer()
-    found = explainer.explain(target)
-    is_name = _NAME.fullmatch(target) is not None and len(target) <= NAME_CHARS_MAX
-    if found.state == "missing" and is_name:
-        row = _explain_symbol(engine, target, call)
+    found = engine.index.path_explainer().explain(target)
+    row = _path_row(found)
+    if found.state == "missing" and len(target) <= NAME_CHARS_MAX and _NAME.fullmatch(target):  # not a path: a name?
         is_file_name = "." in target and engine.languages.detect(target, b"") is not None
-        if row["state"] == "undefined" and is_file_name:
-            return _path_row(found)
-        return row
-    return _path_row(found)
+        of_symbol = _explain_symbol(engine, target, call)
+        if of_symbol["state"] == "defined" or not is_file_name:
+            row = of_symbol
+    return Reply(compact_json(row) if format == "json" else format_explanation(row))
 
 
 def _path_row(found: "PathExplanation") -> dict[str, Any]:
@@ -69,7 +62,7 @@ def _path_row(found: "PathExplanation") -> dict[str, Any]:
         "because_of": found.cause,
         "notes": list(found.notes),
     }
-    return {key: value for key, value in row.items() if value not in ("", [])}
+    return drop_empty(row)
 
 
 def _explain_symbol(engine: "Engine", name: str, call: Call) -> dict[str, Any]:
@@ -77,19 +70,16 @@ def _explain_symbol(engine: "Engine", name: str, call: Call) -> dict[str, Any]:
     found = engine.symbols.find(name, limit=PLACES_SHOWN)
     row: dict[str, Any] = {"symbol": name, "state": "defined" if found.total else "undefined"}
     if found.total:
-        row["definitions"] = [f"{one.path}:{one.span.first} {one.kind} {one.qualified}" for one in found.definitions]
-        row["count"] = found.total
-        return row
+        places = [f"{one.path}:{one.span.first} {one.kind} {one.qualified}" for one in found.definitions]
+        return row | {"definitions": places, "count": found.total}
     word = dotted_name(name).rpartition(".")[2]
     notes = _explain_text(engine, word, call)
     unindexed = engine.index.path_explainer().find_word(word)
     if unindexed:
         shown = "; ".join(f"{path} ({why})" for path, why in unindexed[:PLACES_SHOWN])
         notes.append(f"{format_count(len(unindexed), 'file')} outside of the index with the name: {shown}")
-    row |= {"near": list(found.near), "notes": notes}
-    if found.freshness != "fresh":
-        row["freshness"] = found.freshness
-    return drop_empty(row)
+    freshness = found.freshness if found.freshness != "fresh" else ""
+    return drop_empty(row | {"near": list(found.near), "notes": notes, "freshness": freshness})
 
 
 def _explain_text(engine: "Engine", word: str, call: Call) -> list[str]:
@@ -103,19 +93,11 @@ def _explain_text(engine: "Engine", word: str, call: Call) -> list[str]:
         return [f"no line of this workspace has {word}"]
     notes = [f"{format_count(scan.lines, 'line')} of {format_count(len(scan.files), 'file')} have it only as text"]
     notes.append(f"for example {', '.join(file.path for file in scan.files[:PLACES_SHOWN])}")
-    plain = [file.path for file in scan.files if not _has_grammar(engine, file.path)]
+    languages = {file.path: engine.languages.detect(file.path, b"") for file in scan.files}
+    plain = [path for path, language in languages.items() if language is None or not language.grammar]
     if plain:
-        if len(plain) > 1:
-            more = f" and {len(plain) - 1:,} more"
-        else:
-            more = ""
-        notes.append(f"{plain[0]}{more}: a language without a grammar, so its definitions are not known")
+        notes.append(f"{join_first(plain, 1)}: a language without a grammar, so its definitions are not known")
     return notes
-
-
-def _has_grammar(engine: "Engine", path: str) -> bool:
-    language = engine.languages.detect(path, b"")
-    return language is not None and bool(language.grammar)
 
 
 def format_explanation(row: dict[str, Any]) -> str:

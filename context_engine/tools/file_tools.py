@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from context_engine.errors import ContextEngineError
-from context_engine.text import compact_json, escape_line, format_count, format_size, split_lines
+from context_engine.text import compact_json, drop_empty, escape_line, format_count, format_size, split_lines
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg
 from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, reply_size
 from context_engine.tools.symbol_tools import format_outline
@@ -47,10 +47,7 @@ def format_tree(
     """Format a folder as a tree under a header. Raises: as `WorkspaceFiles.list_directory`."""
     entries = engine.files.list_directory(path, depth=depth, max_items=max_items, include_hidden=include_hidden)
     if not entries:
-        if include_hidden:
-            unlisted = "ignored"
-        else:
-            unlisted = "ignored and hidden"
+        unlisted = "ignored" if include_hidden else "ignored and hidden"
         return f"{escape_line(path)} · empty ({unlisted} files are not listed)"
     rows = draw_tree(entries, sizes=sizes)
     count = count_fitting(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
@@ -64,28 +61,17 @@ def format_tree(
 def draw_tree(entries: Sequence["TreeEntry"], *, sizes: bool) -> list[str]:
     """Draw the lines of a tree with its branches.
 
-    An entry is the last of its folder if no entry of its depth follows before a less deep one.
+    An entry is the last of its folder if no entry of its depth follows before a less deep one: they are read from the
+    end.
     """
     rows: list[str] = []
-    open_levels: dict[int, bool] = {}
-    last = _is_last(entries)
+    open_levels: set[int] = set()  # those with a later entry below the same folder
     base = min((entry.depth for entry in entries), default=0)
-    for entry, ends in zip(entries, last, strict=True):
-        bars = "".join("│   " if open_levels.get(level) else "    " for level in range(base, entry.depth))
-        open_levels[entry.depth] = not ends
-        rows.append(f"{bars}{'└── ' if ends else '├── '}{_label(entry, sizes=sizes)}")
-    return rows
-
-
-def _is_last(entries: Sequence["TreeEntry"]) -> list[bool]:
-    """Return for each entry whether it is the last of its folder. Reads from the end: a sibling opens its level."""
-    last: list[bool] = []
-    seen: set[int] = set()
     for entry in reversed(entries):
-        seen = {level for level in seen if level <= entry.depth}
-        last.append(entry.depth not in seen)
-        seen.add(entry.depth)
-    return last[::-1]
+        bars = "".join("│   " if level in open_levels else "    " for level in range(base, entry.depth))
+        rows.append(f"{bars}{'├── ' if entry.depth in open_levels else '└── '}{_label(entry, sizes=sizes)}")
+        open_levels = {level for level in open_levels if level < entry.depth} | {entry.depth}
+    return rows[::-1]
 
 
 def _label(entry: "TreeEntry", *, sizes: bool) -> str:
@@ -93,10 +79,8 @@ def _label(entry: "TreeEntry", *, sizes: bool) -> str:
         return f"... {entry.hidden_items:,} more"
     if entry.is_folder:
         return f"{escape_line(entry.name.rstrip('/'))}/"
-    name = escape_line(entry.name)
-    if sizes:
-        return f"{name} ({entry.note or format_size(entry.size_bytes)})"
-    return name
+    size = f" ({entry.note or format_size(entry.size_bytes)})" if sizes else ""
+    return f"{escape_line(entry.name)}{size}"
 
 
 def list_problems(outline: "FileOutline") -> list[str]:
@@ -108,7 +92,8 @@ def list_problems(outline: "FileOutline") -> list[str]:
 def format_file_json(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
     """Format the file, its imports as far as they fit, and its metadata, as in upstream spec 003."""
     file = {"path": read.path, "content": "", "size": read.size_bytes, "lines": read.lines, "language": read.language}
-    metadata = {"module": _module(read.path), "role": _role(read.path), "lastModified": read.modified_at}
+    folder = read.path.rpartition("/")[0].rpartition("/")[2]
+    metadata = {"module": folder or "root", "role": _role(read.path), "lastModified": read.modified_at}
     row: dict[str, Any] = {"file": file, "dependencies": [], "metadata": metadata}
     room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(compact_json([row, notes]))
     file |= _content(read, room - room // IMPORTS_SHARE if imported else room)
@@ -117,8 +102,7 @@ def format_file_json(engine: "Engine", read: "FileText", imported: Sequence[str]
         engine, imported, room, lambda dependency: reply_size(compact_json(dependency.row)) + 1
     )
     row["dependencies"] = [dependency.row for dependency in shown]
-    all_notes = [*note_unlisted(left), *notes]
-    return compact_json(row | ({"notes": all_notes} if all_notes else {}))
+    return compact_json(row | drop_empty({"notes": [*note_unlisted(left), *notes]}))
 
 
 def _content(read: "FileText", room: int) -> dict[str, Any]:
@@ -132,25 +116,14 @@ def _content(read: "FileText", room: int) -> dict[str, Any]:
     shown = lines[0][:room]
     while reply_size(compact_json(shown)) > room:  # escapes take more room than characters
         shown = shown[: len(shown) // 2]
-    if len(lines) > 1:
-        rest = {"nextLine": read.span.first + 1}
-    else:
-        rest = {}
+    rest = {"nextLine": read.span.first + 1} if len(lines) > 1 else {}
     return {"content": shown, "cut": f"line {read.span.first} is {len(lines[0]):,} characters long; {AROUND}"} | rest
 
 
 def note_unlisted(left: int) -> list[str]:
     """Return a note on the imports that are not even named."""
-    if left:
-        return [f"{format_count(left, 'more import')} did not fit: symbols names them (relation imports)"]
-    return []
-
-
-def _module(path: str) -> str:
-    parts = path.split("/")
-    if len(parts) > 1:
-        return parts[-2]
-    return "root"
+    note = f"{format_count(left, 'more import')} did not fit: symbols names them (relation imports)"
+    return [note] if left else []
 
 
 def _role(path: str) -> str:
@@ -194,10 +167,7 @@ class Dependency:
         """The text for a plain reply."""
         if self.detail == "omitted":
             return f"@@ import {escape_line(self.path)} · {self.text}"
-        if self.detail == "signatures":
-            how = " · signatures"
-        else:
-            how = ""
+        how = " · signatures" if self.detail == "signatures" else ""
         return f"@@ import {escape_line(self.path)}{how}\n{self.text}"
 
 
@@ -236,9 +206,7 @@ def _fit_dependency(
     """Return the most complete form of a file that fits its share of the room."""
     if whole.detail == "content" and cost(whole) > share:
         whole = _dependency_signatures(engine, name, share)
-    if cost(whole) <= share:
-        return whole
-    return name
+    return whole if cost(whole) <= share else name
 
 
 def _dependency_signatures(engine: "Engine", name: Dependency, share: int) -> Dependency:
@@ -251,6 +219,4 @@ def _dependency_signatures(engine: "Engine", name: Dependency, share: int) -> De
         return Dependency(name.path, "omitted", error.message)
     chars_max = min(SIGNATURES_CHARS_MAX, share * WRITTEN_PER_CENT // 100 - HEAD_CHARS)
     text = format_outline(outline, chars_max + NOTE_CHARS)
-    if outline.symbols:
-        return Dependency(name.path, "signatures", text)
-    return name
+    return Dependency(name.path, "signatures", text) if outline.symbols else name

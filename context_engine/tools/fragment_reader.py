@@ -11,7 +11,7 @@ A file has one header line. Each fragment of it follows a line `@@ FIRST-LAST`, 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -146,13 +146,12 @@ class FragmentReader:
         try:
             self._engine.files.read(path)  # refuses what is too large to be shown whole
         except TooLarge as error:
-            self._add_block(self._outline_of_large(path, error))
-            return
-        except InvalidPath as error:
-            self._add_block(self._tree(path, error))
-            return
-        number = self.add_file(path)
-        self.add_span("whole", "", number, LineSpan(1, max(1, len(self._files[number].lines))))
+            self._add_block(path, error, self._outline_of_large)
+        except InvalidPath as error:  # perhaps a folder
+            self._add_block(path, error, lambda path: format_tree(self._engine, path, TREE_DEPTH, TREE_ITEMS_MAX))
+        else:
+            number = self.add_file(path)
+            self.add_span("whole", "", number, LineSpan(1, max(1, len(self._files[number].lines))))
 
     def add_outlines(self, paths: Sequence[str]) -> None:
         """Add the outlines of files, with equal shares of the room. Raises: the error if there is none."""
@@ -172,43 +171,35 @@ class FragmentReader:
         if left := [f"not shown: {escape_line(outline.path)}" for outline in outlines[count:]]:
             self.note(_join_capped(left, 400))
 
-    def _add_block(self, text: str) -> None:
+    def _add_block(self, path: str, error: CallError, format_instead: Callable[[str], str]) -> None:
+        """Add what can be shown instead of a file. Raises: the error of the file if there is nothing."""
+        try:
+            text = format_instead(path)
+        except CallError:
+            raise error from None
+        if isinstance(error, TooLarge):
+            text += f"\n{error.message}; read parts of it by their lines."
         self._blocks.append(_cut_block(text, self._room().tokens))
 
-    def _tree(self, path: str, error: InvalidPath) -> str:
-        try:
-            return format_tree(self._engine, path, TREE_DEPTH, TREE_ITEMS_MAX)
-        except CallError:
-            raise error from None  # it is not a folder either
-
-    def _outline_of_large(self, path: str, error: TooLarge) -> str:
-        try:
-            outline = format_outline(self._engine.symbols.outline(path), self._engine.settings.result_chars_max // 2)
-        except CallError:
-            raise error from None  # without an outline, the size limit is the error to report
-        return f"{outline}\n{error.message}; read parts of it by their lines."
+    def _outline_of_large(self, path: str) -> str:
+        return format_outline(self._engine.symbols.outline(path), self._engine.settings.result_chars_max // 2)
 
     # -- finding --
 
     def _find(self, kind: FragmentKind, word: str, files: Sequence[int]) -> list[FragmentPlace]:
-        if kind == "lines":
-            return list(self._find_lines(word, files))
-        if kind == "symbol":
-            return list(self._find_symbols(word, files))
         if kind == "pattern":
             return self._find_matches(word, files)
-        return [place for file in files for place in find_keyword_places(file, self._files[file].lines, word)]
+        return [place for file in files for place in self._find_in_file(kind, word, file)]
 
-    def _find_lines(self, word: str, files: Sequence[int]) -> Iterator[FragmentPlace]:
-        for file in files:
-            last = len(self._files[file].lines)
-            if span := parse_line_range(word, last).clip(last):
-                yield FragmentPlace("lines", word, file, span)
-
-    def _find_symbols(self, word: str, files: Sequence[int]) -> Iterator[FragmentPlace]:
-        for file in files:
-            for symbol in match_symbols(self._symbols_of(file), word):
-                yield FragmentPlace("symbol", symbol.qualified, file, symbol.span)
+    def _find_in_file(self, kind: FragmentKind, word: str, file: int) -> list[FragmentPlace]:
+        lines = self._files[file].lines
+        if kind == "lines":
+            span = parse_line_range(word, len(lines)).clip(len(lines))
+            return [FragmentPlace("lines", word, file, span)] if span else []
+        if kind == "symbol":
+            found = match_symbols(self._symbols_of(file), word)
+            return [FragmentPlace("symbol", symbol.qualified, file, symbol.span) for symbol in found]
+        return find_keyword_places(file, lines, word)
 
     def _symbols_of(self, file: int) -> tuple[Definition, ...]:
         if file not in self._symbols:
@@ -266,23 +257,18 @@ class FragmentReader:
 
     def _note_shown(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> None:
         for fragment in taken.fragments:
-            lines = bodies[fragment.file].lines[fragment.span.first - 1 : fragment.span.last]
-            self._call.shown.add(self._files[fragment.file].read.path, fragment.span.first, "\n".join(lines))
+            text = "\n".join(_lines_of(fragment, bodies))
+            self._call.shown.add(self._files[fragment.file].read.path, fragment.span.first, text)
 
     def _file_rows(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> list[dict[str, Any]]:
-        rows = []
-        for number, (file, body) in enumerate(zip(self._files, bodies, strict=True)):
-            fragments = [
-                {
-                    "lines": str(fragment.span),
-                    "text": "\n".join(body.lines[fragment.span.first - 1 : fragment.span.last]),
-                }
-                | drop_empty({"why": _format_reasons(fragment.places, fragment.span)})
-                for fragment in taken.fragments
-                if fragment.file == number
-            ]
+        rows: list[dict[str, Any]] = []
+        for file in self._files:
             head = {"path": file.read.path, "total_lines": len(file.lines), "sha256": file.read.sha256[:SHA_CHARS]}
-            rows.append(head | {"fragments": fragments})
+            rows.append(head | {"fragments": []})
+        for fragment in taken.fragments:
+            text = "\n".join(_lines_of(fragment, bodies))
+            why = drop_empty({"why": _format_reasons(fragment.places, fragment.span)})
+            rows[fragment.file]["fragments"].append({"lines": str(fragment.span), "text": text} | why)
         return rows
 
     def _body(self, number: int) -> FragmentBody:
@@ -294,18 +280,16 @@ class FragmentReader:
 
     def _page(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> Iterator[str]:
         """Yield a header and the fragments of each file with fragments; a single or empty file has its header."""
-        for number, (file, body) in enumerate(zip(self._files, bodies, strict=True)):
+        for number, file in enumerate(self._files):
             fragments = [fragment for fragment in taken.fragments if fragment.file == number]
             if fragments or len(self._files) == 1 or not file.lines:
                 yield _head(file)
             for fragment in fragments:
-                if not self._is_whole(fragment):
-                    yield _fragment_head(fragment)
-                yield from body.lines[fragment.span.first - 1 : fragment.span.last]
-
-    def _is_whole(self, fragment: Fragment) -> bool:
-        lines = len(self._files[fragment.file].lines)
-        return fragment.span == LineSpan(1, lines) and not any(place.label for place in fragment.places)
+                has_label = any(place.label for place in fragment.places)
+                if has_label or fragment.span != LineSpan(1, len(file.lines)):
+                    reasons = " · ".join(_format_reasons(fragment.places, fragment.span))
+                    yield f"@@ {fragment.span} {reasons}".rstrip(" ")
+                yield from _lines_of(fragment, bodies)
 
     def _cuts(self, taken: FragmentSelection, bodies: Sequence[FragmentBody]) -> Iterator[str]:
         """Yield notes on places that were found but are not shown, and how to read them."""
@@ -319,12 +303,9 @@ class FragmentReader:
                 for name in _format_reasons(place for place in taken.dropped if place.file == number)
             ]
             yield f"… no room for {_join_capped(left, 400)} - raise the budget, or ask for these alone"
-        if any(self._has_cut_line(fragment, bodies[fragment.file]) for fragment in taken.fragments):
+        whole = [FragmentBody(file.lines) for file in self._files]
+        if any(list(_lines_of(one, whole)) != list(_lines_of(one, bodies)) for one in taken.fragments):
             yield "… long lines are cut; search_text shows the part around a word"
-
-    def _has_cut_line(self, fragment: Fragment, body: FragmentBody) -> bool:
-        shown = slice(fragment.span.first - 1, fragment.span.last)
-        return self._files[fragment.file].lines[shown] != list(body.lines[shown])
 
     def _absent(self) -> Iterator[str]:
         """Yield notes on the words that were not found and the files not read; the first words have suggestions."""
@@ -345,14 +326,10 @@ class FragmentReader:
             return f" ({', '.join(counts)})"
         if kind == "pattern":
             other = ", ".join(escape_line(file.path) for file in files if not file.encoding.startswith("utf"))
-            if other:
-                return f" (in {other}, which is not Unicode, only ASCII is searched)"
-            return ""
+            return f" (in {other}, which is not Unicode, only ASCII is searched)" if other else ""
         if kind == "symbol":
             near = suggest_symbols((symbol for number in numbers for symbol in self._symbols_of(number)), word)
-            if near:
-                return f" (near: {', '.join(near)})"
-            return " (symbols searches all files)"
+            return f" (near: {', '.join(near)})" if near else " (symbols searches all files)"
         return ""
 
 
@@ -368,17 +345,12 @@ def _cut_block(text: str, tokens_max: float) -> str:
 
 
 def _head(file: _FragmentFile) -> str:
-    if file.lines:
-        lines = format_count(len(file.lines), "line")
-    else:
-        lines = "empty"
+    lines = format_count(len(file.lines), "line") if file.lines else "empty"
     return f"{escape_line(file.read.path)} · {lines} · sha256 {file.read.sha256[:SHA_CHARS]}"
 
 
-def _fragment_head(fragment: Fragment) -> str:
-    """Format the lines of a fragment and why they are shown; a reason with the same lines does not repeat them."""
-    reasons = _format_reasons(fragment.places, fragment.span)
-    return " ".join([f"@@ {fragment.span}", *([" · ".join(reasons)] if reasons else [])])
+def _lines_of(fragment: Fragment, bodies: Sequence[FragmentBody]) -> Sequence[str]:
+    return bodies[fragment.file].lines[fragment.span.first - 1 : fragment.span.last]
 
 
 def _format_reasons(places: Iterable[FragmentPlace], shown: LineSpan | None = None) -> list[str]:
@@ -386,10 +358,7 @@ def _format_reasons(places: Iterable[FragmentPlace], shown: LineSpan | None = No
     lines_by_label: dict[str, list[str]] = {}
     for place in places:
         lines = "" if place.span == shown else str(place.span)
-        if shown:
-            label = place.label
-        else:
-            label = _name(place.kind, place.word)
+        label = place.label if shown else _name(place.kind, place.word)
         lines_by_label.setdefault(label, []).append(lines if place.kind != "lines" else "")
     return [f"{label} {_first_few(dict.fromkeys(lines))}".rstrip() for label, lines in lines_by_label.items() if label]
 
@@ -400,18 +369,12 @@ def _name(kind: FragmentKind, word: str) -> str:
 
 def _first_few(lines: Iterable[str]) -> str:
     listed = list(lines)
-    if len(listed) > LINES_NAMED_MAX:
-        more = f" +{len(listed) - LINES_NAMED_MAX}"
-    else:
-        more = ""
+    more = f" +{len(listed) - LINES_NAMED_MAX}" if len(listed) > LINES_NAMED_MAX else ""
     return ", ".join(listed[:LINES_NAMED_MAX]) + more
 
 
 def _join_capped(items: Sequence[str], chars_max: int) -> str:
     """Join the items that fit in one line and count the others; the first is always shown, as far as it fits."""
     count = max(1, count_fitting(items, chars_max=chars_max, between=2))
-    if count < len(items):
-        more = f" and {len(items) - count:,} more"
-    else:
-        more = ""
+    more = f" and {len(items) - count:,} more" if count < len(items) else ""
     return clip_line("; ".join(items[:count]), chars_max) + more

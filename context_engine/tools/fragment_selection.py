@@ -49,9 +49,7 @@ class FragmentPlace(NamedTuple):
         word = shorten_line(self.word, 0, LABEL_CHARS_MAX)
         if self.kind in FOUND:
             return f"{self.kind} {word}"
-        if self.kind in UNNAMED:
-            return ""
-        return word
+        return "" if self.kind in UNNAMED else word
 
 
 class Fragment(NamedTuple):
@@ -138,10 +136,7 @@ def sort_by_importance(places: Iterable[FragmentPlace]) -> list[FragmentPlace]:
     counts = Counter((place.kind, place.word) for place in listed)
 
     def rank(place: FragmentPlace) -> tuple[int, int]:
-        if place.kind in FOUND:
-            rarity = counts[place.kind, place.word]
-        else:
-            rarity = 0
+        rarity = counts[place.kind, place.word] if place.kind in FOUND else 0
         return IMPORTANCE.index(place.kind), rarity
 
     return sorted(listed, key=rank)
@@ -255,10 +250,7 @@ def parse_line_range(text: str, last_line: int) -> LineSpan:
 
     Raises: InvalidArgument for text that is not a range, InvalidLineRange for an empty one.
     """
-    if len(text) <= RANGE_CHARS_MAX:
-        match = _RANGE.fullmatch(text.strip())
-    else:
-        match = None
+    match = _RANGE.fullmatch(text.strip()) if len(text) <= RANGE_CHARS_MAX else None
     if match is None or not any(match.groups()):
         raise InvalidArgument(
             f"{text[:RANGE_CHARS_MAX]!r} is not a range of lines", suggestion='Write "10-20", "7" or "90-".'

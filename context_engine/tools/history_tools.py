@@ -5,21 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import FileNotFound, InvalidArgument, InvalidPath
-from context_engine.text import (
-    LineSpan,
-    compact_json,
-    drop_empty,
-    escape_controls,
-    escape_line,
-    format_count,
-)
+from context_engine.text import LineSpan, compact_json, drop_empty, escape_controls, escape_line, format_count
 from context_engine.timestamps import format_timestamp
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
-from context_engine.tools.reply import NOTE_CHARS, count_fitting
+from context_engine.tools.reply import NOTE_CHARS, count_fitting, keep_fitting, pick_fields
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from context_engine.engine import Engine
     from context_engine.history import CodeHistory, CommitMessage
@@ -66,10 +59,8 @@ def history(
     else:
         row = _path_row(commits, asked, limit)
     lines = [escape_controls(line) for line in commits.read_diff(asked.commit)] if diff and asked.commit else []
-    chars_max = engine.settings.result_chars_max
-    if format == "json":
-        return Reply(_as_json(row, lines, chars_max))
-    return Reply(_as_text(row, lines, chars_max))
+    write = _as_json if format == "json" else _as_text
+    return Reply(write(row, lines, engine.settings.result_chars_max))
 
 
 def _resolve(engine: "Engine", target: str) -> _HistoryTarget:
@@ -135,11 +126,8 @@ def _path_row(commits: "CodeHistory", asked: _HistoryTarget, limit: int) -> dict
     changes = commits.list_changes(asked.path, most=limit + 1)
     if not changes:
         raise FileNotFound(f"no commit has {asked.path}", suggestion="check the path", details={"path": asked.path})
-    return {
-        "target": asked.name,
-        "commits": [_message_row(message) for message in changes[:limit]],
-        "more": len(changes) > limit,
-    }
+    rows = [_message_row(message) for message in changes[:limit]]
+    return {"target": asked.name, "commits": rows, "more": len(changes) > limit}
 
 
 def _lines_row(commits: "CodeHistory", asked: _HistoryTarget, span: LineSpan, limit: int) -> dict[str, Any]:
@@ -155,20 +143,15 @@ def _lines_row(commits: "CodeHistory", asked: _HistoryTarget, span: LineSpan, li
 def _commit_row(commits: "CodeHistory", asked: _HistoryTarget) -> dict[str, Any]:
     (message,) = commits.read_commits([asked.commit])
     files = [
-        drop_empty({"path": file.path, "was": file.was}) | {"added": file.added, "removed": file.removed}
+        drop_empty(pick_fields(file, "path was")) | pick_fields(file, "added removed")
         for file in commits.list_files(asked.commit)
     ]
     return {"target": asked.commit, "commits": [_message_row(message)], "files": files}
 
 
 def _message_row(message: "CommitMessage") -> dict[str, Any]:
-    return {
-        "hash": message.hash,
-        "date": format_timestamp(message.at)[:10],
-        "author": message.author,
-        "subject": message.subject,
-        "body": message.body,
-    }
+    date = format_timestamp(message.at)[:10]
+    return {"hash": message.hash, "date": date, **pick_fields(message, "author subject body")}
 
 
 # -- text and JSON ----------------------------------------------------------------------------------------------------
@@ -185,7 +168,10 @@ def _as_json(row: dict[str, Any], diff: "Sequence[str]", chars_max: int) -> str:
 
 def _as_text(row: dict[str, Any], diff: "Sequence[str]", chars_max: int) -> str:
     if "files" in row:
-        lines = [*_commit_text(row["commits"][0]), *_files_text(row["files"]), *diff]
+        (commit,) = row["commits"]
+        head = f"{commit['hash']} {commit['date']} {escape_line(commit['author'])}"
+        message = [head, escape_line(commit["subject"]), *_body(commit, BODY_LINES_SHOWN)]
+        lines = [*message, *_files_text(row["files"]), *diff]
     else:
         lines = [_headline(row)]
         for commit in row["commits"]:
@@ -194,10 +180,12 @@ def _as_text(row: dict[str, Any], diff: "Sequence[str]", chars_max: int) -> str:
             lines.append("… there are more: raise limit")
         if row.get("note"):
             lines.append(f"note: {escape_line(row['note'])}")
-    count = count_fitting(lines, chars_max=chars_max - NOTE_CHARS)
-    if count < len(lines):
-        lines[count:] = [f"… {format_count(len(lines) - count, 'more line')} did not fit"]
-    return "\n".join(lines)
+    shown = keep_fitting(
+        lines,
+        chars_max=chars_max - NOTE_CHARS,
+        name_rest=lambda left: f"… {format_count(left, 'more line')} did not fit",
+    )
+    return "\n".join(shown)
 
 
 def _headline(row: dict[str, Any]) -> str:
@@ -213,14 +201,9 @@ def _headline(row: dict[str, Any]) -> str:
 def _message_lines(commit: dict[str, Any], body_lines: int) -> list[str]:
     where = ""
     if "lines" in commit:
-        where = f" ({'lines' if not commit['lines'].isdigit() else 'line'} {commit['lines']})"
+        where = f" ({'line' if commit['lines'].isdigit() else 'lines'} {commit['lines']})"
     head = f"{commit['hash'][:HASH_CHARS]} {commit['date']} {escape_line(commit['author'])}: "
     return [f"{head}{escape_line(commit['subject'])}{where}", *_body(commit, body_lines)]
-
-
-def _commit_text(commit: dict[str, Any]) -> list[str]:
-    head = f"{commit['hash']} {commit['date']} {escape_line(commit['author'])}"
-    return [head, escape_line(commit["subject"]), *_body(commit, BODY_LINES_SHOWN)]
 
 
 def _body(commit: dict[str, Any], most: int) -> list[str]:
@@ -230,8 +213,7 @@ def _body(commit: dict[str, Any], most: int) -> list[str]:
     return lines[:most]
 
 
-def _files_text(files: "Iterable[dict[str, Any]]") -> list[str]:
-    files = list(files)
+def _files_text(files: "Sequence[dict[str, Any]]") -> list[str]:
     lines = [format_count(len(files), "file")]
     for file in files[:FILES_SHOWN]:
         was = f" (was {escape_line(file['was'])})" if "was" in file else ""

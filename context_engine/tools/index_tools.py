@@ -6,20 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import Cancelled, NotConfirmed, StorageBusy
 from context_engine.text import compact_json, drop_empty
-from context_engine.tools.arguments import (
-    BooleanArg,
-    TextArg,
-)
+from context_engine.tools.arguments import BooleanArg, TextArg
+from context_engine.tools.reply import pick_fields
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import (
-        EmbeddingStatus,
-        IndexReport,
-        Skipped,
-        Status,
-    )
+    from context_engine.model import EmbeddingStatus, IndexReport, Skipped, Status
     from context_engine.search import ChunkStatus
 
 EXAMPLES_MAX = 20
@@ -63,19 +56,15 @@ def reindex_workspace(
 
 
 @tool(touches="index", destructive=True)
-def clear_index(
-    engine: "Engine",
-    confirm: Annotated[bool, BooleanArg("Must be true.")] = False,
-) -> Reply:
+def clear_index(engine: "Engine", confirm: Annotated[bool, BooleanArg("Must be true.")] = False) -> Reply:
     """Delete the search index of this workspace to free its disk space.
 
     Source files, memories and plans stay; index_workspace rebuilds it.
     """
     if not confirm:
         raise NotConfirmed("clear_index deletes the index", suggestion="Call it again with confirm: true.")
-    return Reply(
-        compact_json({"cleared": True, "freed_bytes": engine.clear_index(), "next": "index_workspace rebuilds it"})
-    )
+    row = {"cleared": True, "freed_bytes": engine.clear_index(), "next": "index_workspace rebuilds it"}
+    return Reply(compact_json(row))
 
 
 @tool(touches="nothing")
@@ -118,13 +107,7 @@ def _report(engine: "Engine", report: "IndexReport") -> Reply:
 def report_row(report: "IndexReport") -> dict[str, Any]:
     """Return the report of an indexing run as a reply row."""
     row = {
-        "files": report.files,
-        "chunks": report.chunks,
-        "symbols": report.symbols,
-        "added": report.added,
-        "changed": report.changed,
-        "removed": report.removed,
-        "unchanged": report.unchanged,
+        **pick_fields(report, "files chunks symbols added changed removed unchanged"),
         "seconds": round(report.seconds, 3),
         "skipped": report.count_skipped(),
         "skipped_examples": _examples(report.skipped),
@@ -136,6 +119,9 @@ def report_row(report: "IndexReport") -> dict[str, Any]:
 
 def status_row(status: "Status") -> dict[str, Any]:
     """Return the state of the index as a reply row."""
+    steps = {"absent": "Not indexed yet: call index_workspace."}
+    if status.stale:
+        steps["ready"] = "Call index_workspace to index the edits."
     row: dict[str, Any] = {
         "root": str(status.root),
         "state": status.state,
@@ -143,53 +129,28 @@ def status_row(status: "Status") -> dict[str, Any]:
         "engine": status.engine,
         "missing": WORDS_ALONE if status.engine == "lexical" else "",
         "embeddings": embeddings_row(status.embeddings),
-        "files": status.files,
-        "chunks": status.chunks,
-        "symbols": status.symbols,
+        **pick_fields(status, "files chunks symbols"),
         "languages": dict(status.languages),
-        "branch": status.branch,
-        "commit": status.commit,
-        "indexed_at": status.indexed_at,
+        **pick_fields(status, "branch commit indexed_at"),
         "stale": len(status.stale),
         "stale_files": list(status.stale[:EXAMPLES_MAX]),
         "skipped": dict(status.skipped),
         "skipped_examples": _examples(status.skipped_examples),
         "disk_bytes": status.disk_bytes,
         "cache_folder": str(status.cache_folder),
-        "generation": status.generation,
-        "watcher": status.watcher,
-        "last_error": status.last_error,
+        **pick_fields(status, "generation watcher last_error"),
         "versions": dict(status.versions),
-        "next": _next(status),
+        "next": steps.get(status.state, ""),
     }
     return drop_empty(row)
 
 
 def embeddings_row(status: "EmbeddingStatus") -> dict[str, Any]:
     """Return the state of the embeddings as a reply row."""
-    return drop_empty(
-        {
-            "static": status.static,
-            "model": status.model,
-            "state": status.state,
-            "chunks_embedded": _share(status.chunks),
-            "next": status.suggestion,
-        }
-    )
-
-
-def _share(counts: tuple[int, int]) -> str:
-    if counts[1]:
-        return f"{counts[0]:,} of {counts[1]:,}"
-    return ""
-
-
-def _next(status: "Status") -> str:
-    if status.state == "absent":
-        return "Not indexed yet: call index_workspace."
-    if status.stale and status.state == "ready":
-        return "Call index_workspace to index the edits."
-    return ""
+    done, total = status.chunks
+    share = f"{done:,} of {total:,}" if total else ""
+    row = {**pick_fields(status, "static model state"), "chunks_embedded": share, "next": status.suggestion}
+    return drop_empty(row)
 
 
 def _start_in_background(engine: "Engine", *, force: bool) -> Reply:
@@ -201,25 +162,18 @@ def _start_in_background(engine: "Engine", *, force: bool) -> Reply:
 def _examples(skipped: Sequence["Skipped"]) -> list[dict[str, str]]:
     """Return some skipped files with their reasons; files that are only ignored come last."""
     files = sorted(skipped, key=lambda file: (file.reason == "ignored", file.path))
-    return [
-        drop_empty({"path": file.path, "reason": file.reason, "detail": file.detail}) for file in files[:EXAMPLES_MAX]
-    ]
+    return [drop_empty(pick_fields(file, "path reason detail")) for file in files[:EXAMPLES_MAX]]
 
 
 def format_chunk_status(status: "ChunkStatus") -> dict[str, Any]:
     """Return what the status reports of a served folder."""
-    return drop_empty(
-        {
-            "folder": status.folder,
-            "files": list(status.files),
-            "chunks": dict(status.kinds),
-            "engine": status.engine,
-            "model": status.model,
-            "dimensions": status.dimensions,
-            "missing": status.missing,
-            "skipped": _examples(status.skipped),
-            "problem": status.problem,
-            "watcher": status.watcher,
-            "next": "Write the files again: they are read automatically." if status.problem else "",
-        }
-    )
+    row = {
+        "folder": status.folder,
+        "files": list(status.files),
+        "chunks": dict(status.kinds),
+        **pick_fields(status, "engine model dimensions missing"),
+        "skipped": _examples(status.skipped),
+        **pick_fields(status, "problem watcher"),
+        "next": "Write the files again: they are read automatically." if status.problem else "",
+    }
+    return drop_empty(row)

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidArgument, InvalidLineRange, TooLarge
 from context_engine.model import Query
-from context_engine.text import (
-    LineSpan,
-    SpanGroup,
-    compact_json,
-    escape_line,
-    format_count,
-    group_spans,
-    split_lines,
-)
+from context_engine.text import LineSpan, SpanGroup, compact_json, escape_line, format_count, group_spans, split_lines
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, LineRangesArg, TextArg, TextListArg
 from context_engine.tools.file_tools import AROUND, fit_dependencies, format_file_json, list_problems, note_unlisted
 from context_engine.tools.fragment_reader import FragmentReader
@@ -24,7 +16,6 @@ from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import FileText
 
 FILES_MAX = 20
 """Most items or files of one call."""
@@ -60,11 +51,7 @@ def read(
             _add_item(engine, reader, item)
         except ContextEngineError as error:  # one unreadable item must not hide the others
             reader.refuse(error)
-    if call.structured:
-        render = reader.render_json
-    else:
-        render = reader.render
-    return Reply(render(context=context))
+    return Reply(reader.render_json(context=context) if call.structured else reader.render(context=context))
 
 
 @tool(touches="nothing", aliases={"get_file": {}}, rare=("max_depth", "format"))
@@ -88,11 +75,11 @@ def read_file(
     except TooLarge:
         reader.add_whole(path)
         return Reply(reader.render())
-    imported: Sequence[str] = engine.symbols.dependencies(path) if include_deps and max_depth else ()
+    imported: Sequence[str] = ()
+    notes: Sequence[str] = ()
     if include_deps and max_depth:
+        imported = engine.symbols.dependencies(path)
         notes = list_problems(engine.symbols.outline(path))
-    else:
-        notes = []
     number = reader.add_file(path)
     if (format or ("json" if include_deps else "text")) == "json":
         text = format_file_json(engine, file, imported, notes)
@@ -125,17 +112,12 @@ def read_fragment(
     if not names:
         raise InvalidArgument("path is missing", suggestion="Give path, or paths for several files.")
     reader = FragmentReader(engine, call, tokens_max=max_tokens)
-    wanted: dict[FragmentKind, Sequence[str]] = {
-        "lines": lines,
-        "symbol": symbols,
-        "pattern": patterns,
-        "keyword": keywords,
-    }
-    if any(wanted.values()):
+    kinds: dict[FragmentKind, Sequence[str]]
+    kinds = {"lines": lines, "symbol": symbols, "pattern": patterns, "keyword": keywords}
+    if wanted := [(kind, word) for kind, words in kinds.items() for word in words]:
         files = reader.add_files(names)
-        for kind, words in wanted.items():
-            for word in words:
-                reader.add(kind, word, files)
+        for kind, word in wanted:
+            reader.add(kind, word, files)
     else:
         reader.add_outlines(names)
         reader.note("… these are outlines: ask for symbols, lines, keywords or patterns")
@@ -158,7 +140,11 @@ def read_regions(
     read = engine.files.read(file_path, first=1)
     lines = split_lines(read.text)
     if wrong := [region for region in regions if not 1 <= region.first <= min(region.last, len(lines))]:
-        raise _no_such_lines(read, wrong[0])
+        raise InvalidLineRange(
+            f"{read.path} has no lines {wrong[0].first}-{wrong[0].last}: it has {format_count(read.lines, 'line')}",
+            suggestion=f"Ask for lines between 1 and {read.lines}, the lower first." if read.lines else "It is empty.",
+            details={"path": read.path, "lines": read.lines},
+        )
     engine.edits.note_read(read.path, read.sha256, session=call.session, kind="fragment")
     groups = group_spans(regions, context=context_lines, last_line=len(lines))
     room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path)
@@ -200,19 +186,14 @@ def _add_item(engine: "Engine", reader: FragmentReader, item: str) -> None:
         is_question = " " in item.strip()
         if not is_question and ("/" in item or "\\" in item):
             raise
-        if not is_question and _add_definitions(engine, reader, name):
+        found = () if is_question else engine.symbols.find(name, limit=FOUND_MAX).definitions
+        for definition in found:
+            reader.add_span("symbol", definition.qualified, reader.add_file(definition.path), definition.span)
+        if found:
             return
         if not is_question and "." in item:
             raise
         _add_answers(engine, reader, item)
-
-
-def _add_definitions(engine: "Engine", reader: FragmentReader, name: str) -> bool:
-    """Add the definitions of a name in any file, and return whether there is one."""
-    found = engine.symbols.find(name, limit=FOUND_MAX)
-    for definition in found.definitions:
-        reader.add_span("symbol", definition.qualified, reader.add_file(definition.path), definition.span)
-    return bool(found.definitions)
 
 
 def _add_answers(engine: "Engine", reader: FragmentReader, question: str) -> None:
@@ -270,11 +251,3 @@ def _describe_truncation(groups: Sequence[SpanGroup], next_line: int) -> dict[st
     next_line = max(next_line, left[0].span.first)
     how = f"{format_count(len(left), 'region')} did not fit: ask for the lines from {next_line} on"
     return {"truncated": True, "nextLine": next_line, "next": how}
-
-
-def _no_such_lines(read: "FileText", wrong: LineSpan) -> InvalidLineRange:
-    return InvalidLineRange(
-        f"{read.path} has no lines {wrong.first}-{wrong.last}: it has {format_count(read.lines, 'line')}",
-        suggestion=f"Ask for lines between 1 and {read.lines}, the lower first." if read.lines else "It is empty.",
-        details={"path": read.path, "lines": read.lines},
-    )

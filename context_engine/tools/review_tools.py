@@ -28,7 +28,7 @@ from context_engine.tools.arguments import (
     bind,
 )
 from context_engine.tools.edit_arguments import ContentArg
-from context_engine.tools.reply import reply_size, take_fitting_rows
+from context_engine.tools.reply import pick_fields, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -87,7 +87,14 @@ def review_changes(
     """Review a diff: bugs, secrets, broken callers, unsafe calls. Only what is new on changed lines."""
     began = time.perf_counter()
     if findings is not None or review_id:
-        merged = _merge_findings(engine, findings, review_id, submission_id)
+        if findings is None or not review_id:
+            raise InvalidArgument(
+                "findings and review_id belong together",
+                suggestion="Send both as the reply of the review says under next, or neither.",
+            )
+        merged = engine.reviews.second_passes.merge_draft(
+            review_id, findings, source="host", submission_id=submission_id
+        )
         added = _AddedReview(review_id, merged=merged)
         return _review_reply(engine, "review_changes", merged.result, format, began, added)
     _check_diff(diff)
@@ -139,15 +146,9 @@ def review_git_diff(
     request = DiffRequest(target, base, context_lines, include_untracked)
     diff, change = engine.reviews.read_git_change(request, include_patterns=include_patterns)
     git_info = {
-        "target": diff.target,
-        "base": diff.base,
-        "merge_base": diff.merge_base,
-        "command": diff.command,
+        **pick_fields(diff, "target base merge_base command"),
         "files_changed": len(change.files),
-        "stats": {
-            "added": sum(len(file.added) for file in change.files),
-            "removed": sum(len(file.removed) for file in change.files),
-        },
+        "stats": {side: sum(len(getattr(file, side)) for file in change.files) for side in ("added", "removed")},
         "renames": [{"from": file.old_path, "to": file.path} for file in change.files if file.kind == "renamed"],
     }
     result, added = _review(engine, call, change, parsed_options, assist)
@@ -211,9 +212,8 @@ def _review(
     try:
         review_id = reviews.keep_for_second_pass(result, options, change)
     except HostError as error:  # a full disk or a read-only workspace: the review itself is done
-        return result, _AddedReview(
-            second_pass=SecondPassResult(warnings=(f"no second pass is possible: {error.message}",))
-        )
+        warning = f"no second pass is possible: {error.message}"
+        return result, _AddedReview(second_pass=SecondPassResult(warnings=(warning,)))
     offer = reviews.second_passes.offer("review_changes", review_id)
     second_pass = engine.second_pass.run(offer, assist, check=reviews.make_draft_check(review_id), cancel=call.cancel)
     if second_pass.draft is None:
@@ -222,16 +222,6 @@ def _review(
         review_id, second_pass.draft, source="model", submission_id=offer.submission_id
     )
     return merged.result, _AddedReview(review_id, second_pass, merged)
-
-
-def _merge_findings(engine: "Engine", findings: Any, review_id: str, submission_id: str) -> "MergedReview":
-    """Merge the findings of the caller into a stored review."""
-    if findings is None or not review_id:
-        raise InvalidArgument(
-            "findings and review_id belong together",
-            suggestion="Send both as the reply of the review says under next, or neither.",
-        )
-    return engine.reviews.second_passes.merge_draft(review_id, findings, source="host", submission_id=submission_id)
 
 
 def _review_reply(
@@ -251,11 +241,8 @@ def _review_reply(
     review = review_to_json(result)
     review["warnings"] += [*second_pass.warnings, *(merged.warnings if merged else ())]
     rejected = merged.rejected[:REJECTED_MAX] if merged else ()
-    more = {
-        "review_id": added.review_id,
-        "rejected": [{"place": rejection.place, "reason": rejection.reason} for rejection in rejected],
-        "next": second_pass.next,
-    }
+    rows = [pick_fields(rejection, "place reason") for rejection in rejected]
+    more = {"review_id": added.review_id, "rejected": rows, "next": second_pass.next}
     meta = {
         "tool": tool_name,
         "ms": round((time.perf_counter() - began) * 1_000),
@@ -263,23 +250,16 @@ def _review_reply(
         "tokens": second_pass.tokens and second_pass.tokens._asdict(),
         "stages_ms": {stage: round(ms, 1) for stage, ms in result.ms},
     }
-    if git_info:
-        head = {"ok": True, "git_info": git_info, "review": review}
-    else:
-        head = {"ok": True, **review}
+    head: dict[str, Any] = {"ok": True} | ({"git_info": git_info, "review": review} if git_info else review)
     reply = head | drop_empty(more) | {"meta": drop_empty(meta)}
-    return Reply(_fit_findings(reply, review if git_info else reply, engine.settings.result_chars_max))
-
-
-def _fit_findings(reply: dict[str, Any], review: dict[str, Any], chars_max: int) -> str:
-    """Format the reply with as many findings as fit; the others are counted. `review` is the part with the findings."""
-    findings: Sequence[Mapping[str, Any]] = review["findings"]
-    review["findings"] = []
-    room = chars_max - reply_size(compact_json(reply))
-    review["findings"] = take_fitting_rows(findings, chars_max=room, least=1)
-    if len(review["findings"]) < len(findings):
-        review["findings_left_out"] = len(findings) - len(review["findings"])
-    return compact_json(reply)
+    part: dict[str, Any] = review if git_info else reply
+    findings: Sequence[Mapping[str, Any]] = part["findings"]
+    part["findings"] = []
+    room = engine.settings.result_chars_max - reply_size(compact_json(reply))
+    part["findings"] = take_fitting_rows(findings, chars_max=room, least=1)
+    if left := len(findings) - len(part["findings"]):
+        part["findings_left_out"] = left
+    return Reply(compact_json(reply))
 
 
 # -- sessions ---------------------------------------------------------------------------------------------------------
@@ -323,13 +303,9 @@ def reactive_review_pr(
         "elapsed_ms": round((time.monotonic() - began) * 1_000),
     }
     units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in session.units]
-    notes = {
-        "warnings": list(sessions.outcome(session.id).get("warnings") or session.request.warnings),
-        "problem": session.error,
-        "pause_reason": session.pause_reason,
-    }
-    notes["next"] = _next_step(session)
-    return Reply(compact_json(reply | drop_empty(notes) | {"units": _fit_rows(engine, units)}))
+    notes = {"warnings": list(sessions.outcome(session.id).get("warnings") or session.request.warnings)}
+    shown = take_fitting_rows(units, chars_max=engine.settings.result_chars_max)
+    return Reply(compact_json(reply | drop_empty(notes | _session_notes(session)) | {"units": shown}))
 
 
 @tool(touches="nothing", rare=("include_findings", "limit", "brief"))
@@ -349,16 +325,15 @@ def get_review_status(
         sessions.wait(session_id, wait_s, after=cursor, cancel=call.cancel, report=_report_progress(call))
     session = sessions.status(session_id)
     outcome, next_step = sessions.outcome(session_id), None
+    counts = Counter(finding["priority"] for finding in sessions.findings(session_id))
     if brief and outcome:
         next_step = engine.reviews.second_passes.offer("review_changes", session_id).next()
     fields: dict[str, Any] = {
         "ok": True,
         "session": _session_row(session),
         "progress": session.progress._asdict(),
-        "findings_count": _count_priorities(sessions.findings(session_id)),
-        "verdict": outcome.get("verdict"),
-        "overall_correctness": outcome.get("overall_correctness"),
-        "coverage": outcome.get("coverage"),
+        "findings_count": {name: counts[number] for number, name in enumerate(PRIORITIES)},
+        **{name: outcome.get(name) for name in ("verdict", "overall_correctness", "coverage")},
         "reasons": [f"unit {at}: {unit.error}" for at, unit in enumerate(session.units, 1) if unit.error],
         "warnings": list(outcome.get("warnings") or session.request.warnings),
         "next": next_step or _next_step(session),
@@ -404,39 +379,32 @@ def _session_state_reply(engine: "Engine", session: "ReviewSession") -> Reply:
         for number, unit in enumerate(session.units, 1)
         if unit.state == "running"
     ]
-    notes = {"problem": session.error, "pause_reason": session.pause_reason, "next": _next_step(session)}
-    return Reply(compact_json(head | {"in_flight": _fit_rows(engine, in_flight)} | drop_empty(notes)))
+    shown = take_fitting_rows(in_flight, chars_max=engine.settings.result_chars_max)
+    return Reply(compact_json(head | {"in_flight": shown} | drop_empty(_session_notes(session))))
+
+
+def _session_notes(session: "ReviewSession") -> dict[str, Any]:
+    return {"problem": session.error, "pause_reason": session.pause_reason, "next": _next_step(session)}
 
 
 def _session_row(session: "ReviewSession") -> dict[str, Any]:
     request = session.request
     row = {
-        "id": session.id,
-        "status": session.status,
-        "commit": request.commit,
-        "base": request.base,
-        "title": request.title,
-        "author": request.author,
+        **pick_fields(session, "id status"),
+        **pick_fields(request, "commit base title author"),
         "created_at": format_timestamp(session.created_at),
         "updated_at": format_timestamp(session.updated_at),
-        "error": session.error,
-        "pause_reason": session.pause_reason,
+        **pick_fields(session, "error pause_reason"),
     }
     return drop_empty(row)
-
-
-def _count_priorities(findings: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    counts = Counter(finding["priority"] for finding in findings)
-    return {name: counts[number] for number, name in enumerate(PRIORITIES)}
 
 
 def _next_step(session: "ReviewSession") -> str:
     """Return what the caller can do next; empty if nothing is left."""
     if session.status == "completed":
         return ""
-    if session.needs_resume:
-        return "resume_review goes on with what is not done."
-    return "get_review_status with wait_s waits for findings."
+    waiting = "get_review_status with wait_s waits for findings."
+    return "resume_review goes on with what is not done." if session.needs_resume else waiting
 
 
 def _report_progress(call: Call) -> Callable[[int, int], None]:
@@ -447,7 +415,3 @@ def _report_progress(call: Call) -> Callable[[int, int], None]:
             call.progress(Progress("reviewing", files_done, files_total))
 
     return report
-
-
-def _fit_rows(engine: "Engine", rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)

@@ -20,6 +20,11 @@ FLAG: Schema = {"type": "boolean"}
 OPEN: Schema = {"type": "object"}
 
 
+def texts(names: str) -> dict[str, Schema]:
+    """Return fields that are texts."""
+    return dict.fromkeys(names.split(), TEXT)
+
+
 def list_of(item: Schema) -> Schema:
     """Return the schema of a list."""
     return {"type": "array", "items": item}
@@ -30,7 +35,7 @@ def object_of(required: Mapping[str, Schema], optional: Mapping[str, Schema] | N
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
 
 
-ERROR = object_of({"code": TEXT, "message": TEXT, "suggestion": TEXT, "retryable": FLAG, "details": OPEN})
+ERROR = object_of({**texts("code message suggestion"), "retryable": FLAG, "details": OPEN})
 
 
 def reply_of(
@@ -42,86 +47,63 @@ def reply_of(
     return {"type": "object", "properties": {**properties, "masked": COUNT, "error": ERROR}, "anyOf": forms}
 
 
-_PLACE = {"project": TEXT, "chunk": TEXT, "symbol": TEXT, "content": TEXT, "score": NUMBER, "why": OPEN, "stale": FLAG}
-_FOUND = object_of({"path": TEXT, "lines": TEXT}, {**_PLACE, "more": list_of(object_of({"lines": TEXT}, _PLACE))})
-_FRAGMENT = object_of({"lines": TEXT, "text": TEXT}, {"why": list_of(TEXT)})
-_FILE = object_of({"path": TEXT, "total_lines": COUNT, "sha256": TEXT, "fragments": list_of(_FRAGMENT)})
+_PLACE = {**texts("project chunk symbol content"), "score": NUMBER, "why": OPEN, "stale": FLAG}
+_FOUND = object_of(texts("path lines"), {**_PLACE, "more": list_of(object_of(texts("lines"), _PLACE))})
+_FRAGMENT = object_of(texts("lines text"), {"why": list_of(TEXT)})
+_FILE = object_of({**texts("path sha256"), "total_lines": COUNT, "fragments": list_of(_FRAGMENT)})
 _LINE = object_of({"line": COUNT, "text": TEXT}, {"column": COUNT})
 _MATCHES = object_of({"path": TEXT, "total": COUNT, "lines": list_of(_LINE)})
-_DEFINITION = object_of({"path": TEXT, "lines": TEXT, "kind": TEXT, "name": TEXT}, {"signature": TEXT, "doc": TEXT})
-_STEP = object_of(
-    {"path": TEXT, "line": COUNT, "source": TEXT, "target": TEXT, "depth": COUNT, "certainty": TEXT, "evidence": TEXT}
-)
-_SYMBOL = object_of({"lines": TEXT, "depth": COUNT, "kind": TEXT, "name": TEXT}, {"signature": TEXT})
+_DEFINITION = object_of(texts("path lines kind name"), texts("signature doc"))
+_STEP = object_of({**texts("path source target certainty evidence"), "line": COUNT, "depth": COUNT})
+_SYMBOL = object_of({**texts("lines kind name"), "depth": COUNT}, texts("signature"))
 _OUTLINE = object_of(
-    {"path": TEXT, "total_lines": COUNT, "language": TEXT, "symbols": list_of(_SYMBOL)}, {"problems": list_of(TEXT)}
+    {**texts("path language"), "total_lines": COUNT, "symbols": list_of(_SYMBOL)}, {"problems": list_of(TEXT)}
 )
-_CHANGED = object_of(
-    {"path": TEXT, "syntax": TEXT},
-    {"lines": list_of(TEXT), "how": list_of(TEXT), "sha256": TEXT},
-)
+_CHANGED = object_of(texts("path syntax"), {"lines": list_of(TEXT), "how": list_of(TEXT), "sha256": TEXT})
 _SNIPPET = object_of(
-    {"text": TEXT, "lines": TEXT}, {"relevance": NUMBER, "tokens": COUNT, "symbol": TEXT, "goes_on_at_line": COUNT}
+    texts("text lines"), {"relevance": NUMBER, "tokens": COUNT, "symbol": TEXT, "goes_on_at_line": COUNT}
 )
-_RELATED = object_of({"path": TEXT, "why": TEXT}, {"line": COUNT, "text": TEXT})
+_RELATED = object_of(texts("path why"), {"line": COUNT, "text": TEXT})
 _BUNDLED = object_of(
-    {"path": TEXT, "language": TEXT, "relevance": NUMBER, "snippets": list_of(_SNIPPET), "related": list_of(_RELATED)},
-    {"summary": TEXT},
+    {**texts("path language"), "relevance": NUMBER, "snippets": list_of(_SNIPPET), "related": list_of(_RELATED)},
+    texts("summary"),
 )
-_KNOWN = object_of({"id": TEXT, "type": TEXT}, {"title": TEXT, "content": TEXT, "where": TEXT, "score": NUMBER})
+_KNOWN = object_of(texts("id type"), {**texts("title content where"), "score": NUMBER})
 _RESULT = object_of(
-    {"id": TEXT, "type": TEXT, "content": TEXT, "module": TEXT, "date": TEXT, "score": NUMBER, "source": TEXT},
+    {**texts("id type content module date source"), "score": NUMBER},
     {
-        "project": TEXT,
-        "title": TEXT,
+        **texts("project title status stale_reason"),
         "session": {"type": ["string", "null"]},
-        "status": TEXT,
         "links": list_of(TEXT),
-        "stale_reason": TEXT,
     },
 )
-_TOOL = object_of({"name": TEXT, "description": TEXT}, {"inputSchema": OPEN, "aliases": list_of(TEXT), "hidden": FLAG})
+_TOOL = object_of(texts("name description"), {"inputSchema": OPEN, "aliases": list_of(TEXT), "hidden": FLAG})
 
 OUTPUT_SCHEMAS: Mapping[str, Schema] = {
     "search_code": reply_of(
-        {"engine": TEXT, "freshness": TEXT, "total": COUNT, "results": list_of(_FOUND)},
-        {
-            "shown": COUNT,
-            "shown_before": TEXT,
-            "weak": TEXT,
-            "reason": TEXT,
-            "near_tags": list_of(TEXT),
-            "next": TEXT,
-        },
+        {**texts("engine freshness"), "total": COUNT, "results": list_of(_FOUND)},
+        {**texts("shown_before weak reason next"), "shown": COUNT, "near_tags": list_of(TEXT)},
     ),
     "read": reply_of({"files": list_of(_FILE)}, {"pages": list_of(TEXT), "notes": list_of(TEXT)}),
     "search_text": reply_of(
-        {"total": COUNT, "files_searched": COUNT, "files": list_of(_MATCHES)},
-        {"cursor": TEXT, "reason": TEXT, "next": TEXT, "note": TEXT},
+        {"total": COUNT, "files_searched": COUNT, "files": list_of(_MATCHES)}, texts("cursor reason next note")
     ),
     "symbols": reply_of(
         {"definitions": list_of(_DEFINITION), "total": COUNT, "freshness": TEXT},
-        {
-            "near": list_of(TEXT),
-            "tests": list_of(TEXT),
-            "possible": COUNT,
-            "truncated": FLAG,
-            "notes": list_of(TEXT),
-        },
+        {**dict.fromkeys(("near", "tests", "notes"), list_of(TEXT)), "possible": COUNT, "truncated": FLAG},
         {"steps": list_of(_STEP), "freshness": TEXT},
         {"outline": _OUTLINE},
     ),
     "edit_file": reply_of(
         {"files": list_of(_CHANGED), "written": FLAG},
-        {"undo_id": TEXT, "affected": list_of(TEXT), "notes": list_of(TEXT), "diff": TEXT, "lines_left_out": COUNT},
+        {**texts("undo_id diff"), "affected": list_of(TEXT), "notes": list_of(TEXT), "lines_left_out": COUNT},
     ),
     "write_file": reply_of(
         {"files": list_of(_CHANGED), "written": FLAG, "action": TEXT}, {"undo_id": TEXT, "notes": list_of(TEXT)}
     ),
     "get_context": reply_of(
         {
-            "summary": TEXT,
-            "query": TEXT,
+            **texts("summary query"),
             "files": list_of(_BUNDLED),
             "memories": list_of(_KNOWN),
             "discoveries": list_of(_KNOWN),
@@ -129,11 +111,11 @@ OUTPUT_SCHEMAS: Mapping[str, Schema] = {
             "hints": list_of(TEXT),
             "metadata": OPEN,
         },
-        {"shown_before": TEXT, "warnings": list_of(TEXT), "reason": TEXT, "note": TEXT},
+        {**texts("shown_before reason note"), "warnings": list_of(TEXT)},
     ),
     "search_memory": reply_of(
-        {"results": list_of(_RESULT), "query": TEXT, "totalFound": COUNT, "searchTime": NUMBER, "engine": TEXT},
-        {"warnings": list_of(TEXT), "note": TEXT, "next": TEXT},
+        {**texts("query engine"), "results": list_of(_RESULT), "totalFound": COUNT, "searchTime": NUMBER},
+        {**texts("note next"), "warnings": list_of(TEXT)},
     ),
     "list_tools": reply_of(
         {"tools": list_of(_TOOL), "total": COUNT},
@@ -164,6 +146,4 @@ def read_object(text: str) -> dict[str, Any] | None:
         value = read_json(text, bytes_max=OUTPUT_BYTES_MAX)
     except ParseError:
         return None
-    if isinstance(value, dict):
-        return value
-    return None
+    return value if isinstance(value, dict) else None

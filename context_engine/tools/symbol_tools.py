@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 from context_engine.errors import InvalidArgument
 from context_engine.text import compact_json, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
-from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, join_headline, take_fitting_rows
+from context_engine.tools.reply import (
+    NOTE_CHARS,
+    clip_line,
+    count_fitting,
+    join_first,
+    join_headline,
+    keep_fitting,
+    pick_fields,
+    take_fitting_rows,
+)
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -56,10 +65,7 @@ def symbols(
     if relation == "definition":
         found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
         return Reply(_definitions_json(found, chars_max) if call.structured else _format_definitions(found, chars_max))
-    if relation in OF_FILES or not is_named:
-        target = path
-    else:
-        target = name
+    target = path if relation in OF_FILES or not is_named else name
     traced = engine.symbols.trace(
         target or name,
         relation,  # ty: ignore[invalid-argument-type] - Choice checked it
@@ -127,10 +133,7 @@ def _format_definitions(found: "Found", chars_max: int) -> str:
     if count < found.total:
         lines.append(f"… {found.total - count:,} more: raise limit, or narrow with kind or path.")
     if not found.total:
-        if found.near:
-            near = f"near: {', '.join(found.near)}"
-        else:
-            near = "no name comes close: try search_code"
+        near = f"near: {', '.join(found.near)}" if found.near else "no name comes close: try search_code"
         lines.append(f"nothing is defined under that name; {near}")
     return "\n".join(lines)
 
@@ -138,19 +141,12 @@ def _format_definitions(found: "Found", chars_max: int) -> str:
 def _format_trace(traced: "Trace", chars_max: int, *, possible: bool) -> str:
     blocks = [_edge_text(edge, traced.direction) for edge in traced.edges]
     count = count_fitting(blocks, chars_max=chars_max - NOTE_CHARS)
-    if traced.direction == "impact":
-        shown = _with_levels(blocks[:count], traced)
-    else:
-        shown = blocks[:count]
+    shown = _with_levels(blocks[:count], traced) if traced.direction == "impact" else blocks[:count]
     lines = [join_headline(format_count(len(traced.edges), "step"), traced.freshness), *shown]
     if count < len(blocks) or traced.truncated:
         lines.append("… there is more: lower depth, or ask for one of the steps above.")
     if traced.tests:
-        if len(traced.tests) > TESTS_SHOWN:
-            more = f" and {len(traced.tests) - TESTS_SHOWN:,} more"
-        else:
-            more = ""
-        lines.append(f"tests to run first: {', '.join(traced.tests[:TESTS_SHOWN])}{more}")
+        lines.append(f"tests to run first: {join_first(traced.tests, TESTS_SHOWN)}")
     if traced.possible and not possible:
         lines.append(f"{format_count(traced.possible, 'possible use')} hidden: the receiver is unknown; possible: true")
     lines += [f"note: {note}" for note in traced.notes]
@@ -170,20 +166,18 @@ def _with_levels(blocks: "Sequence[str]", traced: "Trace") -> list[str]:
 
 def format_outline(outline: "FileOutline", chars_max: int) -> str:
     """Format the outline of a file: one indented line for each symbol, with its line range."""
-    head = join_headline(
-        outline.path,
-        format_count(outline.lines, "line"),
-        outline.language,
-        format_count(len(outline.symbols), "symbol"),
-    )
+    size, count = format_count(outline.lines, "line"), format_count(len(outline.symbols), "symbol")
+    head = join_headline(outline.path, size, outline.language, count)
     rows = [f"{'  ' * depth}{symbol.span} {_signature(symbol)}" for depth, symbol in outline.symbols]
-    count = count_fitting(rows, chars_max=chars_max - NOTE_CHARS)
-    lines = [head, *rows[:count]]
-    if count < len(rows):
-        more = format_count(len(rows) - count, "more symbol")
-        lines.append(f"… {more} from line {outline.symbols[count][1].span.first}")
-    lines += [f"problem at line {line}: {message}" for line, message in outline.problems[:3]]
-    return "\n".join(lines)
+    shown = keep_fitting(
+        rows,
+        chars_max=chars_max - NOTE_CHARS,
+        name_rest=lambda left: (
+            f"… {format_count(left, 'more symbol')} from line {outline.symbols[-left][1].span.first}"
+        ),
+    )
+    problems = [f"problem at line {line}: {message}" for line, message in outline.problems[:3]]
+    return "\n".join([head, *shown, *problems])
 
 
 def _definition_text(definition: "Definition") -> str:
@@ -194,17 +188,11 @@ def _definition_text(definition: "Definition") -> str:
 
 def _edge_text(edge: "Edge", direction: str) -> str:
     """Format a step; on the first level the caller knows one of its ends."""
-    if direction != "impact":
-        indent = "  " * (edge.depth - 1)
-    else:
-        indent = "  "
+    indent = "  " if direction == "impact" else "  " * (edge.depth - 1)
     evidence = clip_line(edge.evidence.strip(), LINE_CHARS_MAX)
     ends = f"{edge.source} -> {edge.target}"
     if edge.depth == 1:
-        if direction in ("callees", "imports"):
-            ends = edge.target
-        else:
-            ends = edge.source
+        ends = edge.target if direction in ("callees", "imports") else edge.source
     if direction == "impact" and edge.kind == "definition":
         ends = f"{edge.source}, which overrides or extends {edge.target}"
     if edge.kind == "base":
@@ -212,10 +200,8 @@ def _edge_text(edge: "Edge", direction: str) -> str:
     ends += f" via {edge.via}" if edge.via else ""
     ends += f" ({edge.origin or edge.certainty})" if edge.origin or edge.certainty != "exact" else ""
     ends += f", {edge.uses} uses" if edge.uses > 1 else ""
-    place = f"{escape_line(edge.path)}:{edge.line}"
-    if ends != edge.path:
-        return f"{indent}{place} {ends} | {evidence}"
-    return f"{indent}{place} | {evidence}"
+    what = "" if ends == edge.path else f" {ends}"
+    return f"{indent}{escape_line(edge.path)}:{edge.line}{what} | {evidence}"
 
 
 def _signature(symbol: "Definition") -> str:
@@ -228,7 +214,7 @@ def _signature(symbol: "Definition") -> str:
 def _definitions_json(found: "Found", chars_max: int) -> str:
     rows = [
         {"path": definition.path, "lines": str(definition.span), "kind": definition.kind, "name": definition.qualified}
-        | drop_empty({"signature": definition.signature, "doc": definition.doc})
+        | drop_empty(pick_fields(definition, "signature doc"))
         for definition in found.definitions
     ]
     head = {"total": found.total, "freshness": found.freshness}
@@ -238,16 +224,9 @@ def _definitions_json(found: "Found", chars_max: int) -> str:
 
 def _trace_json(traced: "Trace", chars_max: int, *, possible: bool) -> str:
     rows = [
-        {
-            "path": edge.path,
-            "line": edge.line,
-            "source": edge.source,
-            "target": edge.target,
-            "depth": edge.depth,
-            "certainty": edge.certainty,
-            "evidence": clip_line(edge.evidence.strip(), LINE_CHARS_MAX),
-        }
-        | drop_empty({"via": edge.via, "origin": edge.origin})
+        pick_fields(edge, "path line source target depth certainty")
+        | {"evidence": clip_line(edge.evidence.strip(), LINE_CHARS_MAX)}
+        | drop_empty(pick_fields(edge, "via origin"))
         for edge in traced.edges
     ]
     shown = take_fitting_rows(rows, chars_max=chars_max - NOTE_CHARS)

@@ -71,9 +71,18 @@ def search_text(
     start = parse_cursor(cursor, stamped)
     parts = select_page(files, start, limit)
     lines = engine.text_search.lines(asked, parts, context=context, chars_max=SEARCH_LINE_CHARS, cancel=call.cancel)
+    chars_max = engine.settings.result_chars_max
+    texts, shown = (_file_rows if call.structured else _file_blocks)(scan, parts, lines, chars_max)
+    more = scan.lines - start - shown
+    cursor = format_cursor(start + shown, stamped) if more > 0 else ""
     if call.structured:
-        return Reply(_search_text_json(engine, scan, parts, lines, start, stamped))
-    return Reply(_search_text(engine, scan, parts, lines, start, stamped))
+        head = {"total": scan.lines, "files_searched": scan.files_searched, "files": texts}
+        return Reply(compact_json(head | drop_empty({"cursor": cursor}) | _silence(scan)))
+    if cursor:
+        texts.append(f"… {more:,} more: cursor {cursor}")
+    if not scan.is_complete:
+        texts.append(f"note: {INCOMPLETE}")
+    return Reply("\n".join(texts))
 
 
 @tool(touches="nothing", instead="search_code", rare=("max_matches_per_file",))
@@ -118,7 +127,7 @@ def scout(
     }
     if shown and (len(shown) < len(scan.files) or most < max_matches_per_file):
         reply["next"] = _scout_next(len(scan.files), len(shown), most, max_matches_per_file)
-    return Reply(compact_json(reply | _silence(scan) | _note(scan)))
+    return Reply(compact_json(reply | _silence(scan)))
 
 
 @tool(touches="nothing", instead="search_code")
@@ -155,7 +164,7 @@ def grep_codebase(
         }
     if not scan.lines:
         reply["message"] = f"No matches found for pattern '{pattern}'"
-    return Reply(compact_json(reply | _silence(scan) | _note(scan)))
+    return Reply(compact_json(reply | _silence(scan)))
 
 
 def matches_per_file(files: Sequence[TextFile], wanted: int, chars_max: int) -> int:
@@ -175,20 +184,14 @@ def _queries(query: str, queries: Sequence[str]) -> tuple[str, ...]:
     return texts
 
 
-def _search_text(
-    engine: "Engine",
-    scan: Scan,
-    parts: Sequence[TextPart],
-    lines: Mapping[RelPath, Sequence[TextLine]],
-    start: int,
-    stamped: str,
-) -> str:
-    """Format a header, the files with their lines as far as they fit, and the cursor of the next page."""
-    total = scan.lines
-    text = [f"{format_count(total, 'match', 'matches')} in {format_count(len(scan.files), 'file')}"]
-    if not total:
+def _file_blocks(
+    scan: Scan, parts: Sequence[TextPart], lines: Mapping[RelPath, Sequence[TextLine]], chars_max: int
+) -> tuple[list[Any], int]:
+    """Return a header and the files with their lines as far as they fit, and how many matches these are."""
+    text = [f"{format_count(scan.lines, 'match', 'matches')} in {format_count(len(scan.files), 'file')}"]
+    if not scan.lines:
         text = [f"0 matches in {format_count(scan.files_searched, 'file')}", scan.reason, scan.next_step]
-    room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(text[0])
+    room = chars_max - NOTE_CHARS - reply_size(text[0])
     counts = {file.path: file.lines for file in scan.files}
     shown = 0
     for part in parts:
@@ -198,37 +201,22 @@ def _search_text(
         room -= sum(reply_size(line) + 1 for line in block)
         if matches < part.take:
             break
-    if start + shown < total:
-        text.append(f"… {total - start - shown:,} more: cursor {format_cursor(start + shown, stamped)}")
-    if not scan.is_complete:
-        text.append(f"note: {INCOMPLETE}")
-    return "\n".join(text)
+    return text, shown
 
 
-def _search_text_json(
-    engine: "Engine",
-    scan: Scan,
-    parts: Sequence[TextPart],
-    lines: Mapping[RelPath, Sequence[TextLine]],
-    start: int,
-    stamped: str,
-) -> str:
-    """Return the same as JSON: whole files as far as they fit; the first one cut where it alone is too long."""
+def _file_rows(
+    scan: Scan, parts: Sequence[TextPart], lines: Mapping[RelPath, Sequence[TextLine]], chars_max: int
+) -> tuple[list[Any], int]:
+    """Return whole files as far as they fit, the first one cut if it alone is too long; and their matches."""
     totals = {file.path: file.lines for file in scan.files}
     rows: list[dict[str, Any]] = [
         {"path": part.path, "total": totals[part.path], "lines": _line_rows(lines[part.path])} for part in parts
     ]
-    files = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
-    shown = sum(part.take for part in parts[: len(files)])
-    if rows and not files:
-        fitting = take_fitting_rows(rows[0]["lines"], chars_max=engine.settings.result_chars_max - NOTE_CHARS)
-        files, shown = [{**rows[0], "lines": fitting}], max(1, sum("column" in line for line in fitting))
-    if start + shown < scan.lines:
-        more = format_cursor(start + shown, stamped)
-    else:
-        more = ""
-    head = {"total": scan.lines, "files_searched": scan.files_searched, "files": files}
-    return compact_json(head | drop_empty({"cursor": more}) | _silence(scan) | _note(scan))
+    files = take_fitting_rows(rows, chars_max=chars_max)
+    if files or not rows:
+        return files, sum(part.take for part in parts[: len(files)])
+    fitting = take_fitting_rows(rows[0]["lines"], chars_max=chars_max - NOTE_CHARS)
+    return [{**rows[0], "lines": fitting}], max(1, sum("column" in line for line in fitting))
 
 
 def _line_rows(lines: Iterable[TextLine]) -> list[dict[str, Any]]:
@@ -242,11 +230,8 @@ def _block(part: TextPart, total: int, lines: Sequence[TextLine], room: int) -> 
     """Return the lines of one file as far as they fit, and the number of matches among them."""
     if not lines:
         return [f"{escape_line(part.path)} · changed since it was counted"], part.take
-    if part.take < total:
-        of_all = f"{part.take:,} of {format_count(total, 'match', 'matches')}"
-    else:
-        of_all = ""
-    block, matches = [f"{escape_line(part.path)}{' · ' if of_all else ''}{of_all}"], 0
+    of_all = f" · {part.take:,} of {format_count(total, 'match', 'matches')}" if part.take < total else ""
+    block, matches = [f"{escape_line(part.path)}{of_all}"], 0
     room -= reply_size(block[0]) + 1
     for line in lines:
         written = f"{line.number}{':' if line.column else '-'}{line.text}"
@@ -271,9 +256,7 @@ def _below(path: str, under: str) -> str:
     """Return the path relative to the searched folder; a file that was searched alone is its name."""
     if path == under:
         return path.rpartition("/")[2]
-    if under:
-        return path[len(under) + 1 :]
-    return path
+    return path[len(under) + 1 :] if under else path
 
 
 def _scout_next(files: int, shown: int, most: int, wanted: int) -> str:
@@ -309,11 +292,6 @@ def _grep_rows(path: str, lines: Sequence[TextLine]) -> list[dict[str, Any]]:
 
 
 def _silence(scan: Scan) -> dict[str, str]:
-    """Return why nothing was found and what to do next; nothing if there are matches."""
-    return drop_empty({"reason": scan.reason, "next": scan.next_step})
-
-
-def _note(scan: Scan) -> dict[str, str]:
-    if scan.is_complete:
-        return {}
-    return {"note": INCOMPLETE}
+    """Return why nothing was found and what to do next, and whether some files could not be searched."""
+    note = "" if scan.is_complete else INCOMPLETE
+    return drop_empty({"reason": scan.reason, "next": scan.next_step, "note": note})

@@ -189,7 +189,7 @@ class Tool:
     def hints(self) -> Hints:
         """Return the annotations that follow from what it touches."""
         base = HINTS[self.touches]
-        return Hints(base.read_only, base.destructive or self.destructive, base.idempotent, base.open_world)
+        return replace(base, destructive=base.destructive or self.destructive)
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -216,13 +216,9 @@ class Tool:
         values = bind(self.parameters, arguments)
         if call.structured and "format" in values:
             values["format"] = "json"
-        if self.takes_call:
-            reply = self.run(engine, call, **values)
-        else:
-            reply = self.run(engine, **values)
-        if call.structured:
-            return replace(reply, text=write_structured(reply.text))
-        return reply
+        context = (engine, call) if self.takes_call else (engine,)
+        reply = self.run(*context, **values)
+        return replace(reply, text=write_structured(reply.text)) if call.structured else reply
 
 
 def tool(
@@ -251,9 +247,6 @@ def tool(
 
 def _parameter(argument: inspect.Parameter) -> Parameter:
     """Return the parameter of a tool for an argument, whose annotation has the type, then its other names."""
-    if argument.default is argument.empty:
-        default = REQUIRED
-    else:
-        default = argument.default
+    default = REQUIRED if argument.default is argument.empty else argument.default
     _, kind, *older = get_args(argument.annotation)
     return Parameter(argument.name, kind, default, tuple(older))
