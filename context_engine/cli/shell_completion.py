@@ -63,7 +63,7 @@ def _plan_names(index: bytes) -> dict[str, str]:
     from context_engine.text import read_json
 
     try:
-        rows = [entry["row"] for entry in read_json(index, bytes_max=len(index)).get("plans", ())]
+        rows = [row for _, row in read_json(index, bytes_max=len(index)).get("plans", ())]
         return {str(row["id"]): str(row["name"]) for row in rows}
     except (ValueError, TypeError, LookupError, AttributeError):
         return {}

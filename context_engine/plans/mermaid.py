@@ -66,16 +66,10 @@ def draw_dependencies(
     """Draw the dependencies of the steps; the critical path is highlighted."""
     view = _view(plan, execution)
     critical = set(view.timed.critical_path)
-    lines = [
-        f"flowchart {direction}",
-        *_boxes(plan, view, label_chars),
-        *_arrows(view),
-        *_classes({"critical": [view.names[uid] for uid in view.shown_uids if uid in critical]}),
-    ]
-    legend = (
-        f"An arrow leads from a step to one that waits for it. Red border: critical path, {view.timed.duration_h:g} h."
-    )
-    return MermaidDiagram("\n".join(lines) + "\n", legend + view.legend_note, view.omitted)
+    members = {"critical": [name for uid, name in view.names.items() if uid in critical]}
+    hours = f"{view.timed.duration_h:g} h"
+    legend = f"An arrow leads from a step to one that waits for it. Red border: critical path, {hours}."
+    return _draw_flowchart(plan, view, members, legend, direction, label_chars)
 
 
 def draw_progress(
@@ -84,17 +78,40 @@ def draw_progress(
     """Draw the dependencies, colored by state."""
     view = _view(plan, execution)
     members: dict[str, list[str]] = {state: [] for state in STATES}
-    for uid in view.shown_uids:
-        members[_display_state(execution, uid)].append(view.names[uid])
+    for uid, name in view.names.items():
+        members[_display_state(execution, uid)].append(name)
     members["done"] += [DONE_NODE] if view.done else []
     members["waiting"] += [LATER_NODE] if view.later else []
-    lines = [f"flowchart {direction}", *_boxes(plan, view, label_chars), *_arrows(view), *_classes(members)]
     counted = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in sorted(execution.counts.items()))
     legend = (
         f"{execution.percentage:g} % done: {counted or 'no steps'}. Green: done, blue: in progress, yellow: ready, "
         "red: failed, red dashes: blocked by a failure, gray: waiting."
     )
-    return MermaidDiagram("\n".join(lines) + "\n", legend + view.legend_note, view.omitted)
+    return _draw_flowchart(plan, view, members, legend, direction, label_chars)
+
+
+def _draw_flowchart(
+    plan: Plan,
+    view: _DiagramView,
+    members: Mapping[str, Collection[str]],
+    legend: str,
+    direction: Direction,
+    label_chars: int,
+) -> MermaidDiagram:
+    """Draw a box for each step that is shown, in the style of its class, and the arrows between them."""
+    lines = [f"flowchart {direction}"]
+    if view.done:
+        lines.append(f'  {DONE_NODE}["{len(view.done)} steps done"]')
+    for number, step in enumerate(plan.steps, 1):
+        if name := view.names.get(step.uid):
+            lines.append(f'  {name}["{_step_label(number, step.title, label_chars)}"]')
+    if view.later:
+        lines.append(f'  {LATER_NODE}["{len(view.later)} later steps"]')
+    arrows = view.arrows
+    lines += [f"  {one} --> {other}" for one, other in arrows[:EDGES_MAX]]
+    hidden = f" {len(arrows) - EDGES_MAX} arrows are not shown." if len(arrows) > EDGES_MAX else ""
+    drawn = "\n".join((*lines, *_classes(members))) + "\n"
+    return MermaidDiagram(drawn, legend + view.grouped_note + hidden, view.omitted)
 
 
 def draw_gantt(
@@ -144,12 +161,8 @@ def draw_architecture(
         f"flowchart {direction}",
         *(f'  {names[name]}["{_module_label(name, touched.get(name, ()), label_chars)}"]' for name in shown),
         *(f"  {one} --> {other}" for one, other in arrows),
-        *_classes(
-            {
-                "touched": [names[n] for n in shown if n in touched],
-                "related": [names[n] for n in shown if n not in touched],
-            }
-        ),
+        *_classes({"touched": [names[name] for name in shown if name in touched]}),
+        *_classes({"related": [names[name] for name in shown if name not in touched]}),
     ]
     left = len(touched) + len(related) - len(shown)
     omitted_note = f" {left} more modules are not shown." if left else ""
@@ -204,17 +217,8 @@ class _DiagramView:
     hours: Mapping[str, float]
 
     @property
-    def shown_uids(self) -> tuple[str, ...]:
-        return tuple(self.names)
-
-    @property
     def grouped_note(self) -> str:
         return f" {len(self.omitted)} steps are shown together." if self.omitted else ""
-
-    @property
-    def legend_note(self) -> str:
-        left = len(self.arrows) - EDGES_MAX
-        return self.grouped_note + (f" {left} arrows are not shown." if left > 0 else "")
 
     @property
     def arrows(self) -> tuple[tuple[str, str], ...]:
@@ -244,22 +248,6 @@ def _view(plan: Plan, execution: Execution | None) -> _DiagramView:
     return _DiagramView(drawn, timed, names, done, later, omitted, hours)
 
 
-def _boxes(plan: Plan, view: _DiagramView, label_chars: int) -> Iterable[str]:
-    number = plan.step_numbers()
-    title = {step.uid: step.title for step in plan.steps}
-    if view.done:
-        yield f'  {DONE_NODE}["{len(view.done)} steps done"]'
-    for uid in view.shown_uids:
-        yield f'  {view.names[uid]}["{_step_label(number[uid], title[uid], label_chars)}"]'
-    if view.later:
-        yield f'  {LATER_NODE}["{len(view.later)} later steps"]'
-
-
-def _arrows(view: _DiagramView) -> Iterable[str]:
-    for one, other in view.arrows[:EDGES_MAX]:
-        yield f"  {one} --> {other}"
-
-
 def _classes(members: Mapping[str, Collection[str]]) -> Iterable[str]:
     for name, nodes in members.items():
         if nodes:
@@ -273,9 +261,7 @@ def _display_state(execution: Execution, uid: str) -> str:
     if state.status in DONE:
         return "done"
     if state.status == "pending":
-        if state.blocked_by:
-            return "blocked"
-        return "waiting"
+        return "blocked" if state.blocked_by else "waiting"
     return {"in_progress": "active"}.get(state.status, state.status)
 
 
@@ -285,12 +271,11 @@ def _step_label(number: int, title: str, label_chars: int) -> str:
 
 
 def _module_label(name: str, steps: Sequence[int], label_chars: int) -> str:
-    if steps:
-        step_list = f" · {'step' if len(steps) == 1 else 'steps'} {', '.join(str(step) for step in steps[:8])}"
-    else:
-        step_list = ""
+    label = escape_label(name or "the top folder", label_chars)
+    if not steps:
+        return label
     more = "…" if len(steps) > 8 else ""
-    return escape_label(name or "the top folder", label_chars) + step_list + more
+    return f"{label} · {'step' if len(steps) == 1 else 'steps'} {', '.join(map(str, steps[:8]))}{more}"
 
 
 # -- working hours -----------------------------------------------------------------------------------------------------

@@ -70,7 +70,13 @@ def apply_operations(
             f"{len(operations):,} operations, at most {OPERATIONS_MAX} are carried out",
             suggestion="Send a whole draft instead.",
         )
-    _check_encodable(operations)
+    try:
+        msgspec.json.encode(operations)
+    except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
+        raise InvalidArgument(
+            "operations contain something that cannot be encoded as JSON in UTF-8",
+            suggestion="Send whole characters and plain values.",
+        ) from None
     start = normalize_plan(plan)
     work = _PlanEditor(start, frozenset(start.step_numbers()).intersection(closed), force_reopen, list(start.steps))
     applied = [_apply_operation(work, place, operation) for place, operation in enumerate(operations)]
@@ -161,7 +167,7 @@ class _PlanEditor:
         return uids
 
     def change(self, uid: str, **fields: Any) -> None:
-        self.steps[self.place(uid)] = parse_part(PlanStep, fields, self.step(uid), where="step")
+        self.steps[self.place(uid)] = replace(self.step(uid), **fields)
 
     def label(self, uid: str) -> int | str:
         """Return the number of a step before the first operation; its uid if it is new."""
@@ -203,17 +209,6 @@ class _PlanEditor:
             else replace(milestone, steps_included=(*milestone.steps_included, *instead))
             for milestone in self.value("milestones")
         )
-
-
-def _check_encodable(operations: Sequence[object]) -> None:
-    """Check that the operations can be encoded. Raises: InvalidArgument."""
-    try:
-        msgspec.json.encode(operations)
-    except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
-        raise InvalidArgument(
-            "operations contain something that cannot be encoded as JSON in UTF-8",
-            suggestion="Send whole characters and plain values.",
-        ) from None
 
 
 def _apply_operation(work: _PlanEditor, place: int, sent: object) -> AppliedOperation:
@@ -346,7 +341,7 @@ class _UpdateStep(_StepFields, kw_only=True, tag="update_step"):
         fields = self.sent_fields(*names)
         if not fields:
             raise InvalidArgument("it changes nothing", suggestion=f"Name a field: {', '.join(names)}.")
-        work.change(uid, **fields)
+        work.steps[work.place(uid)] = parse_part(PlanStep, fields, work.step(uid), where="step")
         return f"changed {', '.join(fields)} of step {work.label(uid)}", uid
 
 
@@ -369,9 +364,11 @@ class _SplitStep(_Operation, tag="split_step"):
         whole, place = work.step(uid), work.place(uid)
         hours = whole.hours and whole.hours / len(parts)
         own = {key: value for key, value in parts[0].items() if key not in ("uid", "depends_on")}
+        fields = {"description": whole.description, "priority": whole.priority, "checks": whole.checks, "hours": hours}
+        shared = {name: value for name, value in fields.items() if value}
         steps = [
             parse_part(PlanStep, own, replace(whole, hours=hours, estimated_effort=""), where="into[0]"),
-            *(work.new_step(_fields_of_part(whole, hours) | part) for part in parts[1:]),
+            *(work.new_step(shared | part) for part in parts[1:]),
         ]
         for at in range(1, len(steps)):
             steps[at] = replace(steps[at], depends_on=(*steps[at].depends_on, steps[at - 1].uid))
@@ -385,12 +382,6 @@ class _SplitStep(_Operation, tag="split_step"):
         return f"split step {work.label(uid)} into {len(steps)}", *(step.uid for step in steps)
 
 
-def _fields_of_part(whole: PlanStep, hours: float | None) -> dict[str, Any]:
-    """Return the fields that each part of a split step starts with."""
-    fields = {"description": whole.description, "priority": whole.priority, "checks": whole.checks, "hours": hours}
-    return {name: value for name, value in fields.items() if value}
-
-
 class _MergeSteps(_Operation, tag="merge_steps"):
     """Merge steps: the first keeps its uid and position, and takes over the work of all."""
 
@@ -402,10 +393,10 @@ class _MergeSteps(_Operation, tag="merge_steps"):
         if len(uids) < 2:
             raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
         merged = _merge([work.step(uid) for uid in uids], self.title)
-        for uid in uids[1:]:
-            work.steps.remove(work.step(uid))
-        work.redirect(set(uids[1:]), uids[:1])
-        work.include(set(uids[1:]), uids[:1])
+        gone = set(uids[1:])
+        work.steps = [step for step in work.steps if step.uid not in gone]
+        work.redirect(gone, uids[:1])
+        work.include(gone, uids[:1])
         work.steps[work.place(uids[0])] = merged
         return f"merged steps {', '.join(str(work.label(uid)) for uid in uids)}", *uids
 
@@ -465,7 +456,7 @@ class _SetDependencies(_Operation, tag="set_dependencies"):
         waits = work.step(uid).depends_on if isinstance(self.depends_on, UnsetType) else work.uids(self.depends_on)
         gone = work.uids(self.remove)
         kept = tuple(wait for wait in dict.fromkeys((*waits, *work.uids(self.add))) if wait not in gone)
-        work.steps[work.place(uid)] = replace(work.step(uid), depends_on=kept)
+        work.change(uid, depends_on=kept)
         listed = ", ".join(str(work.label(wait)) for wait in kept) or "nothing"
         return f"step {work.label(uid)} depends on {listed}", uid
 
@@ -497,7 +488,7 @@ class _SetFiles(_Operation, tag="set_files"):
         }
         known = {path for paths in fields.values() for path in paths}
         fields["files_to_modify"] += [path for path in self.add if path not in known]
-        work.change(uid, **fields)
+        work.steps[work.place(uid)] = parse_part(PlanStep, fields, step, where="step")
         return f"step {work.label(uid)} touches {len(work.step(uid).files)} files", uid
 
 
@@ -509,7 +500,7 @@ class _SetEstimate(_Operation, tag="set_estimate"):
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         (uid,) = work.unlock(self.step)
-        work.steps[work.place(uid)] = replace(work.step(uid), hours=self.hours, estimated_effort="")
+        work.change(uid, hours=self.hours, estimated_effort="")
         return f"step {work.label(uid)} takes {format_effort(self.hours)}", uid
 
 
@@ -570,7 +561,7 @@ class _Exclude(_Operation, tag="exclude"):
         for step in touched:
             left = {f: tuple(p for p in getattr(step, f) if not spec.match_file(p)) for f in FILE_FIELDS}
             if any(left.values()):
-                work.steps[work.place(step.uid)] = replace(work.step(step.uid), **left)
+                work.change(step.uid, **left)
             else:
                 work.remove(step.uid)
         count = f", {len(touched)} steps touched it" if touched else ""
@@ -624,10 +615,7 @@ OPERATIONS: Mapping[str, type[_Operation]] = {str(kind.__struct_config__.tag): k
 
 
 def _step_closed_error(steps: Sequence[int]) -> PreconditionFailed:
-    if len(steps) == 1:
-        subject = f"step {steps[0]} is"
-    else:
-        subject = f"steps {', '.join(str(step) for step in steps)} are"
+    subject = f"step {steps[0]} is" if len(steps) == 1 else f"steps {', '.join(map(str, steps))} are"
     return PreconditionFailed(
         f"{subject} done and cannot be changed",
         suggestion="Add a step for what is left, or repeat with force_reopen: true to open it again.",

@@ -26,12 +26,7 @@ from context_engine.model import ChangeObjections
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import Execution
 from context_engine.plans.step_tracking import CompletionReport, StepTracker
-from context_engine.repo import (
-    run_program,
-    size_and_mtime,
-    summarize_output,
-    without_secrets,
-)
+from context_engine.repo import run_program, size_and_mtime, summarize_output, without_secrets
 from context_engine.secrets import RedactedDocument, redact_file
 
 if TYPE_CHECKING:
@@ -179,15 +174,13 @@ def is_allowed(command: str, allowed: Sequence[str], root: Path) -> bool:
         permitted = [shlex.split(line) for line in allowed]
     except ValueError:
         return False
-    return any(line and _adds_only_files(words, line, root) for line in permitted)
-
-
-def _adds_only_files(words: Sequence[str], line: Sequence[str], root: Path) -> bool:
-    added = words[len(line) :]
-    runs_files = Path(line[0]).name.rstrip("0123456789.") in INTERPRETERS and "-m" not in line
-    if words[: len(line)] != line or (added and runs_files):
-        return False
-    return all(_is_inside(word, root) for word in added)
+    for line in filter(None, permitted):
+        added = words[len(line) :]
+        runs_files = Path(line[0]).name.rstrip("0123456789.") in INTERPRETERS and "-m" not in line
+        is_same = words[: len(line)] == line and not (added and runs_files)
+        if is_same and all(_is_inside(word, root) for word in added):
+            return True
+    return False
 
 
 def _is_inside(word: str, root: Path) -> bool:
@@ -212,7 +205,7 @@ class FileChange:
     change_type: ChangeType = "modify"
     content: str | None = None
     diff: str = ""
-    wants: tuple[Want, ...] = ()
+    edits: tuple[Want, ...] = ()
     new_path: str = ""
     base_sha: str = ""
 
@@ -266,8 +259,8 @@ def _content(change: FileChange, edits: EditService) -> FileEdit | None:
         return replace(edits.change_whole(change.path, change.content, expected_hash=change.base_sha), creates=False)
     if change.diff:
         return edits.change_by_diff(change.path, change.diff, expected_hash=change.base_sha)
-    if change.wants:
-        return edits.change_parts(change.path, change.wants, expected_hash=change.base_sha)
+    if change.edits:
+        return edits.change_parts(change.path, change.edits, expected_hash=change.base_sha)
     return None
 
 
@@ -282,26 +275,20 @@ _NEEDS = {
 
 def _check(change: FileChange) -> None:
     """Refuse a change with too few or contradictory fields. Raises: InvalidArgument."""
-    given = {"content": change.content is not None, "diff": bool(change.diff), "edits": bool(change.wants)}
+    given = {"content": change.content is not None, "diff": bool(change.diff), "edits": bool(change.edits)}
     given_fields = [name for name, is_given in given.items() if is_given] or [""]
     needs = _NEEDS[change.change_type] or ("",)
     if len(given_fields) > 1 or given_fields[0] not in needs:
-        wants = " or ".join(name or "nothing" for name in needs)
-        raise _invalid_change(
-            change,
-            f"it gives {' and '.join(filter(None, given_fields)) or 'nothing'} as the new text",
-            f"Send {wants}.",
-        )
-    if bool(change.new_path) != (change.change_type == "rename"):
-        raise _invalid_change(
-            change, "new_path and rename go together", 'Send {"change_type": "rename", "new_path": "..."} or neither.'
-        )
-
-
-def _invalid_change(change: FileChange, why: str, suggestion: str) -> InvalidArgument:
-    return InvalidArgument(
+        why = f"it gives {' and '.join(filter(None, given_fields)) or 'nothing'} as the new text"
+        advice = f"Send {' or '.join(name or 'nothing' for name in needs)}."
+    elif bool(change.new_path) != (change.change_type == "rename"):
+        why = "new_path and rename go together"
+        advice = 'Send {"change_type": "rename", "new_path": "..."} or neither.'
+    else:
+        return
+    raise InvalidArgument(
         f"the {change.change_type} of {change.path} is contradictory: {why}; nothing was written",
-        suggestion=suggestion,
+        suggestion=advice,
         details={"path": change.path, "change_type": change.change_type},
     )
 
@@ -341,7 +328,9 @@ class PlanExecutor:
         does.
         """
         before = self.preview(step, changes, strict=strict)
-        is_started = self._start(plan, execution, step, session)
+        is_started = execution.steps[step.uid].status != "in_progress"
+        if is_started:
+            self._tracking.start(plan.id, step.uid, actor=session)
         actor = "" if is_started else execution.steps[step.uid].actor
         others = (f"the step was started by {actor}",) if actor not in ("", session) else ()
         try:
@@ -365,13 +354,6 @@ class PlanExecutor:
 
     def _plan_edits(self, changes: Sequence[FileChange]) -> list[FileEdit]:
         return [planned for change in changes for planned in prepare_change(change, self._edits)]
-
-    def _start(self, plan: Plan, execution: Execution, step: PlanStep, session: str) -> bool:
-        """Start a step that is not in progress yet; return whether that was needed."""
-        if execution.steps[step.uid].status == "in_progress":
-            return False
-        self._tracking.start(plan.id, step.uid, actor=session)
-        return True
 
     def _complete(self, plan: Plan, made: ExecutionResult, session: str) -> ExecutionResult:
         """Complete the step, if all its files were touched and all checks passed."""
@@ -415,18 +397,15 @@ def _remaining(step: PlanStep, receipt: EditResult) -> tuple[str, ...]:
 
 
 def _applied_changes(receipt: EditResult) -> tuple[AppliedChange, ...]:
-    return tuple(
-        _applied_change(str(file.path), file.before, file.after, file.old_data, file.new_data) for file in receipt.files
-    )
-
-
-def _applied_change(path: str, before: str, after: str, old: bytes | None, new: bytes | None) -> AppliedChange:
-    diff = format_redacted_diff(path, old or b"", new or b"")
-    lines = diff.split("\n")[2:]
-    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    shown = lines[:DIFF_LINES_MAX]
-    more = [f"... {len(lines) - len(shown)} more lines"] if len(lines) > len(shown) else []
-    return AppliedChange(path, before, after, added, removed, "\n".join([*diff.split("\n")[:2], *shown, *more]))
+    made = []
+    for file in receipt.files:
+        diff = format_redacted_diff(str(file.path), file.old_data or b"", file.new_data or b"").split("\n")
+        head, lines = diff[:2], diff[2:]
+        added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+        more = [f"... {len(lines) - DIFF_LINES_MAX} more lines"] if len(lines) > DIFF_LINES_MAX else []
+        shown = "\n".join([*head, *lines[:DIFF_LINES_MAX], *more])
+        made.append(AppliedChange(str(file.path), file.before, file.after, added, removed, shown))
+    return tuple(made)
 
 
 def format_redacted_diff(path: str, old: bytes, new: bytes) -> str:

@@ -20,13 +20,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from context_engine.errors import (
-    Conflict,
-    InvalidArgument,
-    InvalidPlan,
-    PreconditionFailed,
-    StorageCorrupt,
-)
+from context_engine.errors import Conflict, InvalidArgument, InvalidPlan, PreconditionFailed, StorageCorrupt
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, fold_progress
@@ -177,16 +171,21 @@ class PlanRepository:
                 cleaned = (" ".join(tag.split()) for tag in self._storage.clean(tags))
                 kept_tags = tuple(dict.fromkeys(filter(None, cleaned)))
             content = (hash_content(made), title, kept_tags)
+            path_of = self._storage.records.display_path
             if before and (before.version.content_hash, before.version.name, before.version.tags) == content:
-                path = self._display_path(before.version)
+                path = path_of(f"{plan_id}/{file_of(before.version.version)}")
                 return SavedPlan(before.plan, before.version, path, True, (*warnings, *renamed), checked)
             again = _find_reworded(before, made, reopened) if before else ()
             metadata = {"author": author, "reason": reason, "name": title, "tags": kept_tags}
             version = self._new_version(made, before, change if before else "created", metadata, again)
             self._storage.add_version(version, made, before)
         self._index.rows()  # writes the new row, so that the next list reads no plan
-        warnings = (*warnings, *renamed, *_reopened_warning(made, again))
-        return SavedPlan(made, version, self._display_path(version), False, warnings, checked)
+        warnings = (*warnings, *renamed)
+        if again:
+            listed = ", ".join(str(made.step_numbers()[uid]) for uid in again)
+            warnings = (*warnings, f"open again, because its work changed after it was done: step {listed}")
+        path = path_of(f"{plan_id}/{file_of(version.version)}")
+        return SavedPlan(made, version, path, False, warnings, checked)
 
     def _valid_id(self, plan: Plan) -> tuple[str, tuple[str, ...]]:
         """Return the id to save the plan under; an id that is not a valid folder name everywhere is replaced."""
@@ -395,9 +394,8 @@ class PlanRepository:
                     suggestion="Repeat the call with confirm: true to delete it anyway.",
                     details={"plan_id": plan_id, "status": row.status},
                 )
-            trashed = self._storage.records.move_to_trash(
-                plan_id, _file_stamp(format_timestamp(self._storage.now())), purge=purge
-            )
+            stamp = re.sub(r"[-:]|\.\d+Z", "", format_timestamp(self._storage.now()))
+            trashed = self._storage.records.move_to_trash(plan_id, stamp, purge=purge)
         self._index.rows()
         return DeletedPlan(plan_id, row.name, trashed)
 
@@ -412,10 +410,6 @@ class PlanRepository:
                 self._storage.read_state(plan_id), self._storage.new_event(ARCHIVED, actor=author)
             )
             return self._storage.records.versions(plan_id).pack(keep)
-
-    def _display_path(self, version: PlanVersion) -> str:
-        """Return the path of a version, as replies show it."""
-        return self._storage.records.display_path(f"{version.plan_id}/{file_of(version.version)}")
 
 
 def _check_idle(before: PlanState, *, force: bool) -> None:
@@ -440,12 +434,6 @@ def _find_reworded(before: PlanState, plan: Plan, named_open: Iterable[str]) -> 
     )
 
 
-def _reopened_warning(plan: Plan, uids: Iterable[str]) -> tuple[str, ...]:
-    number = plan.step_numbers()
-    listed = [str(number[uid]) for uid in uids]
-    return (f"open again, because its work changed after it was done: step {', '.join(listed)}",) if listed else ()
-
-
 def _carry_progress(
     before: PlanState, plan: Plan, how: str, *, retries_max: int
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -464,12 +452,3 @@ def _carry_progress(
 
 _DONE_KINDS = frozenset({"step_completed", "step_skipped", "step_failed", "step_started"})
 """Events that say in `hash` what the step was like then."""
-
-
-def _file_stamp(at: str) -> str:
-    """Format a timestamp as a part of a file name.
-
-    >>> _file_stamp("2026-11-21T12:00:00.000Z")
-    '20261121T120000'
-    """
-    return re.sub(r"[-:]|\.\d+Z", "", at)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
@@ -75,13 +75,13 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    goal: str
+    goal: str = ""
     status: str
     version: int
-    step_count: int
-    progress: float
-    created_at: str
-    updated_at: str
+    step_count: int = 0
+    progress: float = 0.0
+    created_at: str = ""
+    updated_at: str = ""
     tags: tuple[str, ...] = ()
     problem: str = ""
     requests: tuple[str, ...] = ()
@@ -241,9 +241,8 @@ class PlanStorage:
         events = (*logged, *late)
         execution = fold_progress(plan, events, retries_max=self.retries_max)
         if log.doubt:
-            execution = replace(
-                execution, damage=f"events.jsonl of {version.plan_id}: {log.doubt}; {DAMAGED_LOG_ADVICE}"
-            )
+            damage = f"events.jsonl of {version.plan_id}: {log.doubt}; {DAMAGED_LOG_ADVICE}"
+            execution = replace(execution, damage=damage)
         approvals = fold_approvals(events, version.version, version.content_hash, self.now())
         return PlanState(version, plan, numbers, log, events, late, execution, approvals)
 
@@ -270,19 +269,16 @@ class PlanStorage:
 
     # -- writing --
 
-    @contextmanager
-    def lock(self, plan_id: str, *also: str) -> Generator[None]:
+    def lock(self, plan_id: str, *also: str) -> AbstractContextManager[None]:
         """Lock a plan against other writers until the block ends. Raises: StorageBusy, WriteFailed, DiskFull."""
-        with self.records.writing(plan_id, *also):
-            yield
+        return self.records.writing(plan_id, *also)
 
     def new_event(
         self, kind: str, *, actor: str = "", step: str = "", data: Mapping[str, Any] | None = None
     ) -> PlanEvent:
         """Return an event of this moment, to be appended."""
-        return PlanEvent(
-            seq=0, at=format_timestamp(self.now()), kind=kind, actor=actor, step=step, data=dict(data or {})
-        )
+        at = format_timestamp(self.now())
+        return PlanEvent(seq=0, at=at, kind=kind, actor=actor, step=step, data=dict(data or {}))
 
     def append_events(self, current: PlanState, *events: PlanEvent) -> PlanState:
         """Append events; return the state after them. The caller must have the lock.
@@ -290,10 +286,17 @@ class PlanStorage:
         Raises: TooLarge, StorageBusy, WriteFailed, DiskFull, StorageCorrupt.
         """
         plan_id = current.version.plan_id
-        bodies = [self.clean(_event_body(event)) for event in (*current.unlogged, *events)]
+        # The log counts events by itself; empty fields are left out.
+        rows = map(msgspec.to_builtins, (*current.unlogged, *events))
+        bodies = [
+            self.clean({key: value for key, value in row.items() if key != "seq" and value not in ("", {})})
+            for row in rows
+        ]
         log = self.records.log(plan_id).append(current.log, bodies)
         after = self._build_state(current.version, current.plan, current.versions, log)
-        self._write_mirror(after)
+        with suppress(HostError):  # the Markdown is only for people
+            text = render_plan(after.plan, after.execution)
+            self.records.put_mirror(plan_id, MIRROR, text.encode())
         return after
 
     def add_version(self, version: PlanVersion, plan: Plan, before: PlanState | None) -> PlanState:
@@ -310,12 +313,6 @@ class PlanStorage:
         numbers = (*(before.versions if before else ()), version.version)
         log = before.log if before else self.records.log(version.plan_id).read()
         return self.append_events(self._build_state(version, plan, numbers, log))
-
-    def _write_mirror(self, current: PlanState) -> None:
-        """Write the Markdown of the plan; a failure is ignored."""
-        with suppress(HostError):
-            text = render_plan(current.plan, current.execution)
-            self.records.put_mirror(current.version.plan_id, MIRROR, text.encode())
 
 
 def event_version(event: PlanEvent) -> int:
@@ -370,13 +367,8 @@ def unknown_version(plan_id: str, number: int, there: Iterable[int]) -> PlanNotF
     )
 
 
-def _event_body(event: PlanEvent) -> dict[str, Any]:
-    """Return an event as it is appended: without its number, which the log counts, and without empty fields."""
-    return {key: value for key, value in msgspec.to_builtins(event).items() if key != "seq" and value not in ("", {})}
-
-
 INDEX_FORMAT = 1
-"""1: rows next to the stamps of what they were made from."""
+"""1: pairs of the stamp of what a row was made from, and the row."""
 ARCHIVED = "plan_archived"
 NAME_CHARS_MAX = 120
 """A headline."""
@@ -405,7 +397,8 @@ class PlanIndex:
             if row is not None:
                 rows.append((stamp, row))
         if rows != list(index.values()):  # also when a plan was deleted
-            self._write_index(rows)
+            index_file = _PlanIndexFile(INDEX_FORMAT, self._storage.retries_max, rows)
+            self._storage.records.put_index(msgspec.json.format(msgspec.json.encode(index_file), indent=1))
         return [row for _, row in rows]
 
     def _build_row(self, plan_id: str) -> tuple[tuple[int, ...], PlanRow | None]:
@@ -421,21 +414,22 @@ class PlanIndex:
         except StorageCorrupt as error:
             return stamp, self._damaged_row(plan_id, numbers, error.message)
         at = max(now.version.created_at, now.events[-1].at if now.events else "")
-        row = _new_row(now.version, now.plan, status=now.status, progress=now.execution.percentage, updated_at=at)
-        requests = tuple(approval.id for approval in now.approvals)
-        return stamp, msgspec.structs.replace(row, requests=requests, problem=now.execution.damage)
+        return stamp, msgspec.structs.replace(
+            _new_row(now.version, now.plan, now.status),
+            progress=now.execution.percentage,
+            updated_at=at,
+            requests=tuple(approval.id for approval in now.approvals),
+            problem=now.execution.damage,
+        )
 
     def _damaged_row(self, plan_id: str, numbers: Sequence[int], problem: str) -> PlanRow:
         """Return the row of an unreadable plan, from its newest sound version."""
         for number in reversed(numbers):
             with suppress(StorageCorrupt, PlanNotFound):
                 version, plan = self._storage.read_version(plan_id, number)
-                row = _new_row(version, plan, status=DAMAGED, progress=0.0, updated_at=version.created_at)
+                row = _new_row(version, plan, DAMAGED)
                 return msgspec.structs.replace(row, version=numbers[-1], problem=problem)
-        return PlanRow(
-            id=plan_id, name=plan_id, goal="", status=DAMAGED, version=numbers[-1], step_count=0, progress=0.0,
-            created_at="", updated_at="", problem=problem,
-        )  # fmt: skip
+        return PlanRow(id=plan_id, name=plan_id, status=DAMAGED, version=numbers[-1], problem=problem)
 
     def _read_index(self) -> dict[str, tuple[tuple[int, ...], PlanRow]]:
         """Read the rows of the index file with their stamps; none if its format or its limits differ."""
@@ -445,18 +439,7 @@ class PlanIndex:
             return {}
         if (index.format, index.retries_max) != (INDEX_FORMAT, self._storage.retries_max):
             return {}
-        return {plan.row.id: (plan.stamp, plan.row) for plan in index.plans}
-
-    def _write_index(self, rows: Sequence[tuple[tuple[int, ...], PlanRow]]) -> None:
-        index = _PlanIndexFile(
-            INDEX_FORMAT, self._storage.retries_max, [_PlanIndexEntry(stamp, row) for stamp, row in rows]
-        )
-        self._storage.records.put_index(msgspec.json.format(msgspec.json.encode(index), indent=1))
-
-
-class _PlanIndexEntry(msgspec.Struct):
-    stamp: tuple[int, ...]
-    row: PlanRow
+        return {row.id: (stamp, row) for stamp, row in index.plans}
 
 
 class _PlanIndexFile(msgspec.Struct):
@@ -467,10 +450,10 @@ class _PlanIndexFile(msgspec.Struct):
 
     format: int = 0
     retries_max: int = 0
-    plans: list[_PlanIndexEntry] = []
+    plans: list[tuple[tuple[int, ...], PlanRow]] = []
 
 
-def _new_row(version: PlanVersion, plan: Plan, *, status: str, progress: float, updated_at: str) -> PlanRow:
+def _new_row(version: PlanVersion, plan: Plan, status: str) -> PlanRow:
     return PlanRow(
         id=plan.id,
         name=version.name,
@@ -478,9 +461,8 @@ def _new_row(version: PlanVersion, plan: Plan, *, status: str, progress: float, 
         status=status,
         version=version.version,
         step_count=len(plan.steps),
-        progress=progress,
         created_at=plan.created_at,
-        updated_at=updated_at,
+        updated_at=version.created_at,
         tags=version.tags,
     )
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,11 +44,7 @@ from context_engine.plans.plan_events import (
 )
 from context_engine.plans.plan_json import hash_step
 from context_engine.plans.plan_storage import PlanState, PlanStorage
-from context_engine.plans.step_evidence import (
-    find_failures,
-    find_open_checks,
-    find_open_criteria,
-)
+from context_engine.plans.step_evidence import find_failures, find_open_checks, find_open_criteria
 from context_engine.repo import Git, Root, size_and_mtime
 from context_engine.storage import STATE_FOLDER
 
@@ -75,14 +72,6 @@ class StepBaseline(msgspec.Struct, frozen=True):
     commit: str = ""
     dirty: dict[str, str] | None = {}
     problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkTreeChanges:
-    """The files that changed since a step began; None if that is unknown, and `why` says why."""
-
-    files: frozenset[str] | None
-    why: str = ""
 
 
 class PlanWorkTree:
@@ -129,45 +118,44 @@ class PlanWorkTree:
             return StepBaseline(problem=error.message)
         return StepBaseline(commit, dirty if len(msgspec.json.encode(dirty)) <= DIRTY_BYTES_MAX else None)
 
-    def find_changes_since(self, base: StepBaseline) -> WorkTreeChanges:
-        """Find the files that changed since a baseline, without those that had changed before it."""
+    def find_changes_since(self, base: StepBaseline) -> tuple[frozenset[str], str]:
+        """Return the files that changed since a baseline, without those that had changed before it.
+
+        The text says why they are unknown; it is empty when they are known.
+        """
         if base.problem:
-            return WorkTreeChanges(None, f"git could not compare when the step started: {base.problem}")
+            return frozenset(), f"git could not compare when the step started: {base.problem}"
         if not base.commit:
-            return WorkTreeChanges(None, "there was no git repository, or no commit in it, when the step started")
+            return frozenset(), "there was no git repository, or no commit in it, when the step started"
         if base.dirty is None:
-            return WorkTreeChanges(None, "too many files had uncommitted changes when the step started")
+            return frozenset(), "too many files had uncommitted changes when the step started"
         try:
             now = self._changed_since(self._git.commit(base.commit))
         except _NO_GIT as error:
-            return WorkTreeChanges(None, error.message)
+            return frozenset(), error.message
         before = base.dirty
         taken_back = {path for path in before if path not in now}  # edits from before the step that it undid
-        return WorkTreeChanges(frozenset(taken_back | {path for path in now if before.get(path) != self._stamp(path)}))
+        return frozenset(taken_back | {path for path in now if before.get(path) != self._stamp(path)}), ""
 
     def _changed_since(self, commit: str) -> frozenset[str]:
         """Return the files that differ from a commit, committed meanwhile or not, and those untracked by git."""
         with ThreadPoolExecutor(max_workers=1) as pool:  # git compares while we list
             listing = pool.submit(self._git.untracked_paths)
             tracked = self._git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--")
-            unknown = {os.fsencode(path).decode("utf-8", "replace") for path in listing.result()}
-        return frozenset(path for path in _names(tracked) | unknown if not path.startswith(f"{STATE_FOLDER}/"))
+            names = filter(None, (*tracked.split(b"\0"), *map(os.fsencode, listing.result())))
+        paths = (name.decode("utf-8", "replace") for name in names)
+        return frozenset(path for path in paths if not path.startswith(f"{STATE_FOLDER}/"))
 
     def _exists(self, path: str) -> bool:
-        try:
+        with suppress(ContextEngineError):
             self._root.rel(path)
-        except ContextEngineError:
-            return False
-        return True
+            return True
+        return False
 
     def _stamp(self, path: str) -> str:
         """Return the size and time of a file; empty when it is gone."""
         stamp = size_and_mtime(str(self._root.path / path))
         return "-".join(map(str, stamp)) if stamp else ""
-
-
-def _names(output: bytes) -> set[str]:
-    return {name.decode("utf-8", "replace") for name in output.split(b"\0") if name}
 
 
 TEXT_CHARS_MAX = 4_000
@@ -250,7 +238,9 @@ class StepTracker:
         something is open, or the evidence shows a failure), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
         plan_id = self._id_of(which)
-        report = self._with_stored_answers(report)
+        # Stored criteria have no secrets: an answer may have their words with or without them.
+        cleaned = (self._storage.clean(answer) for answer in report.criteria_met)
+        report = replace(report, criteria_met=tuple(dict.fromkeys((*report.criteria_met, *cleaned))))
         seen = self._storage.read_state(plan_id)
         work, warnings = self._compare_work(seen, seen.plan.find_step(step), report)
         with self._storage.lock(plan_id):
@@ -259,7 +249,11 @@ class StepTracker:
             state = now.execution.steps[wanted.uid]
             move_step(state.status, "complete", forced=force, what=_step_name(now.plan, wanted))
             self._refuse_failures(now, wanted, report, actor)
-            self._check_evidence(now.plan, wanted, report)
+            if self._rules.evidence and not report.evidence:
+                why = "has no evidence, which this workspace requires"
+                asked: dict[str, Any] = {"checks": list(wanted.checks)}
+                asked["acceptance_criteria"] = list(wanted.acceptance_criteria)
+                raise _refused_step(now.plan, wanted, why, RUN_CHECKS, **asked)
             unmet = _find_open(wanted, report)
             if unmet and not force:
                 raise _open_step(now.plan, wanted, unmet)
@@ -292,7 +286,13 @@ class StepTracker:
         often.
         """
         plan_id = self._id_of(which)
-        _check_exclusive(retry=retry, skip=skip, release=release)
+        chosen = [name for name, is_set in (("retry", retry), ("skip", skip), ("release", release)) if is_set]
+        if len(chosen) > 1:
+            raise InvalidArgument(
+                f"{' and '.join(chosen)} exclude each other",
+                suggestion="retry opens the step again, skip goes on without it, release gives it back.",
+                details={"argument": chosen[0]},
+            )
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
             wanted = now.plan.find_step(step)
@@ -331,11 +331,6 @@ class StepTracker:
         """
         return shorten_middle(self._storage.clean(text), TEXT_CHARS_MAX)
 
-    def _with_stored_answers(self, report: CompletionReport) -> CompletionReport:
-        """Return a report whose answers also have the words of stored criteria, which have no secrets."""
-        cleaned = (self._storage.clean(answer) for answer in report.criteria_met)
-        return replace(report, criteria_met=tuple(dict.fromkeys((*report.criteria_met, *cleaned))))
-
     def _clean_evidence(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return one piece of evidence as it is saved: a command, its exit code, its output."""
         return {
@@ -352,9 +347,8 @@ class StepTracker:
         """Compare what a step changed with the plan. Git is asked before the lock is taken."""
         changed, why = set(report.files_modified), ""
         if report.auto_detect_files:
-            found = self._tree.find_changes_since(_last_baseline(now.events, step.uid))
-            changed |= found.files or frozenset()
-            why = found.why
+            found, why = self._tree.find_changes_since(_last_baseline(now.events, step.uid))
+            changed |= found
         unmet = find_open_criteria(step.acceptance_criteria, report.criteria_met, report.evidence)
         if why and not changed:
             return WorkReport(None, unmet_criteria=unmet), (f"the changes of the step are unknown: {why}",)
@@ -388,17 +382,6 @@ class StepTracker:
             failures=[failure._asdict() for failure in failures],
             recorded_as_failed=is_recorded,
         )
-
-    def _check_evidence(self, plan: Plan, step: PlanStep, report: CompletionReport) -> None:
-        if self._rules.evidence and not report.evidence:
-            raise _refused_step(
-                plan,
-                step,
-                "has no evidence, which this workspace requires",
-                RUN_CHECKS,
-                checks=list(step.checks),
-                acceptance_criteria=list(step.acceptance_criteria),
-            )
 
 
 def shorten_middle(text: str, most: int) -> str:
@@ -524,16 +507,6 @@ def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force:
     move_step(state.status, "start", forced=force, what=_step_name(plan, step))
 
 
-def _check_exclusive(**wanted: bool) -> None:
-    chosen = [name for name, value in wanted.items() if value]
-    if len(chosen) > 1:
-        raise InvalidArgument(
-            f"{' and '.join(chosen)} exclude each other",
-            suggestion="retry opens the step again, skip goes on without it, release gives it back.",
-            details={"argument": chosen[0]},
-        )
-
-
 def _failure_events(state: StepState, *, retry: bool, skip: bool, release: bool) -> tuple[str, ...]:
     """Return the kinds of events that record a failure."""
     if skip or release:
@@ -545,13 +518,11 @@ def _failure_events(state: StepState, *, retry: bool, skip: bool, release: bool)
 
 def _check_moves(now: PlanState, step: PlanStep, kinds: Sequence[str]) -> None:
     """Refuse moves that the state of the step does not allow. Raises: PreconditionFailed."""
-    state, status = now.execution.steps[step.uid], now.execution.steps[step.uid].status
+    state = now.execution.steps[step.uid]
+    status = state.status
     if "step_retried" in kinds and not state.retries_left:
-        advice, change = (
-            "To go on without it, repeat the call with skip: true.",
-            NextStep("refine_plan", "to change it"),
-        )
-        why = f"was tried {state.attempts} times"
+        why, change = f"was tried {state.attempts} times", NextStep("refine_plan", "to change it")
+        advice = "To go on without it, repeat the call with skip: true."
         raise _refused_step(now.plan, step, why, advice, change, attempts=state.attempts)
     for kind in kinds:
         status = move_step(status, MOVES[kind], what=_step_name(now.plan, step))

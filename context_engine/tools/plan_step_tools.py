@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 
@@ -214,12 +215,7 @@ def start_step(
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Start a step of a plan, before you edit files."""
-    moved = engine.plans.steps.start(
-        plan_id,
-        which_step(step_number, step_uid),
-        force=force,
-        actor=actor,
-    )
+    moved = engine.plans.steps.start(plan_id, which_step(step_number, step_uid), force=force, actor=actor)
     fields = _packet_field(engine, moved) if include_packet else {}
     fields["next"] = "Edit the files, then complete_step or fail_step; or send them to execute_plan with apply_changes."
     return _step_reply(moved, fields, detail=detail, with_criteria=True)
@@ -247,13 +243,11 @@ def complete_step(
     step = which_step(step_number, step_uid)
     moved, work = engine.plans.steps.complete(plan_id, step, report, force=force, actor=actor)
     fields = {
-        "files_modified": None if work.files is None else list(work.files),
+        "files_modified": list(work.files) if detail and work.files is not None else None,
         "unexpected_files": list(work.unexpected_files),
         "missing_files": list(work.missing_files),
         "unmet_criteria": list(work.unmet_criteria),
     }
-    if not detail:
-        del fields["files_modified"]
     return _step_reply(moved, fields, detail=detail)
 
 
@@ -408,17 +402,9 @@ def _step_reply(moved: "StepUpdate", more: Mapping[str, Any], *, detail: bool, w
 PACKETS_MAX = 20
 """Packets of a reply, at most: what the contract allows."""
 MODES = ("single_step", "all_ready", "full_plan")
-
-
 LEVELS = ("none", "syntax", "lint", "tests")
-
-
 CHANGE_EXAMPLE = 'Write {"path": "src/a.py", "change_type": "modify", "edits": [{"old": "x", "new": "y"}]}.'
-
-
 CHANGE_TYPES = ("create", "modify", "delete", "rename")
-
-
 CHANGES_MAX = 100
 """Of one call, as many as edit_file takes."""
 
@@ -453,7 +439,6 @@ class FileChanges(ArgumentType):
     def _change(self, name: str, value: Mapping[str, Any]) -> "FileChange":
         from context_engine.plans import FileChange
 
-        given = read_fields(name, value, ("path", "change_type", "content", "diff", "edits", "new_path", "base_sha"))
         kinds: Mapping[str, ArgumentType] = {
             "path": TextArg("", 1),
             "change_type": ChoiceArg("", CHANGE_TYPES),
@@ -463,18 +448,11 @@ class FileChanges(ArgumentType):
             "new_path": TextArg(""),
             "base_sha": TextArg(""),
         }
+        given = read_fields(name, value, tuple(kinds))
         if "path" not in given:
             raise argument_error(name_field(name, "path"), "is missing", CHANGE_EXAMPLE)
         read: dict[str, Any] = {key: kinds[key].read(name_field(name, key), part) for key, part in given.items()}
-        return FileChange(
-            read["path"],
-            read.get("change_type", "modify"),
-            read.get("content"),
-            read.get("diff", ""),
-            read.get("edits", ()),
-            read.get("new_path", ""),
-            read.get("base_sha", ""),
-        )
+        return FileChange(**read)
 
 
 class _PlanState(NamedTuple):
@@ -541,8 +519,11 @@ def execute_plan(
 
 
 def _load_state(engine: "Engine", plan: Any, plan_id: str) -> _PlanState:
-    """Load the plan and its progress, saved or passed along. Raises: InvalidArgument, PlanNotFound."""
-    from context_engine.plans import fold_progress, parse_plan
+    """Load the plan and its progress, saved or passed along; a plan that only the caller has is without progress.
+
+    Raises: InvalidArgument, PlanNotFound, Cycle, DanglingDependency.
+    """
+    from context_engine.plans import fold_progress, parse_plan, validate_plan
 
     if bool(plan_id.strip()) == (plan is not None):
         raise InvalidArgument(
@@ -553,19 +534,10 @@ def _load_state(engine: "Engine", plan: Any, plan_id: str) -> _PlanState:
         execution = loaded.execution or fold_progress(loaded.plan, ())
         return _PlanState(loaded.plan, execution, True, loaded.warnings)
     sent = parse_plan(plan).plan
-    try:
-        if sent.id:
+    if sent.id:
+        with suppress(PlanNotFound):
             return _load_state(engine, None, sent.id)
-        return _unsaved_state(sent, engine)
-    except PlanNotFound:
-        return _unsaved_state(sent, engine)
-
-
-def _unsaved_state(plan: "Plan", engine: "Engine") -> _PlanState:
-    """Return a plan that only the caller has, without progress. Raises: Cycle, DanglingDependency."""
-    from context_engine.plans import fold_progress, validate_plan
-
-    checked = validate_plan(plan, engine.plans.paths)
+    checked = validate_plan(sent, engine.plans.paths)
     checked.raise_fatal_errors()
     return _PlanState(checked.plan, fold_progress(checked.plan, ()), False)
 
@@ -626,14 +598,7 @@ def _changes_by_model(
     arguments: dict[str, Any] = {"plan_id": state.plan.id, "step_number": number}
     kinds = FileChanges("").fields()
     schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}
-    second = SecondPass(
-        "execute_plan",
-        made.brief(context),
-        schema,
-        arguments,
-        "changes",
-        is_stored=False,
-    )
+    second = SecondPass("execute_plan", made.brief(context), schema, arguments, "changes", is_stored=False)
     improved = engine.second_pass.run(second, assist, cancel=call.cancel)
     if improved.draft is None:
         return (), improved
@@ -664,17 +629,7 @@ def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict
     row: dict[str, Any] = {"step_number": plan.step_numbers()[done.step.uid], "success": done.verified.passed}
     row |= {"is_preview": not is_applied, "completed": done.completed}
     row["applied" if is_applied else "would_apply"] = [
-        drop_empty(
-            {
-                "path": applied_change.path,
-                "before_sha": applied_change.before_sha,
-                "after_sha": applied_change.after_sha,
-                "added": applied_change.added,
-                "removed": applied_change.removed,
-                "diff": applied_change.diff if not is_applied else "",
-            }
-        )
-        for applied_change in done.applied
+        drop_empty(change._asdict() | ({"diff": ""} if is_applied else {})) for change in done.applied
     ]
     error = "; ".join(failed)
     if error:

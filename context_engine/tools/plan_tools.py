@@ -327,12 +327,9 @@ def save_plan(
         "file_path": saved.path,
         "unchanged": saved.unchanged or None,
         "change_summary": saved.version.change_summary,
-        "warnings": [
-            *saved.warnings,
-            *(finding.message for finding in (*parsed_plan.remarks, *saved.validation.warnings)),
-        ],
-        "autofixes": [autofixe.message for autofixe in saved.validation.autofixes],
-        "errors": [error.message for error in saved.validation.errors],
+        "warnings": [*saved.warnings, *(row.message for row in (*parsed_plan.remarks, *saved.validation.warnings))],
+        "autofixes": [row.message for row in saved.validation.autofixes],
+        "errors": [row.message for row in saved.validation.errors],
     }
     return Reply(format_reply(fields))
 
@@ -403,10 +400,9 @@ def delete_plan(
 ) -> Reply:
     """Delete a plan: move it into the trash folder."""
     deleted = engine.plans.repository.delete(plan_id, purge=purge, confirm=confirm)
-    fields = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
-    return Reply(
-        format_reply(fields | ({"trashed_to": deleted.trashed_to} if deleted.trashed_to else {"purged": True}))
-    )
+    fields: dict[str, Any] = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
+    fields |= {"trashed_to": deleted.trashed_to, "purged": not deleted.trashed_to or None}
+    return Reply(format_reply(fields))
 
 
 @tool(touches="nothing", rare=("limit", "since", "until", "include_plans", "include_events", "format"))
@@ -434,10 +430,8 @@ def view_history(
     if include_plans:
         rows = [row | {"plan": repository.load(plan_id, row["version"]).plan} for row in rows]
         rows = [row | {"plan": fit_plan(row["plan"], engine.settings.result_chars_max // 2)[0]} for row in rows]
-    if include_events:
-        events = [drop_empty(msgspec.to_builtins(event)) for event in repository.load(plan_id).events]
-    else:
-        events = []
+    found = repository.load(plan_id).events if include_events else ()
+    events = [drop_empty(msgspec.to_builtins(event)) for event in found]
     room = engine.settings.result_chars_max
     shown = take_fitting_rows(rows, chars_max=room // 2 if events else room, least=1)
     fields = {
@@ -535,16 +529,10 @@ def _empty_list_hint(by_status: Mapping[str, int], status: str) -> str:
 
 
 DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
-
-
 FILES_DRAWN_MAX = 12
 """Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
-
-
 YEARS = (0.0, 4_102_444_800.0)
 """1970 to 2100: when a chart may begin."""
-
-
 VersionNumber = IntegerArg("Its number.", 1, ENDLESS)
 
 
