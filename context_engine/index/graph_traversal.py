@@ -63,9 +63,7 @@ class GraphTraversal:
             self._impact(start)
             self._notes.append("uses through reflection, strings or generated code cannot be seen")
         else:
-            kinds = USED
-            if direction == "references":
-                kinds = USED | {"import", "definition"}
+            kinds = USED | {"import", "definition"} if direction == "references" else USED
             self._callers(start, kinds)
             self._notes.append("uses through reflection, strings or generated code cannot be seen")
         return self._result()
@@ -103,9 +101,7 @@ class GraphTraversal:
                 self._edges.append(_as_step(uses, depth))
                 is_test = role_of(uses[0].path, "code") == "test"
                 shown += not is_test
-                around = None
-                if not is_test and uses[0].source:
-                    around = self._graph.definition_around(uses[0])
+                around = self._graph.definition_around(uses[0]) if not is_test and uses[0].source else None
                 following += [around] if around is not None and around.kind in FOLLOWED else []
             if len(following) > IMPACT_WIDTH:
                 self._notes.append(f"level {depth + 1} follows the {IMPACT_WIDTH} definitions with the most uses")
@@ -152,10 +148,7 @@ class GraphTraversal:
         """
         groups: dict[tuple[str, str], list[SymbolUse]] = {}
         imports: dict[str, list[SymbolUse]] = {}
-        if depth == 1:
-            files_max = FILES_PARSED_MAX
-        else:
-            files_max = IMPACT_FILES_MAX
+        files_max = FILES_PARSED_MAX if depth == 1 else IMPACT_FILES_MAX
         kinds = USED | {"import"} if depth == 1 else USED
         for use in (*self._uses(wave, kinds, depth, files_max), *self._users_through(overridden)):
             if use.kind == "import":
@@ -264,9 +257,7 @@ class GraphTraversal:
         if path not in self._lines:
             self._lines[path] = self._graph.parses.lines(path)
         lines = self._lines[path]
-        if 1 <= line <= len(lines):
-            return lines[line - 1].strip()[:EVIDENCE_CHARS_MAX]
-        return ""
+        return lines[line - 1].strip()[:EVIDENCE_CHARS_MAX] if 1 <= line <= len(lines) else ""
 
     def _result(self) -> tuple[list[Edge], tuple[str, ...]]:
         unique = {(edge.depth, edge.path, edge.line, edge.source, edge.target): edge for edge in reversed(self._edges)}
@@ -394,9 +385,7 @@ class NeighborFinder:
 
     def _neighbor(self, path: str, line: int, relation: Relation) -> Neighbor:
         lines = self.graph.parses.lines(path)
-        text = ""
-        if line <= len(lines) and not is_sensitive(path):
-            text = lines[line - 1].strip()[:CHARS_MAX]
+        text = lines[line - 1].strip()[:CHARS_MAX] if line <= len(lines) and not is_sensitive(path) else ""
         return Neighbor(path, line, text, relation)
 
 

@@ -112,9 +112,7 @@ class SymbolGraph:
         """Return defined names similar to this one."""
         wanted = compound_term(name.rpartition(".")[2])
         known = self._all_names()
-        near = []
-        if len(known) < 50_000:
-            near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6)
+        near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6) if len(known) < 50_000 else []
         near += [one for one in known if wanted and wanted in one and one not in near][: count - len(near)]
         spelled = []
         for one in near[:count]:
@@ -278,21 +276,15 @@ class SymbolGraph:
             if definition is not None:
                 return definition, "exact", meaning.origin
         if meaning.is_known or not meaning.is_member:
-            if meaning.is_known:
-                return (None, "exact", meaning.origin)
-            return None
-        members = ()
-        if use.target not in file.rules.common:
-            members = self.finder.members_named(use.target)
+            return (None, "exact", meaning.origin) if meaning.is_known else None
+        members = self.finder.members_named(use.target) if use.target not in file.rules.common else ()
         return (self.definition_at(*members) if len(members) == 1 else None), "likely", ""
 
     def definition_at(self, place: NamePlace) -> SymbolDefinition | None:
         """Return the definition whose name is at a place."""
         file = self.parses.syntax(place.path)
         outline, qualified = self.parses.outline(place.path)
-        line = 0
-        if file is not None:
-            line = file.data.count(b"\n", 0, place.start) + 1
+        line = file.data.count(b"\n", 0, place.start) + 1 if file is not None else 0
         for symbol, full in zip(outline.symbols, qualified, strict=True):
             start = place.start + (file is not None and file.data.startswith(b"$", place.start))
             is_named = file is not None and file.data.startswith(symbol.name.encode("utf-8", "replace"), start)
@@ -664,9 +656,7 @@ class SymbolGraph:
 
     def imports(self, path: str) -> list[tuple[str, int, list[str]]]:
         """Return the imports as `ParsedFileCache.imports`, for a file of the snapshot."""
-        if path in self.snapshot.by_path:
-            return self.parses.imports(path, self.paths)
-        return []
+        return self.parses.imports(path, self.paths) if path in self.snapshot.by_path else []
 
     def importers(self, path: str) -> list[tuple[str, str, int]]:
         """Return (file, target as written, line) of each import of this file."""
@@ -754,9 +744,7 @@ def offset_of(data: bytes, line: int, column: int) -> int:
 def _innermost(symbols: Sequence[Symbol], offset: int) -> int:
     """Return the number of the innermost symbol around an offset; -1 for none."""
     around = [number for number, symbol in enumerate(symbols) if symbol.start <= offset < symbol.stop]
-    if around:
-        return around[-1]
-    return -1
+    return around[-1] if around else -1
 
 
 def _name_test(pattern: str) -> Callable[[str], bool]:

@@ -52,9 +52,7 @@ def find_bracket_problem(language: Language, data: bytes, grammars: Grammars) ->
     if language.name in PREPROCESSED:
         return check_c_brackets(data.decode("utf-8", "replace"))
     data, tree = read_tree(language, data, grammars)
-    if isinstance(tree, str):
-        return None
-    return check_brackets(_of_tree(data, tree.root_node))
+    return None if isinstance(tree, str) else check_brackets(_of_tree(data, tree.root_node))
 
 
 def check_c_brackets(text: str) -> Finding | None:

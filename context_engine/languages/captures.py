@@ -60,9 +60,7 @@ class Captures:
     def problem(self) -> str:
         """The reason why there is no tree; empty if there is one."""
         tree = self._parse_result[1]
-        if isinstance(tree, str):
-            return tree
-        return ""
+        return tree if isinstance(tree, str) else ""
 
     @property
     def is_broken(self) -> bool:

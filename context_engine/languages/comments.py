@@ -78,9 +78,7 @@ def _indent(line: str) -> str:
     """Return the indentation of a line; a line in a block comment is one blank deeper than its mark."""
     stripped = line.lstrip(" \t")
     indent = line[: len(line) - len(stripped)]
-    if stripped.startswith("*"):
-        return indent.removesuffix(" ")
-    return indent
+    return indent.removesuffix(" ") if stripped.startswith("*") else indent
 
 
 def _comment_start(comments: Comments, lines: Sequence[str], row: int) -> int | None:
@@ -114,9 +112,7 @@ def _attribute_start(lines: Sequence[str], row: int, indent: str) -> int | None:
         return None
     starts = range(row - 1, max(-1, row - LINES_MAX), -1)
     start = next((start for start in starts if _indent(lines[start]) == indent), None)
-    if start is not None and ATTRIBUTE.match(lines[start]):
-        return start
-    return None
+    return start if start is not None and ATTRIBUTE.match(lines[start]) else None
 
 
 def _attribute_stop(lines: Sequence[str], row: int) -> int:
@@ -165,9 +161,7 @@ def read_file_header(language: Language, data: bytes) -> str:
     pattern = _leading(language.comments)
     if pattern is None:
         return ""
-    docstring = None
-    if language.comments.docstring:
-        docstring = compile_pattern(language.comments.docstring, "is")
+    docstring = compile_pattern(language.comments.docstring, "is") if language.comments.docstring else None
     texts: list[str] = []
     position, length = 0, 0
     while length < HEAD_CHARS_MAX:
@@ -179,10 +173,7 @@ def read_file_header(language: Language, data: bytes) -> str:
             break
         position = match.end()
         if kind in ("comment", "docstring"):
-            if kind == "docstring":
-                text = docstring_text(language.comments, match[0])
-            else:
-                text = match["comment"]
+            text = docstring_text(language.comments, match[0]) if kind == "docstring" else match["comment"]
             text = _without_licence(language.comments, text[:COMMENT_CHARS_MAX])
             texts.append(text)
             length += len(text)

@@ -91,9 +91,7 @@ class SyntaxNode:
     @property
     def parent(self) -> SyntaxNode | None:
         """The node around it; None for the root."""
-        if self._number:
-            return self._tree.node(self._tree.parents[self._number])
-        return None
+        return self._tree.node(self._tree.parents[self._number]) if self._number else None
 
     @property
     def children(self) -> list[SyntaxNode]:
@@ -246,9 +244,7 @@ class CompactTree:
     def first_child(self, number: int) -> int:
         """Return the number of the first child of a node; 0 if it has none."""
         child = number + 1
-        if child < self._count and self.parents[child] == number:
-            return child
-        return 0
+        return child if child < self._count and self.parents[child] == number else 0
 
     def children(self, number: int) -> Iterator[int]:
         """Yield the numbers of the children of a node."""

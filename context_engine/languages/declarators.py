@@ -56,16 +56,12 @@ def find_declared(node: SyntaxNode) -> Declaration | None:
         if outer.parent is not None and outer.parent.type in SPECIFIERS:
             return _find_specified(outer.parent, outer, is_qualified=True)
     if parent.type == "nested_namespace_specifier" and parent.parent is not None:
-        if parent.parent.type == "namespace_definition":
-            return Declaration("namespace", parent.parent)
-        return None
+        return Declaration("namespace", parent.parent) if parent.parent.type == "namespace_definition" else None
     if parent.type in NAMED and parent.child_by_field_name("name") == node:
         return Declaration(NAMED[parent.type], parent)
     if parent.type in ("type_parameter_declaration", "optional_type_parameter_declaration", "preproc_params"):
         named = (parent.named_child(0), parent.child_by_field_name("name"))
-        if parent.type == "preproc_params" or node in named:
-            return Declaration("parameter", parent)
-        return None
+        return Declaration("parameter", parent) if parent.type == "preproc_params" or node in named else None
     return _declarator(node, parent)
 
 

@@ -67,9 +67,7 @@ class Grammars:
         if isinstance(language, str):
             return language
         compiled = self._query(name, query) if query else ""
-        if isinstance(compiled, str):
-            return compiled
-        return ""
+        return compiled if isinstance(compiled, str) else ""
 
     def parser(self, name: str) -> Parser | None:
         """Return this thread's parser for a grammar; None if the grammar cannot be loaded (see `problem`)."""
@@ -92,9 +90,7 @@ class Grammars:
         parser = self.parser(name)
         if parser is None or (len(data) > WATCHED_BYTES and _depth(data) > DEPTH_MAX):
             return None
-        if len(data) <= UNTIMED_BYTES:
-            return parser.parse(data)
-        return _parsed_in_time(parser, data)
+        return parser.parse(data) if len(data) <= UNTIMED_BYTES else _parsed_in_time(parser, data)
 
     def names(self, name: str) -> GrammarNames | None:
         """Return the types and fields of a grammar by number; None if it cannot be loaded."""
@@ -106,9 +102,7 @@ class Grammars:
     def cursor(self, name: str, query: str) -> QueryCursor | None:
         """Return a new cursor for a query; None if the query does not fit the grammar (see `problem`)."""
         compiled = self._queries.get((name, query)) or self._query(name, query)
-        if isinstance(compiled, str):
-            return None
-        return QueryCursor(compiled)
+        return None if isinstance(compiled, str) else QueryCursor(compiled)
 
     def _language(self, name: str) -> TreeSitterLanguage | str:
         loaded = self._loaded.get(name)

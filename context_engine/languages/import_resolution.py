@@ -114,16 +114,12 @@ def resolve_import(
 
 def _few(found: list[str]) -> list[str]:
     """Return what a suffix found, or nothing if it found too much."""
-    if len(found) <= CANDIDATES_MAX:
-        return found
-    return []
+    return found if len(found) <= CANDIDATES_MAX else []
 
 
 def _join(folder: str, target: str) -> str:
     path = normpath(f"{folder}/{target}" if folder else target)
-    if path == ".":
-        return ""
-    return path
+    return "" if path == "." else path
 
 
 def _exact(imports: Imports, base: str, paths: PathIndex) -> list[str]:
@@ -184,10 +180,7 @@ def _relative(imports: Imports, importer: str, target: str, paths: PathIndex, na
     target = target.partition("?")[0]
     if target.startswith((".", "/")):
         # A leading slash means the root of the site, which is the workspace or one of its source folders.
-        if target.startswith("/"):
-            folder = ""
-        else:
-            folder = dirname(importer)
+        folder = "" if target.startswith("/") else dirname(importer)
         bases = [_join(folder, target.lstrip("/"))]
         if target.startswith("/"):
             bases += [f"{root}{target}" for root in (*imports.roots, "public", "static")]
@@ -216,10 +209,7 @@ def _parents(path: str) -> list[str]:
 def _workspace_package(imports: Imports, target: str, paths: PathIndex) -> list[str]:
     """`@scope/name/sub` in a monorepo: a folder `packages/name`, its index or the file below it."""
     parts = target.split("/")
-    if target.startswith("@") and len(parts) > 1:
-        name, rest = (parts[1], parts[2:])
-    else:
-        name, rest = (parts[0], parts[1:])
+    (name, rest) = (parts[1], parts[2:]) if target.startswith("@") and len(parts) > 1 else (parts[0], parts[1:])
     folder = f"packages/{name}"
     for base in ("/".join([folder, *rest]), "/".join([folder, "src", *rest])):
         found = _exact(imports, base, paths)
@@ -254,9 +244,7 @@ def _is_own_root(parts: list[str], paths: PathIndex) -> bool:
 def _sources(imports: Imports, folder: str, paths: PathIndex) -> list[str]:
     files = [path for path in paths.in_folder(folder) if path.endswith(imports.suffixes)]
     own = [path for path in files if not path.endswith("_test.go")]
-    if len(own) <= FOLDER_FILES_MAX:
-        return own
-    return []
+    return own if len(own) <= FOLDER_FILES_MAX else []
 
 
 def _resolve_dotted(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
@@ -288,12 +276,8 @@ def _shorter(imports: Imports, parts: list[str], importer: str, paths: PathIndex
 
 
 def _package(imports: Imports, parts: list[str], importer: str, paths: PathIndex) -> list[str]:
-    folders = []
-    if parts:
-        folders = paths.folders_by_suffix("/".join(parts))
-    if folders:
-        return _sources(imports, _nearest_folder(folders, importer), paths)
-    return []
+    folders = paths.folders_by_suffix("/".join(parts)) if parts else []
+    return _sources(imports, _nearest_folder(folders, importer), paths) if folders else []
 
 
 def _include(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
@@ -319,10 +303,7 @@ def _namespace(imports: Imports, importer: str, target: str, paths: PathIndex, n
 def _rust(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
     parts = target.split("::")
     folder, _, name = importer.rpartition("/")
-    if name in ("mod.rs", "lib.rs", "main.rs"):
-        own = folder
-    else:
-        own = f"{folder}/{name[:-3]}".lstrip("/")
+    own = folder if name in ("mod.rs", "lib.rs", "main.rs") else f"{folder}/{name[:-3]}".lstrip("/")
     if parts[0] == "crate":
         root = _crate_root(importer, paths)
         return _rust_path(root, parts[1:], paths)
@@ -344,9 +325,7 @@ def _crate_root(importer: str, paths: PathIndex) -> str:
         prefix = f"{folder}/" if folder else ""
         if prefix + "lib.rs" in paths or prefix + "main.rs" in paths:
             return folder
-    if "/src/" in importer:
-        return importer.partition("/src/")[0] + "/src"
-    return "src"
+    return importer.partition("/src/")[0] + "/src" if "/src/" in importer else "src"
 
 
 def _rust_path(root: str, parts: list[str], paths: PathIndex) -> list[str]:
@@ -359,9 +338,7 @@ def _rust_path(root: str, parts: list[str], paths: PathIndex) -> list[str]:
     for name in ("lib.rs", "mod.rs", "main.rs"):
         if parts and _join(root, name) in paths:
             return [_join(root, name)]
-    if parts and root + ".rs" in paths:
-        return [root + ".rs"]
-    return []
+    return [root + ".rs"] if parts and root + ".rs" in paths else []
 
 
 SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -392,9 +369,7 @@ def _dart(imports: Imports, importer: str, target: str, paths: PathIndex, names:
             if found:
                 return found
         return []
-    if ":" in target:
-        return []
-    return _exact(imports, _join(dirname(importer), target), paths)
+    return [] if ":" in target else _exact(imports, _join(dirname(importer), target), paths)
 
 
 STYLES: dict[str, Callable[[Imports, str, str, PathIndex, Sequence[str]], list[str]]] = {

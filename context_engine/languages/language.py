@@ -439,10 +439,7 @@ def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[
     if not top.get("name"):
         raise _wrong(file, "name", "is missing")
     base_name = top.pop("based_on", None)
-    if base_name is None:
-        base = Language(name="")
-    else:
-        base = known.get(base_name)
+    base = known.get(base_name) if base_name is not None else Language(name="")
     if base is None:
         raise _wrong(file, "based_on", f"names no language: {base_name!r}")
     return replace(
@@ -494,9 +491,7 @@ class _Checker:
         if shape == "flag" and type(value) is bool:
             return value
         if shape in ("text", "pattern") and isinstance(value, str):
-            if shape == "text":
-                return value
-            return self._pattern(value, label)
+            return value if shape == "text" else self._pattern(value, label)
         raise _wrong(self.file, label, f"must be {WANTED[shape]}, not {repr(value)[:SHOWN_CHARS_MAX]}")
 
     def _pattern(self, value: str, label: str) -> str:

@@ -80,9 +80,7 @@ def scan_markdown(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
             if mark and mark[1].startswith(fence) and not mark[2].strip():
                 fence = b""
             continue
-        mark = None
-        if b"```" in line or b"~~~" in line:
-            mark = FENCE.match(line)
+        mark = FENCE.match(line) if b"```" in line or b"~~~" in line else None
         if mark and not (b"`" in mark[1] and b"`" in mark[2]):
             fence, paragraph = mark[1], None
             continue
@@ -108,9 +106,7 @@ def _markdown_line(
             paragraph.level = 1 if underline[1][:1] == b"=" else 2
             headings.append(paragraph)
             return None
-    if NO_PARAGRAPH.match(line):
-        return None
-    return paragraph or Heading(start, number, 1, line)
+    return None if NO_PARAGRAPH.match(line) else paragraph or Heading(start, number, 1, line)
 
 
 # -- reStructuredText ---------------------------------------------------------------------------------------------
@@ -162,10 +158,7 @@ def scan_asciidoc(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     for number, start, line in _lines(data):
         delimiter = ADOC_FENCE.match(line)
         if delimiter:
-            if fence == delimiter[1]:
-                fence = b""
-            else:
-                fence = fence or delimiter[1]
+            fence = b"" if fence == delimiter[1] else fence or delimiter[1]
         elif not fence and (title := ADOC_TITLE.match(line)):
             headings.append(Heading(start, number, len(title[1]), title[2].rstrip()))
         elif line.startswith(b"include::"):
@@ -213,9 +206,7 @@ def _match_yaml_key(line: bytes, indent: int, second: int) -> bytes | None:
     """Return the key at the start of a line without its quotes; None without one, or for one of a deeper level."""
     deepest = YAML_INDENT_MAX if second == UNKNOWN_LEVEL else max(second, 0)
     match = YAML_KEY.match(line) if indent <= deepest else None
-    if match is None:
-        return None
-    return match[1].rstrip().strip(b"\"'")
+    return match[1].rstrip().strip(b"\"'") if match is not None else None
 
 
 # -- Dockerfile ---------------------------------------------------------------------------------------------------

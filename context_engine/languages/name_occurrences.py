@@ -200,9 +200,7 @@ def _field(parent: Node, node: Node) -> str:
     for index, child in enumerate(parent.children):
         if child.start_byte == node.start_byte and child.end_byte == node.end_byte:
             field = parent.field_name_for_child(index)
-            if field:
-                return f"{parent.type}.{field}"
-            return parent.type
+            return f"{parent.type}.{field}" if field else parent.type
     return parent.type
 
 
@@ -214,9 +212,7 @@ def _in_macro(names: NameRules, node: Node) -> Role:
     if after is not None and after.type in ("::", ":", "=>", "="):
         return "macro"
     call = next((outer for outer in _ancestors(node) if outer.type != "token_tree"), None)
-    if call is not None and _text(call.child_by_field_name("macro")) in names.macros:
-        return "read"
-    return "macro"
+    return "read" if call is not None and _text(call.child_by_field_name("macro")) in names.macros else "macro"
 
 
 def _scopes(names: NameRules, node: Node, role: Role) -> Iterator[NameScope]:
@@ -249,9 +245,7 @@ def _looked_up_in(node: Node) -> str:
     if holder is None or holder.start_byte == node.start_byte:
         return ""
     text = _text(holder)
-    if _WORD.fullmatch(text):
-        return text
-    return ""
+    return text if _WORD.fullmatch(text) else ""
 
 
 def _receiver(node: Node) -> str:
@@ -306,6 +300,4 @@ def _ancestors(node: Node) -> Iterator[Node]:
 
 def _text(node: Node | None) -> str:
     """Return the text of a node; empty for none."""
-    if node is None:
-        return ""
-    return (node.text or b"").decode("utf-8", "replace")
+    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""

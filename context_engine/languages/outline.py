@@ -99,12 +99,8 @@ def _with_details(
     nodes: dict[tuple[int, int], Node],
 ) -> Outline:
     plain = Outline(tuple(symbols), tuple(imports), problems=tree_errors(data, tree, PROBLEMS_MAX))
-    cursor = None
-    if language.references:
-        cursor = grammars.cursor(language.grammar or "", language.references)
-    references = ()
-    if cursor:
-        references = detailed.find_references(data, symbols, cursor.matches(tree.root_node))
+    cursor = grammars.cursor(language.grammar or "", language.references) if language.references else None
+    references = detailed.find_references(data, symbols, cursor.matches(tree.root_node)) if cursor else ()
     return replace(plain, symbols=tuple(detailed.add_details(language, data, symbols, nodes)), references=references)
 
 
@@ -176,9 +172,7 @@ def read_matches(
 def _with_extras(language: Language, data: bytes, pattern: int, captured: Captured, name: Node) -> DefinitionMatch:
     """Read a match with an owner, a keyword that gives its kind, or captures for its own predicates."""
     owners, keywords = captured.pop("owner", None), captured.pop("keyword", None)
-    owner = ""
-    if owners:
-        owner = bare_type_name(_name(data, owners[0]))
+    owner = bare_type_name(_name(data, owners[0])) if owners else ""
     if keywords:
         kind = keyword_kinds(language).get(_name(data, keywords[0]), "")
         return DefinitionMatch(pattern, kind, captured["definition"][0], name, owner)
@@ -233,9 +227,7 @@ def _name(data: bytes, node: Node, chars_max: int = NAME_CHARS_MAX) -> str:
 
 @lru_cache(maxsize=256)
 def _declarator(language: Language) -> re.Pattern[str] | None:
-    if language.declarator:
-        return compile_pattern(language.declarator)
-    return None
+    return compile_pattern(language.declarator) if language.declarator else None
 
 
 def _read_declarator(declarator: re.Pattern[str], text: str, kind: str, owner: str) -> tuple[str, str, str]:
@@ -256,9 +248,7 @@ def bare_type_name(text: str) -> str:
     ['Cat', 'Cat', 'Cat']
     """
     words = re.findall(r"[\w$]+", text.partition("<")[0] or text)
-    if words:
-        return words[-1]
-    return text
+    return words[-1] if words else text
 
 
 # -- imports ------------------------------------------------------------------------------------------------------

@@ -35,10 +35,7 @@ def add_details(
     for symbol in symbols:
         node = nodes.get((symbol.start, symbol.stop))
         body = _body_start(node) if node is not None else None
-        if node:
-            signature = _signature(data, symbol, body, trailing)
-        else:
-            signature = lines[symbol.line - 1].strip()
+        signature = _signature(data, symbol, body, trailing) if node else lines[symbol.line - 1].strip()
         doc = _docstring(language.comments, data, symbol, body)
         # A comment above a line belongs to the first definition on it, not to one inside.
         if not doc and (symbol.parent < 0 or symbols[symbol.parent].first < symbol.first):

@@ -59,9 +59,7 @@ class NameBinding(NamedTuple):
 
     def field(self, index: int) -> SyntaxNode | None:
         """Return the node of a field of its rule."""
-        if index < len(self.fields):
-            return child_of(self.statement, self.fields[index])
-        return None
+        return child_of(self.statement, self.fields[index]) if index < len(self.fields) else None
 
 
 class SyntaxFile:
@@ -281,9 +279,7 @@ class SyntaxFile:
 
     def is_self(self, node: SyntaxNode) -> bool:
         """Whether a node is the object, or the class, of the method around it."""
-        if "self" in self.roles.get(node.type, {}):
-            return True
-        return self.text(node) in self.rules.selves
+        return True if "self" in self.roles.get(node.type, {}) else self.text(node) in self.rules.selves
 
     def _binding_scope(self, role: str, statement: SyntaxNode, at: SyntaxNode) -> int:
         outer = statement.parent
@@ -376,15 +372,11 @@ def child_of(node: SyntaxNode, field: str) -> SyntaxNode | None:
     `@type|type` is the first named child of one of these types, and `$type` the last.
     """
     if field == ".":
-        if node.named_child_count:
-            return node.named_children[0]
-        return None
+        return node.named_children[0] if node.named_child_count else None
     if field == "-":
         return None
     if field == "$":
-        if node.named_child_count:
-            return node.named_children[-1]
-        return None
+        return node.named_children[-1] if node.named_child_count else None
     if field[:1] in ("@", "$"):
         kinds = field[1:].split("|")
         found = [child for child in node.named_children if child.type in kinds]
@@ -392,9 +384,7 @@ def child_of(node: SyntaxNode, field: str) -> SyntaxNode | None:
             return found[0 if field[0] == "@" else -1]
         return None
     if field.startswith("^"):
-        if node.parent is not None:
-            return node.parent.child_by_field_name(field[1:])
-        return None
+        return node.parent.child_by_field_name(field[1:]) if node.parent is not None else None
     return node.child_by_field_name(field)
 
 
@@ -409,16 +399,12 @@ def follow(node: SyntaxNode | None, *fields: str) -> SyntaxNode | None:
 
 def parent_of(node: SyntaxNode | None) -> SyntaxNode | None:
     """Return the parent of a node; None where either is missing."""
-    if node is None:
-        return None
-    return node.parent
+    return node.parent if node is not None else None
 
 
 def of_type(node: SyntaxNode | None, kind: str) -> SyntaxNode | None:
     """Return a node if it has this type, else None."""
-    if node is None or node.type != kind:
-        return None
-    return node
+    return None if node is None or node.type != kind else node
 
 
 def _is_child(parent: SyntaxNode, field: str, node: SyntaxNode) -> bool:
@@ -427,9 +413,7 @@ def _is_child(parent: SyntaxNode, field: str, node: SyntaxNode) -> bool:
     if field[0] in ("@", "$"):
         return child_of(parent, field) == node
     first = parent.child_by_field_name(field)
-    if first is None or first == node:
-        return first is not None
-    return node in parent.children_by_field_name(field)
+    return first is not None if first is None or first == node else node in parent.children_by_field_name(field)
 
 
 def read_syntax(path: str, language: Language, data: bytes, grammars: Grammars) -> SyntaxFile | None:
@@ -438,9 +422,7 @@ def read_syntax(path: str, language: Language, data: bytes, grammars: Grammars) 
     if names is None:
         return None
     data, tree = read_tree(language, data, grammars)
-    if isinstance(tree, str):
-        return None
-    return SyntaxFile(path, language, flatten_tree(tree, names, data))
+    return None if isinstance(tree, str) else SyntaxFile(path, language, flatten_tree(tree, names, data))
 
 
 def _nest_scopes(language: Language, tree: CompactTree) -> list[Scope]:

@@ -51,9 +51,7 @@ def _longest_line(data: bytes) -> int:
 
 def _too_broken(tree: Tree) -> bool:
     """Whether an error is so wide that a query over it would never end; only erroneous nodes are visited."""
-    waiting = []
-    if tree.root_node.has_error:
-        waiting = [tree.root_node]
+    waiting = [tree.root_node] if tree.root_node.has_error else []
     while waiting:
         node = waiting.pop()
         if node.is_error and node.child_count - node.named_child_count > TOO_BROKEN:
@@ -81,10 +79,7 @@ def _only_inside(pairs: tuple[tuple[str, str], ...], data: bytes) -> bytes:
         at = 0
         while at <= len(data) and (begin := opens.search(data, at)):
             close = closes.search(data, begin.end())
-            if close:
-                stop, at = (close.start(), max(close.end(), at + 1))
-            else:
-                stop, at = (len(data), len(data) + 1)
+            (stop, at) = (close.start(), max(close.end(), at + 1)) if close else (len(data), len(data) + 1)
             if begin.end() >= end:
                 pieces += [data[end : begin.end()].translate(_BLANKS), data[begin.end() : stop]]
                 end = stop
@@ -103,17 +98,13 @@ def read_syntax_errors(language: Language, data: bytes, grammars: Grammars) -> t
     little; compare the errors of two versions of a file.
     """
     data, tree = read_tree(language, data, grammars)
-    if isinstance(tree, str):
-        return tree
-    return tree_errors(data, tree, ERRORS_MAX)
+    return tree if isinstance(tree, str) else tree_errors(data, tree, ERRORS_MAX)
 
 
 def tree_errors(data: bytes, tree: Tree, errors_max: int) -> tuple[Finding, ...]:
     """Return the first errors of a tree in file order."""
     found: list[Finding] = []
-    waiting = []
-    if tree.root_node.has_error:
-        waiting = [tree.root_node]
+    waiting = [tree.root_node] if tree.root_node.has_error else []
     while waiting and len(found) < errors_max:
         node = waiting.pop()
         if node.is_missing:

@@ -192,9 +192,7 @@ def _has_body(binding: NameBinding) -> bool:
 
 def entity_kind(binding: NameBinding) -> EntityKind:
     """Return the kind of what a binding declares."""
-    if binding.statement.type.startswith("preproc_"):
-        return "macro"
-    return KINDS.get(binding.role, "value")
+    return "macro" if binding.statement.type.startswith("preproc_") else KINDS.get(binding.role, "value")
 
 
 def entity_key(resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> tuple[EntityKind, ScopePath, str] | None:
@@ -267,9 +265,7 @@ def find_scope(resolver: Resolver, around: ScopePath, names: list[str]) -> Scope
     before = tuple(names[:-1])
     ending = [one for one in types_named(resolver, names[-1]) if one.path[len(one.path) - len(before) :] == before]
     paths = {one.path for one in ending if len(names) > 1 or one.kind == "class"}
-    if len(paths) == 1:
-        return (*next(iter(paths)), names[-1])
-    return None
+    return (*next(iter(paths)), names[-1]) if len(paths) == 1 else None
 
 
 def entity_of(resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Entity | None:

@@ -150,9 +150,7 @@ class CStyle(ModuleStyle):
         meaning = self._find(file, node)
         if meaning.places:
             return self.resolver.place_values(meaning.places)
-        if meaning.is_known:
-            return (Value("external", name=name),)
-        return ()
+        return (Value("external", name=name),) if meaning.is_known else ()
 
     # -- looking names up --
 
@@ -169,9 +167,7 @@ class CStyle(ModuleStyle):
 
     def _find_plain(self, file: SyntaxFile, node: SyntaxNode, name: str, kinds: tuple[EntityKind, ...]) -> Meaning:
         found = self._find_inside(file, node, name, kinds)
-        if found is not None:
-            return found
-        return self._find_outside(file, node, name, kinds)
+        return found if found is not None else self._find_outside(file, node, name, kinds)
 
     def _find_inside(
         self, file: SyntaxFile, node: SyntaxNode, name: str, kinds: tuple[EntityKind, ...]
@@ -221,9 +217,7 @@ class CStyle(ModuleStyle):
         if not is_declared and not any(one.is_member for one in entities(self.resolver, name)):
             return ELSEWHERE
         free = [one for one in near if not one.is_member and one.kind in kinds[:2]]
-        if len(free) == 1:
-            return Meaning(free[0].places, is_known=True, is_sure=False)
-        return UNKNOWN
+        return Meaning(free[0].places, is_known=True, is_sure=False) if len(free) == 1 else UNKNOWN
 
     def _find_qualified(
         self, file: SyntaxFile, node: SyntaxNode, name: str, written: list[str], kinds: tuple[EntityKind, ...]
@@ -326,9 +320,7 @@ class CStyle(ModuleStyle):
         if node.child_by_field_name("body") is not None:
             return (Value("class", class_place(file, node)),)
         named = specifier_name(node)
-        if named is None:
-            return ()
-        return self.resolver.place_values(self._find(file, named).places)
+        return self.resolver.place_values(self._find(file, named).places) if named is not None else ()
 
     def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
         """Return the class of a scope, or an instance of it."""
@@ -375,9 +367,7 @@ class CStyle(ModuleStyle):
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the bases of a class as written."""
         clause = next((child for child in node.named_children if child.type == "base_class_clause"), None)
-        if clause is None:
-            return []
-        return [one for one in clause.named_children if one.type in BASE_TYPES]
+        return [one for one in clause.named_children if one.type in BASE_TYPES] if clause is not None else []
 
     def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
         """Return the scope that a definition outside of it is written with."""
@@ -397,9 +387,7 @@ class CStyle(ModuleStyle):
             return (Value("class", place, binding.name),)
         if binding.role == "function":
             return (Value("function", place, binding.name),)
-        if binding.statement.type == "enumerator":
-            return (EXTERNAL,)
-        return self._declared_values(file, binding)
+        return (EXTERNAL,) if binding.statement.type == "enumerator" else self._declared_values(file, binding)
 
     def _declared_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         statement = binding.statement
@@ -588,9 +576,7 @@ def _is_constructor(file: SyntaxFile, binding: NameBinding) -> bool:
 
 
 def _local_kind(binding: NameBinding) -> EntityKind:
-    if binding.statement.type.endswith("type_parameter_declaration"):
-        return "type"
-    return entity_kind(binding)
+    return "type" if binding.statement.type.endswith("type_parameter_declaration") else entity_kind(binding)
 
 
 def _declared_scope(file: SyntaxFile, function: SyntaxNode) -> list[str]:

@@ -41,10 +41,7 @@ class ClassMembers:
             bases, known = self.bases(place)
             is_known = is_known and known and not any(base.kind == "external" for base in bases)
             above = [base.place for base in bases if base.kind == "class"]
-            if self._is_depth_first(place):
-                waiting = [*above, *waiting]
-            else:
-                waiting = [*waiting, *above]
+            waiting = [*above, *waiting] if self._is_depth_first(place) else [*waiting, *above]
         return [], is_known
 
     def _is_depth_first(self, place: NamePlace) -> bool:
@@ -54,9 +51,7 @@ class ClassMembers:
     def own(self, place: NamePlace, name: str, usage: NameUsage | None = None) -> list[NamePlace]:
         """Return the definitions of a member in the class itself, those that a use of a kind can mean."""
         found = self._own(place, name)
-        if usage is not None:
-            return [one for one in found if self._is_apt(one, usage)]
-        return found
+        return [one for one in found if self._is_apt(one, usage)] if usage is not None else found
 
     def _is_apt(self, place: NamePlace, usage: NameUsage) -> bool:
         found = self._resolver.project.binding_at(place)
@@ -84,9 +79,7 @@ class ClassMembers:
 
     def _own_of_style(self, place: NamePlace, name: str) -> list[NamePlace] | None:
         file = self._resolver.project.read(place.path)
-        if file is not None:
-            return self._resolver.style(file).own_members(file, place, name)
-        return None
+        return self._resolver.style(file).own_members(file, place, name) if file is not None else None
 
     def bases(self, place: NamePlace) -> tuple[list[Value], bool]:
         """Return the bases of a class as written, and whether all of them are understood."""
@@ -98,9 +91,7 @@ class ClassMembers:
 
     def _find_bases(self, place: NamePlace) -> tuple[list[Value], bool]:
         holder = self._resolver.project.read(place.path)
-        special = None
-        if holder is not None:
-            special = self._resolver.style(holder).own_bases(holder, place)
+        special = self._resolver.style(holder).own_bases(holder, place) if holder is not None else None
         if special is not None:
             return special
         found = self._scope_of(place)

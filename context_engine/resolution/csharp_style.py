@@ -77,21 +77,14 @@ class CSharpStyle(PackageStyle):
         if parent.type == "generic_name" and parent.parent is not None:
             node, parent = parent, parent.parent
         is_member = parent.type in MEMBERS and parent.child_by_field_name("name") == node
-        if is_member:
-            call = _call_around(parent)
-        else:
-            call = _call_around(node)
+        call = _call_around(parent) if is_member else _call_around(node)
         if call is not None or is_member:
-            if call is not None:
-                return NameUsage("call", _count_arguments(call))
-            return NameUsage("value")
+            return NameUsage("call", _count_arguments(call)) if call is not None else NameUsage("value")
         if parent.type in TYPE_PARENTS or parent.type == "qualified_name":
             return TYPE
         if node in (parent.child_by_field_name("type"), parent.child_by_field_name("returns")):
             return TYPE
-        if node.type == "generic_name":
-            return TYPE
-        return NameUsage("value")
+        return TYPE if node.type == "generic_name" else NameUsage("value")
 
     def accepts(self, file: SyntaxFile, binding: NameBinding, usage: NameUsage) -> bool:
         """Whether a use of a kind can mean a definition; a field may contain something that is called."""
@@ -123,20 +116,14 @@ class CSharpStyle(PackageStyle):
             written = follow(created, "type")
             if outer.child_by_field_name("left") == node and written is not None:
                 return self._member_of(file, node, self.resolver.type_values(file, written))
-            if outer.child_by_field_name("left") != node:
-                return None
-            return Meaning(is_member=True)
+            return None if outer.child_by_field_name("left") != node else Meaning(is_member=True)
         while outer is not None and outer.type == "qualified_name":
             outer = outer.parent
         is_name = outer is not None and outer.type in ("using_directive", "namespace_declaration")
-        if is_name or _is_file_namespace(outer):
-            return Meaning(is_known=True)
-        return None
+        return Meaning(is_known=True) if is_name or _is_file_namespace(outer) else None
 
     def _meaning_in(self, file: SyntaxFile, node: SyntaxNode, holder: SyntaxNode | None) -> Meaning:
-        values = ()
-        if holder is not None:
-            values = self.resolver.values(file, holder)
+        values = self.resolver.values(file, holder) if holder is not None else ()
         return self._member_of(file, node, values)
 
     def _member_of(self, file: SyntaxFile, node: SyntaxNode, values: Values) -> Meaning:
@@ -156,9 +143,7 @@ class CSharpStyle(PackageStyle):
             return []
         classes = {value.place for value in values if value.kind == "instance"}
         for value in list(values):
-            bases = []
-            if value.kind == "instance":
-                bases = self.resolver.members.bases(value.place)[0]
+            bases = self.resolver.members.bases(value.place)[0] if value.kind == "instance" else []
             classes |= {base.place for base in bases if base.place.path}
         found: list[NamePlace] = []
         for path in self.resolver.project.defining(name) if classes else ():
@@ -193,9 +178,7 @@ class CSharpStyle(PackageStyle):
         for path in self.resolver.project.defining(name):
             other = self.resolver.project.read(path)
             for binding in other.bindings(name) if other is not None and b"partial" in other.data else ():
-                holder = None
-                if other is not None:
-                    holder = other.scopes[binding.scope].node
+                holder = other.scopes[binding.scope].node if other is not None else None
                 part = None
                 if holder is not None and holder.type == node.type:
                     part = holder.child_by_field_name("name")
@@ -216,9 +199,7 @@ class CSharpStyle(PackageStyle):
         if statement.type == "variable_declarator" and outer is not None:
             written = outer.child_by_field_name("type")
             is_untyped = written is not None and written.type == "implicit_type"
-            if is_untyped:
-                return self.resolver.values(file, statement.named_children[-1])
-            return None
+            return self.resolver.values(file, statement.named_children[-1]) if is_untyped else None
         if binding.node.type == "implicit_parameter" or (statement.type == "parameter" and binding.field(1) is None):
             return self._lambda_parameter(file, binding)
         return None
@@ -281,26 +262,20 @@ def _call_around(node: SyntaxNode) -> SyntaxNode | None:
     while node.type != "identifier" and outer is not None and outer.type == "conditional_access_expression":
         node, outer = outer, outer.parent
     is_call = outer is not None and outer.type == "invocation_expression"
-    if outer is not None and is_call and outer.child_by_field_name("function") == node:
-        return outer
-    return None
+    return outer if outer is not None and is_call and outer.child_by_field_name("function") == node else None
 
 
 def _condition_of(node: SyntaxNode) -> SyntaxNode | None:
     outer = node.parent
     while outer is not None and outer.type in ("member_access_expression", "invocation_expression"):
         outer = outer.parent
-    if outer is not None:
-        return outer.child_by_field_name("condition")
-    return None
+    return outer.child_by_field_name("condition") if outer is not None else None
 
 
 @lru_cache(maxsize=2048)
 def _file_namespace(file: SyntaxFile) -> str:
     found = _FILE_NAMESPACE.search(file.data)
-    if found:
-        return found[1].decode("utf-8", "replace")
-    return ""
+    return found[1].decode("utf-8", "replace") if found else ""
 
 
 def _is_file_namespace(node: SyntaxNode | None) -> bool:
@@ -320,9 +295,7 @@ def _namespace_at(file: SyntaxFile, node: SyntaxNode | None) -> str:
 
 
 def _first_parameter(binding: NameBinding) -> SyntaxNode | None:
-    holder = None
-    if binding.role == "function":
-        holder = binding.statement.child_by_field_name("parameters")
+    holder = binding.statement.child_by_field_name("parameters") if binding.role == "function" else None
     if holder is not None:
         return next((one for one in holder.named_children if one.type == "parameter"), None)
     return None
@@ -334,6 +307,4 @@ def _is_this(file: SyntaxFile, parameter: SyntaxNode) -> bool:
 
 def _count_arguments(call: SyntaxNode) -> int:
     arguments = call.child_by_field_name("arguments")
-    if arguments is not None:
-        return sum(one.type == "argument" for one in arguments.named_children)
-    return 0
+    return sum(one.type == "argument" for one in arguments.named_children) if arguments is not None else 0

@@ -56,9 +56,7 @@ def _differ(resolver: Resolver, one: tuple[SyntaxFile, SyntaxNode], other: tuple
     if kinds <= COMPOSED:
         return len(kinds) > 1 or _differ_inside(resolver, one, other)
     names = {_identity(resolver, *one), _identity(resolver, *other)}
-    if kinds & COMPOSED:
-        return names != {None}
-    return None not in names and len(names) > 1
+    return names != {None} if kinds & COMPOSED else None not in names and len(names) > 1
 
 
 def _differ_inside(

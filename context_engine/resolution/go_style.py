@@ -46,16 +46,12 @@ class GoStyle(ModuleStyle):
         found = self._in_package(dirname(file.path), name, package_of(file))
         if found:
             return found
-        if name in _imports(file):
-            return []
-        return None
+        return [] if name in _imports(file) else None
 
     def unbound_values(self, file: SyntaxFile, name: str) -> Values:
         """Return the package that an import names."""
         target = _imports(file).get(name)
-        if target is None:
-            return self._renamed_package(file, name)
-        return self._package(file, target)
+        return self._package(file, target) if target is not None else self._renamed_package(file, name)
 
     def _package(self, file: SyntaxFile, target: str) -> Values:
         modules = self._modules()
@@ -63,9 +59,7 @@ class GoStyle(ModuleStyle):
             if target == module or target.startswith(module + "/"):
                 inside = "/".join(filter(None, (folder, target[len(module) + 1 :])))
                 return (Value("folder", NamePlace(f"{inside}/" if inside else "")),)
-        found = []
-        if not modules:
-            found = resolve_import(file.language, file.path, target, self.resolver.project.paths)
+        found = [] if modules else resolve_import(file.language, file.path, target, self.resolver.project.paths)
         if found:
             return (Value("folder", NamePlace(dirname(found[0]) + "/")),)
         return (Value("external", name=target),)
@@ -74,9 +68,7 @@ class GoStyle(ModuleStyle):
         """Return the package of this project whose files call it by another name than its folder."""
         for target in _imports(file).values():
             for value in self._package(file, target):
-                sample = None
-                if value.kind == "folder":
-                    sample = self.resolver.sample_file(value)
+                sample = self.resolver.sample_file(value) if value.kind == "folder" else None
                 if sample is not None and package_of(sample) == name.encode():
                     return (value,)
         return ()
@@ -85,9 +77,7 @@ class GoStyle(ModuleStyle):
         """Return the package that an import gives another name."""
         spec = binding.node.parent
         path = follow(spec, "path")
-        if path is not None:
-            return self._package(file, file.text(path).strip('"`'))
-        return (EXTERNAL,)
+        return self._package(file, file.text(path).strip('"`')) if path is not None else (EXTERNAL,)
 
     def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name in a package."""
@@ -122,9 +112,7 @@ class GoStyle(ModuleStyle):
         owner = file.text(named) if named is not None else ""
         found: list[NamePlace] = []
         for path in self.resolver.project.defining(name):
-            other = None
-            if dirname(path) == dirname(file.path):
-                other = self.resolver.project.read(path)
+            other = self.resolver.project.read(path) if dirname(path) == dirname(file.path) else None
             bound = other.bindings(name) if other is not None else ()
             own = [one for one in bound if other is not None and receiver_type(other, one.statement) == owner]
             found += [NamePlace(path, one.node.start_byte) for one in own]
@@ -160,9 +148,7 @@ class GoStyle(ModuleStyle):
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the types that a struct or an interface embeds."""
         written = node.child_by_field_name("type")
-        parts = []
-        if written is not None:
-            parts = written.named_children
+        parts = written.named_children if written is not None else []
         if written is not None and written.type == "struct_type":
             parts = [field for part in parts for field in part.named_children]
         bases: list[SyntaxNode] = []
@@ -176,15 +162,11 @@ class GoStyle(ModuleStyle):
     def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what `new`, `make` and `append` give."""
         arguments = call.child_by_field_name("arguments")
-        given = []
-        if arguments is not None:
-            given = arguments.named_children
+        given = arguments.named_children if arguments is not None else []
         name = file.text(function)
         if name in ("new", "make") and given:
             return self.resolver.type_values(file, given[0])
-        if name == "append" and given:
-            return self.resolver.values(file, given[0])
-        return None
+        return self.resolver.values(file, given[0]) if name == "append" and given else None
 
     def elements_of(self, value: Value) -> Values | None:
         """Return the elements of a type that is a list or a map: `type nodes []*node`."""
@@ -196,9 +178,7 @@ class GoStyle(ModuleStyle):
 
     def loop_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
         """Return the elements for the second name of a `range`."""
-        if binding.positions == (1,):
-            return self.resolver.elements(self.resolver.values(file, given))
-        return ()
+        return self.resolver.elements(self.resolver.values(file, given)) if binding.positions == (1,) else ()
 
     def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return the type of a case for the name of a type switch."""
@@ -271,9 +251,7 @@ class GoStyle(ModuleStyle):
         """Return the definitions of a name at the top of the files of a folder; those of one package if it is given."""
         found: list[NamePlace] = []
         for path in self.resolver.project.defining(name):
-            file = None
-            if dirname(path) == folder:
-                file = self.resolver.project.read(path)
+            file = self.resolver.project.read(path) if dirname(path) == folder else None
             if file is None or (package and package_of(file) != package):
                 continue
             found += [NamePlace(path, one.node.start_byte) for one in file.bindings_in(name, 0) if one.role != "import"]
@@ -307,9 +285,7 @@ def _is_field(node: SyntaxNode) -> bool:
 def package_of(file: SyntaxFile) -> bytes:
     """Return the name of the package that a file is in."""
     found = _PACKAGE.search(file.data)
-    if found:
-        return found[1]
-    return b""
+    return found[1] if found else b""
 
 
 def receiver_type(file: SyntaxFile, node: SyntaxNode) -> str:
@@ -317,12 +293,8 @@ def receiver_type(file: SyntaxFile, node: SyntaxNode) -> str:
     receiver = follow(of_type(node, "method_declaration"), "receiver")
     declared = follow(receiver, ".")
     written = follow(declared, "type")
-    found = None
-    if written is not None:
-        found = _TYPE_NAME.match(file.text(written).strip())
-    if found:
-        return found[1]
-    return ""
+    found = _TYPE_NAME.match(file.text(written).strip()) if written is not None else None
+    return found[1] if found else ""
 
 
 @lru_cache(maxsize=512)
@@ -349,8 +321,5 @@ def _specs(statement: SyntaxNode) -> list[SyntaxNode]:
 
 def _package_name(target: str) -> str:
     parts = target.split("/")
-    if len(parts) > 1 and _VERSION.match(parts[-1]):
-        last = parts[-2]
-    else:
-        last = parts[-1]
+    last = parts[-2] if len(parts) > 1 and _VERSION.match(parts[-1]) else parts[-1]
     return _DOTTED_VERSION.sub("", last).removeprefix("go-")

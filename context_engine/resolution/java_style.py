@@ -46,13 +46,9 @@ class JavaStyle(PackageStyle):
     def parameter_counts(self, file: SyntaxFile, binding: NameBinding) -> tuple[int, int]:
         """Return how many arguments a method takes at least and at most."""
         parameters = binding.statement.child_by_field_name("parameters")
-        written = []
-        if parameters is not None:
-            written = [one.type for one in parameters.named_children]
+        written = [one.type for one in parameters.named_children] if parameters is not None else []
         count = written.count("formal_parameter")
-        if "spread_parameter" in written:
-            return (count, 1000)
-        return (count, count)
+        return (count, 1000) if "spread_parameter" in written else (count, count)
 
     def usage_at(self, file: SyntaxFile, offset: int) -> NameUsage | None:
         """Return how the name at an offset is used: as a type, a method or a value."""
@@ -76,9 +72,7 @@ class JavaStyle(PackageStyle):
             return file.scopes[binding.scope].node.type == "record_declaration" and usage.arity < 1
         if binding.role == "import":
             is_static = any(child.type == "static" for child in binding.statement.children)
-            if usage.kind == "call":
-                return is_static
-            return usage.kind == "value" or not is_static
+            return is_static if usage.kind == "call" else usage.kind == "value" or not is_static
         return super().accepts(file, binding, usage)
 
     def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
@@ -102,9 +96,7 @@ class JavaStyle(PackageStyle):
         while outer is not None and outer.type not in ("switch_expression", "switch_statement"):
             outer = outer.parent
         tested = follow(outer, "condition")
-        values = ()
-        if tested is not None:
-            values = self.resolver.values(file, tested)
+        values = self.resolver.values(file, tested) if tested is not None else ()
         return self.enum_meaning(values, file.text(node))
 
     # -- classes --
@@ -113,9 +105,7 @@ class JavaStyle(PackageStyle):
         """Return what a class extends and implements; an anonymous class has the type that it is made of."""
         if node.type == "object_creation_expression":
             created = node.child_by_field_name("type")
-            if created is not None:
-                return [created]
-            return []
+            return [created] if created is not None else []
         bases: list[SyntaxNode] = []
         for child in node.named_children:
             for part in child.named_children if child.type in BASES else ():
@@ -137,9 +127,7 @@ class JavaStyle(PackageStyle):
         found = []
         for number in super().class_scopes(file, offset):
             node = file.scopes[number].node
-            body = node
-            if node.type == "object_creation_expression":
-                body = _body_of(node)
+            body = _body_of(node) if node.type == "object_creation_expression" else node
             if body is not None and body.start_byte <= offset < body.end_byte:
                 found.append(number)
         return found
@@ -147,9 +135,7 @@ class JavaStyle(PackageStyle):
     def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
         """Return the object of the class around an offset."""
         inner = next(iter(self.class_scopes(file, offset)), None)
-        if inner is not None:
-            return self.class_of_scope(file, inner, "instance")
-        return ()
+        return self.class_of_scope(file, inner, "instance") if inner is not None else ()
 
     def own_members(self, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
         """Return the members of an anonymous class."""
@@ -188,33 +174,24 @@ class JavaStyle(PackageStyle):
         if statement.type == "variable_declarator" and outer is not None:
             if outer.type == "spread_parameter":
                 written = [one for one in outer.named_children if one.type not in ("modifiers", "variable_declarator")]
-                inner = ()
-                if written:
-                    inner = self.resolver.type_values(file, written[0])
+                inner = self.resolver.type_values(file, written[0]) if written else ()
                 return (Value("external", name="array", arguments=(inner,)),)
             return self._if_untyped(file, outer.child_by_field_name("type"), binding)
         if statement.type in ("inferred_parameters", "lambda_expression"):
-            if statement.type == "inferred_parameters":
-                function = outer
-            else:
-                function = statement
+            function = outer if statement.type == "inferred_parameters" else statement
             return self._lambda_parameter(file, function)
         return None
 
     def _if_untyped(self, file: SyntaxFile, written: SyntaxNode | None, binding: NameBinding) -> Values | None:
         value = binding.statement.child_by_field_name("value")
         is_untyped = written is not None and file.text(written) == "var"
-        if is_untyped and value is not None:
-            return self.resolver.values(file, value)
-        return None
+        return self.resolver.values(file, value) if is_untyped and value is not None else None
 
     def _lambda_parameter(self, file: SyntaxFile, function: SyntaxNode | None) -> Values:
         call = parent_of(of_type(parent_of(function), "argument_list"))
         holder = follow(call, "object")
         name = follow(call, "name")
-        if holder is None or name is None:
-            return ()
-        return self.element_of_call(file, holder, file.text(name))
+        return () if holder is None or name is None else self.element_of_call(file, holder, file.text(name))
 
     def loop_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
         """Return the written type of the variable of a loop, or the elements."""
@@ -240,32 +217,22 @@ class JavaStyle(PackageStyle):
 @lru_cache(maxsize=2048)
 def _package_of(file: SyntaxFile) -> str:
     found = _PACKAGE.search(file.data)
-    if found:
-        return found[1].decode("utf-8", "replace")
-    return ""
+    return found[1].decode("utf-8", "replace") if found else ""
 
 
 def _count_arguments(call: SyntaxNode) -> int:
     arguments = call.child_by_field_name("arguments")
-    given = []
-    if arguments is not None:
-        given = arguments.named_children
+    given = arguments.named_children if arguments is not None else []
     return sum("comment" not in one.type for one in given)
 
 
 def _body_of(node: SyntaxNode) -> SyntaxNode | None:
-    last = None
-    if node.named_child_count:
-        last = node.named_children[-1]
-    if last is not None and last.type == "class_body":
-        return last
-    return None
+    last = node.named_children[-1] if node.named_child_count else None
+    return last if last is not None and last.type == "class_body" else None
 
 
 def _anonymous_at(file: SyntaxFile, place: NamePlace) -> SyntaxNode | None:
     node = file.node_at(place.start, place.start + 1)
     outer = parent_of(node)
     is_new = outer is not None and outer.type == "object_creation_expression" and outer.start_byte == place.start
-    if is_new:
-        return outer
-    return None
+    return outer if is_new else None

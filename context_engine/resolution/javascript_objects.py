@@ -29,9 +29,7 @@ def record_at(file: SyntaxFile, place: NamePlace) -> SyntaxNode | None:
     node = file.node_at(place.start, place.start + 1)
     outer = parent_of(node)
     is_written = outer is not None and outer.start_byte == place.start and outer.type in ("object", "class")
-    if is_written:
-        return outer
-    return None
+    return outer if is_written else None
 
 
 def find_record_members(file: SyntaxFile, record: SyntaxNode, name: str) -> list[NamePlace]:
@@ -96,14 +94,10 @@ def find_prototype_bases(resolver: Resolver, file: SyntaxFile, place: NamePlace)
     """Return what a function inherits from: `inherits(Cat, Animal)`, `Cat.prototype = Object.create(Pet.prototype)`."""
     found: list[Value] = []
     for word in file.find("inherits"):
-        call = None
-        if word.parent is not None and word.parent.type == "call_expression":
-            call = word.parent
+        call = word.parent if word.parent is not None and word.parent.type == "call_expression" else None
         call = call or (word.parent.parent if word.parent is not None else None)
         arguments = follow(call, "arguments")
-        given = []
-        if arguments is not None:
-            given = arguments.named_children
+        given = arguments.named_children if arguments is not None else []
         if len(given) == 2 and any(value.place == place for value in resolver.values(file, given[0])):
             found += resolver.values(file, given[1])
     for word in file.find("prototype") if b"Object.create" in file.data or b"__proto__" in file.data else ():
@@ -128,9 +122,7 @@ def _is_prototype(file: SyntaxFile, node: SyntaxNode) -> bool:
 
 def _base_of(resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
     arguments = node.child_by_field_name("arguments")
-    given = node
-    if arguments is not None and arguments.named_child_count:
-        given = arguments.named_children[0]
+    given = arguments.named_children[0] if arguments is not None and arguments.named_child_count else node
     return resolver.values(file, given)
 
 
@@ -223,12 +215,8 @@ def _expected_argument(resolver: Resolver, file: SyntaxFile, arguments: SyntaxNo
             functions += resolver.place_values(resolver.members.find(value, "constructor")[0])
     found: list[Value] = []
     for value in functions:
-        bound = None
-        if value.kind == "function":
-            bound = resolver.project.binding_at(value.place)
-        function = None
-        if bound is not None:
-            function = function_of(bound[1])
+        bound = resolver.project.binding_at(value.place) if value.kind == "function" else None
+        function = function_of(bound[1]) if bound is not None else None
         parameters = follow(function, "parameters")
         if bound is not None and parameters is not None and position < parameters.named_child_count:
             written = parameters.named_children[position].child_by_field_name("type")
@@ -238,9 +226,7 @@ def _expected_argument(resolver: Resolver, file: SyntaxFile, arguments: SyntaxNo
 
 def function_of(binding: NameBinding) -> SyntaxNode | None:
     """Return the function that a binding names."""
-    if binding.role == "function":
-        return binding.statement
-    return binding.statement.child_by_field_name("value")
+    return binding.statement if binding.role == "function" else binding.statement.child_by_field_name("value")
 
 
 def _expected_result(resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
@@ -250,8 +236,6 @@ def _expected_result(resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> 
             return ()
         if "function" in file.roles.get(outer.type, {}):
             written = outer.child_by_field_name("return_type")
-            if written is not None:
-                return resolver.type_values(file, written)
-            return ()
+            return resolver.type_values(file, written) if written is not None else ()
         outer = outer.parent
     return ()

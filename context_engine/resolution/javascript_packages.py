@@ -32,9 +32,7 @@ def find_module(resolver: Resolver, file: SyntaxFile, source: str) -> str:
         head, star, tail = pattern.partition("*")
         if source != pattern and not (star and source.startswith(head) and source.endswith(tail)):
             continue
-        middle = ""
-        if star:
-            middle = source[len(head) : len(source) - len(tail)]
+        middle = source[len(head) : len(source) - len(tail)] if star else ""
         for target in targets:
             found = _first(resolver, file, "_", "./" + target.replace("*", middle, 1))
             if found:
@@ -49,9 +47,7 @@ def is_workspace_package(resolver: Resolver, source: str) -> bool:
 
 def _first(resolver: Resolver, file: SyntaxFile, importer: str, source: str) -> str:
     found = resolve_import(file.language, importer, source, resolver.project.paths)
-    if found:
-        return found[0]
-    return ""
+    return found[0] if found else ""
 
 
 def _in_package(resolver: Resolver, file: SyntaxFile, folder: str, rest: str) -> str:
@@ -61,9 +57,7 @@ def _in_package(resolver: Resolver, file: SyntaxFile, folder: str, rest: str) ->
         written = [*_entries(resolver, folder), "src/index", "src/main", "index", "lib"]
     for part in written:
         parts = part.split("/")
-        from_source = parts
-        if parts[0] in BUILT_FOLDERS:
-            from_source = ["src", *parts[1:]]
+        from_source = ["src", *parts[1:]] if parts[0] in BUILT_FOLDERS else parts
         for candidate in (from_source, from_source[:1] + from_source[2:], parts):
             found = _first(resolver, file, f"{folder}/_" if folder else "_", "./" + "/".join(candidate))
             if found and found != file.path:
@@ -107,17 +101,13 @@ def _paths(resolver: Resolver) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
     for config in (path for name in CONFIGS for path in resolver.project.paths.by_suffix(name)[:PACKAGES_MAX]):
         options = _read(resolver, config).get("compilerOptions")
-        patterns = None
-        if isinstance(options, dict):
-            patterns = options.get("paths")
+        patterns = options.get("paths") if isinstance(options, dict) else None
         if not isinstance(options, dict) or not isinstance(patterns, dict):
             continue
         base = options.get("baseUrl")
         start = f"{dirname(config)}/{base if isinstance(base, str) else '.'}"
         for pattern, targets in list(patterns.items())[:PACKAGES_MAX]:
-            written = []
-            if isinstance(targets, list):
-                written = [one for one in targets if isinstance(one, str)]
+            written = [one for one in targets if isinstance(one, str)] if isinstance(targets, list) else []
             found.append((pattern, [normpath(f"{start}/{one}").lstrip("/") for one in written[:10]]))
     resolver.kept["javascript paths"] = found
     return found
@@ -134,9 +124,7 @@ def _read(resolver: Resolver, path: str) -> dict[str, Any]:
         read = read_json(without_comments(data.decode("utf-8", "replace")))
     except ParseError:
         return {}
-    if isinstance(read, dict):
-        return read
-    return {}
+    return read if isinstance(read, dict) else {}
 
 
 def without_comments(text: str) -> str:

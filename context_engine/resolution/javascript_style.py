@@ -46,9 +46,7 @@ class JavaScriptStyle(ModuleStyle):
 
     def is_module_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a name is assigned to `exports`."""
-        member = None
-        if binding.role == "attribute":
-            member = binding.node.parent
+        member = binding.node.parent if binding.role == "attribute" else None
         holder = follow(member, "object")
         return holder is not None and file.text(holder) in ("exports", "module.exports")
 
@@ -67,17 +65,13 @@ class JavaScriptStyle(ModuleStyle):
         module = self._module(file, source)
         if module is None:
             is_foreign = self.is_foreign(file, binding)
-            if is_foreign:
-                return (Value("external", name=f"{source}.{name}"),)
-            return ()
+            return (Value("external", name=f"{source}.{name}"),) if is_foreign else ()
         places = self.resolver.module_member(module, ASSIGNED if name == WHOLE else name)
         found = self.resolver.place_values(places or ())
         if not found and name in (DEFAULT, ASSIGNED, WHOLE):
             found = self._default_values(module)
         is_whole = name in (WHOLE, ASSIGNED) or (name == DEFAULT and not found and self._is_common(module))
-        if is_whole:
-            return (*found, module)
-        return found
+        return (*found, module) if is_whole else found
 
     def is_foreign(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether an import leads out of the project; a package of this workspace may be built elsewhere."""
@@ -85,17 +79,12 @@ class JavaScriptStyle(ModuleStyle):
         if is_workspace_package(self.resolver, source):
             return False
         parts = source.split("/")
-        if parts[0].startswith("@") and len(parts) > 1:
-            name = parts[1]
-        else:
-            name = parts[0]
+        name = parts[1] if parts[0].startswith("@") and len(parts) > 1 else parts[0]
         return not name.startswith(".") and not self.resolver.project.paths.folders_by_suffix(f"packages/{name}/src")
 
     def _module(self, file: SyntaxFile, source: str) -> Value | None:
         found = find_module(self.resolver, file, source)
-        if found:
-            return Value("module", NamePlace(self._declaration_file(found)))
-        return None
+        return Value("module", NamePlace(self._declaration_file(found))) if found else None
 
     def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of an exported name; None if they cannot be known."""
@@ -114,9 +103,7 @@ class JavaScriptStyle(ModuleStyle):
             return list(dict.fromkeys(found))
         for source in _star_sources(file):
             inner = self._module(file, source)
-            found = []
-            if inner:
-                found = self.resolver.style(file).module_member(inner, name, seen) or []
+            found = self.resolver.style(file).module_member(inner, name, seen) or [] if inner else []
             if found:
                 return found
         found = self._assigned_export(file, name) or self._in_default(file, name)
@@ -156,9 +143,7 @@ class JavaScriptStyle(ModuleStyle):
             return []
         if source is not None:
             inner = self._module(file, _unquote(file, source))
-            if inner is not None:
-                return self.module_member(inner, file.text(named), seen) or []
-            return []
+            return self.module_member(inner, file.text(named), seen) or [] if inner is not None else []
         found: list[NamePlace] = []
         for binding in self.resolver.visible_bindings(file, file.text(named), specifier.start_byte):
             is_import = binding.role == "import" or self.is_import(file, binding)
@@ -190,9 +175,7 @@ class JavaScriptStyle(ModuleStyle):
         if file.is_identifier(node):
             return list(self.resolver.meaning(file, node).places)
         name = node.child_by_field_name("name")
-        if name is not None:
-            return [NamePlace(file.path, name.start_byte)]
-        return []
+        return [NamePlace(file.path, name.start_byte)] if name is not None else []
 
     def _assigned_export(self, file: SyntaxFile, name: str) -> list[NamePlace]:
         """Return what `module.exports = ...` or `exports.name = ...` gives."""
@@ -218,19 +201,13 @@ class JavaScriptStyle(ModuleStyle):
     def _find_assigned(self, file: SyntaxFile, target: SyntaxNode) -> list[NamePlace]:
         outer = target.parent
         is_assigned = outer is not None and outer.type == "assignment_expression"
-        given = None
-        if outer is not None and is_assigned:
-            given = _last_right(outer)
+        given = _last_right(outer) if outer is not None and is_assigned else None
         is_name = given is not None and file.is_identifier(given)
-        if given is not None and is_name:
-            return self._named_by(file, given)
-        return []
+        return self._named_by(file, given) if given is not None and is_name else []
 
     def _find_exported_value(self, file: SyntaxFile, given: SyntaxNode | None, name: str) -> list[NamePlace]:
         if given is None or (not name and given.type != "object"):
-            if given is not None:
-                return self._named_by(file, given)
-            return []
+            return self._named_by(file, given) if given is not None else []
         found: list[NamePlace] = []
         for part in given.named_children if given.type == "object" else ():
             key = part.child_by_field_name("key") or part.child_by_field_name("name") or part
@@ -257,32 +234,24 @@ class JavaScriptStyle(ModuleStyle):
         if outer.type == "export_specifier":
             return Meaning(tuple(self._of_specifier(file, outer, set())), is_known=True)
         bound = file.binding_of(outer.child_by_field_name("alias") or node)
-        if bound is not None:
-            return self.resolver.import_meaning(file, bound)
-        return Meaning(is_known=True)
+        return self.resolver.import_meaning(file, bound) if bound is not None else Meaning(is_known=True)
 
     # -- classes and functions --
 
     def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return the module that `require` or `import` gives."""
-        source = ""
-        if call.type == "call_expression":
-            source = required_module(file, call)
+        source = required_module(file, call) if call.type == "call_expression" else ""
         if not source:
             return None
         module = self._module(file, source)
         if module is None:
-            if source.startswith("."):
-                return ()
-            return (EXTERNAL,)
+            return () if source.startswith(".") else (EXTERNAL,)
         found = self.resolver.place_values(self.resolver.module_member(module, ASSIGNED) or ())
         return (*(found or self._default_values(module)), module)
 
     def unbound_values(self, file: SyntaxFile, name: str) -> Values:
         """Return the module itself for `exports`."""
-        if name == "exports":
-            return (Value("module", NamePlace(file.path)),)
-        return ()
+        return (Value("module", NamePlace(file.path)),) if name == "exports" else ()
 
     def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return what `module.exports` and `Thing.prototype` are."""
@@ -300,9 +269,7 @@ class JavaScriptStyle(ModuleStyle):
 
     def record_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return an object literal; one without members may get them anywhere."""
-        if node.named_child_count:
-            return record_value(file, node)
-        return None
+        return record_value(file, node) if node.named_child_count else None
 
     def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return a class that is written as a value."""
@@ -332,9 +299,7 @@ class JavaScriptStyle(ModuleStyle):
         record = record_at(file, place)
         if record is not None and record.type == "object":
             return [], not any(child.type == "spread_element" for child in record.named_children)
-        found = None
-        if record is None:
-            found = self.resolver.project.binding_at(place)
+        found = None if record is not None else self.resolver.project.binding_at(place)
         if found is None or found[1].role not in ("function", "variable", "attribute"):
             return None
         return list(find_prototype_bases(self.resolver, file, place)), True
@@ -348,9 +313,7 @@ class JavaScriptStyle(ModuleStyle):
             return self._attribute_meaning(file, node, outer)
         if outer is not None and outer.type == "object":
             found = self._expected_member(file, outer, file.text(node))
-            if found:
-                return Meaning(tuple(found), is_known=True, is_member=True)
-            return own
+            return Meaning(tuple(found), is_known=True, is_member=True) if found else own
         return own
 
     def _expected_member(self, file: SyntaxFile, record: SyntaxNode, name: str) -> list[NamePlace]:
@@ -364,12 +327,8 @@ class JavaScriptStyle(ModuleStyle):
             return Meaning(is_known=True, is_member=True)
         places: list[NamePlace] = []
         for value in self.resolver.values(file, named):
-            found = None
-            if value.kind == "function":
-                found = self.resolver.project.binding_at(value.place)
-            function = None
-            if found is not None:
-                function = function_of(found[1])
+            found = self.resolver.project.binding_at(value.place) if value.kind == "function" else None
+            function = function_of(found[1]) if found is not None else None
             parameters = follow(function, "parameters")
             first = follow(parameters, ".")
             written = follow(first, "type")
@@ -385,9 +344,7 @@ class JavaScriptStyle(ModuleStyle):
             return None
         taken = self._find_taken(file, binding.node)
         own = NamePlace(file.path, binding.node.start_byte)
-        if taken is not None:
-            return Meaning((*taken.places, own), is_known=True)
-        return None
+        return Meaning((*taken.places, own), is_known=True) if taken is not None else None
 
     def _find_taken(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the member that a name of an object pattern takes, where the object is the whole value."""
@@ -414,10 +371,7 @@ class JavaScriptStyle(ModuleStyle):
             if child.type not in ("class_heritage", "extends_type_clause"):
                 continue
             for part in child.named_children:
-                if part.type in ("extends_clause", "implements_clause"):
-                    inner = part.named_children
-                else:
-                    inner = [part]
+                inner = part.named_children if part.type in ("extends_clause", "implements_clause") else [part]
                 bases += [one for one in inner if one.type != "type_arguments"]
         return bases
 
@@ -435,9 +389,7 @@ class JavaScriptStyle(ModuleStyle):
             if is_field and file.scopes[binding.scope].parent == scope:
                 found.append(NamePlace(file.path, binding.node.start_byte))
         named = node.child_by_field_name("name")
-        place = None
-        if named is not None:
-            place = NamePlace(file.path, named.start_byte)
+        place = NamePlace(file.path, named.start_byte) if named is not None else None
         if found or place is None or node.type not in ("class_declaration", "class"):
             return found
         return find_assigned_members(self.resolver, file, place, name)
@@ -465,9 +417,7 @@ class JavaScriptStyle(ModuleStyle):
         """Return the file with the types of a module, where there is one next to it."""
         stem, _, suffix = path.rpartition(".")
         declared = f"{stem}.d.{suffix.replace('js', 'ts')}"
-        if suffix in ("js", "mjs", "cjs") and declared in self.resolver.project.paths:
-            return declared
-        return path
+        return declared if suffix in ("js", "mjs", "cjs") and declared in self.resolver.project.paths else path
 
     def _is_common(self, module: Value) -> bool:
         """Whether a module has no `export`, so that a default import takes the whole module."""
@@ -476,9 +426,7 @@ class JavaScriptStyle(ModuleStyle):
 
     def _with_expected(self, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> Meaning:
         """Return what a name means that is the value of a member of the same name as well."""
-        values = ()
-        if node.parent is not None:
-            values = expected_values(self.resolver, file, node.parent)
+        values = expected_values(self.resolver, file, node.parent) if node.parent is not None else ()
         places = [place for value in values for place in self.resolver.member_places(value, file.text(node))[0]]
         return Meaning(tuple(dict.fromkeys((*meaning.places, *places))), meaning.is_known or bool(places))
 
@@ -490,24 +438,18 @@ def required_module(file: SyntaxFile, node: SyntaxNode) -> str:
     if node.type == "member_expression":  # `require('x').name`
         node = node.named_children[0]
     function = follow(of_type(node, "call_expression"), "function")
-    arguments = None
-    if function is not None:
-        arguments = node.child_by_field_name("arguments")
+    arguments = node.child_by_field_name("arguments") if function is not None else None
     if function is None or arguments is None or file.text(function) not in ("require", "import"):
         return ""
     given = arguments.named_children
-    if given and given[0].type == "string":
-        return _unquote(file, given[0])
-    return ""
+    return _unquote(file, given[0]) if given and given[0].type == "string" else ""
 
 
 def _read_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str]:
     """Return the module that an imported name comes from, and its name there."""
     if binding.role != "import":
         given = binding.field(len(binding.fields) - 1)
-        source = ""
-        if given is not None:
-            source = required_module(file, given)
+        source = required_module(file, given) if given is not None else ""
         named = follow(given, "property")
         if named is not None:
             return source, file.text(named)
@@ -515,9 +457,7 @@ def _read_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str]:
     parent = binding.node.parent
     is_assigned = parent is not None and parent.type == "import_require_clause"
     source = (parent if parent is not None and is_assigned else binding.statement).child_by_field_name("source")
-    target = ""
-    if source is not None:
-        target = _unquote(file, source)
+    target = _unquote(file, source) if source is not None else ""
     if is_assigned:
         return target, ASSIGNED
     if parent is not None and parent.type == "import_specifier":
@@ -558,9 +498,7 @@ def _assigned_nodes(file: SyntaxFile) -> list[SyntaxNode]:
         outer = None
         if word.parent is not None and word.parent.type == "member_expression":
             outer = word.parent.parent
-        right = None
-        if outer is not None and outer.type == "assignment_expression":
-            right = _last_right(outer)
+        right = _last_right(outer) if outer is not None and outer.type == "assignment_expression" else None
         found += [right] if right is not None else []
     return found
 

@@ -52,9 +52,7 @@ class KotlinStyle(PackageStyle):
         outer = binding.statement.parent
         if outer is not None and outer.type == "property_declaration":
             outer = outer.parent
-        if outer is not None and outer.type == "source_file":
-            return self.package_of(file)
-        return None
+        return self.package_of(file) if outer is not None and outer.type == "source_file" else None
 
     # -- kinds of use --
 
@@ -75,9 +73,7 @@ class KotlinStyle(PackageStyle):
         if node.parent is not None and node.parent.type == "unary_expression" and syntax.call_of(node.parent):
             node = node.parent  # the grammar reads `!f()` as a call of `!f`
         call = syntax.call_of(node)
-        if call is not None:
-            return NameUsage("call", call.arity)
-        return VALUE
+        return NameUsage("call", call.arity) if call is not None else VALUE
 
     def accepts(self, file: SyntaxFile, binding: NameBinding, usage: NameUsage) -> bool:
         """Whether a use of a kind can mean a definition; a property may contain something that is called."""
@@ -137,9 +133,7 @@ class KotlinStyle(PackageStyle):
             holders = self.resolver.values(file, outer.named_children[0])
             return self._member_meaning(file, holders, node)
         found = self._find(file, node)
-        if found is None:
-            return UNKNOWN
-        return Meaning(tuple(dict.fromkeys(found)), is_known=True)
+        return Meaning(tuple(dict.fromkeys(found)), is_known=True) if found is not None else UNKNOWN
 
     def _label(self, file: SyntaxFile, node: SyntaxNode, outer: SyntaxNode) -> Meaning:
         """Return the class that `this@Name` means; other labels may be those of functions and lambdas."""
@@ -185,9 +179,7 @@ class KotlinStyle(PackageStyle):
         found, is_open = self._lookup(file, file.text(node), node.start_byte, usage)
         if not found and usage.kind == "call" and usage.arity >= 0:
             found, is_open = self._lookup(file, file.text(node), node.start_byte, NameUsage("call"))
-        if not found and is_open:
-            return None
-        return found
+        return None if not found and is_open else found
 
     def _lookup(self, file: SyntaxFile, name: str, offset: int, usage: NameUsage) -> tuple[list[NamePlace], bool]:
         """Return the definitions of a name, and whether a receiver that is not known may have it."""
@@ -253,9 +245,7 @@ class KotlinStyle(PackageStyle):
             written = syntax.receiver_type(node)
             if written is not None:
                 return self.resolver.type_values(file, written), True
-        if node.type == "lambda_literal":
-            return self._lambda_receiver(file, node)
-        return (), True
+        return self._lambda_receiver(file, node) if node.type == "lambda_literal" else ((), True)
 
     def _top_level(self, file: SyntaxFile, name: str, usage: NameUsage) -> list[NamePlace]:
         imports = syntax.imports_of(file)
@@ -560,9 +550,7 @@ class KotlinStyle(PackageStyle):
             special = self._standard_member(file, read, name, holders)
         else:
             special = self._standard_call(file, read, name)
-        if special is not None:
-            return special
-        return self._results(self._called_values(file, read))
+        return special if special is not None else self._results(self._called_values(file, read))
 
     def _standard_member(self, file: SyntaxFile, call: syntax.KotlinCall, name: str, holders: Values) -> Values | None:
         if name in PASSED_ON:
@@ -745,9 +733,7 @@ def _is_reference(outer: SyntaxNode, node: SyntaxNode) -> bool:
 
 
 def _last_name(callee: SyntaxNode) -> SyntaxNode:
-    if callee.type == "navigation_expression":
-        return callee.named_children[-1]
-    return callee
+    return callee.named_children[-1] if callee.type == "navigation_expression" else callee
 
 
 def _receiver_of(binding: NameBinding) -> SyntaxNode | None:

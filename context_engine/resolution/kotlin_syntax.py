@@ -42,9 +42,7 @@ class KotlinImport(NamedTuple):
 def package_of(file: SyntaxFile) -> str:
     """Return the package that a file is in."""
     found = _PACKAGE.search(file.data)
-    if found:
-        return found[1].decode("utf-8", "replace").replace("`", "")
-    return ""
+    return found[1].decode("utf-8", "replace").replace("`", "") if found else ""
 
 
 @lru_cache(maxsize=1024)
@@ -85,9 +83,7 @@ def call_of(callee: SyntaxNode) -> KotlinCall | None:
 
 def _operator(node: SyntaxNode) -> str:
     found = node.child_by_field_name("operator")
-    if found is not None:
-        return found.type
-    return ""
+    return found.type if found is not None else ""
 
 
 def read_call(node: SyntaxNode) -> KotlinCall:
@@ -189,9 +185,7 @@ def result_type(function: SyntaxNode) -> SyntaxNode | None:
 def function_receiver(written: SyntaxNode) -> SyntaxNode | None:
     """Return the type of the receiver in a type of functions: `Cat.(Int) -> Dog`."""
     first = written.named_children[0] if written.named_child_count else None
-    if first is not None and first.type in TYPES:
-        return first
-    return None
+    return first if first is not None and first.type in TYPES else None
 
 
 def function_parameters(written: SyntaxNode) -> list[SyntaxNode]:
@@ -206,9 +200,7 @@ def plain_function_type(written: SyntaxNode | None) -> SyntaxNode | None:
     """Return a type of functions without `?` and parentheses around it."""
     while written is not None and written.type in ("nullable_type", "parenthesized_type"):
         written = next((one for one in written.named_children if one.type in TYPES), None)
-    if written is not None and written.type == "function_type":
-        return written
-    return None
+    return written if written is not None and written.type == "function_type" else None
 
 
 def lambda_parameters(function: SyntaxNode) -> SyntaxNode | None:
@@ -275,9 +267,7 @@ def _cast_of_entry(file: SyntaxFile, written: str, entry: SyntaxNode) -> SyntaxN
         named = next((one for one in subject.named_children if one.type == "variable_declaration"), None)
         text = file.text(named or subject.named_children[-1])
         is_negated = any(child.type == "!is" for child in conditions[0].children)
-        if text == written and not is_negated:
-            return conditions[0].named_children[-1]
-        return None
+        return conditions[0].named_children[-1] if text == written and not is_negated else None
     return _tested_type(file, written, conditions[0], "is")
 
 

@@ -68,9 +68,7 @@ class PackageStyle(ModuleStyle):
 
     def package_of_binding(self, file: SyntaxFile, binding: NameBinding) -> str | None:
         """Return the package of a definition at the top of it; None for all others."""
-        if binding.scope == 0:
-            return self.package_of(file)
-        return None
+        return self.package_of(file) if binding.scope == 0 else None
 
     def places_of_dotted(self, parts: list[str], usage: NameUsage | None = None) -> list[NamePlace]:
         """Return the definitions of a name with its package and the types around it."""
@@ -155,15 +153,11 @@ class PackageStyle(ModuleStyle):
 
     def element_of_call(self, file: SyntaxFile, holder: SyntaxNode, name: str) -> Values:
         """Return what a function gets that a method of a collection calls with each element."""
-        if name not in OVER_ELEMENTS:
-            return ()
-        return self.resolver.elements(self.resolver.values(file, holder))
+        return () if name not in OVER_ELEMENTS else self.resolver.elements(self.resolver.values(file, holder))
 
     def dotted_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return the type that a name with its package means: `org.zoo.Cat`."""
-        parts = []
-        if node.end_byte - node.start_byte < 300:
-            parts = file.text(node).split(".")
+        parts = file.text(node).split(".") if node.end_byte - node.start_byte < 300 else []
         is_dotted = len(parts) > 1 and all(part.isidentifier() for part in parts) and parts[0][:1].islower()
         if not is_dotted or not parts[-1][:1].isupper() or file.bindings_in(parts[0], 0):
             return ()
@@ -174,9 +168,7 @@ class PackageStyle(ModuleStyle):
     def enum_meaning(self, values: Values, name: str) -> Meaning | None:
         """Return the constant of an enum that a case names."""
         places = [at for value in values for at in self.resolver.member_places(value, name, VALUE)[0]]
-        if places:
-            return Meaning(tuple(places), is_known=True, is_member=True)
-        return None
+        return Meaning(tuple(places), is_known=True, is_member=True) if places else None
 
 
 TYPE = NameUsage("type")

@@ -53,15 +53,11 @@ class PhpStyle(ModuleStyle):
             if is_label and not is_path:
                 return UNKNOWN
         places = self._named_places(file, node)
-        if places is not None:
-            return Meaning(tuple(places), is_known=True)
-        return Meaning(is_known=True)
+        return Meaning(tuple(places), is_known=True) if places is not None else Meaning(is_known=True)
 
     def _named_places(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
         """Return the definitions of a class or a function that is named at a place."""
-        written = node
-        if node.parent is not None and node.parent.type in QUALIFIED:
-            written = node.parent
+        written = node.parent if node.parent is not None and node.parent.type in QUALIFIED else node
         holder = written.parent
         is_call = holder is not None and holder.type == "function_call_expression"
         if is_call and holder is not None and holder.child_by_field_name("function") == written:
@@ -116,9 +112,7 @@ class PhpStyle(ModuleStyle):
 
     def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the properties of a class: their declarations have a dollar sign, and may be parameters."""
-        bound = ()
-        if not name.startswith("$"):
-            bound = file.bindings(f"${name}")
+        bound = () if name.startswith("$") else file.bindings(f"${name}")
         own = [one for one in bound if one.scope == scope]
         promoted = [one for one in bound if one.statement.type == "property_promotion_parameter"]
         own += [one for one in promoted if file.scopes[one.scope].parent == scope]
@@ -139,9 +133,7 @@ class PhpStyle(ModuleStyle):
         if binding.field(1) is not None:
             return None
         written = _documented_type(file, binding)
-        found = ()
-        if written:
-            found = self._written_values(file, written)
+        found = self._written_values(file, written) if written else ()
         return found or None
 
     def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
@@ -167,9 +159,7 @@ class PhpStyle(ModuleStyle):
             if at is None:
                 continue
             declared = at[1].statement.child_by_field_name("return_type")
-            written = ""
-            if declared is None:
-                written = _documented_type(at[0], at[1])
+            written = "" if declared is not None else _documented_type(at[0], at[1])
             if written in ("static", "$this", "self") and function.receiver is not None:
                 found.append(Value("instance", function.receiver))
             elif written:
@@ -197,9 +187,7 @@ class PhpStyle(ModuleStyle):
                 for one in self.resolver.super_values(file, offset)
             )
         own = self.resolver.self_values(file, offset, "class")
-        if name == "static":
-            return tuple(one._replace(name="Self") for one in own)
-        return own
+        return tuple(one._replace(name="Self") for one in own) if name == "static" else own
 
     def _find_classes(self, full: str) -> list[NamePlace]:
         return self._find_in_namespace(full, "class")
@@ -233,9 +221,7 @@ class PhpStyle(ModuleStyle):
 def namespace_of(file: SyntaxFile) -> str:
     """Return the namespace of a file; empty for none."""
     found = _NAMESPACE.search(file.data)
-    if found:
-        return found[1].decode("utf-8", "replace").strip("\\")
-    return ""
+    return found[1].decode("utf-8", "replace").strip("\\") if found else ""
 
 
 @lru_cache(maxsize=1024)
@@ -250,9 +236,7 @@ def _uses(file: SyntaxFile) -> tuple[tuple[str, str], ...]:
             continue
         group = statement.child_by_field_name("body")
         prefix = next((one for one in statement.named_children if one.type == "namespace_name"), None)
-        lead = ""
-        if prefix is not None and group is not None:
-            lead = f"{file.text(prefix)}\\"
+        lead = f"{file.text(prefix)}\\" if prefix is not None and group is not None else ""
         for clause in (group or statement).named_children:
             if clause.type != "namespace_use_clause" or not clause.named_children:
                 continue

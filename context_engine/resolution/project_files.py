@@ -35,6 +35,4 @@ class ProjectFiles:
         if node is None or node.start_byte != place.start:
             return None
         found = next((one for one in file.bindings(file.text(node)) if one.node.start_byte == place.start), None)
-        if found is not None:
-            return (file, found)
-        return None
+        return (file, found) if found is not None else None

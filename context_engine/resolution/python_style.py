@@ -48,9 +48,7 @@ class PythonStyle(ModuleStyle):
         if not name:
             return []
         found = self._module(file, module)
-        if found is not None:
-            return self.resolver.module_member(found, name) or []
-        return []
+        return self.resolver.module_member(found, name) or [] if found is not None else []
 
     def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what an imported name may be."""
@@ -80,12 +78,8 @@ class PythonStyle(ModuleStyle):
         found = resolve_import(file.language, file.path, target, paths)
         if found:
             return Value("module", NamePlace(found[0]))
-        folders = []
-        if not dots and "." in target:
-            folders = paths.folders_by_dotted(target)
-        if len(folders) == 1:
-            return Value("folder", NamePlace(folders[0] + "/"))
-        return None
+        folders = paths.folders_by_dotted(target) if not dots and "." in target else []
+        return Value("folder", NamePlace(folders[0] + "/")) if len(folders) == 1 else None
 
     def submodule(self, module: Value, name: str) -> Values:
         """Return the module of that name inside of a package."""
@@ -97,19 +91,13 @@ class PythonStyle(ModuleStyle):
         for candidate in (f"{base}.py", f"{base}.pyi", *(f"{base}/{own}" for own in PACKAGE_FILES)):
             if candidate in self.resolver.project.paths:
                 return (Value("module", NamePlace(candidate)),)
-        if self.resolver.project.paths.in_folder(base):
-            return (Value("folder", NamePlace(base + "/")),)
-        return ()
+        return (Value("folder", NamePlace(base + "/")),) if self.resolver.project.paths.in_folder(base) else ()
 
     def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name in a module; None if they cannot be known."""
-        file = None
-        if module.kind == "module":
-            file = self.resolver.project.read(module.place.path)
+        file = self.resolver.project.read(module.place.path) if module.kind == "module" else None
         if file is None or file.path in seen:
-            if module.kind == "module":
-                return []
-            return None
+            return [] if module.kind == "module" else None
         seen.add(file.path)
         places: list[NamePlace] = []
         for binding in _at_top(file, name):
@@ -134,9 +122,7 @@ class PythonStyle(ModuleStyle):
             found = self.module_member(inner, name, seen)
             if found:
                 return found
-        if is_known:
-            return []
-        return None
+        return [] if is_known else None
 
     def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what the parts of a dotted import mean: modules, which are no definitions."""
@@ -148,12 +134,8 @@ class PythonStyle(ModuleStyle):
         if outer is None or "import" not in file.roles.get(outer.type, {}):
             return None
         alias = follow(aliased, "alias")
-        bound = None
-        if alias is not None:
-            bound = file.binding_of(alias)
-        places = []
-        if bound is not None:
-            places = self.imported_places(file, bound)
+        bound = file.binding_of(alias) if alias is not None else None
+        places = self.imported_places(file, bound) if bound is not None else []
         return Meaning(tuple(places), is_known=True)
 
     def unbound(self, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
@@ -165,9 +147,7 @@ class PythonStyle(ModuleStyle):
     def self_parameter(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the object or the class, for the first parameter of a method."""
         scope = file.scopes[binding.scope]
-        holder = None
-        if scope.parent >= 0:
-            holder = file.scopes[scope.parent]
+        holder = file.scopes[scope.parent] if scope.parent >= 0 else None
         if holder is None or holder.role != "class" or scope.role != "function":
             return ()
         parameters = scope.node.child_by_field_name("parameters")
@@ -192,9 +172,7 @@ class PythonStyle(ModuleStyle):
         if name == "super":
             return self.resolver.super_values(file, call.start_byte)
         arguments = child_of(call, "arguments")
-        given = []
-        if arguments is not None:
-            given = arguments.named_children
+        given = arguments.named_children if arguments is not None else []
         if name in ("cast", "typing.cast", "t.cast") and len(given) == 2:
             return self.resolver.type_values(file, given[0])
         if name == "type" and len(given) == 1:
@@ -203,9 +181,7 @@ class PythonStyle(ModuleStyle):
             )
         if name == "next" and given:
             return self.resolver.elements(self.resolver.values(file, given[0])) or None
-        if name in PASSING and given:
-            return self.resolver.values(file, given[0]) or None
-        return None
+        return self.resolver.values(file, given[0]) or None if name in PASSING and given else None
 
     def finish_results(self, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
         """Return the yielded thing for a context manager that a generator makes."""
@@ -244,10 +220,7 @@ class PythonStyle(ModuleStyle):
             if outer is None or outer.type not in ("if_statement", "elif_clause") or body is None:
                 continue
             if body.start_byte <= offset < body.end_byte:
-                if kind.type == "tuple":
-                    parts = kind.named_children
-                else:
-                    parts = [kind]
+                parts = kind.named_children if kind.type == "tuple" else [kind]
                 return self.resolver.instances(tuple(v for part in parts for v in self.resolver.values(file, part)))
         return ()
 
@@ -285,18 +258,14 @@ def read_python_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str
     """Return the module that an imported name comes from, and its name there; without a name it is the module."""
     statement, node = binding.statement, binding.node
     parent = node.parent
-    aliased = None
-    if parent is not None and parent.type == "aliased_import":
-        aliased = parent
+    aliased = parent if parent is not None and parent.type == "aliased_import" else None
     if statement.type == "import_statement":
         if aliased is not None:
             name = aliased.child_by_field_name("name")
             return (file.text(name) if name is not None else ""), ""
         return binding.name, ""
     module = statement.child_by_field_name("module_name")
-    target = "__future__"
-    if module is not None:
-        target = "".join(file.text(module).split())
+    target = "".join(file.text(module).split()) if module is not None else "__future__"
     if aliased is not None:
         name = aliased.child_by_field_name("name")
         return target, file.text(name) if name is not None else ""
@@ -329,9 +298,7 @@ def _instance_tests(file: SyntaxFile, name: str) -> list[tuple[SyntaxNode, Synta
     for word in file.find("isinstance"):
         call = word.parent
         arguments = follow(call, "arguments")
-        given = []
-        if arguments is not None:
-            given = arguments.named_children
+        given = arguments.named_children if arguments is not None else []
         if call is not None and len(given) == 2 and file.text(given[0]) == name:
             found.append((call, given[1]))
     return found

@@ -66,9 +66,7 @@ class ReferenceFinder:
         roles = {node.id: binding.role for node in found if (binding := file.binding_of(node)) is not None}
         bound = [node for node in found if roles.get(node.id, "parameter") != "parameter"]
         chosen = next(iter(bound or found), None)
-        if chosen is not None:
-            return NamePlace(path, chosen.start_byte)
-        return None
+        return NamePlace(path, chosen.start_byte) if chosen is not None else None
 
     def find(
         self, name: str, targets: Sequence[NamePlace], paths: Iterable[str], *, only_bases: bool = False
@@ -323,9 +321,7 @@ class ReferenceFinder:
                 first, last = file.position(node), (node.end_point[0] + 1, node.end_point[1] + 2)
                 if first <= (line, column) < last:
                     values = self.resolver.style(file).class_of_scope(file, number, "class")
-                    if values:
-                        return values[0].place
-                    return None
+                    return values[0].place if values else None
         return None
 
     def _base_spans(self, file: SyntaxFile) -> list[tuple[int, int]]:
@@ -380,14 +376,10 @@ class ReferenceFinder:
         if meaning.is_known or meaning.places:
             return None
         if meaning.is_member != target.is_member and not (target.is_member and file.rules.lexical):
-            if meaning.is_member:
-                return "possible"
-            return None
+            return "possible" if meaning.is_member else None
         if name in file.rules.common and meaning.is_member:
             return "possible"
-        if target.is_only:
-            return "likely"
-        return "possible"
+        return "likely" if target.is_only else "possible"
 
     def _find_joined(self, places: Iterable[NamePlace]) -> frozenset[NamePlace]:
         """Return the other declarations of some definitions, in languages that declare a thing several times."""

@@ -53,17 +53,13 @@ class Resolver:
         if parent is None:
             return UNKNOWN
         fields = file.role_fields(parent, "member")
-        holder = None
-        if fields and child_of(parent, fields[1]) == node:
-            holder = child_of(parent, fields[0])
+        holder = child_of(parent, fields[0]) if fields and child_of(parent, fields[1]) == node else None
         if holder is not None and holder != node:
             return self._member_meaning(file, holder, node)
         fields = file.role_fields(parent, "label")
         if fields and (fields[0] == "." or child_of(parent, fields[0]) == node):
             labeled = self.style(file).label_meaning(file, node)
-            if labeled is not None:
-                return labeled
-            return self._label_meaning(file, parent, file.text(node))
+            return labeled if labeled is not None else self._label_meaning(file, parent, file.text(node))
         binding = file.binding_of(node)
         if binding is not None and (binding.role == "import" or self.style(file).is_import(file, binding)):
             return self.import_meaning(file, binding)
@@ -71,9 +67,7 @@ class Resolver:
             taken = self.style(file).binding_meaning(file, binding)
             return taken or Meaning((NamePlace(file.path, node.start_byte),), is_known=True)
         special = self.style(file).statement_meaning(file, node)
-        if special is not None:
-            return special
-        return self.visible_meaning(file, node)
+        return special if special is not None else self.visible_meaning(file, node)
 
     def visible_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return the definitions that a plain name means."""
@@ -96,12 +90,8 @@ class Resolver:
     def _label_meaning(self, file: SyntaxFile, label: SyntaxNode, name: str) -> Meaning:
         """`Cat(name=...)` names a field of the class, where it has one."""
         outer = parent_of(label.parent)
-        fields = None
-        if outer is not None:
-            fields = file.role_fields(outer, "call")
-        function = None
-        if outer is not None and fields:
-            function = child_of(outer, fields[0])
+        fields = file.role_fields(outer, "call") if outer is not None else None
+        function = child_of(outer, fields[0]) if outer is not None and fields else None
         for value in self.values(file, function) if function is not None else ():
             if value.kind == "class":
                 made, _ = self.members.find(value, "__init__")
@@ -124,9 +114,7 @@ class Resolver:
             return Meaning(tuple(dict.fromkeys(places)), is_known)
         found = self.style(file).unbound(file, name, offset)
         if found is None:
-            if name in file.rules.builtins:
-                return ELSEWHERE
-            return UNKNOWN
+            return ELSEWHERE if name in file.rules.builtins else UNKNOWN
         return Meaning(tuple(dict.fromkeys(found)), is_known=True)
 
     def import_meaning(self, file: SyntaxFile, binding: NameBinding) -> Meaning:
@@ -208,35 +196,24 @@ class Resolver:
                 return EXPRESSIONS[role](self, file, node, roles[role])
         if "class" in roles:
             return self.style(file).class_expression(file, node)
-        if "function" in roles or roles.get("scope") is not None:
-            return (EXTERNAL,)
-        return ()
+        return (EXTERNAL,) if "function" in roles or roles.get("scope") is not None else ()
 
     def _literal(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        written = None
-        if "record" in file.roles[node.type]:
-            written = self.style(file).record_values(file, node)
+        written = self.style(file).record_values(file, node) if "record" in file.roles[node.type] else None
         if written is not None:
             return written
-        kept = ()
-        if node.type in SEQUENCES:
-            kept = self._elements_of_literal(file, node)
+        kept = self._elements_of_literal(file, node) if node.type in SEQUENCES else ()
         return (Value("external", name=fields[0] if fields else node.type, arguments=(kept,) if kept else ()),)
 
     def _elements_of_literal(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return what the elements of a list, a set or a comprehension may be."""
         body = node.child_by_field_name("body")
-        if body is not None:
-            parts = [body]
-        else:
-            parts = node.named_children[:LITERAL_ELEMENTS_MAX]
+        parts = [body] if body is not None else node.named_children[:LITERAL_ELEMENTS_MAX]
         return tuple(value for part in parts for value in self.values(file, part))
 
     def _through(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
         inner = child_of(node, fields[0])
-        if inner is not None:
-            return self.values(file, inner)
-        return ()
+        return self.values(file, inner) if inner is not None else ()
 
     def _either(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
         parts = node.named_children[:4]
@@ -263,21 +240,15 @@ class Resolver:
         if function is None:
             return ()
         special = self.style(file).call_values(file, node, function)
-        if special is not None:
-            return special
-        return self.results(self.values(file, function))
+        return special if special is not None else self.results(self.values(file, function))
 
     def _cast(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
         written = child_of(node, fields[0])
-        if written is not None:
-            return self.type_values(file, written)
-        return ()
+        return self.type_values(file, written) if written is not None else ()
 
     def _new(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
         created = child_of(node, fields[0])
-        found = ()
-        if created is not None:
-            found = self.type_values(file, created)
+        found = self.type_values(file, created) if created is not None else ()
         if found or created is None:
             return found
         makers = [value for value in self.values(file, created) if value.kind == "function"]
@@ -285,9 +256,7 @@ class Resolver:
 
     def _index(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
         holder = child_of(node, fields[0])
-        if holder is not None:
-            return self.elements(self.values(file, holder))
-        return ()
+        return self.elements(self.values(file, holder)) if holder is not None else ()
 
     # -- names --
 
@@ -304,12 +273,8 @@ class Resolver:
             return other
         found = self.style(file).unbound(file, name, offset)
         if found is None:
-            if name in file.rules.builtins:
-                return (Value("external", name=name),)
-            return ()
-        if not found:
-            return (Value("external", name=name),)
-        return self.place_values(found)
+            return (Value("external", name=name),) if name in file.rules.builtins else ()
+        return self.place_values(found) if found else (Value("external", name=name),)
 
     def place_values(self, places: Iterable[NamePlace], receiver: Value | None = None) -> Values:
         """Return what the things at some places are."""
@@ -338,9 +303,7 @@ class Resolver:
             return self._alias_values(file, binding, place)
         if binding.role in ("variable", "attribute") and function_node(file, binding) is not None:
             return (Value("function", place, binding.name, receiver=receiver.place if receiver else None),)
-        declared = None
-        if len(binding.fields) > 2 or binding.role == "parameter":
-            declared = binding.field(1)
+        declared = binding.field(1) if len(binding.fields) > 2 or binding.role == "parameter" else None
         if declared is not None:
             return self.take_apart(self.type_values(file, declared), binding.positions)
         if binding.role == "parameter":
@@ -357,9 +320,7 @@ class Resolver:
         return tuple(one._replace(kind="class") if one.kind == "instance" else one for one in found)
 
     def _assigned_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
-        given = None
-        if len(binding.fields) > 1:
-            given = binding.field(len(binding.fields) - 1)
+        given = binding.field(len(binding.fields) - 1) if len(binding.fields) > 1 else None
         if given is None:
             return ()
         if binding.role == "parameter":  # a default shows one type of several
@@ -383,14 +344,10 @@ class Resolver:
         first = positions[0] if positions else None
         if isinstance(first, int) and node.type in ("tuple", "expression_list", "list", "array", "pattern_list"):
             parts = node.named_children
-            single = ()
-            if len(parts) == 1:
-                single = self.values(file, parts[0])
+            single = self.values(file, parts[0]) if len(parts) == 1 else ()
             if any(value.name == "tuple" for value in single):
                 return self.take_apart(single, positions)
-            if first < len(parts):
-                return self.take_apart_expression(file, parts[first], positions[1:])
-            return ()
+            return self.take_apart_expression(file, parts[first], positions[1:]) if first < len(parts) else ()
         return self.take_apart(self.values(file, node), positions)
 
     def take_apart(self, values: Values, positions: tuple[int | str, ...]) -> Values:
@@ -459,9 +416,7 @@ class Resolver:
             places, is_known = self.member_places(value, name, usage)
             found = self.place_values(places, value)
             return found or ((EXTERNAL,) if is_known and not places else ())
-        assigned = []
-        if value.kind == "function":
-            assigned = self.members.find_assigned(value.place, name)
+        assigned = self.members.find_assigned(value.place, name) if value.kind == "function" else []
         return self.place_values(assigned, value) or ((EXTERNAL,) if value.kind == "function" else ())
 
     def module_member(self, value: Value, name: str) -> list[NamePlace] | None:
@@ -574,9 +529,7 @@ class Resolver:
             return self._generic_type(file, node, roles["generic"])
         if "array" in roles:
             element = child_of(node, roles["array"][0])
-            inner = ()
-            if element is not None:
-                inner = self.type_values(file, element)
+            inner = self.type_values(file, element) if element is not None else ()
             return (Value("external", name="array", arguments=(inner,)),)
         if "tuple" in roles:
             parts = [part.child_by_field_name("type") or part for part in node.named_children]
@@ -584,22 +537,16 @@ class Resolver:
             return (Value("external", name="tuple", arguments=results),)
         if "callable" in roles:
             written = child_of(node, roles["callable"][0])
-            results = ()
-            if written is not None:
-                results = self.type_values(file, written)
+            results = self.type_values(file, written) if written is not None else ()
             return (Value("external", name="Callable", arguments=(results,)),)
         if "either" in roles:
             return tuple(value for part in node.named_children for value in self.type_values(file, part))
         if "through" in roles:
             inner = child_of(node, roles["through"][0])
-            if inner is not None:
-                return self.type_values(file, inner)
-            return ()
+            return self.type_values(file, inner) if inner is not None else ()
         if "literal" in roles:
             quoted = self.style(file).quoted_type(file, node)
-            if quoted is not None:
-                return quoted
-            return (EXTERNAL,)
+            return quoted if quoted is not None else (EXTERNAL,)
         return self.instances(self.values(file, node), file.text(node))
 
     def instances(self, values: Values, written: str = "") -> Values:
@@ -663,13 +610,9 @@ def function_node(file: SyntaxFile, binding: NameBinding) -> SyntaxNode | None:
     """Return the function that a name is bound to by its definition, or by an assignment."""
     if binding.role == "function":
         return binding.statement
-    given = None
-    if binding.role in ("variable", "attribute"):
-        given = binding.field(len(binding.fields) - 1)
+    given = binding.field(len(binding.fields) - 1) if binding.role in ("variable", "attribute") else None
     is_function = given is not None and "function" in file.roles.get(given.type, {})
-    if is_function:
-        return given
-    return None
+    return given if is_function else None
 
 
 def _in_effect(file: SyntaxFile, bindings: list[NameBinding], scope: int, offset: int) -> list[NameBinding]:
@@ -703,9 +646,7 @@ def _is_inside(file: SyntaxFile, binding: NameBinding, offset: int) -> bool:
         or binding.node.start_byte == offset
     ):
         return False
-    declared = None
-    if len(binding.fields) > 1:
-        declared = binding.field(1)
+    declared = binding.field(1) if len(binding.fields) > 1 else None
     return declared is not None and declared.start_byte <= offset < declared.end_byte
 
 
@@ -713,10 +654,7 @@ def _in_block(file: SyntaxFile, bindings: list[NameBinding], offset: int) -> lis
     """Return the bindings of the innermost block around an offset that has any."""
     held: list[tuple[int, NameBinding]] = []
     for one in bindings:
-        if one.role == "loop":
-            block = one.statement
-        else:
-            block = _block_around(file, one.statement)
+        block = one.statement if one.role == "loop" else _block_around(file, one.statement)
         if one.role == "parameter":
             held.append((file.scopes[one.scope].start, one))
         elif block is not None and block.start_byte <= offset < block.end_byte:

@@ -150,9 +150,7 @@ class RubyStyle(ModuleStyle):
             here = [place for one in top for place in one.places if place.path == file.path]
             places = here or [place for one in top for place in one.places]
             return Meaning(tuple(places), is_known=True, is_sure=bool(here))
-        if is_known and not _is_in_block(file, offset):
-            return ELSEWHERE
-        return Meaning(is_member=True)
+        return ELSEWHERE if is_known and not _is_in_block(file, offset) else Meaning(is_member=True)
 
     def hidden_uses(self, file: SyntaxFile, name: str) -> list[HiddenUse]:
         """Return the symbols that name a method: `send(:name)`, `map(&:name)`, `private :name`."""
@@ -181,15 +179,11 @@ class RubyStyle(ModuleStyle):
             path = _nesting(file, use.start)
             found = self.find_method(path, name, is_singleton=called.endswith("class_method")) if path else None
             return [use._replace(meaning=Meaning(tuple(found.places), is_known=True, is_member=True))] if found else []
-        if called in BY_NAME:
-            return [use._replace(meaning=Meaning(is_member=True))]
-        return []
+        return [use._replace(meaning=Meaning(is_member=True))] if called in BY_NAME else []
 
     def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
         """Return the class or the module that a method is in."""
-        if binding.role == "function":
-            return "::".join(_nesting(file, binding.node.start_byte))
-        return ""
+        return "::".join(_nesting(file, binding.node.start_byte)) if binding.role == "function" else ""
 
     # -- values --
 

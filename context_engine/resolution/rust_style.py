@@ -63,18 +63,14 @@ class RustStyle(ModuleStyle):
         with self._running((file.path, binding.node.start_byte, "values")) as is_first:
             for value in self._path_values(file, path, binding.node.start_byte) if path and is_first else ():
                 found += self.resolver.member_values(value, name)
-        if path:
-            return tuple(found)
-        return self._crate(file, name)
+        return tuple(found) if path else self._crate(file, name)
 
     def is_foreign(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a `use` leads out of the project."""
         path = use_path(file, binding.node)
         with self._running((file.path, binding.node.start_byte, "foreign")) as is_first:
             start = binding.node.start_byte
-            values = ()
-            if is_first:
-                values = self._path_values(file, path[:-1] or path, start)
+            values = self._path_values(file, path[:-1] or path, start) if is_first else ()
         return any(value.kind == "external" for value in values)
 
     def _path_values(self, file: SyntaxFile, path: list[str], offset: int) -> Values:
@@ -113,15 +109,11 @@ class RustStyle(ModuleStyle):
 
     def _crate(self, file: SyntaxFile, name: str) -> Values:
         root = self._crates().get(name)
-        if root:
-            return (Value("module", NamePlace(root)),)
-        return (Value("external", name=name),)
+        return (Value("module", NamePlace(root)),) if root else (Value("external", name=name),)
 
     def submodule(self, module: Value, name: str) -> Values:
         """Return the module above a module for `super`."""
-        if name == "super":
-            return self._parent_module(module.place.path)
-        return ()
+        return self._parent_module(module.place.path) if name == "super" else ()
 
     def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name at the top of a module, those that it passes on included."""
@@ -166,12 +158,8 @@ class RustStyle(ModuleStyle):
                 return found
         if node is not None and _is_path_head(node):
             root = self._crates().get(name)
-            if root is None:
-                return []
-            return None
-        if _globs(file):
-            return None
-        return []
+            return None if root is not None else []
+        return None if _globs(file) else []
 
     # -- names with a meaning of their own --
 
@@ -202,9 +190,7 @@ class RustStyle(ModuleStyle):
         if len(bound) < 2 or any(one.role not in ("variable", "parameter", "loop") for one in bound):
             return ()
         before = [one for one in bound if _holds_at(one, offset)]
-        if before:
-            return self.resolver.binding_values(file, before[-1])
-        return ()
+        return self.resolver.binding_values(file, before[-1]) if before else ()
 
     def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the meaning of a name inside of a macro call, and of the field that an initializer names."""
@@ -217,9 +203,7 @@ class RustStyle(ModuleStyle):
             holder = outer.parent.parent
         else:
             holder = outer.parent
-        written = None
-        if holder:
-            written = holder.child_by_field_name("name") or holder.child_by_field_name("type")
+        written = holder.child_by_field_name("name") or holder.child_by_field_name("type") if holder else None
         places: list[NamePlace] = []
         for value in self.resolver.type_values(file, written) if written is not None else ():
             places += self.resolver.member_places(value, file.text(node))[0]
@@ -255,12 +239,8 @@ class RustStyle(ModuleStyle):
             return Meaning(is_member=True)
         if mark not in (".", "::"):
             return None
-        holder = None
-        if before is not None:
-            holder = before.prev_sibling
-        further = None
-        if holder is not None:
-            further = holder.prev_sibling
+        holder = before.prev_sibling if before is not None else None
+        further = holder.prev_sibling if holder is not None else None
         is_plain = further is None or file.text(further) not in (".", "::")
         if holder is None or not is_plain or not (file.is_identifier(holder) or holder.type == "self"):
             return Meaning(is_member=True)
@@ -289,18 +269,14 @@ class RustStyle(ModuleStyle):
         if node.type != "impl_item":
             return super().class_of_scope(file, scope, kind)
         written = node.child_by_field_name("type")
-        found = ()
-        if written is not None:
-            found = self.resolver.type_values(file, written)
+        found = self.resolver.type_values(file, written) if written is not None else ()
         return tuple(Value(kind, one.place, one.name) for one in found if one.kind == "instance")  # ty: ignore[invalid-argument-type]
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the traits above a trait, or those that a type of this file implements in it."""
         if node.type == "trait_item":
             bounds = node.child_by_field_name("bounds")
-            if bounds is not None:
-                return list(bounds.named_children)
-            return []
+            return list(bounds.named_children) if bounds is not None else []
         if node.type == "impl_item":
             return [one for one in (node.child_by_field_name("trait"),) if one is not None]
         named = node.child_by_field_name("name")
@@ -331,12 +307,8 @@ class RustStyle(ModuleStyle):
         if node.child_by_field_name("body") is not None:
             return self._members_of_scope(file, scope, name, {f"{file.path}:{scope}:{name}"})
         named = node.child_by_field_name("name")
-        path = ""
-        if named is not None:
-            path = self._module_file(file, node, file.text(named))
-        if path:
-            return self.resolver.module_member(Value("module", NamePlace(path)), name) or []
-        return []
+        path = self._module_file(file, node, file.text(named)) if named is not None else ""
+        return self.resolver.module_member(Value("module", NamePlace(path)), name) or [] if path else []
 
     def _impl_member(self, file: SyntaxFile, binding: NameBinding, owner: NamePlace) -> list[NamePlace]:
         """Return a member of an impl block of a type, and what it implements of a trait."""
@@ -376,16 +348,12 @@ class RustStyle(ModuleStyle):
         if kind == "closure_parameters":
             return self._closure_values(file, binding)
         path = list(_pattern_path(binding))
-        if kind != "match_pattern" and not path:
-            return None
-        return self._matched_values(file, binding, path)
+        return None if kind != "match_pattern" and not path else self._matched_values(file, binding, path)
 
     def _bounds(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the traits that a type parameter must have, in its list or in a `where`."""
         written = binding.statement.child_by_field_name("bounds")
-        nodes = []
-        if written is not None:
-            nodes = list(written.named_children)
+        nodes = list(written.named_children) if written is not None else []
         owner = parent_of(binding.statement.parent)
         for clause in owner.named_children if owner is not None else ():
             for predicate in clause.named_children if clause.type == "where_clause" else ():
@@ -433,9 +401,7 @@ class RustStyle(ModuleStyle):
         if pattern.type != "tuple_struct_pattern":
             return ()
         parts = self._variant_types(file, written)
-        if parts and number < len(parts[1]):
-            return self.resolver.type_values(parts[0], parts[1][number])
-        return ()
+        return self.resolver.type_values(parts[0], parts[1][number]) if parts and number < len(parts[1]) else ()
 
     # -- calls --
 
@@ -456,15 +422,11 @@ class RustStyle(ModuleStyle):
             return values
         if name in ELEMENTS:
             return self.resolver.elements(values) or values
-        if values and all(one.kind == "external" and not one.arguments for one in values):
-            return None
-        return ()
+        return None if values and all(one.kind == "external" and not one.arguments for one in values) else ()
 
     def generic_values(self, file: SyntaxFile, name: str, arguments: tuple[Values, ...]) -> Values | None:
         """Return the result of a `Result`; `?`, `unwrap` and patterns take it out."""
-        if name == "Result" and arguments:
-            return arguments[0]
-        return None
+        return arguments[0] if name == "Result" and arguments else None
 
     def _crates(self) -> dict[str, str]:
         """Return the root files of the library crates of the project by their names in code."""
@@ -488,9 +450,7 @@ class RustStyle(ModuleStyle):
         while True:
             roots = [root for name in ROOTS if (root := f"{folder}/{name}" if folder else name) in paths]
             if roots or not folder:
-                if path in roots:
-                    return [path]
-                return roots or [path]
+                return [path] if path in roots else roots or [path]
             folder = dirname(folder)
 
     def _parent_module(self, path: str) -> Values:
@@ -566,9 +526,7 @@ class RustStyle(ModuleStyle):
         last = written.child_by_field_name("name") or written
         for place in self.resolver.meaning(file, last).places:
             found = self.resolver.project.binding_at(place)
-            body = None
-            if found is not None:
-                body = found[1].statement.child_by_field_name("body")
+            body = found[1].statement.child_by_field_name("body") if found is not None else None
             if found is not None and body is not None and body.type == "ordered_field_declaration_list":
                 return found[0], body.children_by_field_name("type")
         return None
@@ -600,9 +558,7 @@ def use_path(file: SyntaxFile, node: SyntaxNode) -> list[str]:
             path = outer.child_by_field_name("path")
             parts = [*(_names(file, path) if path is not None else ()), *parts]
         at, outer = outer, outer.parent
-    if len(parts) > 1 and parts[-1] == "self":
-        return parts[:-1]
-    return parts
+    return parts[:-1] if len(parts) > 1 and parts[-1] == "self" else parts
 
 
 def _prefix(file: SyntaxFile, node: SyntaxNode) -> list[str]:
@@ -632,9 +588,7 @@ def _globs(file: SyntaxFile) -> tuple[tuple[int, tuple[str, ...]], ...]:
             node = node.parent
         if node is not None and node.type == "use_wildcard" and node.named_children:
             parts = _names(file, node.named_children[0])
-            above = None
-            if node.parent is not None and node.parent.type == "use_list":
-                above = node.parent.parent
+            above = node.parent.parent if node.parent is not None and node.parent.type == "use_list" else None
             path = follow(above, "path")
             parts = [*(_names(file, path) if path is not None else ()), *parts]
             found.append((node.start_byte, tuple(parts)))
@@ -684,9 +638,7 @@ def _head_name(file: SyntaxFile, node: SyntaxNode | None) -> str:
     for _ in range(6):
         if node is None:
             return ""
-        inner = None
-        if node.type in ("generic_type", "reference_type"):
-            inner = node.child_by_field_name("type")
+        inner = node.child_by_field_name("type") if node.type in ("generic_type", "reference_type") else None
         inner = inner or (node.child_by_field_name("name") if node.type == "scoped_type_identifier" else None)
         if inner is None:
             return file.text(node)
@@ -696,9 +648,7 @@ def _head_name(file: SyntaxFile, node: SyntaxNode | None) -> str:
 
 def _is_alias(file: SyntaxFile, name: str) -> bool:
     """Whether a type may have another name where it is used."""
-    if name:
-        return any(one.role in ("alias", "import") for one in file.bindings(name))
-    return False
+    return any(one.role in ("alias", "import") for one in file.bindings(name)) if name else False
 
 
 @lru_cache(maxsize=1024)
@@ -733,7 +683,5 @@ def _subject(binding: NameBinding) -> SyntaxNode | None:
         outer = statement.parent
         while outer is not None and outer.type != "match_expression":
             outer = outer.parent
-        if outer is not None:
-            return outer.child_by_field_name("value")
-        return None
+        return outer.child_by_field_name("value") if outer is not None else None
     return statement.child_by_field_name("type" if statement.type == "parameter" else "value")
