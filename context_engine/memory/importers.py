@@ -183,9 +183,8 @@ def read_contributing_file(path: str) -> RuleScope | None:
     match = _CONTRIBUTING.fullmatch(path)
     if match is None or is_copy(path):
         return None
-    if _FOR_THE_WHOLE.fullmatch(match["folder"]):
-        return RuleScope()
-    return RuleScope(match["folder"].rstrip("/"))
+    is_for_the_whole = _FOR_THE_WHOLE.fullmatch(match["folder"])
+    return RuleScope() if is_for_the_whole else RuleScope(match["folder"].rstrip("/"))
 
 
 def is_copy(path: str) -> bool:
@@ -452,13 +451,12 @@ def _markers(path: str, text: str) -> list[Discovery]:
 
 def add_dates(found: Iterable[Discovery], blame: Callable[[str, int], tuple[str, str] | None]) -> list[Discovery]:
     """Return issues with the commit and the day in which each line was written; `blame` returns None if unknown."""
-
-    def add_date(discovery: Discovery) -> Discovery:
+    dated = []
+    for discovery in found:
         is_dated = discovery.type == "issue" and discovery.line
         origin = blame(discovery.path, discovery.line) if is_dated else None
-        return replace(discovery, commit=origin[0], date=origin[1]) if origin else discovery
-
-    return [add_date(discovery) for discovery in found]
+        dated.append(replace(discovery, commit=origin[0], date=origin[1]) if origin else discovery)
+    return dated
 
 
 # -- history, plans, reviews -------------------------------------------------------------------------------------------
@@ -494,6 +492,7 @@ class LoggedCommit:
 def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
     """Return the discoveries of the history, newest first: fixes and reverts, and breaking changes."""
     found: list[Discovery] = []
+    kind: DiscoveryType
     for commit in commits:
         if len(found) == COMMITS_MAX:
             break
@@ -501,9 +500,13 @@ def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
         if _BREAKING.search(message):
             stated = _BREAKING_BODY.search(commit.body)
             content = shorten_prose(" ".join(stated[1].split()), CONTENT_CHARS_MAX) if stated else commit.subject
-            found.append(_of_commit("breaking", "decision", commit, content))
+            importer, kind = "breaking", "decision"
         elif (_FIX.search(message) and not _NO_FIX.match(commit.subject)) or _REVERT.match(commit.subject):
-            found.append(_of_commit("fix", "issue", commit, _with_reason(commit)))
+            importer, kind, content = "fix", "issue", _with_reason(commit)
+        else:
+            continue
+        title = shorten_prose(commit.subject, CONTENT_CHARS_MAX)
+        found.append(_discover(importer, kind, title, content, commit=commit.hash, date=commit.date))
     return found
 
 
@@ -518,8 +521,3 @@ def _with_reason(commit: LoggedCommit) -> str:
         if len(text.split()) >= REASON_WORDS_MIN and not _TRAILER.match(text):
             return f"{commit.subject}\n{shorten_prose(text, REASON_CHARS_MAX)}"
     return commit.subject
-
-
-def _of_commit(importer: str, kind: DiscoveryType, commit: LoggedCommit, content: str) -> Discovery:
-    title = shorten_prose(commit.subject, CONTENT_CHARS_MAX)
-    return _discover(importer, kind, title, content, commit=commit.hash, date=commit.date)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,29 +53,15 @@ CLOSE_WAIT_S = 10.0
 """A running git process is waited for; it has a time limit of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshSources:
-    """Sources of what is derived: the repository of the workspace, and its indexed files.
-
-    `files` returns a stamp for each file that changes with its content; `histories` is the folder of mined histories.
-    """
-
-    git: Git
-    histories: Path
-    files: Callable[[], Mapping[str, bytes]]
-    read: Callable[[str], bytes | None]
-    is_indexed: Callable[[], bool]
-
-
 class BackgroundRefresh:
     """Runs the background thread: first the history and the files, then, slowly, the dates."""
 
-    def __init__(self, sources: RefreshSources, knowledge: Knowledge, access: FileUsage) -> None:
-        """Read nothing yet. Results go into `knowledge`; `access` is notified of renamed files."""
-        self._sources = sources
+    def __init__(self, parts: KnowledgeDependencies, knowledge: Knowledge) -> None:
+        """Read nothing yet. Results go into `knowledge`."""
+        self._parts = parts
+        self._git = parts.git
         self._knowledge = knowledge
-        self._access = access
-        self._blame = Blame(sources.git)
+        self._blame = Blame(parts.git)
         self._miner: HistoryMiner | None = None
         self._history: FileHistory | None = None
         self._history_head = ""  # the head that `_history` is of
@@ -163,7 +150,7 @@ class BackgroundRefresh:
                 self._read_history()
                 self._read_discoveries()
                 self._add_dates(DATES_S)
-                self._is_there = self._is_there or self._sources.is_indexed()
+                self._is_there = self._is_there or self._is_indexed()
             finally:
                 self._set_progress(is_behind=False)
             self._add_dates(math.inf)
@@ -190,29 +177,29 @@ class BackgroundRefresh:
         if head == self._history_head and self._history is not None:
             return
         if self._miner is None:
-            repository = self._sources.git.repository
+            repository = self._git.repository
             if repository is None:
                 self._history_head = head
                 return
-            self._miner = HistoryMiner(
-                self._sources.git, HistoryFile(self._sources.histories / workspace_id(Path(repository.common_dir)))
-            )
+            file = self._parts.cache / "histories" / workspace_id(Path(repository.common_dir))
+            self._miner = HistoryMiner(self._git, HistoryFile(file))
         mined = self._miner.mine(cancel=self._stop)
-        history = FileHistory(mined.facts, mined.head, under=self._sources.git.below())
+        history = FileHistory(mined.facts, mined.head, under=self._git.below())
         history.find_similar_changes("x")  # computes what is costly now, and not while somebody waits
-        self._access.follow_renames(history.map_renames)
+        self._parts.access.follow_renames(history.map_renames)
         self._history, self._history_head = history, head
 
     def _read_discoveries(self) -> None:
         """Derive discoveries from files and from commit messages."""
         head = self._head()
-        if self._sources.is_indexed():
-            self._knowledge.refresh(self._sources.files(), self._text, commit=head, cancel=self._stop)
+        if self._is_indexed():
+            stamps = {path: state.sha256 for path, state in self._parts.index.store.files().items()}
+            self._knowledge.refresh(stamps, self._text, commit=head, cancel=self._stop)
         if head:
             self._knowledge.refresh_page("history", head.encode(), self._import_commits)
 
     def _import_commits(self) -> list[Discovery]:
-        messages = search_messages(self._sources.git, importers.COMMIT_PATTERN, most=importers.COMMITS_MAX)
+        messages = search_messages(self._git, importers.COMMIT_PATTERN, most=importers.COMMITS_MAX)
         return importers.import_commits(
             importers.LoggedCommit(
                 message.hash,
@@ -228,12 +215,15 @@ class BackgroundRefresh:
             self._knowledge.add_dates(self._blame, seconds=seconds, cancel=self._interrupt)
 
     def _text(self, path: str) -> str | None:
-        data = self._sources.read(path)
+        data = self._parts.files.read_once(path)
         return None if data is None else data.decode("utf-8", "replace")
 
     def _head(self) -> str:
-        head = self._sources.git.head()
+        head = self._git.head()
         return (head.commit if head else None) or ""
+
+    def _is_indexed(self) -> bool:
+        return self._parts.index.live.snapshot() is not None
 
 
 # -- knowledge service -------------------------------------------------------------------------------------------------
@@ -270,7 +260,6 @@ class KnowledgeService:
 
     def __init__(self, parts: KnowledgeDependencies) -> None:
         self._parts = parts
-        index, access = parts.index, parts.access
         recall = MemoryIndex(parts.workspace_cache / "recall.db")
         records = RecordFolder(parts.root.path / STATE_FOLDER, MEMORIES, shared_records=parts.shared_records)
         own_records = RecordFolder(parts.user_folder, MEMORIES)
@@ -278,29 +267,19 @@ class KnowledgeService:
             "project": MemoryFolder("project", records, recall, shown=f"{STATE_FOLDER}/{MEMORIES}"),
             "user": MemoryFolder("user", own_records, recall, shown=str(parts.user_folder / MEMORIES)),
         }
-        self.access = access
+        self.access = parts.access
         self.memories = Memories(
             shelves,
             LinkedFiles(parts.root, parts.symbols.outline),
             recall,
             now=parts.now,
-            embed=_embed(parts.encoder),
+            embed=_build_embedder(parts.encoder),
             redact_text=parts.redactor.redact,
         )
         self.knowledge = Knowledge(
-            self.memories, now=parts.now, access=lambda path: access.ranking_scores().get(path, 0.0)
+            self.memories, now=parts.now, access=lambda path: parts.access.ranking_scores().get(path, 0.0)
         )
-        self._learning = BackgroundRefresh(
-            RefreshSources(
-                parts.git,
-                parts.cache / "histories",
-                files=lambda: {path: state.sha256 for path, state in index.store.files().items()},
-                read=parts.files.read_once,
-                is_indexed=lambda: index.live.snapshot() is not None,
-            ),
-            self.knowledge,
-            access,
-        )
+        self._learning = BackgroundRefresh(parts, self.knowledge)
 
     # -- what is known --
 
@@ -314,7 +293,7 @@ class KnowledgeService:
         return ProjectKnowledge(
             history,
             self.knowledge.recall,
-            self._build_predictor(history) if history else None,
+            partial(self._predict_files, history) if history else None,
             is_partial=not is_fresh,
         )
 
@@ -327,14 +306,10 @@ class KnowledgeService:
         self._learning.wait_until_fresh()
         return self.knowledge
 
-    def _build_predictor(self, history: FileHistory) -> Callable[[Query], Sequence[tuple[str, float]]]:
-        def predict_files(query: Query) -> Sequence[tuple[str, float]]:
-            searcher = self._parts.search.searcher()
-            if searcher:
-                return [(change.path, change.score) for change in predict_changes(searcher, query, history)]
-            return []
-
-        return predict_files
+    def _predict_files(self, history: FileHistory, query: Query) -> Sequence[tuple[str, float]]:
+        searcher = self._parts.search.searcher()
+        found = predict_changes(searcher, query, history) if searcher else ()
+        return [(change.path, change.score) for change in found]
 
     # -- its life --
 
@@ -361,7 +336,7 @@ class KnowledgeService:
         self.memories.recall.close()
 
 
-def _embed(encoder: StaticEncoder | None) -> TextEmbedder | None:
+def _build_embedder(encoder: StaticEncoder | None) -> TextEmbedder | None:
     """Return an embedder of static vectors; None if the user wants none, or the table cannot be used."""
     if encoder is None or not encoder.identity:
         return None

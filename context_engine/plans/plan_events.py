@@ -397,12 +397,9 @@ def _execution_status(states: Mapping[str, StepState]) -> PlanStatus:
     if there and there <= DONE:
         return "completed"
     if there & {"ready", "in_progress"} or not there:
-        if any(state.attempts or state.status in DONE for state in states.values()):
-            return "executing"
-        return "ready"
-    if "failed" in there:
-        return "failed"
-    return "stalled"
+        is_begun = any(state.attempts or state.status in DONE for state in states.values())
+        return "executing" if is_begun else "ready"
+    return "failed" if "failed" in there else "stalled"
 
 
 def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | None:
@@ -430,11 +427,11 @@ def _most_urgent(plan: Plan, drawn: StepGraph, left: Mapping[str, float], states
         chain[uid] = left[uid] + max((chain.get(other, 0.0) for other in drawn.needed_by[uid]), default=0.0)
     longest = max(chain.values())
 
-    def urgency(row: tuple[int, PlanStep]) -> tuple[bool, int, int, int]:
-        place, step = row
-        return chain[step.uid] < longest, -waiting[step.uid].bit_count(), LEVELS.index(step.priority), place
-
-    return min(ready, key=urgency)[1].uid
+    urgency = {
+        step.uid: (chain[step.uid] < longest, -waiting[step.uid].bit_count(), LEVELS.index(step.priority), place)
+        for place, step in ready
+    }
+    return min(urgency, key=urgency.__getitem__)
 
 
 def _percent(part: float, whole: float) -> float:
@@ -556,9 +553,8 @@ def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, req
             next_steps=(NextStep("refine_plan", "to change the plan"), NextStep("request_approval", "again")),
             details=details,
         )
-    if required and decision is not None:
-        message, advice = f"step {number} waits for {decision.id}", "Have it decided with respond_approval."
-        raise NeedsApproval(message, suggestion=advice, details=details)
     if required:
-        message = f"step {number} needs an approval of version {plan.version}"
-        raise NeedsApproval(message, suggestion="Ask for it with request_approval.", details=details)
+        message, advice = f"needs an approval of version {plan.version}", "Ask for it with request_approval."
+        if decision is not None:
+            message, advice = f"waits for {decision.id}", "Have it decided with respond_approval."
+        raise NeedsApproval(f"step {number} {message}", suggestion=advice, details=details)
