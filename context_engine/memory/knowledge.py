@@ -26,7 +26,7 @@ from context_engine.memory.importers import Discovery
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_checks import check_choice
 from context_engine.memory.memory_folder import MemoryEntry
-from context_engine.memory.memory_index import IndexItem, IndexPage, Pages, compute_similarity, embed_missing
+from context_engine.memory.memory_index import IndexItem, IndexPage, Pages, compute_similarity
 from context_engine.memory.memory_listing import MemoryStatus, describe_unreadable
 from context_engine.memory.memory_ranking import compute_freshness, compute_score, fuse_scores, take_best
 from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, KnowledgeQuery
@@ -149,7 +149,7 @@ class Knowledge:
             self._recall.put(
                 IN_FILES, {path: (wanted[path], _encode_items(found)) for path, found in discoveries.items()}
             )
-        embed_missing(self._recall, self._memories.embed)
+        self._recall.embed_missing(self._memories.embed)
         pages = self._recall.pages(IN_FILES)
         return RefreshCounts(len(changed), len(gone), sum(len(page.items) for page in pages.values()))
 
@@ -170,7 +170,7 @@ class Knowledge:
         if known is not None and known.stamp == wanted:
             return False
         self._recall.put(LEARNED, {name: (wanted, _encode_items(make()))})
-        embed_missing(self._recall, self._memories.embed)
+        self._recall.embed_missing(self._memories.embed)
         return True
 
     def add_dates(self, blame: Blame, *, seconds: float = math.inf, cancel: threading.Event | None = None) -> int:
@@ -398,12 +398,11 @@ def _in_module(known: KnowledgeEntry, module: str) -> bool:
     wanted = path.casefold()
     if "/" in path and known.type == "rule" and known.source == "discovery" and known.scope.applies_to(path):
         return True
-    return not wanted or any(_path_is_in(path.casefold(), wanted) for path in known.paths)
-
-
-def _path_is_in(path: str, module: str) -> bool:
-    parts = path.split("/")
-    return f"{path}/".startswith(f"{module}/") or module in parts or module == parts[-1].partition(".")[0]
+    for one in map(str.casefold, known.paths):
+        parts = one.split("/")
+        if f"{one}/".startswith(f"{wanted}/") or wanted in (*parts, parts[-1].partition(".")[0]):
+            return True
+    return not wanted
 
 
 def _to_remembered_item(result: KnowledgeResult) -> RememberedItem:

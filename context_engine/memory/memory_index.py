@@ -152,15 +152,16 @@ class MemoryIndex:
         near = np.flatnonzero(found >= least)
         return dict(zip(numbers[near].tolist(), found[near].tolist(), strict=True))
 
-    def embed_missing(self, space: str, embed: Embedded) -> None:
-        """Make all missing vectors now, in portions, so that no question waits for all of them.
+    def embed_missing(self, embed: TextEmbedder | None) -> None:
+        """Make all missing vectors now, in portions, so that no question waits for them.
 
-        Raises: as `embed`.
+        A failing embedder is reported when it is used.
         """
-        while True:
-            with self._lock:
-                if not self._query(lambda db: _embed_some(db, space, embed)):
-                    return
+        with suppress(HostError):
+            while embed is not None:
+                with self._lock:
+                    if not self._query(lambda db: _embed_some(db, embed.space, embed.texts)):
+                        return
 
     def _vectors(
         self, db: apsw.Connection, space: str, embed: Embedded
@@ -353,13 +354,3 @@ def compute_similarity(recall: MemoryIndex, embed: TextEmbedder | None, text: st
         return SimilarityScores(recall.score_vectors(embed.space, embed.texts, text, least=COSINE_MIN))
     except HostError as error:
         return SimilarityScores({}, f"embedding failed: {error.message}")
-
-
-def embed_missing(recall: MemoryIndex, embed: TextEmbedder | None) -> None:
-    """Make all missing vectors now, so that no question waits for them.
-
-    A failing embedder is reported when it is used.
-    """
-    if embed is not None:
-        with suppress(HostError):
-            recall.embed_missing(embed.space, embed.texts)

@@ -68,11 +68,6 @@ class PlanDifference(NamedTuple):
     graph: GraphChange
 
     @property
-    def is_empty(self) -> bool:
-        """Whether both plans have the same content."""
-        return not self.changes
-
-    @property
     def summary(self) -> str:
         """The changes in one sentence.
 
@@ -83,12 +78,14 @@ class PlanDifference(NamedTuple):
         '1 step added (2), step 1 changed (title)'
         """
         number, old_number = self.after.step_numbers(), self.before.step_numbers()
+        changed = (f"step {number[uid]} changed ({', '.join(fields)})" for uid, fields in self.modified.items())
+        heads = dict.fromkeys(change.path.split("/")[1] for change in self.changes)
         parts = [
             _describe_count(self.added, "added", number),
             _describe_count(self.removed, "removed", old_number),
-            _describe_modified(self.modified, number),
+            f"{len(self.modified)} steps changed" if len(self.modified) > NAMED_MAX else ", ".join(changed),
             _describe_count([step.uid for step in self.moved], "moved", number),
-            *_other_fields(self.changes),
+            *(head.replace("_", " ") for head in heads if head not in ("steps", STEP_ORDER)),
         ]
         return ", ".join(part for part in parts if part) or "nothing changed"
 
@@ -206,13 +203,13 @@ def _longest_rise(values: Sequence[int]) -> set[int]:
 
 
 def _graph_change(before: Plan, after: Plan) -> GraphChange:
-    drawn = [build_graph(plan) for plan in (before, after)]
-    timed = [
-        compute_timing(one, {step.uid: step.weight for step in plan.steps})
-        for one, plan in zip(drawn, (before, after), strict=True)
-    ]
+    edges, timed = [], []
+    for plan in (before, after):
+        drawn = build_graph(plan)
+        edges.append({(other, uid) for uid, waits in drawn.depends.items() for other in waits})
+        timed.append(compute_timing(drawn, {step.uid: step.weight for step in plan.steps}))
+    old, new = edges
     is_estimated = before.has_estimates and after.has_estimates
-    old, new = ({(other, uid) for uid, waits in one.depends.items() for other in waits} for one in drawn)
     return GraphChange(
         tuple(sorted(new - old)),
         tuple(sorted(old - new)),
@@ -228,21 +225,6 @@ def _graph_change(before: Plan, after: Plan) -> GraphChange:
 def _describe_count(uids: Sequence[str], what: str, number: Mapping[str, int]) -> str:
     named = f" ({', '.join(str(number[uid]) for uid in uids)})" if len(uids) <= NAMED_MAX else ""
     return f"{len(uids)} step{'s' if len(uids) > 1 else ''} {what}{named}" if uids else ""
-
-
-def _describe_modified(modified: Mapping[str, Sequence[str]], number: Mapping[str, int]) -> str:
-    if not modified:
-        return ""
-    if len(modified) > NAMED_MAX:
-        return f"{len(modified)} steps changed"
-    descriptions = (f"{number[uid]} changed ({', '.join(fields)})" for uid, fields in modified.items())
-    return ", ".join(f"step {part}" for part in descriptions)
-
-
-def _other_fields(changes: Iterable[FieldChange]) -> list[str]:
-    """Return the changed fields other than the steps, each once."""
-    heads = dict.fromkeys(change.path.split("/")[1] for change in changes)
-    return [head.replace("_", " ") for head in heads if head not in ("steps", STEP_ORDER)]
 
 
 FileAction = Literal["create", "modify", "delete"]

@@ -95,7 +95,14 @@ def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
     except msgspec.ValidationError as error:
         raise conversion_error(error, "plan") from None
     numbers = _read_numbers(rows)
-    plan = replace(plan, steps=tuple(map(_without_derived_effort, plan.steps)))
+    # An effort in words that only repeats the hours is derived.
+    steps = (
+        replace(step, estimated_effort="")
+        if step.hours is not None and step.estimated_effort == format_effort(step.hours)
+        else step
+        for step in plan.steps
+    )
+    plan = replace(plan, steps=tuple(steps))
     plan = _with_questions(plan, sent.get("questions_for_clarification"))
     plan = _resolve_references(_assign_uids(plan, before), numbers)
     remarks = [
@@ -359,13 +366,6 @@ def _resolve_references(plan: Plan, numbers: Sequence[int]) -> Plan:
     return replace(plan, steps=tuple(steps), milestones=tuple(milestones))
 
 
-def _without_derived_effort(step: PlanStep) -> PlanStep:
-    """Drop an effort in words that only repeats the hours."""
-    if step.hours is not None and step.estimated_effort == format_effort(step.hours):
-        return replace(step, estimated_effort="")
-    return step
-
-
 def _with_questions(plan: Plan, texts: object) -> Plan:
     """Add the questions that are only texts, and give each question an id."""
     listed = [texts] if isinstance(texts, str) else texts if isinstance(texts, Sequence) else ()
@@ -402,7 +402,8 @@ def serialize_plan(plan: Plan) -> dict[str, Any]:
     content["steps"] = [
         _serialize_step(step, row, drawn, number) for step, row in zip(plan.steps, content["steps"], strict=True)
     ]
-    content["milestones"] = [_serialize_milestone(milestone, number) for milestone in plan.milestones]
+    for row in content["milestones"]:
+        row["steps_included"] = sorted(number[uid] for uid in row["steps_included"] if uid in number)
     content["dependency_graph"] = serialize_graph(plan, drawn)
     content["questions_for_clarification"] = [question.text for question in plan.open_questions]
     for key in _OMITTED_IF_EMPTY:
@@ -448,11 +449,6 @@ def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, numbe
     return {"step_number": number[step.uid]} | row
 
 
-def _serialize_milestone(milestone: Milestone, number: dict[str, int]) -> dict[str, Any]:
-    included = sorted(number[uid] for uid in milestone.steps_included if uid in number)
-    return {"name": milestone.name, "steps_included": included, "estimated_time": milestone.estimated_time}
-
-
 ChangeType = Literal["created", "refined", "modified", "approved", "executed", "rolled_back"]
 SEAL_CHARS = 32
 """128 bits: enough to notice any accident."""
@@ -489,9 +485,8 @@ def encode_version(version: PlanVersion, plan: Plan) -> bytes:
 def decode_version(data: bytes) -> tuple[PlanVersion, Plan]:
     """Decode a version. Raises: ValueError, whose text continues `it is damaged:`."""
     content = _decode_sealed(data)
-    return msgspec.convert(content, PlanVersion), msgspec.convert(
-        content["plan"], Plan
-    )  # a ValidationError is a ValueError
+    # A ValidationError is a ValueError.
+    return msgspec.convert(content, PlanVersion), msgspec.convert(content["plan"], Plan)
 
 
 def decode_metadata(data: bytes) -> PlanVersion:

@@ -163,8 +163,9 @@ class ApprovalService:
         NeedsApproval (a person must decide), Conflict (decided already), PreconditionFailed (expired), and as
         `request`.
         """
-        move = _parse_action(action)
-        if move == "request_modification" and not modifications.strip():
+        if action not in DECISIONS:
+            raise InvalidArgument(f"action is {action[:40]!r}", suggestion=f"It is one of {', '.join(DECISIONS)}.")
+        if action == "request_modification" and not modifications.strip():
             raise InvalidArgument(
                 "modifications is empty",
                 suggestion="Say what is to be different.",
@@ -180,13 +181,13 @@ class ApprovalService:
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
             known = _find_approval(request_id, now.approvals)
-            _check_open(known, move)
-            decision = ApprovalDecision(known.id, move, by, comment, modifications)
+            _check_open(known, action)
+            decision = ApprovalDecision(known.id, action, by, comment, modifications)
             after = self._storage.append_events(
                 now, self._storage.new_event(DECIDED, actor=by, data=msgspec.to_builtins(decision))
             )
         decided = _find_approval(request_id, after.approvals)
-        if move == "request_modification":  # `refine_plan` goes on from there
+        if action == "request_modification":  # `refine_plan` goes on from there
             plan = msgspec.structs.replace(after.plan, open_feedback=(*after.plan.open_feedback, decided.modifications))
             reason = f"changes asked for in {decided.id}"
             self._repository.save(plan, overwrite=True, author=decided.decided_by, reason=reason, allow_invalid=True)
@@ -206,14 +207,6 @@ class ApprovalService:
         raise _unknown_request(request_id)
 
 
-def _parse_action(action: str) -> ApprovalMove:
-    """Return the decision that a word names. Raises: InvalidArgument."""
-    for decision in DECISIONS:
-        if action == decision:
-            return decision
-    raise InvalidArgument(f"action is {action[:40]!r}", suggestion=f"It is one of {', '.join(DECISIONS)}.")
-
-
 def _check_open(known: Approval, action: ApprovalMove) -> None:
     """Refuse a second decision and report the first. Raises: Conflict, PreconditionFailed."""
     try:
@@ -228,10 +221,10 @@ def _check_open(known: Approval, action: ApprovalMove) -> None:
 
 
 def _find_approval(request_id: str, known: Sequence[Approval]) -> Approval:
-    found = [approval for approval in known if approval.id == request_id]
-    if not found:
-        raise _unknown_request(request_id)
-    return found[0]
+    for approval in known:
+        if approval.id == request_id:
+            return approval
+    raise _unknown_request(request_id)
 
 
 def _unknown_request(request_id: str) -> ApprovalNotFound:
