@@ -87,7 +87,7 @@ class Engine(Workspace):
         self.index = self._create_index(encoder)
         reading = (self.files, self.languages, self.grammars, texts)
         edges = ExternalEdges(self._root, settings.scip_index)
-        self.symbols = open_symbols(self._root, self.index.live, *reading, self.cache_folder / "trees", edges)
+        self.symbols = open_symbols(self._root, self.index.live, *reading, edges)
 
         self.usage = FileUsage(self.cache_folder / "access.db", clock=self.now, enabled=settings.access_scoring)
         self.embeddings = self._create_embeddings(encoder)

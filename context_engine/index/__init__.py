@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
     from context_engine.index.stored_outline import StoredOutline, StoredSymbol
     from context_engine.index.symbol_service import SymbolService, no_index, open_symbols
-    from context_engine.index.syntax_cache import SyntaxCache, TreeStore
     from context_engine.index.worker import load_languages
 
 __getattr__ = lazy_exports(__name__)

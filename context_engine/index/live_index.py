@@ -40,9 +40,6 @@ WATCHED_REST_S = 30.0
 FULL_RUN_FILES = 200
 """When more files than this changed (a branch switch), a full run is faster than indexing each."""
 RETRY_S = 1.0
-TREE_SHARE = 0.22
-"""Packed trees take 0.17 (Python) to 0.29 (Go) of the text of their files (docs/benchmarks.md)."""
-TREE_BYTES_MIN = 1_000_000
 TIDY_AFTER_S = 3.0
 """After so long without an edit the small segments of edits are merged."""
 
@@ -101,12 +98,6 @@ class LiveIndex:
     def snapshot(self) -> Snapshot | None:
         """Return the newest published snapshot; None when there is none."""
         return self._store.snapshot()
-
-    def count_tree_bytes(self) -> int:
-        """Return how many bytes the syntax trees of the indexed files may take."""
-        snapshot = self.snapshot()
-        text_bytes = int(snapshot.file_column("size").sum()) if snapshot is not None else 0
-        return max(TREE_BYTES_MIN, int(text_bytes * TREE_SHARE))
 
     def refresh(self) -> str:
         """Find edits and have them indexed; wait a moment when they are few, or when nothing is indexed yet.

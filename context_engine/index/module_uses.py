@@ -55,9 +55,10 @@ def _find_names(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]
                 if any(path in files for files in rows):
                     yield ModuleUse(other, node.start_byte, all(files == [path] for files in rows))
                 continue
-            is_looked_up = node.parent is not None and node.parent.child_by_field_name("attribute") == node
+            outer = node.parent
+            is_looked_up = outer is not None and outer.child_by_field_name("attribute") == node
             meaning = graph.finder.meaning(file, node)
-            values = graph.finder.resolver.values(file, node.parent if is_looked_up and node.parent else node)
+            values = graph.finder.resolver.values(file, outer if outer is not None and is_looked_up else node)
             is_meant = [value.kind == "module" and value.place.path == path for value in values]
             is_unknown = is_looked_up and not values and not meaning.is_known
             if not meaning.places and (any(is_meant) or is_unknown):

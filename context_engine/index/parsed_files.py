@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from context_engine.index.syntax_cache import SyntaxCache
 from context_engine.languages import (
     Grammars,
     Languages,
@@ -15,12 +14,15 @@ from context_engine.languages import (
     PathIndex,
     SyntaxFile,
     outline_file,
+    read_syntax,
     resolve_import,
 )
 from context_engine.secrets import RedactedDocuments
 
 PARSES_KEPT = 400
 """More than one step of a trace parses, so that the next step of the same session parses nothing twice."""
+TREE_TEXT_BYTES_MAX = 24_000_000
+"""Source text whose syntax trees are in memory; a tree takes about ten times the bytes of its text."""
 Read = Callable[[str], bytes | None]
 
 
@@ -47,7 +49,6 @@ class ParsedFileCache:
         grammars: Grammars,
         read: Read,
         texts: RedactedDocuments | None = None,
-        trees: SyntaxCache | None = None,
     ) -> None:
         self.languages = languages
         self._grammars = grammars
@@ -55,7 +56,9 @@ class ParsedFileCache:
         self._texts = texts or RedactedDocuments()
         self._kept: dict[str, tuple[bytes, ParsedFile | None]] = {}
         self._question = threading.local()
-        self.trees = trees or SyntaxCache(languages, grammars)
+        self._lock = threading.Lock()
+        self._trees: dict[str, tuple[bytes, SyntaxFile | None]] = {}  # by path, the last used at the end
+        self._tree_text_bytes = 0
         self._outlines: dict[str, tuple[int, tuple[Outline, list[str]]]] = {}  # by path, with the hash of the bytes
 
     def parse(self, path: str) -> ParsedFile | None:
@@ -105,7 +108,23 @@ class ParsedFileCache:
 
     def syntax(self, path: str) -> SyntaxFile | None:
         """Return a file's current tree, for resolving names; None if its language has no rules for that."""
-        return self.trees.read(path, self.load(path))
+        content = self.load(path)
+        with self._lock:
+            before = self._trees.pop(path, None)
+            if before is not None:
+                self._trees[path] = before
+                if before[0] is content or before[0] == content:
+                    return before[1]
+        language = self.languages.detect(path, content)
+        found = read_syntax(path, language, content, self._grammars) if language is not None else None
+        with self._lock:
+            before = self._trees.pop(path, None)
+            self._tree_text_bytes += len(content) - (len(before[0]) if before is not None else 0)
+            self._trees[path] = content, found
+            while self._tree_text_bytes > TREE_TEXT_BYTES_MAX and len(self._trees) > 1:
+                oldest = next(iter(self._trees))
+                self._tree_text_bytes -= len(self._trees.pop(oldest)[0])
+        return found
 
     def resolution_style(self, path: str) -> str:
         """Return the resolution style of a file without parsing it; empty if its language has none."""

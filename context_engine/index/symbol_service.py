@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
 from context_engine.external_edges import ExternalEdges
@@ -16,7 +15,6 @@ from context_engine.index.module_uses import ModuleUse, find_module_uses
 from context_engine.index.parsed_files import ParsedFileCache
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.symbol_graph import SymbolDefinition, SymbolGraph
-from context_engine.index.syntax_cache import SyntaxCache, TreeStore
 from context_engine.index.unused_definitions import describe_search, find_unused
 from context_engine.languages import Grammars, Languages, Outline, PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
@@ -124,8 +122,6 @@ class SymbolService:
                     raise _unknown_symbol(target, graph.near_names(target))
                 edges, notes = tracer.symbols(_as_spelled(defined), direction)
                 notes = (*found_by, *notes)
-        if self._live.is_watching:
-            self._parses.trees.fill(graph.snapshot.by_path)
         shown = tuple(edges[:limit])
         tests = tracer.tests() if direction == "impact" else ()
         notes = (*notes, *self._edges.notes())
@@ -218,14 +214,12 @@ class SymbolService:
         return self._fresh_graph().paths
 
     def forget(self) -> None:
-        """Release the graph of an index that is about to be deleted, and delete the trees of its files."""
+        """Release the graph of an index that is about to be deleted."""
         with self._lock:
             self._graph = None
-        self._parses.trees.clear()
 
     def close(self) -> None:
-        """Store the trees that were parsed, and close the edges of other tools."""
-        self._parses.trees.close()
+        """Close the edges of other tools."""
         self._edges.close()
 
     # -- the graph --
@@ -304,14 +298,10 @@ def open_symbols(
     languages: Languages,
     grammars: Grammars,
     texts: RedactedDocuments,
-    trees_folder: Path,
     edges: ExternalEdges,
 ) -> SymbolService:
-    """Return the symbols of a workspace, whose syntax trees are stored in a folder of the user's cache."""
-    stored = TreeStore(trees_folder, live.count_tree_bytes)
-    trees = SyntaxCache(languages, grammars, stored, files.read_once)
-    parses = ParsedFileCache(languages, grammars, files.read_kept, texts, trees)
-    return SymbolService(root, live, parses, edges)
+    """Return the symbols of a workspace."""
+    return SymbolService(root, live, ParsedFileCache(languages, grammars, files.read_kept, texts), edges)
 
 
 def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:

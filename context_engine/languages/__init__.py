@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         find_lines_above,
         read_file_header,
     )
-    from context_engine.languages.compact_tree import CompactTree, GrammarNames, SyntaxNode
     from context_engine.languages.grammars import Grammars
     from context_engine.languages.import_resolution import PathIndex, resolve_import
     from context_engine.languages.language import OWN_FOLDER, Language, Languages
@@ -27,12 +26,13 @@ if TYPE_CHECKING:
         NOWHERE,
         NameBinding,
         SyntaxFile,
+        SyntaxNode,
         child_of,
         follow,
         of_type,
         parent_of,
         read_syntax,
     )
-    from context_engine.languages.syntax_trees import prepare_source, read_syntax_errors
+    from context_engine.languages.syntax_trees import read_syntax_errors
 
 __getattr__ = lazy_exports(__name__)

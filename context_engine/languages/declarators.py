@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from context_engine.languages.compact_tree import SyntaxNode
+from tree_sitter import Node as SyntaxNode
 
 DECLARATORS_MAX = 12
 """Declarators inside of each other: more are not written by hand."""

@@ -26,7 +26,6 @@ import numpy as np
 from tree_sitter import Language as TreeSitterLanguage
 from tree_sitter import Parser, Query, QueryCursor, Tree
 
-from context_engine.languages.compact_tree import GrammarNames
 from context_engine.storage import make_private_folder
 
 SYSTEMS = {"darwin": "macos", "linux": "linux", "windows": "windows"}
@@ -91,13 +90,6 @@ class Grammars:
         if parser is None or (len(data) > WATCHED_BYTES and _depth(data) > DEPTH_MAX):
             return None
         return parser.parse(data) if len(data) <= UNTIMED_BYTES else _parsed_in_time(parser, data)
-
-    def names(self, name: str) -> GrammarNames | None:
-        """Return the types and fields of a grammar by number; None if it cannot be loaded."""
-        language = self._language(name)
-        if isinstance(language, str):
-            return None
-        return _read_names(language, str(_bundle()["languages"][name]["sha256"]))
 
     def cursor(self, name: str, query: str) -> QueryCursor | None:
         """Return a new cursor for a query; None if the query does not fit the grammar (see `problem`)."""
@@ -246,13 +238,6 @@ def _write_checked(path: Path, content: bytes, sha256: str) -> None:
 def _compile_query(language: TreeSitterLanguage, query: str) -> Query:
     """Compile a query; this takes 5 to 120 ms, and all Engines of the process share the result."""
     return Query(language, query)
-
-
-@lru_cache(maxsize=64)
-def _read_names(language: TreeSitterLanguage, fingerprint: str) -> GrammarNames:
-    kinds = {number: language.node_kind_for_id(number) or "" for number in (*range(language.node_kind_count), ERROR)}
-    fields = {language.field_name_for_id(number) or "": number for number in range(1, language.field_count + 1)}
-    return GrammarNames(fingerprint, kinds, fields)
 
 
 @lru_cache(maxsize=256)

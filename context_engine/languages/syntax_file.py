@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from context_engine.languages.compact_tree import CompactTree, SyntaxNode, flatten_tree
+from tree_sitter import Node as SyntaxNode
+from tree_sitter import Tree
+
 from context_engine.languages.declarators import find_declared
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
@@ -65,14 +67,14 @@ class NameBinding(NamedTuple):
 class SyntaxFile:
     """One file of a language that has resolution rules."""
 
-    def __init__(self, path: str, language: Language, tree: CompactTree) -> None:
+    def __init__(self, path: str, language: Language, tree: Tree, data: bytes) -> None:
         self.path = path
         self.language = language
         self.rules = language.resolution
         self.roles: Roles = read_roles(language.resolution.nodes)
-        self.data = tree.data
+        self.data = data
         self.tree = tree
-        self.root = tree.node(0)
+        self.root = tree.root_node
         self._bindings: dict[str, tuple[NameBinding, ...]] = {}
         self._words: dict[str, tuple[SyntaxNode, ...]] = {}
 
@@ -128,7 +130,7 @@ class SyntaxFile:
     @cached_property
     def scopes(self) -> list[Scope]:
         """The scopes of the file, the outer before the inner; the first is the file."""
-        return _nest_scopes(self.language, self.tree)
+        return _nest_scopes(self.language, self.root)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -418,18 +420,26 @@ def _is_child(parent: SyntaxNode, field: str, node: SyntaxNode) -> bool:
 
 def read_syntax(path: str, language: Language, data: bytes, grammars: Grammars) -> SyntaxFile | None:
     """Parse a file; None if its language has no resolution rules, or the file cannot be parsed."""
-    names = grammars.names(language.grammar or "") if language.resolution.style else None
-    if names is None:
+    if not language.resolution.style:
         return None
     data, tree = read_tree(language, data, grammars)
-    return None if isinstance(tree, str) else SyntaxFile(path, language, flatten_tree(tree, names, data))
+    return None if isinstance(tree, str) else SyntaxFile(path, language, tree, data)
 
 
-def _nest_scopes(language: Language, tree: CompactTree) -> list[Scope]:
+def nodes_of(top: SyntaxNode, kinds: frozenset[str]) -> Iterator[SyntaxNode]:
+    """Yield the named nodes of some types, in file order."""
+    waiting = [top]
+    while waiting:
+        node = waiting.pop()
+        if node.type in kinds:
+            yield node
+        waiting += reversed(node.named_children)
+
+
+def _nest_scopes(language: Language, root: SyntaxNode) -> list[Scope]:
     roles = read_roles(language.resolution.nodes)
-    root = tree.node(0)
     scopes = [Scope(0, max(1, root.end_byte) + 1, -1, "file", root)]
-    for node in tree.of_kinds(scope_kinds(language.resolution.nodes)):
+    for node in nodes_of(root, scope_kinds(language.resolution.nodes)):
         parent = len(scopes) - 1
         while parent > 0 and scopes[parent].stop < node.end_byte:
             parent = scopes[parent].parent

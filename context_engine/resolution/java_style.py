@@ -20,7 +20,7 @@ class JavaStyle(PackageStyle):
     def says_override(self, binding: NameBinding) -> bool | None:
         """Whether a method has the annotation for it, which it may lack."""
         modifiers = next((one for one in binding.statement.named_children if one.type == "modifiers"), None)
-        return True if modifiers is not None and b"@Override" in modifiers.text else None
+        return True if modifiers is not None and b"@Override" in (modifiers.text or b"") else None
 
     def gives_own_types(self, name: str) -> bool:
         """Return that it is so: a library returns types of its own, or those that are written."""

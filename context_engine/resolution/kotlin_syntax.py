@@ -152,7 +152,7 @@ def is_override(statement: SyntaxNode) -> bool:
     """Whether a function, a property or the parameter of a constructor says that it overrides another one."""
     declared = statement.parent if statement.type == "variable_declaration" else statement
     modifiers = declared.named_children[:1] if declared is not None else []
-    return any(child.type == "modifiers" and b"override" in child.text.split() for child in modifiers)
+    return any(child.type == "modifiers" and b"override" in (child.text or b"").split() for child in modifiers)
 
 
 def written_type(node: SyntaxNode) -> SyntaxNode | None:

@@ -61,7 +61,7 @@ class ParameterFinder:
             if is_inside and (not is_default or node == parameters[0].node):
                 if meant & set(self._finder.meaning(file, node).places):
                     self._found[file.path, node.start_byte] = "possible" if is_open else "exact"
-                elif b"nonlocal" in statement.text and file.binding_of(node) is not None:
+                elif b"nonlocal" in (statement.text or b"") and file.binding_of(node) is not None:
                     self._found[file.path, node.start_byte] = "possible"
         yield NamePlace(file.path, parameters[0].node.start_byte)
 
