@@ -20,10 +20,10 @@ from context_engine.engine_parts import (
     read_embedder_config,
     read_status,
 )
-from context_engine.external_edges import ExternalEdges
-from context_engine.index import EmbeddedStore, IndexOptions, IndexService, StaticEncoder, load_languages, open_symbols
+from context_engine.index import EmbeddedStore, IndexOptions, IndexService, StaticEncoder, load_languages
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
+from context_engine.references import ExternalEdges, open_symbols
 from context_engine.repo import (
     FileLister,
     Git,

@@ -32,8 +32,6 @@ from context_engine.index import (
     REPOSITORY_SEPARATOR,
     ROLES,
     IndexService,
-    Neighbor,
-    SymbolService,
     UnionSnapshot,
 )
 from context_engine.memory import KnowledgeQuery, KnowledgeResults
@@ -55,6 +53,7 @@ from context_engine.model import (
     Trace,
     TreeEntry,
 )
+from context_engine.references import Neighbor, SymbolService
 from context_engine.repo import WorkspaceFile, WorkspaceFiles, path_of_listing
 from context_engine.search import HURRY_WAIT_S, Searcher, SearchService, SearchState, TextScanner, answer_query
 from context_engine.text import LineSpan, dotted_name

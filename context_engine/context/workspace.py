@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from context_engine.index import SymbolService
+    from context_engine.references import SymbolService
     from context_engine.repo import WorkspaceFiles
     from context_engine.search import SearchService, TextScanner
 

@@ -30,9 +30,10 @@ from context_engine.edit.symbol_edits import LineEdit, SymbolEdit, resolve_symbo
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.edit.unified_diff import edits_of_diff
 from context_engine.errors import AccessDenied, InvalidEdit, TooLarge
-from context_engine.index import LiveIndex, SymbolService
+from context_engine.index import LiveIndex
 from context_engine.languages import Grammars, Languages
 from context_engine.model import TextQuery
+from context_engine.references import SymbolService
 from context_engine.repo import FileLister, WorkspaceFiles
 from context_engine.search import AccessKind, FileUsage, TextScanner
 from context_engine.secrets import count_labels, redact_file

@@ -17,8 +17,8 @@ from context_engine.edit.file_edit import FileEdit, FileReplacement, edit_file, 
 from context_engine.edit.rename import Renaming
 from context_engine.edit.rename_sources import FAMILIES, NameOccurrence
 from context_engine.errors import InvalidArgument
-from context_engine.index import ModuleUse, SymbolService
 from context_engine.languages import Grammars, Language, Languages, PathIndex, find_occurrences, resolve_import
+from context_engine.references import ModuleUse, SymbolService
 
 SUFFIXES = {
     "python": (".py", ".pyi"),

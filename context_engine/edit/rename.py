@@ -33,8 +33,8 @@ from context_engine.edit.rename_sources import (
 from context_engine.edit.rename_uses import PROSE, UseClassifier
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import InvalidArgument, MultipleMatches, NextStep, SymbolNotFound
-from context_engine.index import SymbolService
 from context_engine.languages import Occurrence, Symbol, find_occurrences
+from context_engine.references import SymbolService
 from context_engine.repo import is_under
 from context_engine.text import LineSpan, dotted_name
 

@@ -19,18 +19,15 @@ if TYPE_CHECKING:
     )
     from context_engine.index.encoder import StaticEncoder
     from context_engine.index.file_roles import ROLES, Role, role_of
-    from context_engine.index.graph_traversal import Neighbor
     from context_engine.index.index_service import IndexOptions, IndexService
     from context_engine.index.index_store import IndexStore, ProgressCounter, RepairReport
     from context_engine.index.live_index import WITHOUT_STORE, LiveIndex
-    from context_engine.index.module_uses import ModuleUse
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.path_explanation import PathExplanation
     from context_engine.index.postings import FieldBuilder, Lexicon, WordNumbers, WordParts
     from context_engine.index.segment import Postings, term_hashes
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
-    from context_engine.index.stored_outline import StoredOutline, StoredSymbol
-    from context_engine.index.symbol_service import SymbolService, no_index, open_symbols
+    from context_engine.index.stored_outline import StoredOutline, StoredSymbol, decode_outline
     from context_engine.index.worker import load_languages
 
 __getattr__ = lazy_exports(__name__)

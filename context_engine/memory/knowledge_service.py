@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from context_engine.context import ProjectKnowledge
 from context_engine.errors import BugError, Cancelled, ContextEngineError
 from context_engine.history import Blame, FileHistory, HistoryFile, HistoryMiner, predict_changes, search_messages
-from context_engine.index import IndexService, StaticEncoder, SymbolService
+from context_engine.index import IndexService, StaticEncoder
 from context_engine.memory import importers
 from context_engine.memory.importers import Discovery
 from context_engine.memory.knowledge import Knowledge
@@ -25,6 +25,7 @@ from context_engine.memory.memories import Memories
 from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.model import Query
+from context_engine.references import SymbolService
 from context_engine.repo import Git, Root, WorkspaceFiles
 from context_engine.search import FileUsage, SearchService, lower_thread_priority
 from context_engine.secrets import Redactor

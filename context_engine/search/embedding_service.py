@@ -39,9 +39,9 @@ from context_engine.index import (
     Snapshot,
     StaticEncoder,
     build_chunk_texts,
-    no_index,
 )
 from context_engine.model import EmbeddingStatus, Progress
+from context_engine.references import no_index
 from context_engine.repo import WorkspaceFiles
 from context_engine.search.rankers import RankingView
 from context_engine.search.semantic_scores import SemanticSignals

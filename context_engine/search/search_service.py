@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 from context_engine.embedding import EmbedderConfig, open_embedder
 from context_engine.errors import ContextEngineError, InvalidArgument, NextStep, NotIndexed
-from context_engine.index import ROLES, IndexService, StaticEncoder, no_index
+from context_engine.index import ROLES, IndexService, StaticEncoder
 from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
+from context_engine.references import no_index
 from context_engine.repo import ReadFile, WorkspaceFiles
 from context_engine.search.chunk_export import ExportReport, collect_chunks, write_chunk_files
 from context_engine.search.file_usage import FileUsage

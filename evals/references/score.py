@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from context_engine.external_edges import EdgeProject, ExternalEdges
 from context_engine.languages import Grammars, Languages, PathIndex, SyntaxFile, outline_file, read_syntax
+from context_engine.references import EdgeProject, ExternalEdges, ProjectFiles, ReferenceFinder
 from context_engine.repo import Root
-from context_engine.resolution import ProjectFiles, ReferenceFinder
 from evals.references.golden import check_out
 
 HERE = Path(__file__).parent

@@ -34,7 +34,7 @@ NOT_RUN = {
     "assist.md": "it needs a model; tests/context/test_llm_endpoint.py imitates one",
     "adding-a-language.md": "its examples are run by tests/languages/test_examples.py",
     "daemon.md": "it would use the process of the user; tests/daemon has its own",
-    "exact-references.md": "it needs an indexer; tests/external_edges has an index that one made",
+    "exact-references.md": "it needs an indexer; tests/references has an index that one made",
     "http.md": "the server runs until it is stopped; tests/e2e/test_shared_server.py stops it",
     "python-api.md": "its blocks are Python, and run below",
     "ui.md": "the page is served until it is stopped; tests/ui opens it",

@@ -15,10 +15,11 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageBusy
-from context_engine.index import live_index, symbol_graph
+from context_engine.index import live_index
 from context_engine.index.live_index import FULL_RUN_FILES
-from context_engine.index.symbol_graph import SymbolDefinition
 from context_engine.model import Progress, Query
+from context_engine.references import symbol_graph
+from context_engine.references.symbol_graph import SymbolDefinition
 from context_engine.settings import Settings
 from tests.support.engines import cache_for, found, indexed, open_engine
 from tests.support.open_files import open_files

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "context_engine"
 LIMITS = Path(__file__).with_name("size.toml")
 LANGUAGES = frozenset({"c", "cpp", "csharp", "go", "java", "javascript", "kotlin", "php", "python", "ruby", "rust", "typescript"})  # fmt: skip
-KNOWS_LANGUAGES = frozenset({"languages", "references", "resolution"})
+KNOWS_LANGUAGES = frozenset({"languages", "references"})
 """Packages that may compare with the name of a language."""
 
 

@@ -10,18 +10,17 @@ import msgspec
 from hypothesis import strategies as st
 
 from context_engine.embedding.static_embedder import BadTableError, unpack_table
-from context_engine.external_edges import EdgeProject
-from context_engine.external_edges.protobuf_reader import ProtobufError
-from context_engine.external_edges.scip_edges import ScipEdges
-from context_engine.external_edges.scip_index import ScipIndex
 from context_engine.memory import memory_file
 from context_engine.plans import plan_json
 from context_engine.plans.plan_events import fold_progress
 from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.plans.plan_validation import validate_plan
+from context_engine.references import EdgeProject, NamePlace
+from context_engine.references.scip.protobuf_reader import ProtobufError
+from context_engine.references.scip.scip_edges import ScipEdges
+from context_engine.references.scip.scip_index import ScipIndex
 from context_engine.repo import git_files
-from context_engine.resolution import NamePlace
 from context_engine.search import chunk_files
 from context_engine.storage import event_log
 from tests.security.fuzzing import as_bytes, fuzz, mutated, mutated_bytes
@@ -196,7 +195,7 @@ def test_tables_of_vectors() -> None:
 
 
 def test_scip_indexes(tmp_path: Path) -> None:
-    made = (Path(__file__).parents[1] / "external_edges/shop.scip").read_bytes()
+    made = (Path(__file__).parents[1] / "references/shop.scip").read_bytes()
     shop = Path(__file__).parents[2] / "examples/shop"
     files = {file.relative_to(shop).as_posix(): file.read_bytes() for file in shop.rglob("*.py")}
     project = EdgeProject(lambda path: files.get(path, b""), lambda _: 0, lambda _: list(files), lambda *_: [])

@@ -330,7 +330,7 @@ NOT_CONSTANT = {
     "languages/name_occurrences.py": "an escaped word",
     "edit/module_rename.py": "the escaped name of a file",
     "edit/rename.py": "an escaped name",
-    "index/module_uses.py": "the escaped target of an import",
+    "references/module_uses.py": "the escaped target of an import",
     "review/checks/companion_checks.py": "an escaped name, or one of two constants",
     "review/checks/check.py": "patterns of checks.toml, which are measured here",
     "review/checks/file_checks.py": "an escaped name",

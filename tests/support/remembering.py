@@ -8,12 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from context_engine import tools
-from context_engine.index import ParsedFileCache, SymbolService, load_languages
+from context_engine.index import ParsedFileCache, load_languages
 from context_engine.languages import Grammars
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
+from context_engine.references import SymbolService
 from context_engine.repo import WorkspaceFiles
 from context_engine.repo.paths import Root
 from context_engine.secrets import RedactedDocuments

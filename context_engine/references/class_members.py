@@ -1,0 +1,142 @@
+"""The members of classes: their own, those of their bases, and those that other files add."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
+from context_engine.references.values import NamePlace, NameUsage, Value
+
+if TYPE_CHECKING:
+    from context_engine.references.resolver import Resolver
+
+BASES_MAX = 40
+"""Classes looked at for one member."""
+
+
+class ClassMembers:
+    """Looks members up in classes, with what it knows kept."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._bases: dict[NamePlace, tuple[list[Value], bool]] = {}
+        self._scopes: dict[NamePlace, tuple[SyntaxFile, int] | None] = {}
+
+    def find(self, value: Value, name: str, usage: NameUsage | None = None) -> tuple[list[NamePlace], bool]:
+        """Return the definitions of a member in a class or the nearest of its bases that has it.
+
+        The second value is whether all bases are in this project, so that nothing found means that nothing is there.
+        """
+        is_known = True
+        seen: set[NamePlace] = set()
+        waiting = [value.place]
+        while waiting and len(seen) < BASES_MAX:
+            place = waiting.pop(0)
+            if place in seen:
+                continue
+            seen.add(place)
+            own = self.own(place, name, usage)
+            if own:
+                return own, True
+            bases, known = self.bases(place)
+            is_known = is_known and known and not any(base.kind == "external" for base in bases)
+            above = [base.place for base in bases if base.kind == "class"]
+            waiting = [*above, *waiting] if self._is_depth_first(place) else [*waiting, *above]
+        return [], is_known
+
+    def _is_depth_first(self, place: NamePlace) -> bool:
+        file = self._resolver.project.read(place.path)
+        return file is not None and self._resolver.style(file).depth_first
+
+    def own(self, place: NamePlace, name: str, usage: NameUsage | None = None) -> list[NamePlace]:
+        """Return the definitions of a member in the class itself, those that a use of a kind can mean."""
+        found = self._own(place, name)
+        return [one for one in found if self._is_apt(one, usage)] if usage is not None else found
+
+    def _is_apt(self, place: NamePlace, usage: NameUsage) -> bool:
+        found = self._resolver.project.binding_at(place)
+        return found is not None and self._resolver.style(found[0]).accepts(*found, usage)
+
+    def _own(self, place: NamePlace, name: str) -> list[NamePlace]:
+        written = self._own_of_style(place, name)
+        if written is not None:
+            return written
+        found = self._scope_of(place)
+        if found is None:
+            return []
+        file, number = found
+        inside = [one for one in file.bindings_in(name, number) if one.role != "parameter"]
+        declared = [one for one in inside if one.role != "attribute"]
+        places = [NamePlace(file.path, one.node.start_byte) for one in declared or inside]
+        style = self._resolver.style(file)
+        if places and not style.joins_members:
+            return places
+        return [*places, *style.added_members(file, number, name)]
+
+    def find_assigned(self, place: NamePlace, name: str) -> list[NamePlace]:
+        """Return the definitions of a member that is assigned to a function."""
+        return self._own_of_style(place, name) or []
+
+    def _own_of_style(self, place: NamePlace, name: str) -> list[NamePlace] | None:
+        file = self._resolver.project.read(place.path)
+        return self._resolver.style(file).own_members(file, place, name) if file is not None else None
+
+    def bases(self, place: NamePlace) -> tuple[list[Value], bool]:
+        """Return the bases of a class as written, and whether all of them are understood."""
+        known = self._bases.get(place)
+        if known is None:
+            self._bases[place] = [], False  # a class that is its own base
+            known = self._bases[place] = self._find_bases(place)
+        return known
+
+    def _find_bases(self, place: NamePlace) -> tuple[list[Value], bool]:
+        holder = self._resolver.project.read(place.path)
+        special = self._resolver.style(holder).own_bases(holder, place) if holder is not None else None
+        if special is not None:
+            return special
+        found = self._scope_of(place)
+        if found is None:
+            return [], False
+        file, number = found
+        bases: list[Value] = []
+        is_known = True
+        for node in self._resolver.style(file).base_nodes(file, file.scopes[number].node):
+            values = [value for value in self._base_values(file, node) if value.kind in ("class", "external")]
+            is_known = is_known and bool(values)
+            bases += values
+        return bases, is_known
+
+    def _base_values(self, file: SyntaxFile, node: SyntaxNode) -> tuple[Value, ...]:
+        fields = file.role_fields(node, "generic")
+        if fields is not None:
+            node = child_of(node, fields[0]) or node
+        return self._resolver.values(file, node)
+
+    def _scope_of(self, place: NamePlace) -> tuple[SyntaxFile, int] | None:
+        if place not in self._scopes:
+            self._scopes[place] = self._find_scope(place)
+        return self._scopes[place]
+
+    def _find_scope(self, place: NamePlace) -> tuple[SyntaxFile, int] | None:
+        found = self._resolver.project.binding_at(place)
+        if found is None:
+            return None
+        file, binding = found
+        for number in file.around(place.start):
+            if file.scopes[number].node == binding.statement:
+                return file, number
+        return None
+
+    def scope_values(self, file: SyntaxFile, number: int, kind: str) -> tuple[Value, ...]:
+        """Return the class of a scope, or an instance of it."""
+        return self._resolver.style(file).class_of_scope(file, number, kind)
+
+    def of_scope(self, file: SyntaxFile, number: int, name: str, usage: NameUsage | None = None) -> list[NameBinding]:
+        """Return the inherited members of the class of a scope that are in the same file."""
+        found: list[NameBinding] = []
+        for value in self.scope_values(file, number, "class"):
+            for place in self.find(value, name, usage)[0]:
+                bound = self._resolver.project.binding_at(place)
+                if bound is not None and bound[0] is file:
+                    found.append(bound[1])
+        return found

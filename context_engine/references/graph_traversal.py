@@ -1,0 +1,405 @@
+"""Traces: from a definition along its uses, or from a file along imports, step by step, each with its evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from context_engine.index import StoredSymbol, role_of, term_hashes
+from context_engine.model import Edge
+from context_engine.references.indirect_symbols import find_constructor_uses
+from context_engine.references.symbol_graph import (
+    CLASS_LIKE,
+    FILES_PARSED_MAX,
+    SymbolDefinition,
+    SymbolGraph,
+    SymbolUse,
+)
+from context_engine.repo import is_sensitive, path_of_listing
+from context_engine.text import LineSpan, compound_term, expand_words, unique
+
+EVIDENCE_CHARS_MAX = 160
+DEFINITIONS_FOLLOWED_MAX = 5
+"""Definitions of one name whose callees are listed."""
+FOLLOWED = frozenset({"function", "method", "constructor", "macro"})
+"""Kinds whose own uses are the next step: what happens in them happens where they are called."""
+CERTAINTIES = ("exact", "likely", "possible")
+USED = frozenset({"call", "type", "read"})
+IMPACT_STEPS = 20
+"""Once so many definitions are affected, an impact goes no level deeper."""
+IMPACT_WIDTH = 8
+"""Definitions of one level whose own users are followed; those with the most uses first."""
+IMPACT_FILES_MAX = 80
+"""Files parsed for a name on the deeper levels; one that occurs in more is too common to follow."""
+
+
+class GraphTraversal:
+    """One trace of at most `depth` steps; it stops when `limit` edges are exceeded.
+
+    Uses that are only `possible` are counted, and listed if `with_possible`; they are never followed.
+    """
+
+    def __init__(self, graph: SymbolGraph, depth: int, limit: int, *, with_possible: bool = False) -> None:
+        self._graph = graph
+        self._depth = depth
+        self._limit = limit
+        self._with_possible = with_possible
+        self._edges: list[Edge] = []
+        self._notes: list[str] = []
+        self._lines: dict[str, list[str]] = {}
+        self._is_impact = False
+        self.possible = 0
+
+    def symbols(self, start: Sequence[SymbolDefinition], direction: str) -> tuple[list[Edge], tuple[str, ...]]:
+        """Return callers, references, callees, implementations, hierarchy or impact of definitions."""
+        if len({(one.path, one.qualified) for one in start}) > 1:
+            places = ", ".join(f"{one.qualified} at {one.path}:{one.span.first}" for one in start[:4])
+            self._notes.append(f"{len(start)} definitions share this name ({places}...): name one with its owner")
+        if direction == "callees":
+            self._callees(start[:DEFINITIONS_FOLLOWED_MAX])
+        elif direction in ("implementations", "hierarchy"):
+            if direction == "hierarchy":
+                self._supertypes(start)
+            self._implementations(start)
+        elif direction == "impact":
+            self._impact(start)
+            self._notes.append("uses through reflection, strings or generated code cannot be seen")
+        else:
+            kinds = USED | {"import", "definition"} if direction == "references" else USED
+            self._callers(start, kinds)
+            self._notes.append("uses through reflection, strings or generated code cannot be seen")
+        return self._result()
+
+    def files(self, path: str, direction: str) -> tuple[list[Edge], tuple[str, ...]]:
+        """Return the imports or the importers of a file."""
+        self._file_edges(path, direction)
+        return self._result()
+
+    def tests(self) -> tuple[str, ...]:
+        """Return the test files on the way, those with the shortest way and the most uses first."""
+        ways: dict[str, tuple[int, int]] = {}
+        for edge in self._edges:
+            if role_of(edge.path, "code") == "test":
+                depth, count = ways.get(edge.path, (edge.depth, 0))
+                ways[edge.path] = (min(depth, edge.depth), count - 1)
+        return tuple(sorted(ways, key=lambda path: (ways[path], path)))
+
+    def _impact(self, start: Sequence[SymbolDefinition]) -> None:
+        """Collect what a change of definitions affects, level by level: users, overrides, and the users of those.
+
+        There is one step for each definition that uses them; tests are named once, as the tests to run. Members
+        that one overrides are affected as well, and so are their users: the overriding one may be called there.
+        """
+        self._is_impact = True
+        self._implementations([one for one in start if one.kind not in ("function", "variable", "constant", "field")])
+        overridden = self._overridden(start)
+        seen = {(one.path, one.qualified) for one in (*start, *overridden)}
+        wave = list(start)
+        shown = len(self._edges)
+        for depth in range(1, self._depth + 1):
+            users = self._users(wave, depth, seen, overridden if depth == 1 else ())
+            following: list[SymbolDefinition] = []
+            for uses in users:
+                self._edges.append(_as_step(uses, depth))
+                is_test = role_of(uses[0].path, "code") == "test"
+                shown += not is_test
+                around = self._graph.definition_around(uses[0]) if not is_test and uses[0].source else None
+                following += [around] if around is not None and around.kind in FOLLOWED else []
+            if len(following) > IMPACT_WIDTH:
+                self._notes.append(f"level {depth + 1} follows the {IMPACT_WIDTH} definitions with the most uses")
+            wave = following[:IMPACT_WIDTH]
+            if not wave or shown >= IMPACT_STEPS:
+                if wave and depth < self._depth:
+                    self._notes.append(f"level {depth} has enough to look at: ask for one of its steps to go on")
+                return
+
+    def _overridden(self, start: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:
+        """Return the members that some override, and add a step for each."""
+        found: dict[tuple[str, str], SymbolDefinition] = {}
+        for member in start[:DEFINITIONS_FOLLOWED_MAX]:
+            if member.kind in CLASS_LIKE or self._graph.is_common(member.name):
+                continue
+            for above, below in self._graph.supertypes(member):
+                is_overload = (above.path, above.qualified) == (member.path, member.qualified)
+                if not is_overload and (above.path, above.qualified) not in found:
+                    found[above.path, above.qualified] = above
+                    path = path_of_listing(above.path)
+                    self._edges.append(Edge(above.qualified, below, path, above.line, "", 1, "base"))
+        return list(found.values())
+
+    def _users_through(self, overridden: Sequence[SymbolDefinition]) -> Iterable[SymbolUse]:
+        """Return the uses of members that others override; the ones through interfaces of Go are among the others."""
+        named = {one.name: [] for one in overridden if not self._graph.implements_by_methods(one)}
+        for member in overridden:
+            named.get(member.name, []).append(member)
+        for members in named.values():
+            uses, _ = self._graph.uses(members)
+            via = members[0].qualified
+            yield from (replace(use, via=via) for use in uses if use.certainty != "possible")
+
+    def _users(
+        self,
+        wave: Sequence[SymbolDefinition],
+        depth: int,
+        seen: set[tuple[str, str]],
+        overridden: Sequence[SymbolDefinition] = (),
+    ) -> list[list[SymbolUse]]:
+        """Return the uses of a level in groups by the definition that has them, those with the most uses first.
+
+        A file of the first level that only imports what changes is a group of its own: it may hand it on.
+        """
+        groups: dict[tuple[str, str], list[SymbolUse]] = {}
+        imports: dict[str, list[SymbolUse]] = {}
+        files_max = FILES_PARSED_MAX if depth == 1 else IMPACT_FILES_MAX
+        kinds = USED | {"import"} if depth == 1 else USED
+        for use in (*self._uses(wave, kinds, depth, files_max), *self._users_through(overridden)):
+            if use.kind == "import":
+                imports.setdefault(use.path, []).append(use)
+            elif use.kind in USED and (use.path, use.source) not in seen:
+                groups.setdefault((use.path, use.source), []).append(use)
+        seen.update(groups)
+        using = {path for path, _ in seen}
+        groups |= {(path, ""): uses[:1] for path, uses in imports.items() if path not in using}
+        return sorted(groups.values(), key=lambda uses: (-len(uses), uses[0].path, uses[0].line))
+
+    def _callers(self, start: Sequence[SymbolDefinition], kinds: frozenset[str]) -> None:
+        seen = {(one.path, one.qualified) for one in start}
+        wave = list(start)
+        for depth in range(1, self._depth + 1):
+            following: list[SymbolDefinition] = []
+            for use in self._uses(wave, kinds, depth):
+                self._add(use, use.source or use.path, use.target, depth)
+                if use.source and use.certainty != "possible" and (use.path, use.source) not in seen:
+                    seen.add((use.path, use.source))
+                    around = self._graph.definition_around(use)
+                    following += [around] if around is not None and around.kind in FOLLOWED else []
+            wave = following
+            if not wave or len(self._edges) > self._limit:
+                return
+
+    def _uses(
+        self, wave: Sequence[SymbolDefinition], kinds: Collection[str], depth: int, files_max: int = FILES_PARSED_MAX
+    ) -> Iterator[SymbolUse]:
+        """Yield the uses of some kinds; possible ones on the first level alone, where they are counted."""
+        uses, truncated = self._graph.uses(wave, files_max)
+        if truncated:
+            names = ", ".join(sorted({definition.name for definition in wave})[:3])
+            self._notes.append(f"{names}: a name occurs in too many files; only the first were searched")
+        for use in uses + find_constructor_uses(self._graph, wave):
+            if use.kind not in kinds:
+                continue
+            is_possible = use.certainty == "possible"
+            self.possible += is_possible and depth == 1
+            if not is_possible or (depth == 1 and self._with_possible):
+                yield use
+
+    def _supertypes(self, start: Sequence[SymbolDefinition]) -> None:
+        for definition in start[:DEFINITIONS_FOLLOWED_MAX]:
+            for above, below in self._graph.supertypes(definition):
+                path = path_of_listing(above.path)
+                evidence = f"base of {below}"
+                self._edges.append(Edge(above.qualified, below, path, above.line, evidence, 1, "definition"))
+
+    def _implementations(self, start: Sequence[SymbolDefinition]) -> None:
+        for definition in start[:DEFINITIONS_FOLLOWED_MAX]:
+            for below, base in self._graph.implementations(definition, self._depth):
+                path = path_of_listing(below.path)
+                self._edges.append(Edge(below.qualified, base, path, below.line, "", 1, "definition"))
+
+    def _callees(self, start: Sequence[SymbolDefinition]) -> None:
+        seen = {(definition.path, definition.qualified) for definition in start}
+        wave = list(start)
+        for depth in range(1, self._depth + 1):
+            following = []
+            for defined in wave:
+                for use, target in self._graph.callees(defined):
+                    self._add(use, defined.qualified, f"{target.qualified} ({target.path}:{target.span.first})", depth)
+                    if (target.path, target.qualified) not in seen:
+                        seen.add((target.path, target.qualified))
+                        following.append(target)
+            wave = following
+            if not wave or len(self._edges) > self._limit:
+                return
+
+    def _file_edges(self, path: str, direction: str) -> None:
+        seen, wave = {path}, [path]
+        for depth in range(1, self._depth + 1):
+            following = []
+            for at in wave:
+                for source, target, line, other in self._steps(at, direction):
+                    where = source if direction == "importers" else at
+                    self._edges.append(Edge(source, target, path_of_listing(where), line, "", depth, "import"))
+                    if other and other not in seen:
+                        seen.add(other)
+                        following.append(other)
+            wave = following
+            if not wave or len(self._edges) > self._limit:
+                return
+
+    def _steps(self, path: str, direction: str) -> list[tuple[str, str, int, str]]:
+        """Return (source, target, line, next file) of each import edge at a file."""
+        if direction == "importers":
+            return [(file, path, line, file) for file, _, line in self._graph.importers(path)]
+        return [
+            (path, file or written, line, file)
+            for written, line, files in self._graph.imports(path)
+            for file in (files or [""])
+        ]
+
+    def _add(self, use: SymbolUse, source: str, target: str, depth: int) -> None:
+        path = path_of_listing(use.path)
+        said = (use.kind, use.certainty, 1, use.via, use.origin)
+        self._edges.append(Edge(source, target, path, use.line, "", depth, *said))
+
+    def _hides(self, edge: Edge) -> bool:
+        """Whether a step is only named as a test to run."""
+        return self._is_impact and role_of(edge.path, "code") == "test"
+
+    def _line(self, path: str, line: int) -> str:
+        if path not in self._lines:
+            self._lines[path] = self._graph.parses.lines(path)
+        lines = self._lines[path]
+        return lines[line - 1].strip()[:EVIDENCE_CHARS_MAX] if 1 <= line <= len(lines) else ""
+
+    def _result(self) -> tuple[list[Edge], tuple[str, ...]]:
+        unique = {(edge.depth, edge.path, edge.line, edge.source, edge.target): edge for edge in reversed(self._edges)}
+        kept = [unique[key] for key in sorted(unique) if not self._hides(unique[key])][: self._limit + 1]
+        edges = [replace(edge, evidence=self._line(edge.path, edge.line)) for edge in kept]
+        return edges, tuple(dict.fromkeys(self._notes))
+
+
+def _as_step(uses: Sequence[SymbolUse], depth: int) -> Edge:
+    """Return one step for the uses in one definition, at the first of the most certain ones."""
+    best = min(uses, key=lambda use: (CERTAINTIES.index(use.certainty), use.line))
+    path = path_of_listing(best.path)
+    source = best.source or best.path
+    steps = (len(uses), best.via, best.origin)
+    return Edge(source, best.target, path, best.line, "", depth, best.kind, best.certainty, *steps)
+
+
+# -- neighbors ---------------------------------------------------------------------------------------------------------
+
+# The definitions that a place uses, and those that use it, by the postings of a snapshot.
+#
+# A definition that a place mentions is a callee if it is in the same file or an imported one, or if no other one has
+# its name. A caller is a definition whose lines mention a name that the place defines. Nothing is parsed: a trace is
+# thorough and takes longer.
+
+CALLEES_MAX = 4
+CALLERS_MAX = 3
+TESTS_MAX = 3
+NAMES_MAX = 3
+"""Names of a place whose callers are looked for."""
+IDENTIFIERS_MAX = 200
+DEFINITIONS_MAX = 3
+"""A name that more files define says little about which one is meant."""
+MENTIONS_MAX = 40
+"""Chunks that mention a name; the callers of a name in more are too many to explain it."""
+CHARS_MAX = 120
+
+Relation = Literal["used by it", "uses it", "tests it"]
+_USE = re.compile(r"([A-Za-z_][A-Za-z0-9_]{2,60})(?=\()|\b([A-Za-z][a-z0-9]*(?:_[a-z0-9]|[A-Z])[A-Za-z0-9_]{1,60})")
+"""A name that is called, or one of several words: a word of a comment is neither."""
+_WORD = re.compile(r"\w+")
+
+
+class Neighbor(NamedTuple):
+    """A definition next to a place: the line that defines it, and how it is connected."""
+
+    path: str
+    line: int
+    text: str
+    relation: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborFinder:
+    """Finds neighbors in the graph of one snapshot."""
+
+    graph: SymbolGraph
+
+    def find(self, path: str, span: LineSpan) -> list[Neighbor]:
+        """Return the callees of a place, then its callers, then the tests that mention it; a few of each."""
+        file = self.graph.snapshot.by_path.get(path)
+        if file is None or not (lines := self.graph.parses.lines(path)):
+            return []
+        own = _symbols_of(self.graph.stored_outline(file).symbols, span)
+        names = unique(symbol.name for symbol in own if len(symbol.name) >= NAMES_MAX)
+        text = "\n".join(lines[span.first - 1 : span.last])
+        callers = dict.fromkeys(one for name in names[:NAMES_MAX] for one in self._find_callers(name, path, span))
+        users = [one for one in callers if one.relation == "uses it"][:CALLERS_MAX]
+        tests = [one for one in callers if one.relation == "tests it"][:TESTS_MAX]
+        return [*self._find_callees(text, path, span, {*names})[:CALLEES_MAX], *users, *tests]
+
+    def _find_callees(self, text: str, path: str, span: LineSpan, own: set[str]) -> list[Neighbor]:
+        used = unique(called or joined for called, joined in _USE.findall(text))
+        names = [name for name in used if name not in own][:IDENTIFIERS_MAX]
+        if not names:
+            return []
+        imported = self.graph.imported_files(path)
+        found = []
+        for name, files in zip(names, self._files_by_name(names), strict=True):
+            known = [self.graph.snapshot.paths[file] for file in files]
+            near = [other for other in known if other == path] or [other for other in known if other in imported]
+            if not near and len(known) != 1:
+                continue
+            for symbol in self._definitions_of(name, (near or known)[0]):
+                where = (near or known)[0]
+                if where != path or not span.first <= symbol.line <= span.last:
+                    found.append(self._neighbor(where, symbol.line, "used by it"))
+                    break
+        return list(dict.fromkeys(one for one in found if one.text))
+
+    def _files_by_name(self, names: Sequence[str]) -> list[list[int]]:
+        """Return the files that define each name; none for one that many define."""
+        matches = self.graph.snapshot.matches("symbol", term_hashes([compound_term(name) for name in names]))
+        files: list[set[int]] = [set() for _ in names]
+        for chunk, term in zip(matches.docs.tolist(), matches.terms.tolist(), strict=True):
+            files[term].add(int(self.graph.snapshot.chunk_file[chunk]))
+        return [sorted(some) if len(some) <= DEFINITIONS_MAX else [] for some in files]
+
+    def _definitions_of(self, name: str, path: str) -> Iterable[StoredSymbol]:
+        symbols = self.graph.stored_outline(self.graph.snapshot.by_path[path]).symbols
+        return (symbol for symbol in symbols if symbol.name == name and symbol.kind != "section")
+
+    def _find_callers(self, name: str, path: str, span: LineSpan) -> list[Neighbor]:
+        term = (expand_words([name.lstrip("#")])[0][-1:] or [compound_term(name)])[0]
+        chunks = self.graph.snapshot.matches("body", term_hashes([term])).docs.tolist()
+        if len(chunks) > MENTIONS_MAX:
+            return []
+        first, last = self.graph.snapshot.chunk_column("first"), self.graph.snapshot.chunk_column("last")
+        found = []
+        for chunk in chunks:
+            file = int(self.graph.snapshot.chunk_file[chunk])
+            where = self.graph.snapshot.paths[file]
+            lines = self.graph.parses.lines(where)[: int(last[chunk])]
+            numbers = range(int(first[chunk]), len(lines) + 1)
+            uses = [number for number in numbers if _mentions(lines[number - 1], name)]
+            symbols = self.graph.stored_outline(file).symbols
+            for number in uses:
+                around = [symbol for symbol in symbols if symbol.first <= number <= symbol.last]
+                around = [symbol for symbol in around if symbol.kind != "section" and symbol.name != name]
+                if around and not (where == path and span.first <= number <= span.last):
+                    nearest = min(around, key=lambda symbol: symbol.last - symbol.first)
+                    relation: Relation = "tests it" if role_of(where, "code") == "test" else "uses it"
+                    found.append(self._neighbor(where, nearest.line, relation))
+        return list(dict.fromkeys(one for one in found if one.text))
+
+    def _neighbor(self, path: str, line: int, relation: Relation) -> Neighbor:
+        lines = self.graph.parses.lines(path)
+        text = lines[line - 1].strip()[:CHARS_MAX] if line <= len(lines) and not is_sensitive(path) else ""
+        return Neighbor(path, line, text, relation)
+
+
+def _mentions(line: str, name: str) -> bool:
+    return name in line and name in _WORD.findall(line)
+
+
+def _symbols_of(symbols: Sequence[StoredSymbol], span: LineSpan) -> list[StoredSymbol]:
+    """Return the definitions that begin in a span, else the smallest one around it."""
+    code = [symbol for symbol in symbols if symbol.kind != "section"]
+    inside = [symbol for symbol in code if span.first <= symbol.line <= span.last]
+    around = [symbol for symbol in code if symbol.first <= span.first and span.last <= symbol.last]
+    return inside or sorted(around, key=lambda symbol: symbol.last - symbol.first)[:1]

@@ -1,0 +1,464 @@
+"""Find the uses of a definition in some files, and say of each how certain it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from context_engine.languages import NOWHERE, SyntaxFile, SyntaxNode, child_of
+from context_engine.references.languages.go_interfaces import InterfaceMatcher
+from context_engine.references.project_files import ProjectFiles
+from context_engine.references.resolver import Resolver
+from context_engine.references.values import UNKNOWN, Certainty, Meaning, NamePlace
+
+SCIP = "scip"
+ALIASES_MAX = 20
+"""Other names that imports give to one definition."""
+
+
+class Reference(NamedTuple):
+    """A use of a definition at `start` to `stop` in bytes; line and column count from 1.
+
+    `kind` is call, type, read, import or definition (the name is bound there again, as in an override). `origin` is the
+    tool that said so, as in `ExternalEdge`.
+    """
+
+    path: str
+    start: int
+    stop: int
+    line: int
+    column: int
+    kind: str
+    certainty: Certainty
+    origin: str = ""
+
+
+class _Target(NamedTuple):
+    """The definitions whose uses are searched.
+
+    `is_member`: they are looked up in a class. `is_only`: nothing else in the project that is looked up in the same way
+    has their name.
+    """
+
+    places: frozenset[NamePlace]
+    is_member: bool
+    is_only: bool
+
+
+class ReferenceFinder:
+    """Finds uses; it keeps what it has resolved as long as the files stay the same."""
+
+    def __init__(self, project: ProjectFiles) -> None:
+        self.resolver = Resolver(project)
+        self._project = project
+        self._meanings: dict[tuple[str, int], Meaning] = {}
+        self._spans: dict[str, list[tuple[int, int]]] = {}
+        self.interfaces = InterfaceMatcher(self.resolver)
+
+    def place_of(self, path: str, name: str, line: int) -> NamePlace | None:
+        """Return the place of a definition that an outline has at a line; None if it is not there."""
+        file = self._project.read(path)
+        if file is None:
+            return None
+        words = self.resolver.style(file).spellings(name)
+        found = [node for word in words for node in file.find(word) if node.start_point[0] + 1 == line]
+        roles = {node.id: binding.role for node in found if (binding := file.binding_of(node)) is not None}
+        bound = [node for node in found if roles.get(node.id, "parameter") != "parameter"]
+        chosen = next(iter(bound or found), None)
+        return NamePlace(path, chosen.start_byte) if chosen is not None else None
+
+    def find(
+        self, name: str, targets: Sequence[NamePlace], paths: Iterable[str], *, only_bases: bool = False
+    ) -> list[Reference]:
+        """Return the uses of definitions of one name in some files, each at most once, by file and place.
+
+        `only_bases`: those where a class names its base.
+        """
+        given = frozenset(targets)
+        target = self._target(name, given | self._find_joined(targets))
+        found: dict[tuple[str, int], Reference] = {}
+        for file in filter(None, map(self._project.read, paths)):
+            for word in self._names_in(file, name):
+                for reference in self._uses_of(file, word, target, only_bases=only_bases):
+                    if NamePlace(reference.path, reference.start) in given:
+                        continue
+                    found.setdefault((reference.path, reference.start), reference)
+            judged = {node.start_byte for word in self._names_in(file, name) for node in file.find(word)}
+            for reference in self._find_edges(file, given):
+                if reference.start not in judged:
+                    found.setdefault((reference.path, reference.start), reference)
+        return sorted(found.values())
+
+    def _find_edges(self, file: SyntaxFile, targets: frozenset[NamePlace]) -> Iterator[Reference]:
+        """Yield the uses in a file that other tools know, under whatever name."""
+        edges = self._project.edges
+        for edge in edges.edges_to(file.path, file.data, targets) if edges is not None else ():
+            node = file.node_at(edge.start, edge.stop)
+            if node is not None and NamePlace(file.path, edge.start) not in targets:
+                kind = find_kind(file, node) if file.is_identifier(node) else "read"
+                line, column = file.position_of(edge.start)
+                yield Reference(file.path, edge.start, edge.stop, line, column, kind, "exact", edge.origin)
+
+    def find_known(self, name: str, paths: Iterable[str]) -> Iterator[NamePlace]:
+        """Yield the places of a name in some files whose meaning is known for certain, whatever it is.
+
+        Members of a value that a library gave are not: it may be something of this project. Neither is a name that
+        means nothing here in a file that the parser of a language with `renames` did not understand.
+        """
+        for file in filter(None, map(self._project.read, paths)):
+            is_misread = file.rules.renames and file.root.has_error
+            for node in file.find(name):
+                meaning = self.meaning(file, node)
+                is_sure = meaning.origin != "" or not (is_misread or self._is_doubtful(file, node, meaning))
+                if meaning.places or (meaning.is_known and is_sure):
+                    yield NamePlace(file.path, node.start_byte)
+            for use in self.resolver.style(file).hidden_uses(file, name):
+                if use.meaning.places or (use.meaning.is_known and not use.meaning.is_member):
+                    yield NamePlace(file.path, use.start)
+
+    def means_others(self, place: NamePlace, targets: Iterable[NamePlace]) -> bool:
+        """Return whether a name may mean other members as well: its receiver may be of one of several classes."""
+        file = self._project.read(place.path)
+        node = file.node_at(place.start, place.start + 1) if file is not None else None
+        if file is None or node is None or not file.is_identifier(node):
+            return False
+        others = set(self.meaning(file, node).places).difference(targets)
+        return any(map(self.is_member, others - self._find_joined(targets)))
+
+    def find_namesakes(
+        self, name: str, targets: Iterable[NamePlace], paths: Iterable[str]
+    ) -> Iterator[tuple[NamePlace, Certainty]]:
+        """Yield the names in some files that do not mean one of some definitions, and change with it all the same."""
+        wanted = frozenset(targets)
+        is_member = any(map(self.is_member, wanted))
+        for file in filter(None, map(self._project.read, paths)):
+            style = self.resolver.style(file)
+            for node in file.find(name):
+                found = style.namesakes(file, node)
+                if found is None and is_member:
+                    yield NamePlace(file.path, node.start_byte), "possible"
+                elif found is not None and not wanted.isdisjoint(found):
+                    yield NamePlace(file.path, node.start_byte), "exact"
+
+    def _is_doubtful(self, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> bool:
+        """Whether a name that means nothing in the project may do so: `_is_given`, or a name that the file binds."""
+        if node.parent is not None and node.parent.type == "token_tree":
+            return True  # the code of a macro of Rust is seen as words
+        if meaning.is_member:
+            return self._is_given(file, node)
+        return file.rules.renames and file.bindings(file.text(node)) != ()
+
+    def _is_given(self, file: SyntaxFile, node: SyntaxNode) -> bool:
+        """Whether a member that was not found is looked up in an object whose class may not be the one that is seen."""
+        style = self.resolver.style(file)
+        fields = file.role_fields(node.parent, "member") if node.parent is not None else None
+        holder = child_of(node.parent, fields[0]) if fields and node.parent is not None else None
+        values = self.resolver.values(file, holder) if holder is not None else ()
+        if any(value.kind in ("class", "instance") for value in values):
+            return True  # no class of the project is seen to have it: one that extends it may
+        given = [value.name for value in values if value.kind == "external" and not style.gives_own_types(value.name)]
+        if file.rules.renames and any(not name[:1].isupper() for name in given):
+            return True  # a plain name may be that of a property of an object that is not written
+        return not values or not all(map(is_type_or_module, given))
+
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
+        """Return what an identifier means: what another tool says of it, or else what the text shows."""
+        own = self._own_meaning(file, node)
+        edges = self._project.edges
+        edge = edges.edge_at(file.path, file.data, node.start_byte) if edges is not None else None
+        if edge is None:
+            return own
+        binding = file.binding_of(node)
+        is_use = binding is None or binding.role == "import"
+        knows_more = bool(edge.targets) or not own.places
+        if not (is_use and knows_more):
+            return own
+        # some indexers give one symbol to all functions of a name inside of a class
+        places = tuple(place for place in edge.targets if place in own.places) or edge.targets
+        word = file.data[node.start_byte : node.end_byte]
+        same = [one.path for one in places if self._project.load(one.path).startswith(word, one.start)]
+        is_sure = edge.origin != SCIP or len(same) == len(set(same))
+        return Meaning(places, is_known=True, is_member=own.is_member, is_sure=is_sure, origin=edge.origin)
+
+    def _own_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
+        """Return what the text shows of an identifier, from what was resolved before where possible."""
+        key = (file.path, node.start_byte)
+        known = self._meanings.get(key)
+        if known is None:
+            try:
+                known = self.resolver.meaning(file, node)
+            except RecursionError:  # a chain of names that no hand writes, or that leads in a circle
+                known = UNKNOWN
+            self._meanings[key] = known
+        return known
+
+    def find_overridden(self, name: str, member: NamePlace) -> list[NamePlace]:
+        """Return the members of that name, and of the same role, in all bases of the class that has a member."""
+        if self.implements_by_methods(member):
+            return self.interfaces.find_interface_methods(name, member)
+        found = self.find_inherited(name, member)
+        return [place for place in found if place != member and self._is_alike(place, member)]
+
+    def implements_by_methods(self, place: NamePlace) -> bool:
+        """Whether the language of a file has types that implement each interface whose methods they have."""
+        file = self._project.read(place.path)
+        return file is not None and self.resolver.style(file).implements_by_methods
+
+    def _class_of(self, member: NamePlace) -> list[NamePlace]:
+        """Return the class that has a member."""
+        found = self._project.binding_at(member)
+        if found is None:
+            return []
+        values = self.resolver.style(found[0]).class_of_member(*found)
+        return [value.place for value in values if value.kind == "class"]
+
+    def find_inherited(self, name: str, member: NamePlace) -> list[NamePlace]:
+        """Return the members of that name in the class that has a member, and in all of its bases."""
+        return self._find_inherited(name, self._class_of(member))
+
+    def find_in_class(self, name: str, place: NamePlace, like: NamePlace) -> list[NamePlace]:
+        """Return the members of that name in a class and its bases that are what another member is."""
+        return [one for one in self._find_inherited(name, [place]) if self._is_alike(one, like)]
+
+    def find_members_of(self, name: str, place: NamePlace) -> list[NamePlace]:
+        """Return the members of that name in a class and its bases, those of the class first."""
+        return self._find_inherited(name, [place])
+
+    def _find_inherited(self, name: str, waiting: list[NamePlace]) -> list[NamePlace]:
+        seen: set[NamePlace] = set()
+        places: list[NamePlace] = []
+        while waiting:
+            place = waiting.pop()
+            if place not in seen:
+                seen.add(place)
+                places += self.resolver.members.own(place, name)
+                waiting += [base.place for base in self.resolver.members.bases(place)[0] if base.kind == "class"]
+        return places
+
+    def is_bound_elsewhere(self, name: str, member: NamePlace) -> bool:
+        """Whether a member overrides another one, or a base of its class is not known or not in the project."""
+        found = self._project.binding_at(member)
+        if found is None or not self.is_member(member):
+            return False
+        return bool(self.find_overridden(name, member)) or self.has_unknown_base(member)
+
+    def has_unknown_base(self, member: NamePlace) -> bool:
+        """Whether a base of the class that has a member is not known or not in the project."""
+        waiting = self._class_of(member)
+        seen: set[NamePlace] = set()
+        while waiting:
+            place = waiting.pop()
+            bases, is_known = self.resolver.members.bases(place)
+            if not is_known or any(base.kind == "external" for base in bases):
+                return True
+            waiting += [base.place for base in bases if base.place not in seen and base.kind == "class"]
+            seen.add(place)
+        return False
+
+    def overrides_outside(self, name: str, family: Iterable[NamePlace]) -> bool:
+        """Whether members that override each other may override one that is not in the project."""
+        if any(map(self.implements_by_methods, family)):
+            return any(self.interfaces.may_be_required_outside(name, place) for place in family)
+        found = [(place, bound) for place in family if (bound := self._project.binding_at(place)) is not None]
+        required = [self.resolver.style(file).is_required_outside(file, one) for _, (file, one) in found]
+        if None not in required:
+            return any(required)
+        said = [self.resolver.style(file).says_override(binding) for _, (file, binding) in found]
+        if None in said:
+            return any(self.is_member(place) and self.has_unknown_base(place) for place, _ in found)
+        return bool(said) and all(said)
+
+    def find_strays(self, name: str, family: Iterable[NamePlace]) -> Iterator[NamePlace]:
+        """Yield members that say that they override one which is not found: it may be one of these.
+
+        So are methods whose type may satisfy an interface by what it embeds of a library.
+        """
+        family = frozenset(family)
+        if not any(map(self.is_member, family)):
+            return
+        for place in filter(self.implements_by_methods, family):
+            yield from (one for one in self.interfaces.find_open_links(name, place) if one not in family)
+        for place in self.members_named(name).difference(family):
+            found = self._project.binding_at(place)
+            is_override = found is not None and self.resolver.style(found[0]).says_override(found[1])
+            if is_override and not self.find_overridden(name, place):
+                yield place
+
+    def _is_alike(self, place: NamePlace, other: NamePlace) -> bool:
+        """Return whether two members of one name are the same to those who look it up: both methods, for example."""
+        file = self._project.read(place.path)
+        is_one = file is not None and self.resolver.style(file).has_one_kind_of_member
+        return is_one or self._role_at(place) == self._role_at(other)
+
+    def _role_at(self, place: NamePlace) -> str:
+        """Return what is bound at a place; all that is assigned is a variable."""
+        found = self._project.binding_at(place)
+        if found is None:
+            return ""
+        return found[1].role if found[1].role in ("function", "class") else "variable"
+
+    def find_bases(self, start: NamePlace) -> list[tuple[NamePlace, NamePlace]]:
+        """Return each class above a class with the one below it, the nearest first."""
+        found: list[tuple[NamePlace, NamePlace]] = []
+        waiting, seen = [start], {start}
+        while waiting:
+            below = waiting.pop(0)
+            for base in self.resolver.members.bases(below)[0]:
+                if base.kind == "class" and base.place not in seen:
+                    seen.add(base.place)
+                    waiting.append(base.place)
+                    found.append((below, base.place))
+        return found
+
+    def subclass_at(self, file: SyntaxFile, line: int, column: int) -> NamePlace | None:
+        """Return the class that names its base at a line and column."""
+        for number in range(1, len(file.scopes)):
+            scope = file.scopes[number]
+            if scope.role not in ("class", "extends") or not scope.start_line <= line <= scope.stop_line:
+                continue
+            for node in self.resolver.style(file).base_nodes(file, scope.node):
+                first, last = file.position(node), (node.end_point[0] + 1, node.end_point[1] + 2)
+                if first <= (line, column) < last:
+                    values = self.resolver.style(file).class_of_scope(file, number, "class")
+                    return values[0].place if values else None
+        return None
+
+    def _base_spans(self, file: SyntaxFile) -> list[tuple[int, int]]:
+        """Return where the classes of a file name their bases."""
+        known = self._spans.get(file.path)
+        if known is None:
+            classes = [scope for scope in file.scopes[1:] if scope.role in ("class", "extends")]
+            nodes = [node for scope in classes for node in self.resolver.style(file).base_nodes(file, scope.node)]
+            known = self._spans[file.path] = [(node.start_byte, node.end_byte) for node in nodes]
+        return known
+
+    def _names_in(self, file: SyntaxFile, name: str) -> list[str]:
+        """Return the name and the others that the imports of a file give to its definitions."""
+        names = [name]
+        for node in file.find(name):
+            outer = node.parent
+            for _ in range(3):
+                if outer is None or len(names) > ALIASES_MAX:
+                    break
+                alias = outer.child_by_field_name("alias")
+                if outer.type == "alias":  # the name before, in Ruby
+                    break
+                if alias is not None and file.is_identifier(alias) and file.text(alias) not in names:
+                    names.append(file.text(alias))
+                outer = outer.parent
+        return names
+
+    def _uses_of(
+        self, file: SyntaxFile, word: str, target: _Target, *, only_bases: bool = False
+    ) -> Iterator[Reference]:
+        spans = self._base_spans(file) if only_bases else []
+        for node in file.find(word):
+            if only_bases and not any(start <= node.start_byte < stop for start, stop in spans):
+                continue
+            meaning = self.meaning(file, node)
+            certainty = self._judge(file, word, meaning, target)
+            if certainty is not None:
+                line, column = file.position(node)
+                kind = find_kind(file, node)
+                span = (node.start_byte, node.end_byte)
+                yield Reference(file.path, *span, line, column, kind, certainty, meaning.origin)
+        hidden = () if only_bases else self.resolver.style(file).hidden_uses(file, word)
+        for use in hidden:
+            certainty = self._judge(file, word, use.meaning, target)
+            if certainty is not None:
+                line, column = file.position_of(use.start)
+                yield Reference(file.path, use.start, use.stop, line, column, use.kind, certainty)
+
+    def _judge(self, file: SyntaxFile, name: str, meaning: Meaning, target: _Target) -> Certainty | None:
+        if target.places & set(meaning.places):
+            return "exact" if meaning.is_sure else "likely"
+        if meaning.is_known or meaning.places:
+            return None
+        if meaning.is_member != target.is_member and not (target.is_member and file.rules.lexical):
+            return "possible" if meaning.is_member else None
+        if name in file.rules.common and meaning.is_member:
+            return "possible"
+        return "likely" if target.is_only else "possible"
+
+    def _find_joined(self, places: Iterable[NamePlace]) -> frozenset[NamePlace]:
+        """Return the other declarations of some definitions, in languages that declare a thing several times."""
+        found: set[NamePlace] = set()
+        for place in places:
+            bound = self._project.binding_at(place)
+            style = self.resolver.style(bound[0]) if bound is not None else None
+            if bound is not None and style is not None and style.joins_declarations:
+                meaning = style.binding_meaning(*bound)
+                found |= set(meaning.places) if meaning is not None else set()
+        return frozenset(found)
+
+    def _target(self, name: str, places: frozenset[NamePlace]) -> _Target:
+        is_member = any(map(self.is_member, places))
+        others = (place for place in self._places_named(name) if place not in places)
+        return _Target(places, is_member, not any(self.is_member(place) == is_member for place in others))
+
+    def is_member(self, place: NamePlace) -> bool:
+        """Whether a definition is looked up in a class."""
+        found = self._project.binding_at(place)
+        if found is None:
+            return False
+        file, binding = found
+        if self.resolver.style(file).is_module_member(file, binding):
+            return False
+        return (
+            binding.scope == NOWHERE
+            or file.scopes[binding.scope].role in ("class", "extends")
+            or self.resolver.style(file).owner(file, binding) != ""
+        )
+
+    def members_named(self, name: str) -> set[NamePlace]:
+        """Return everything of a name in the project that is looked up in a class."""
+        return {place for place in self._places_named(name) if self.is_member(place)}
+
+    def _places_named(self, name: str) -> Iterator[NamePlace]:
+        """Yield the definitions of a name, file by file, so that no more files are parsed than a caller needs."""
+        for path in self._project.defining(name):
+            file = self._project.read(path)
+            words = self.resolver.style(file).spellings(name) if file is not None else ()
+            for binding in (one for word in words for one in file.bindings(word)) if file is not None else ():
+                is_found = binding.role == "attribute" or self._is_outer(file, binding.scope)
+                if is_found and binding.role != "import":
+                    yield NamePlace(path, binding.node.start_byte)
+
+    def _is_outer(self, file: SyntaxFile | None, scope: int) -> bool:
+        return file is not None and scope >= 0 and file.scopes[scope].role in ("file", "class", "extends", "namespace")
+
+
+def is_type_or_module(name: str) -> bool:
+    """Return whether what a library has is a type, an instance of it, or a module, by its name.
+
+    >>> [is_type_or_module(name) for name in ("os.path", "a.Session()", "a.get()", "Path().parent", "T")]
+    [True, True, False, False, False]
+    """
+    *outer, last = name.removesuffix("()").split(".")
+    if re.fullmatch(r"_?[A-Z]\d?(?:_co|_contra)?", last):
+        return False  # a variable for types
+    if last[:1].isupper():
+        return not any("(" in part for part in outer)
+    return last != "" and not name.endswith("()") and not any("(" in part or part[:1].isupper() for part in outer)
+
+
+def find_kind(file: SyntaxFile, node: SyntaxNode) -> str:
+    """Return how a name is used: call, type, read, import or definition."""
+    if file.import_around(node) is not None:
+        return "import"
+    if file.binding_of(node) is not None:
+        return "definition"
+    at, outer = node, node.parent
+    if outer is not None and (fields := file.role_fields(outer, "member")) and child_of(outer, fields[1]) == at:
+        if "call" in file.roles.get(outer.type, {}):
+            return "call"
+        at, outer = outer, outer.parent
+    if outer is not None:
+        for role in ("call", "new"):
+            fields = file.role_fields(outer, role)
+            if fields and child_of(outer, fields[0]) == at:
+                return "call"
+        if "type" in outer.type or "type" in node.type:
+            return "type"
+    return "read"

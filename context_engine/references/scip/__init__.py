@@ -1,0 +1,1 @@
+"""Edges between names that another tool knows: those of a SCIP index."""

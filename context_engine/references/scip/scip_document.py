@@ -1,0 +1,212 @@
+"""The content of a SCIP index: which symbol each name of a file means, and which symbols implement others. PURE.
+
+The format is that of github.com/sourcegraph/scip, `scip.proto`. A file of it comes from elsewhere, so all sizes are
+bounded.
+
+>>> symbol_names("scip-python python shop 1.0 `shop.cart`/Cart#add().")
+['Cart', 'add']
+>>> package_of("scip-python python shop 1.0 `shop.cart`/Cart#add()."), package_of("local 3")
+('scip-python python shop 1.0', '')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from context_engine.references.scip.line_offsets import UTF8, UTF16, UTF32
+from context_engine.references.scip.protobuf_reader import (
+    BYTES,
+    VARINT,
+    ProtobufError,
+    ProtobufField,
+    read_fields,
+    read_numbers,
+    read_varint,
+)
+
+DOCUMENT_BYTES_MAX = 64_000_000
+"""A file of generated code with a million names takes so much."""
+OCCURRENCES_MAX = 1_000_000
+SYMBOL_BYTES_MAX = 10_000
+DEFINITION = 1
+"""The bit of `symbol_roles` for a definition."""
+
+
+class ScipOccurrence(NamedTuple):
+    """A symbol at a range, whose lines and columns count from 0."""
+
+    symbol: str
+    is_definition: bool
+    line: int
+    start: int
+    stop: int
+
+
+class ScipDocument(NamedTuple):
+    """A file. `relations` are pairs of a symbol and one that it implements. `text` is the file, if the index has it."""
+
+    path: str
+    occurrences: tuple[ScipOccurrence, ...]
+    relations: tuple[tuple[str, str], ...]
+    encoding: int
+    text: bytes | None
+
+
+def read_document(data: bytes) -> ScipDocument:
+    """Return one document. Raises: ProtobufError (ValueError)."""
+    path, encoding, text = "", UTF16, None
+    occurrences: list[ScipOccurrence] = []
+    relations: list[tuple[str, str]] = []
+    shared: dict[bytes, str] = {}
+    for field in read_fields(data):
+        if field.number == 1:
+            path = _text(data, field)
+        elif field.number == 2:
+            if len(occurrences) >= OCCURRENCES_MAX:
+                raise ProtobufError(f"{path} has more than {OCCURRENCES_MAX:,} names")
+            occurrence = _read_occurrence(data, field, shared)
+            occurrences += [occurrence] if occurrence is not None else []
+        elif field.number == 3:
+            relations += _read_relations(data, field)
+        elif field.number == 5:
+            text = data[field.start : field.stop]
+        elif field.number == 6 and field.value in (UTF8, UTF16, UTF32):
+            encoding = field.value
+    return ScipDocument(path, tuple(occurrences), tuple(relations), encoding, text)
+
+
+def read_path(data: bytes) -> str:
+    """Return the path of a document from its first bytes, where indexers write it; empty if it is not there."""
+    try:
+        first = next(read_fields(data), None)
+    except ProtobufError:  # these bytes end in it, or are anything
+        return ""
+    return _text(data, first) if first is not None and first.number == 1 else ""
+
+
+def _read_occurrence(data: bytes, around: ProtobufField, shared: dict[bytes, str]) -> ScipOccurrence | None:
+    """Return an occurrence; None for one without a symbol, and for one of several lines, which is not a name.
+
+    An index has as many of them as the code has names, so their fields are read without values in between.
+    """
+    raw, roles = b"", 0
+    place: list[int] = []
+    at, stop = around.start, around.stop
+    while at < stop:
+        tag, at = read_varint(data, at, stop)
+        if tag & 7 != BYTES:
+            value, at = read_varint(data, at, stop) if tag & 7 == VARINT else (0, stop)
+            roles = value if tag >> 3 == 3 else roles
+            continue
+        size, at = read_varint(data, at, stop)
+        if size > stop - at:
+            raise ProtobufError(f"a field at byte {at} is longer than its message")
+        if tag >> 3 == 1:
+            place = read_numbers(data, at, at + size, count_max=4)
+        elif tag >> 3 == 2:
+            raw = data[at : at + size]
+        elif tag >> 3 == 8:  # a range on one line, as newer indexers write it
+            numbers = {part.number: part.value for part in read_fields(data, at, at + size)}
+            place = [numbers.get(1, 0), numbers.get(2, 0), numbers.get(3, 0)]
+        at += size
+    if len(place) == 4 and place[0] == place[2]:
+        del place[2]
+    if not raw or len(place) != 3:
+        return None
+    if raw not in shared:
+        shared[raw] = _decode(raw)
+    return ScipOccurrence(shared[raw], bool(roles & DEFINITION), *place)
+
+
+def _read_relations(data: bytes, around: ProtobufField) -> Iterator[tuple[str, str]]:
+    symbol = ""
+    for field in read_fields(data, around.start, around.stop):
+        if field.number == 1:
+            symbol = _text(data, field)
+        elif field.number == 4:
+            parts = list(read_fields(data, field.start, field.stop))
+            other = next((_text(data, part) for part in parts if part.number == 1), "")
+            if symbol and other and any(part.number == 3 and part.value for part in parts):
+                yield symbol, other
+
+
+def _text(data: bytes, field: ProtobufField) -> str:
+    return _decode(data[field.start : field.stop])
+
+
+def _decode(raw: bytes) -> str:
+    if len(raw) > SYMBOL_BYTES_MAX:
+        raise ProtobufError(f"a name has more than {SYMBOL_BYTES_MAX:,} bytes")
+    return raw.decode("utf-8", "replace")
+
+
+# -- symbols ----------------------------------------------------------------------------------------------------------
+
+_DESCRIPTOR = re.compile(
+    r"\[(?P<t>[^\]]*)\]|\((?P<p>[^)]*)\)|(?P<name>`(?:[^`]|``)*`|[\w+\-$]+)(?:\([\w+\-$]*\)\.|[/#.:!])"
+)
+
+
+def package_of(symbol: str) -> str:
+    """Return scheme, manager, name and version of the package of a symbol; empty for a local one."""
+    if symbol.startswith("local "):
+        return ""
+    return symbol[: _descriptors_at(symbol)].rstrip(" ")
+
+
+def symbol_names(symbol: str) -> list[str]:
+    """Return the names of a symbol, the outermost first, without its package and its namespaces.
+
+    >>> symbol_names("scip-typescript npm a 1.0 src/`a.ts`/A#`<constructor>`().(size)"), symbol_names("local 1")
+    (['A', '<constructor>', 'size'], [])
+    """
+    names: list[str] = []
+    at = _descriptors_at(symbol)
+    while at < len(symbol):
+        found = _DESCRIPTOR.match(symbol, at)
+        if found is None:
+            return []
+        at = found.end()
+        if symbol[at - 1] == "/":
+            names.clear()
+            continue
+        name = found["name"] or found["t"] or found["p"] or ""
+        names.append(name.strip("`").replace("``", "`"))
+    return names
+
+
+def owner_of(symbol: str) -> str:
+    """Return the symbol that a symbol is part of; empty for one at the top.
+
+    >>> owner_of("s m p 1 src/`a.ts`/A#`<constructor>`().")
+    's m p 1 src/`a.ts`/A#'
+    """
+    at = last = _descriptors_at(symbol)
+    while at < len(symbol):
+        found = _DESCRIPTOR.match(symbol, at)
+        if found is None:
+            return ""
+        last, at = at, found.end()
+    return symbol[:last] if symbol[:last].endswith(("#", ".")) else ""
+
+
+def _descriptors_at(symbol: str) -> int:
+    """Return where the descriptors of a symbol begin: after four words, in which a space is written twice."""
+    if symbol.startswith("local "):
+        return len(symbol)
+    at = 0
+    for _ in range(4):
+        at = _after_word(symbol, at)
+    return at
+
+
+def _after_word(symbol: str, at: int) -> int:
+    while True:
+        found = symbol.find(" ", at)
+        if found < 0:
+            return len(symbol)
+        if symbol[found : found + 2] != "  ":
+            return found + 1
+        at = found + 2

@@ -1,0 +1,753 @@
+"""The symbol graph of a snapshot: where names are defined, where they are used, which file imports which.
+
+Only names and imports are stored. The postings narrow a use down to a few files, and those are parsed at the query, so
+an answer shows the current code. A file that cannot be read is not an error.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import chain
+from weakref import WeakMethod
+
+import numpy as np
+
+from context_engine.index import ParsedFileCache, Snapshot, StoredOutline, decode_outline, qualified_names, term_hashes
+from context_engine.languages import PathIndex, Symbol, SyntaxFile, SyntaxNode, resolve_import
+from context_engine.references.parameters import ParameterFinder
+from context_engine.references.project_files import ProjectFiles
+from context_engine.references.reference_finder import Reference, ReferenceFinder
+from context_engine.references.scip.edge_collection import ExternalEdges
+from context_engine.references.scip.edge_project import EdgeProject
+from context_engine.references.values import Certainty, ExternalEdge, NamePlace
+from context_engine.repo import is_under
+from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, split_words
+
+FILES_PARSED_MAX = 300
+"""Files parsed for one step of a trace; a name that occurs in more is too common to follow."""
+
+SUBCLASSES_DEPTH = 5
+"""Levels of classes below a class that are looked at."""
+LOWERED_TO_ASCII = ("\u212a".encode(), "\u0130".encode())
+"""The only other letters that are ASCII in small letters: the sign of Kelvin, and the Turkish capital i with a dot."""
+CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait", "type"})
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolDefinition:
+    """A definition in a file's outline."""
+
+    path: str
+    language: str
+    name: str
+    qualified: str
+    kind: str
+    span: LineSpan
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolUse:
+    """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line.
+
+    `kind` is call, type, read, import or definition; `span` are the lines of the source; `via` is the method of an
+    interface that is used in place of the target; `origin` is the tool that said so, as in `ExternalEdge`.
+    """
+
+    source: str
+    target: str
+    path: str
+    line: int
+    kind: str
+    span: LineSpan
+    certainty: Certainty = "likely"
+    column: int = 0
+    via: str = ""
+    origin: str = ""
+
+
+class SymbolGraph:
+    """Queries about one snapshot; the current content of a file comes from its parse, in `parses`."""
+
+    def __init__(self, snapshot: Snapshot, parses: ParsedFileCache, edges: ExternalEdges | None = None) -> None:
+        self.snapshot = snapshot
+        self.parses = parses
+        self._edges = edges
+        self._paths: PathIndex | None = None
+        self._names: list[str] | None = None
+        self._imported: dict[str, frozenset[str]] = {}
+        self._finder: ReferenceFinder | None = None
+
+    # -- definitions --
+
+    def definitions(self, pattern: str, *, kind: str | None = None, under: str = "") -> list[SymbolDefinition]:
+        """Return the definitions of a name: exact, qualified (`Class.method`, `mod::f`), or a glob (`get_*`).
+
+        Ordered: exact case first, then shallower, then by path and line.
+        """
+        owner, _, name = dotted_name(pattern).strip(".").rpartition(".")
+        fits = _name_test(name)
+        owners = [part.lower().encode() for part in owner.split(".") if part.isascii()]
+        found: list[SymbolDefinition] = []
+        for file in self._files_defining(name):
+            if is_under(self.snapshot.paths[file], under) and self._may_define(file, owners):
+                inside = self._definitions_in(file, fits)
+                found += [defined for defined in inside if not owner or _owner_fits(defined.qualified, owner)]
+        if kind:
+            found = [defined for defined in found if defined.kind == kind]
+        found.sort(key=lambda d: (d.name != name, d.qualified.count("."), d.path, d.span))
+        return found
+
+    def near_names(self, name: str, count: int = 5) -> list[str]:
+        """Return defined names similar to this one."""
+        wanted = compound_term(name.rpartition(".")[2])
+        known = self._all_names()
+        near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6) if len(known) < 50_000 else []
+        near += [one for one in known if wanted and wanted in one and one not in near][: count - len(near)]
+        spelled = []
+        for one in near[:count]:
+            for file in self._files_defining(one)[:1]:
+                spelled += [d.name for d in self._definitions_in(file) if compound_term(d.name) == one][:1]
+        return spelled
+
+    def _files_defining(self, name: str) -> list[int]:
+        folded = compound_term(name)
+        if any(mark in name for mark in "*?["):
+            pattern = name.replace("_", "").lower()
+            names = [one for one in self._all_names() if fnmatchcase(one, pattern)]
+        else:
+            names = [folded]
+        chunks = self.snapshot.matches("symbol", term_hashes(names)).docs
+        return np.unique(self.snapshot.chunk_file[chunks]).tolist()
+
+    def _all_names(self) -> list[str]:
+        if self._names is None:
+            self._names = self.snapshot.names("symbol")
+        return self._names
+
+    def stored_outline(self, file: int) -> StoredOutline:
+        """Return a file's outline as it was indexed."""
+        return decode_outline(self.snapshot.heap("outline", file))
+
+    def _may_define(self, file: int, owners: Sequence[bytes]) -> bool:
+        """Whether the stored outline of a file has all these words, in small letters. It is not decoded for that."""
+        if not owners:
+            return True
+        stored = self.snapshot.heap("outline", file).lower()
+        return all(owner in stored or any(mark in stored for mark in LOWERED_TO_ASCII) for owner in owners)
+
+    def _definitions_in(self, file: int, fits: Callable[[str], bool] = bool) -> Iterator[SymbolDefinition]:
+        symbols = self.stored_outline(file).symbols
+        if not any(fits(symbol.name) for symbol in symbols):
+            return
+        path = self.snapshot.paths[file]
+        language = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
+        qualified = qualified_names(symbols)
+        for symbol, full in zip(symbols, qualified, strict=True):
+            if symbol.kind != "section" and fits(symbol.name):
+                yield SymbolDefinition(
+                    path, language, symbol.name, full, symbol.kind, LineSpan(symbol.first, symbol.last), symbol.line
+                )
+
+    # -- uses --
+
+    def uses(
+        self, defined: Sequence[SymbolDefinition], files_max: int = FILES_PARSED_MAX
+    ) -> tuple[list[SymbolUse], bool]:
+        """Return the uses of definitions, and whether too many files contain a name, so that only some were parsed.
+
+        Each name is searched once, the rarest first. A use of one of several definitions of a name counts if it may
+        mean one of those that are given.
+        """
+        found: list[SymbolUse] = []
+        files_using = {name: self._files_using(name) for name in {definition.name for definition in defined}}
+        truncated = False
+        for name, files in sorted(files_using.items(), key=lambda item: (len(item[1]), item[0])):
+            truncated = truncated or len(files) > files_max
+            own = [definition for definition in defined if definition.name == name]
+            paths = [self.snapshot.paths[file] for file in files[:files_max]]
+            found += self.uses_in_files(own, paths)
+            found += self._uses_through_interfaces(own, paths)
+            files_max = max(0, files_max - len(files))
+        return sorted(found, key=lambda use: (use.path, use.line, use.column)), truncated
+
+    def _uses_through_interfaces(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
+        """Return the calls of methods of interfaces that methods implement, by the methods that their types have."""
+        name = defined[0].name
+        above: dict[NamePlace, None] = {}
+        if not self.is_common(name):
+            for place in filter(self.finder.implements_by_methods, self.places_of(defined)):
+                above.update(dict.fromkeys(self.finder.interfaces.find_interface_methods(name, place)))
+        found: list[SymbolUse] = []
+        for method in filter(None, map(self.definition_at, above)):
+            if method not in defined:
+                uses = self.uses_in_files([method], paths)
+                sure = [use for use in uses if use.kind != "definition" and use.certainty != "possible"]
+                found += [replace(use, via=method.qualified) for use in sure]
+        return found
+
+    def uses_in_files(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
+        """Return the uses of definitions of one name in some files."""
+        name = defined[0].name
+        word = name.encode("utf-8", "replace")
+        places = self.places_of(defined)
+        holding = [path for path in paths if word in self.parses.load(path)]
+        if not places:
+            return [use for path in holding for use in self._uses_by_name(path, defined)]
+        families = {self.parses.resolution_style(definition.path) for definition in defined}
+        holding = [path for path in holding if self.parses.resolution_style(path) in families]
+        return [self._as_use(found, name) for found in self.finder.find(name, places, holding)]
+
+    def places_of(self, defined: Sequence[SymbolDefinition]) -> list[NamePlace]:
+        """Return where definitions are, of those that can be resolved."""
+        found = [self.finder.place_of(one.path, one.name, one.line) for one in defined]
+        return [place for place in found if place is not None]
+
+    def _uses_by_name(self, path: str, defined: Sequence[SymbolDefinition]) -> Iterator[SymbolUse]:
+        """Yield the uses of a name in a language whose names cannot be resolved, unless another tool knows them."""
+        places = {place for one in defined if (place := self._place_in_text(one)) is not None}
+        near = {path, *(file for _, _, files in self.imports(path) for file in files)}
+        others = [one for one in self.definitions(defined[0].name) if one.name == defined[0].name]
+        is_sure = len(others) <= len(defined) or any(one.path in near for one in defined)
+        for use in self.uses_in(path):
+            if use.target != defined[0].name:
+                continue
+            edge = self._edge_of(use)
+            if edge is None or not edge.targets:
+                yield replace(use, certainty="likely" if is_sure else "possible")
+            elif not places.isdisjoint(edge.targets):
+                yield replace(use, certainty="exact", origin=edge.origin)
+
+    def _place_in_text(self, defined: SymbolDefinition) -> NamePlace | None:
+        """Return where a definition has its name, by its line alone."""
+        data = self.parses.load(defined.path)
+        start = offset_of(data, defined.line, 1)
+        at = data.find(defined.name.encode("utf-8", "replace"), start)
+        return NamePlace(defined.path, at) if at >= 0 and data.count(b"\n", start, at) == 0 else None
+
+    def _edge_of(self, use: SymbolUse) -> ExternalEdge | None:
+        if self._edges is None:
+            return None
+        data = self.parses.load(use.path)
+        return self._edges.edge_at(use.path, data, offset_of(data, use.line, use.column))
+
+    def _as_use(self, found: Reference, name: str) -> SymbolUse:
+        outline, qualified = self.parses.outline(found.path)
+        number = _innermost(outline.symbols, found.start)
+        source = qualified[number] if number >= 0 else ""
+        if number >= 0:
+            span = LineSpan(outline.symbols[number].first, outline.symbols[number].last)
+        else:
+            span = LineSpan(1, 1)
+        return SymbolUse(
+            source, name, found.path, found.line, found.kind, span, found.certainty, found.column, "", found.origin
+        )
+
+    def callees(self, defined: SymbolDefinition) -> list[tuple[SymbolUse, SymbolDefinition]]:
+        """Return the uses of project definitions inside a definition, each with what it means, in file order."""
+        found: list[tuple[SymbolUse, SymbolDefinition]] = []
+        file = self.parses.syntax(defined.path)
+        inside = [use for use in self.uses_in(defined.path) if defined.span.first <= use.line <= defined.span.last]
+        for use in inside:
+            meant = self._resolve(file, use) if file is not None else None
+            target, certainty, origin = meant or (self._by_name(use), "likely", "")
+            if target is not None:
+                found.append((replace(use, certainty=certainty, origin=origin), target))
+        return found
+
+    def _resolve(self, file: SyntaxFile, use: SymbolUse) -> tuple[SymbolDefinition | None, Certainty, str] | None:
+        """Return what a use means, and which tool says so; None if nothing shows it."""
+        node = next((one for one in file.find(use.target) if file.position(one) == (use.line, use.column)), None)
+        if node is None:
+            return None
+        meaning = self.finder.meaning(file, node)
+        for place in meaning.places:
+            definition = self.definition_at(place)
+            if definition is not None:
+                return definition, "exact", meaning.origin
+        if meaning.is_known or not meaning.is_member:
+            return (None, "exact", meaning.origin) if meaning.is_known else None
+        members = self.finder.members_named(use.target) if use.target not in file.rules.common else ()
+        return (self.definition_at(*members) if len(members) == 1 else None), "likely", ""
+
+    def definition_at(self, place: NamePlace) -> SymbolDefinition | None:
+        """Return the definition whose name is at a place."""
+        file = self.parses.syntax(place.path)
+        outline, qualified = self.parses.outline(place.path)
+        line = file.data.count(b"\n", 0, place.start) + 1 if file is not None else 0
+        for symbol, full in zip(outline.symbols, qualified, strict=True):
+            start = place.start + (file is not None and file.data.startswith(b"$", place.start))
+            is_named = file is not None and file.data.startswith(symbol.name.encode("utf-8", "replace"), start)
+            if symbol.line == line and is_named and file is not None:
+                span = LineSpan(symbol.first, symbol.last)
+                return SymbolDefinition(place.path, file.language.name, symbol.name, full, symbol.kind, span, line)
+        return None
+
+    def _by_name(self, use: SymbolUse) -> SymbolDefinition | None:
+        """Return the most likely definition of a use: in the same file, in an imported one, or the only one."""
+        known = [definition for definition in self.definitions(use.target) if definition.name == use.target]
+        here = [definition for definition in known if definition.path == use.path]
+        if here or len(known) < 2:
+            return next(iter(here or known), None)
+        imported = {file for _, _, files in self.imports(use.path) for file in files}
+        return next((definition for definition in known if definition.path in imported), None)
+
+    def implementations(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
+        """Return the classes below a class, or the methods that override a method, each with the name of its base."""
+        rows = [(one, defined.qualified) for one in self._implementing(defined)]
+        rows += self._inheriting(defined, depth)
+        rows += [(one, defined.qualified) for one in self._implementing_by_edges(defined)]
+        found: dict[tuple[str, str], tuple[SymbolDefinition, str]] = {}
+        for row in rows:
+            found.setdefault((row[0].path, row[0].qualified), row)
+        return list(found.values())
+
+    def _implementing_by_edges(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
+        """Return what other tools know to implement or override a definition."""
+        start = self.finder.place_of(defined.path, defined.name, defined.line)
+        if start is None or self._edges is None:
+            return []
+        return [one for one in map(self.definition_at, self._edges.find_implementing(start)) if one is not None]
+
+    def _implementing(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
+        """Return the types or methods that implement those of an interface by the methods that a type has."""
+        start = self.finder.place_of(defined.path, defined.name, defined.line)
+        if start is None or not self.finder.implements_by_methods(start):
+            return []
+        if defined.kind in CLASS_LIKE:
+            places = self.finder.interfaces.find_implementing_types(start)
+        else:
+            places = self.finder.interfaces.find_implementing_methods(defined.name, start)
+        return [one for one in map(self.definition_at, sorted(places)) if one is not None]
+
+    def _inheriting(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
+        """Return the classes that name a class as their base, or a base of theirs, or what these override."""
+        owner, _, name = defined.qualified.rpartition(".")
+        is_class = defined.kind in CLASS_LIKE
+        if is_class:
+            wave = [defined]
+        else:
+            wave = [one for one in self.definitions_of(defined.path) if one.qualified == owner]
+        found: list[tuple[SymbolDefinition, str]] = []
+        seen = {(one.path, one.qualified) for one in wave}
+        for _ in range(max(depth, SUBCLASSES_DEPTH)):
+            below = [(child, base.qualified) for base in wave for child in self.subclasses(base)]
+            below = [(child, base) for child, base in below if (child.path, child.qualified) not in seen]
+            seen |= {(child.path, child.qualified) for child, _ in below}
+            wave = [child for child, _ in below]
+            if is_class:
+                found += below
+            else:
+                inside = [(one, defined.qualified) for child in wave for one in self._members_named(child, name)]
+                found += inside
+        return found
+
+    def supertypes(self, defined: SymbolDefinition) -> list[tuple[SymbolDefinition, str]]:
+        """Return the classes above a class, or the members that a member overrides, each with the name below it."""
+        start = self.finder.place_of(defined.path, defined.name, defined.line)
+        if start is None:
+            return []
+        if defined.kind not in CLASS_LIKE:
+            above = [self.definition_at(place) for place in self.finder.find_overridden(defined.name, start)]
+            return [(one, defined.qualified) for one in above if one is not None]
+        found: list[tuple[SymbolDefinition, str]] = []
+        for below, place in self.finder.find_bases(start):
+            lower, upper = self.definition_at(below), self.definition_at(place)
+            found += [(upper, lower.qualified)] if upper is not None and lower is not None else []
+        return found
+
+    def definition_uses(
+        self, path: str, name: str, line: int, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a definition in some files are; see `SymbolService.find_definition_uses`."""
+        start = self.finder.place_of(path, name, line)
+        if start is None:
+            return None
+        family = self._override_family(name, start) if self.finder.is_member(start) else [start]
+        holding = [one for one in paths if self.parses.resolution_style(one) == self.parses.resolution_style(path)]
+        found: dict[tuple[str, int, int], str] = {}
+        for place in self.finder.find_known(name, holding):
+            found.update(self._as_row(place, name, "other"))
+        for place in self.finder.find_strays(name, family):
+            found.update(self._as_row(place, name, "possible"))
+        is_member = self.finder.is_member(start)
+        for use in self.finder.find(name, family, holding):
+            place = NamePlace(use.path, use.start)
+            is_shared = is_member and use.certainty == "exact" and self.finder.means_others(place, family)
+            found.update(self._as_row(place, name, "shared" if is_shared else use.certainty))
+        for place, certainty in self.finder.find_namesakes(name, family, holding):
+            found.update(self._as_row(place, name, certainty))
+        is_outer = self.finder.overrides_outside(name, family)
+        for place in family:
+            found.update(self._as_row(place, name, "outside" if is_outer else "definition"))
+        return found
+
+    def _as_row(self, place: NamePlace, name: str, certainty: str) -> dict[tuple[str, int, int], str]:
+        """Return the position of a name with its certainty; nothing where another name is written."""
+        file = self.parses.syntax(place.path)
+        written = name.encode("utf-8", "replace")
+        if file is None:
+            return {}
+        start = place.start + file.data.startswith(b"$" + written, place.start)
+        if not file.data.startswith(written, start):
+            return {}
+        return {(place.path, *file.position_of(start)): certainty}
+
+    def members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
+        """Return members of another name in the class of a member, in its bases and in classes that extend it."""
+        start = self.finder.place_of(path, name, line)
+        if start is None or not self.finder.is_member(start):
+            return []
+        family = self._override_family(name, start)
+        found = {place for member in family for place in self.finder.find_inherited(new_name, member)}
+        for other in self.finder.members_named(new_name) - found:
+            if not set(self.finder.find_inherited(name, other)).isdisjoint(family):
+                found.add(other)
+        rows = [(place.path, self.parses.syntax(place.path), place.start) for place in sorted(found)]
+        return [(at, file.position_of(offset)[0]) for at, file, offset in rows if file is not None]
+
+    def parameter_uses(
+        self, path: str, function: str, line: int, name: str, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a parameter in some files are; see `SymbolService.find_parameter_uses`."""
+        start = self.finder.place_of(path, function, line)
+        if start is None or self.parses.resolution_style(path) != "python":
+            return None
+        family = self._override_family(function, start) if self.finder.is_member(start) else [start]
+        uses = list(self._places_of_function(path, function, start))
+        found, definitions = ParameterFinder(self.finder, name, family).find(paths, uses)
+        if not definitions:
+            return None
+        rows: dict[tuple[str, int, int], str] = {}
+        for (at, offset), certainty in found.items():
+            file = self.parses.syntax(at)
+            if file is not None:
+                is_definition = NamePlace(at, offset) in definitions and certainty == "exact"
+                rows[at, *file.position_of(offset)] = "definition" if is_definition else certainty
+        return rows
+
+    def _places_of_function(
+        self, path: str, function: str, start: NamePlace
+    ) -> Iterator[tuple[SyntaxFile, SyntaxNode, bool]]:
+        """Yield the places of a function, and whether each names the function itself, which may be passed on there.
+
+        An `__init__` is used by the name of its class, which does not name the function.
+        """
+        definition = self.definition_at(start)
+        if definition is None:
+            return
+        called: SymbolDefinition | None = definition
+        if function == "__init__":
+            owner = definition.qualified.rpartition(".")[0]
+            called = next((one for one in self.definitions_of(path) if one.qualified == owner), None)
+        if called is None:
+            return
+        for use in self.uses_in_paths(called, self.paths_with_word(called.name)):
+            file = self.parses.syntax(use.path)
+            if file is None:
+                continue
+            is_value = use.certainty != "possible" and called is definition
+            for node in file.find(use.target):
+                if file.position(node) == (use.line, use.column):
+                    yield file, node, is_value
+
+    def _override_family(self, name: str, start: NamePlace) -> list[NamePlace]:
+        """Return a member with all members that must have its name: those above, below, and next to it.
+
+        A class that inherits a method from one base, as another base requires it, joins the two.
+        """
+        if self.finder.implements_by_methods(start):
+            return self.finder.interfaces.find_family(name, start)
+        family, waiting = {start}, [start]
+        covered: set[tuple[str, str]] = set()
+        while waiting:
+            member = waiting.pop()
+            found = set(self.finder.find_overridden(name, member))
+            for owner in self._owners_of(member):
+                if (owner.path, owner.qualified) not in covered:
+                    below = [one for one, _ in self.implementations(owner, SUBCLASSES_DEPTH)]
+                    covered.update((one.path, one.qualified) for one in (owner, *below))
+                    for place in self.places_of(below):
+                        found.update(self.finder.find_in_class(name, place, like=start))
+            waiting += found - family
+            family |= found
+            if not waiting:
+                others = self.finder.members_named(name) - family
+                waiting = [one for one in others if not family.isdisjoint(self.finder.find_overridden(name, one))]
+                family.update(waiting)
+        return sorted(family)
+
+    def _owners_of(self, member: NamePlace) -> list[SymbolDefinition]:
+        """Return the class that has a member, as the index knows it."""
+        definition = self.definition_at(member)
+        owner = definition.qualified.rpartition(".")[0] if definition is not None else ""
+        found = self.definitions(owner) if owner else []
+        return [one for one in found if one.path == member.path and one.kind in CLASS_LIKE]
+
+    def implements_by_methods(self, defined: SymbolDefinition) -> bool:
+        """Whether the language of a definition has types that implement each interface whose methods they have."""
+        return any(map(self.finder.implements_by_methods, self.places_of([defined])))
+
+    def is_common(self, name: str) -> bool:
+        """Whether so many files define a name that they are not all parsed for one question."""
+        return len(self._files_defining(name)) > FILES_PARSED_MAX
+
+    def _members_named(self, owner: SymbolDefinition, name: str) -> list[SymbolDefinition]:
+        wanted = f"{owner.qualified}.{name}"
+        return [one for one in self.definitions_of(owner.path) if one.qualified == wanted]
+
+    def subclasses(self, base: SymbolDefinition) -> list[SymbolDefinition]:
+        """Return the classes that name a class as their base."""
+        found = []
+        for use in self._uses_as_base(base):
+            file = self.parses.syntax(use.path)
+            if file is None or use.certainty == "possible":
+                continue
+            place = self.finder.subclass_at(file, use.line, use.column)
+            if place is not None and (child := self.definition_at(place)) is not None:
+                found.append(child)
+        return found
+
+    def _uses_as_base(self, base: SymbolDefinition) -> list[SymbolUse]:
+        """Return the uses of a class where others name their base; the other places of its name are not resolved."""
+        places = self.places_of([base])
+        word = base.name.encode("utf-8", "replace")
+        paths = [self.snapshot.paths[file] for file in self._files_using(base.name)[:FILES_PARSED_MAX]]
+        family = self.parses.resolution_style(base.path)
+        holding = [
+            path for path in paths if self.parses.resolution_style(path) == family and word in self.parses.load(path)
+        ]
+        found = self.finder.find(base.name, places, holding, only_bases=True) if places else []
+        return [self._as_use(one, base.name) for one in found]
+
+    @property
+    def finder(self) -> ReferenceFinder:
+        """The finder of references in this snapshot."""
+        if self._finder is None:
+            files = ProjectFiles(
+                self.parses.syntax,
+                _hold_weakly(self._paths_defining),
+                self.paths,
+                self.parses.load,
+                _hold_weakly(self.paths_with_word),
+                self._edges,
+            )
+            self._finder = ReferenceFinder(files)
+        return self._finder
+
+    def as_edge_project(self, mtime_ns: Callable[[str], int | None]) -> EdgeProject:
+        """Return what the edges of other tools ask about the files."""
+        return EdgeProject(self.parses.load, mtime_ns, self._paths_defining, self.locate)
+
+    def locate(self, path: str, qualified: str) -> list[NamePlace]:
+        """Return where a definition of a file has its name, by its qualified name."""
+        outline, names = self.parses.outline(path)
+        found = [symbol for symbol, name in zip(outline.symbols, names, strict=True) if name == qualified]
+        places = [self.finder.place_of(path, symbol.name, symbol.line) for symbol in found]
+        return [place for place in places if place is not None]
+
+    def _paths_defining(self, name: str) -> list[str]:
+        return [self.snapshot.paths[file] for file in self._files_defining(name)]
+
+    def use_at(self, path: str, start: int, target: str) -> SymbolUse:
+        """Return a call at an offset that certainly means a target, whatever is written there."""
+        file = self.parses.syntax(path)
+        line, column = file.position_of(start) if file is not None else (1, 1)
+        return self._as_use(Reference(path, start, start, line, column, "call", "exact"), target)
+
+    def is_import(self, path: str, line: int, column: int) -> bool:
+        """Whether a name at a place only imports what it means."""
+        file = self.parses.syntax(path)
+        start = offset_of(file.data, line, column) if file is not None else 0
+        node = file.node_at(start, start + 1) if file is not None else None
+        return file is not None and node is not None and file.import_around(node) is not None
+
+    def definition_around(self, use: SymbolUse) -> SymbolDefinition | None:
+        """Return the definition whose body contains a use."""
+        outline, qualified = self.parses.outline(use.path)
+        for symbol, full in zip(outline.symbols, qualified, strict=True):
+            if full == use.source and symbol.first <= use.line <= symbol.last:
+                span = LineSpan(symbol.first, symbol.last)
+                return SymbolDefinition(use.path, "", symbol.name, full, symbol.kind, span, symbol.line)
+        return None
+
+    def uses_in(self, path: str) -> list[SymbolUse]:
+        """Return every call and type use in a file."""
+        parsed = self.parses.parse(path)
+        if parsed is None:
+            return []
+        uses = []
+        for reference in parsed.outline.references:
+            source, span = "", LineSpan(1, max(1, len(parsed.lines)))  # the top of the file
+            if reference.symbol >= 0:
+                symbol = parsed.outline.symbols[reference.symbol]
+                source, span = parsed.qualified[reference.symbol], LineSpan(symbol.first, symbol.last)
+            line, column = reference.line, reference.column
+            uses.append(SymbolUse(source, reference.name, path, line, reference.kind, span, column=column))
+        return uses
+
+    # -- for the search of unused definitions --
+
+    def paths_under(self, under: str) -> list[str]:
+        """Return the indexed files in a folder, or the one file, sorted."""
+        return sorted(path for path in self.snapshot.paths if is_under(path, under))
+
+    def definitions_of(self, path: str) -> list[SymbolDefinition]:
+        """Return the definitions of an indexed file."""
+        return list(self._definitions_in(self.snapshot.by_path[path])) if path in self.snapshot.by_path else []
+
+    def paths_with_word(self, name: str) -> list[str]:
+        """Return the files whose text has a name."""
+        word = name.encode("utf-8", "replace")
+        paths = (self.snapshot.paths[file] for file in self._files_using(name))
+        return [path for path in paths if word in self.parses.load(path)]
+
+    def uses_in_paths(self, definition: SymbolDefinition, paths: Sequence[str]) -> list[SymbolUse]:
+        """Return the uses of a definition in some files, those that may mean something else included."""
+        places = self.places_of([definition])
+        family = self.parses.resolution_style(definition.path)
+        holding = [path for path in paths if self.parses.resolution_style(path) == family]
+        found = self.finder.find(definition.name, places, holding) if places else []
+        return [self._as_use(one, definition.name) for one in found]
+
+    def is_used_in_its_file(self, definition: SymbolDefinition) -> bool:
+        """Whether a name in the same file certainly means a definition, outside of it."""
+        file = self.parses.syntax(definition.path)
+        place = self.finder.place_of(definition.path, definition.name, definition.line)
+        found: set[NamePlace] = set()
+        for node in file.find(definition.name) if file is not None and place is not None else ():
+            line = node.start_point[0] + 1
+            is_outside = not definition.span.first <= line <= definition.span.last
+            if is_outside and file is not None and file.binding_of(node) is None:
+                found.update(self.finder.meaning(file, node).places)
+            if place in found:
+                return True
+        return False
+
+    def names_a_member_of_others(self, definition: SymbolDefinition) -> bool:
+        """Whether a method may be called as one of another class: one that it inherits, or one of the same name."""
+        place = self.finder.place_of(definition.path, definition.name, definition.line)
+        file = self.parses.syntax(definition.path)
+        if place is None or file is None:
+            return True
+        if not self.finder.is_member(place):
+            return False
+        others = self.finder.members_named(definition.name) - {place}
+        is_common = bool(others) or definition.name in file.rules.common
+        return is_common or self.finder.is_bound_elsewhere(definition.name, place)
+
+    def _files_using(self, name: str) -> list[int]:
+        """Return files whose words can spell the name, from the postings."""
+        terms = expand_words([name.lstrip("#")])[0][-1:] or [compound_term(name)]
+        chunks = self.snapshot.matches("body", term_hashes(terms)).docs
+        return np.unique(self.snapshot.chunk_file[chunks]).tolist()
+
+    # -- imports --
+
+    def imports(self, path: str) -> list[tuple[str, int, list[str]]]:
+        """Return the imports as `ParsedFileCache.imports`, for a file of the snapshot."""
+        return self.parses.imports(path, self.paths) if path in self.snapshot.by_path else []
+
+    def importers(self, path: str) -> list[tuple[str, str, int]]:
+        """Return (file, target as written, line) of each import of this file."""
+        found = []
+        for other in self._may_import(path):
+            if other != path:
+                found += [(other, target, line) for target, line, files in self.imports(other) if path in files]
+        return found
+
+    def importers_as_indexed(self, path: str) -> list[str]:
+        """Return the files whose stored imports mean this file.
+
+        Nothing is parsed, so this takes milliseconds where `importers` takes seconds, but it does not resolve
+        `from package import`.
+        """
+        return [other for other in self._may_import(path) if other != path and path in self.imported_files(other)]
+
+    def imported_files(self, path: str) -> frozenset[str]:
+        """Return the files that a file's stored imports mean; they are kept, as a snapshot never changes."""
+        known = self._imported.get(path)
+        if known is None:
+            known = self._imported[path] = self._resolve_stored_imports(path)
+        return known
+
+    def _resolve_stored_imports(self, path: str) -> frozenset[str]:
+        file = self.snapshot.by_path[path]
+        name = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
+        language = self.parses.languages.get(name)
+        if language is None:
+            return frozenset()
+        targets = {target for target, _ in self.stored_outline(file).imports}
+        meant = (resolve_import(language, path, target, self.paths) for target in targets)
+        return frozenset(chain.from_iterable(meant))
+
+    def _may_import(self, path: str) -> Iterable[str]:
+        """Return files that contain the file's name, or its folder's for a package's main file."""
+        parts = path.split("/")
+        stem = parts[-1].partition(".")[0]
+        names = {stem}
+        if stem in ("__init__", "index", "mod", "lib", "main", "init") and len(parts) > 1:
+            names = {parts[-2]}
+        if path.endswith(".go") and len(parts) > 1:
+            names.add(parts[-2])
+        terms = [term for word in split_words(" ".join(names)) for term in expand_words([word])[0][-1:]]
+        chunks = self.snapshot.matches("body", term_hashes(terms)).docs
+        return [self.snapshot.paths[file] for file in np.unique(self.snapshot.chunk_file[chunks]).tolist()]
+
+    @property
+    def paths(self) -> PathIndex:
+        """All living files, for resolving imports."""
+        if self._paths is None:
+            self._paths = PathIndex(self.snapshot.by_path)
+        return self._paths
+
+
+def _hold_weakly(method: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """Return a function that calls a method of the graph and does not keep the graph alive.
+
+    The finder belongs to the graph. If it kept the graph, the files of a deleted index would stay open until the next
+    collection of cycles.
+    """
+    reference = WeakMethod(method)
+
+    def call(name: str) -> list[str]:
+        alive = reference()
+        return alive(name) if alive is not None else []
+
+    return call
+
+
+def offset_of(data: bytes, line: int, column: int) -> int:
+    r"""Return the offset in bytes of a line and column, both from 1; columns count characters.
+
+    >>> offset_of("a = 1\nü = b\n".encode(), 2, 5)
+    11
+    """
+    start = 0
+    for _ in range(line - 1):
+        start = data.find(b"\n", start) + 1
+    stop = data.find(b"\n", start)
+    text = data[start : stop if stop >= 0 else len(data)].decode("utf-8", "replace")
+    return start + len(text[: column - 1].encode())
+
+
+def _innermost(symbols: Sequence[Symbol], offset: int) -> int:
+    """Return the number of the innermost symbol around an offset; -1 for none."""
+    around = [number for number, symbol in enumerate(symbols) if symbol.start <= offset < symbol.stop]
+    return around[-1] if around else -1
+
+
+def _name_test(pattern: str) -> Callable[[str], bool]:
+    """Return a test whether a name is the one of a pattern, whatever its case and underscores; or fits a glob."""
+    if any(mark in pattern for mark in "*?["):
+        return lambda name: fnmatchcase(name, pattern) or fnmatchcase(name.lower(), pattern.lower())
+    folded = compound_term(pattern)
+    return lambda name: name == pattern or compound_term(name) == folded
+
+
+def _owner_fits(qualified: str, owner: str) -> bool:
+    above = qualified.rpartition(".")[0]
+    return f".{above}".lower().endswith(f".{owner}".lower())

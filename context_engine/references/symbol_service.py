@@ -1,0 +1,326 @@
+"""Answers questions about names and imports: where a name is defined, who uses it, what a file imports."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
+from context_engine.index import LiveIndex, ParsedFileCache, Snapshot
+from context_engine.languages import Grammars, Languages, Outline, PathIndex, Symbol
+from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
+from context_engine.references.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
+from context_engine.references.indirect_symbols import find_inherited_symbols, find_symbols
+from context_engine.references.module_uses import ModuleUse, find_module_uses
+from context_engine.references.scip.edge_collection import ExternalEdges
+from context_engine.references.symbol_graph import SymbolDefinition, SymbolGraph
+from context_engine.references.unused_definitions import describe_search, find_unused
+from context_engine.repo import (
+    Root,
+    WorkspaceFiles,
+    is_sensitive,
+    path_of_listing,
+    read_file,
+    size_and_mtime,
+    walk,
+)
+from context_engine.secrets import RedactedDocuments
+from context_engine.text import LineSpan, count_lines
+
+IMPACT_DEPTH = 3
+"""Levels of users that an impact follows: the functions that call what calls the users."""
+SHIFTED_LINES_MAX = 50
+"""A definition found within so many lines of its indexed place is taken for the same one."""
+
+
+class SymbolService:
+    """The definitions, uses and imports of one workspace. Thread-safe."""
+
+    def __init__(self, root: Root, live: LiveIndex, parses: ParsedFileCache, edges: ExternalEdges) -> None:
+        self._root = root
+        self._edges = edges
+        self._live = live
+        self._parses = parses
+        self._lock = threading.Lock()
+        self._asking = threading.Lock()
+        self._graph: tuple[Snapshot, SymbolGraph] | None = None
+
+    # -- definitions --
+
+    def find(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
+        """Find where a name is defined: exact, qualified or a glob. Raises: NotIndexed, InvalidPath."""
+        freshness = self._live.refresh()
+        graph = self._newest_graph()
+        if path in (None, "", "."):
+            under = ""
+        else:
+            under = str(self._root.rel(path))
+        found = graph.definitions(name, kind=kind, under=under) or find_inherited_symbols(graph, name)
+        near = () if found else tuple(graph.near_names(name))
+        shown = tuple(self._definition(graph, defined) for defined in found[:limit])
+        return Found(shown, len(found), near, freshness)
+
+    def outline(self, path: str, *, details: bool = True) -> FileOutline:
+        """Outline one file as it is now; without `details`, in half the time, definitions have no signature and no doc.
+
+        Raises: InvalidPath, FileNotFound, BinaryFile, TooLarge, AccessDenied.
+        """
+        rel = self._root.rel(path)
+        source = read_file(self._root, rel)
+        language = self._parses.languages.detect(rel, source.text.encode("utf-8", "replace"))
+        lines = count_lines(source.text)
+        if details:
+            parsed = self._parses.parse(rel)
+            found, qualified = (parsed.outline, parsed.qualified) if parsed else (Outline(), [])
+        else:
+            found, qualified = self._parses.outline(rel)
+        if language is None:
+            return FileOutline(rel, "text", lines, (), (), ())
+        symbols = []
+        depths: list[int] = []
+        for number, symbol in enumerate(found.symbols):
+            depths.append(depths[symbol.parent] + 1 if symbol.parent >= 0 else 0)
+            symbols.append((depths[-1], _definition_of(rel, language.name, symbol, qualified[number])))
+        imports = tuple((entry.target, entry.line) for entry in found.imports)
+        problems = tuple((problem.line, problem.title) for problem in found.problems)
+        return FileOutline(rel, language.name, lines, tuple(symbols), imports, problems)
+
+    # -- uses and imports --
+
+    def trace(
+        self,
+        target: str,
+        direction: Direction = "callers",
+        *,
+        depth: int | None = None,
+        limit: int = 100,
+        with_possible: bool = False,
+    ) -> Trace:
+        """Trace who uses or is used by a symbol, or who imports or is imported by a file, with path:line evidence.
+
+        The depth is 1 if none is given, and `IMPACT_DEPTH` for an impact. Uses that may mean something else are
+        counted, and listed `with_possible`. Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
+        """
+        freshness = self._live.refresh()
+        graph = self._newest_graph()
+        if direction == "unused":
+            return self._trace_unused(graph, target, limit, freshness)
+        as_path = self._as_file(graph, target)
+        steps = depth or (IMPACT_DEPTH if direction == "impact" and not as_path else 1)
+        tracer = GraphTraversal(graph, steps, limit, with_possible=with_possible)
+        with self._question(graph):
+            if direction in ("imports", "importers"):
+                edges, notes = tracer.files(self._file_of(graph, target), direction)
+            elif as_path and direction == "impact":
+                edges, notes = tracer.files(as_path, "importers")
+            else:
+                defined, found_by = find_symbols(graph, target)
+                if not defined:
+                    raise _unknown_symbol(target, graph.near_names(target))
+                edges, notes = tracer.symbols(_as_spelled(defined), direction)
+                notes = (*found_by, *notes)
+        shown = tuple(edges[:limit])
+        tests = tracer.tests() if direction == "impact" else ()
+        notes = (*notes, *self._edges.notes())
+        return Trace(target, direction, shown, len(edges) > limit, notes, freshness, tracer.possible, tests)
+
+    def find_definition_uses(
+        self, path: str, name: str, line: int, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a definition in some files are, by path, line and column from 1.
+
+        A use is `exact`, `likely`, `possible`, or `shared` where it may mean another member as well; the definition
+        itself, the methods that override it and those that it overrides are `definition`, or `outside` if they may
+        override one that is not in the project. A place that means something else is `other`, and the rest is left
+        out. None if the names of the language are not resolved.
+        """
+        graph = self._fresh_graph()
+        with self._question(graph):
+            return graph.definition_uses(path, name, line, paths)
+
+    def list_uses(self, path: str, name: str, line: int, *, files_max: int) -> list[tuple[str, int]] | None:
+        """List path and line of the sure and likely uses of a definition outside of itself and of imports, sorted.
+
+        None if more than `files_max` files contain the name, or the names of the language are not resolved. Raises:
+        NotIndexed.
+        """
+        graph = self._fresh_graph()
+        paths = graph.paths_with_word(name)
+        if len(paths) > files_max:
+            return None
+        found = self.find_definition_uses(path, name, line, paths)
+        if found is None:
+            return None
+        uses = [place for place, what in found.items() if what in ("exact", "likely", "shared")]
+        return sorted({(path, at) for path, at, column in uses if not graph.is_import(path, at, column)})
+
+    def find_members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
+        """Return where (path, line) a class, its bases or its subclasses have a member of the new name."""
+        graph = self._fresh_graph()
+        with self._question(graph):
+            return graph.members_in_the_way(path, name, line, new_name)
+
+    def find_parameter_uses(
+        self, path: str, function: str, line: int, name: str, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a parameter in some files are, as `find_definition_uses` does.
+
+        `line` is that of the function's name. Parameters of the name in functions that override it, or that it
+        overrides, are `definition` as well. `possible`: a caller may use the name in a way that the text does not show.
+        None if there is no such parameter, or the language has no rules for it.
+        """
+        graph = self._fresh_graph()
+        with self._question(graph):
+            return graph.parameter_uses(path, function, line, name, paths)
+
+    def find_module_uses(self, path: str, style: str) -> list[ModuleUse]:
+        """Return the places that mean a file in code of Python or JavaScript. Raises: NotIndexed."""
+        graph = self._fresh_graph()
+        with self._question(graph):
+            return find_module_uses(graph, path, style)
+
+    def dependencies(self, path: str) -> tuple[RelPath, ...]:
+        """List the files of this workspace that a file imports, in the order of its imports; works without an index.
+
+        Raises: InvalidPath, AccessDenied, FileNotFound.
+        """
+        rel = self._root.rel(path)
+        imports = self._parses.imports(rel, self.paths())
+        found = dict.fromkeys(file for _, _, meant in imports for file in meant if not is_sensitive(file))
+        return tuple(map(path_of_listing, found))
+
+    def importers(self, path: str) -> tuple[RelPath, ...]:
+        """List the files whose indexed imports mean this file: quick, where `trace` is thorough. Raises: NotIndexed."""
+        found = self._fresh_graph().importers_as_indexed(str(self._root.rel(path)))
+        return tuple(path_of_listing(file) for file in found if not is_sensitive(file))
+
+    def neighbors(self, path: str, span: LineSpan) -> list[Neighbor]:
+        """List a few definitions that lines of a file use, and some that use them. Raises: NotIndexed."""
+        return NeighborFinder(self._fresh_graph()).find(str(self._root.rel(path)), span)
+
+    def files_named(self, *names: str) -> tuple[RelPath, ...]:
+        """List the files whose path ends with the components of a name, sorted; works without an index."""
+        paths = self.paths()
+        found = {path for name in names if (ending := name.strip("/")) for path in paths.by_suffix(ending)}
+        return tuple(path_of_listing(file) for file in sorted(found) if not is_sensitive(file))
+
+    def paths(self) -> PathIndex:
+        """Return the files of the index, or those that a walk finds while there is no complete index."""
+        if self._live.snapshot() is None or self._live.is_building:
+            return PathIndex(entry.path for entry in walk(self._root.path, [""]).entries)
+        return self._fresh_graph().paths
+
+    def forget(self) -> None:
+        """Release the graph of an index that is about to be deleted."""
+        with self._lock:
+            self._graph = None
+
+    def close(self) -> None:
+        """Close the edges of other tools."""
+        self._edges.close()
+
+    # -- the graph --
+
+    @contextmanager
+    def _question(self, graph: SymbolGraph) -> Generator[None]:
+        """Answer one question at a time, on the files as they are at its start."""
+        with self._asking, self._parses.question():
+            self._edges.begin(graph.as_edge_project(self._mtime_ns))
+            yield
+
+    def _mtime_ns(self, path: str) -> int | None:
+        stamp = size_and_mtime(str(self._root.absolute(path)))
+        return stamp[1] if stamp is not None else None
+
+    def _fresh_graph(self) -> SymbolGraph:
+        """Return the graph of the newest snapshot after a look for edits."""
+        self._live.refresh()
+        return self._newest_graph()
+
+    def _newest_graph(self) -> SymbolGraph:
+        """Return the graph of the newest snapshot, kept until there is another."""
+        snapshot = self._live.snapshot()
+        if snapshot is None:
+            raise no_index()
+        with self._lock:
+            if self._graph is None or self._graph[0] is not snapshot:
+                self._graph = snapshot, SymbolGraph(snapshot, self._parses, self._edges)
+            return self._graph[1]
+
+    def _trace_unused(self, graph: SymbolGraph, target: str, limit: int, freshness: str) -> Trace:
+        """Return the definitions in a file or a folder that nothing uses."""
+        under = "" if target in ("", ".") else str(self._root.rel(target))
+        with self._question(graph):
+            search = find_unused(graph, under, limit)
+        notes = tuple(describe_search(search))
+        is_cut = len(search.steps) > limit or not search.is_complete
+        return Trace(target, "unused", tuple(search.steps[:limit]), is_cut, notes, freshness)
+
+    def _file_of(self, graph: SymbolGraph, target: str) -> str:
+        """Return a path as given, or the file that defines a symbol."""
+        path = self._as_file(graph, target)
+        if path:
+            return path
+        defined = graph.definitions(target)
+        if not defined:
+            raise _unknown_symbol(target, graph.near_names(target))
+        return defined[0].path
+
+    def _as_file(self, graph: SymbolGraph, target: str) -> str:
+        try:
+            rel = self._root.rel(target)
+        except CallError:
+            if "/" in target:
+                raise
+            return ""
+        if rel in graph.paths:
+            return str(rel)
+        return ""
+
+    def _definition(self, graph: SymbolGraph, defined: SymbolDefinition) -> Definition:
+        """Return a definition with its signature and doc line, read from the file as it is now."""
+        parsed = graph.parses.parse(defined.path)
+        path = self._root.rel(defined.path, must_exist=False)
+        for number, symbol in enumerate(parsed.outline.symbols if parsed else ()):
+            is_same = parsed and symbol.name == defined.name and parsed.qualified[number] == defined.qualified
+            if is_same and abs(symbol.first - defined.span.first) < SHIFTED_LINES_MAX:
+                return _definition_of(path, defined.language, symbol, defined.qualified)
+        return Definition(defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language)
+
+
+def open_symbols(
+    root: Root,
+    live: LiveIndex,
+    files: WorkspaceFiles,
+    languages: Languages,
+    grammars: Grammars,
+    texts: RedactedDocuments,
+    edges: ExternalEdges,
+) -> SymbolService:
+    """Return the symbols of a workspace."""
+    return SymbolService(root, live, ParsedFileCache(languages, grammars, files.read_kept, texts), edges)
+
+
+def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:
+    """Return the definitions that are spelled as the first, which is the best; a constructor is part of its class."""
+    return [one for one in defined if one.name == defined[0].name]
+
+
+def no_index() -> NotIndexed:
+    """Return the error of a question that only an index can answer."""
+    return NotIndexed("this workspace has no index yet", next_steps=NextStep("index_workspace", "to build it"))
+
+
+def _definition_of(path: RelPath, language: str, symbol: Symbol, qualified: str) -> Definition:
+    doc = symbol.doc.strip().split("\n", 1)[0]
+    span = LineSpan(symbol.first, symbol.last)
+    return Definition(symbol.name, qualified, symbol.kind, path, span, symbol.signature, doc, language)
+
+
+def _unknown_symbol(target: str, near: Sequence[str]) -> SymbolNotFound:
+    return SymbolNotFound(
+        f"nothing named {target!r} is defined in this workspace",
+        suggestion=f"did you mean {' or '.join(near)}?" if near else "search_code looks for it in the text",
+        details={"near": list(near)},
+    )

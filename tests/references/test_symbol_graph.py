@@ -1,0 +1,161 @@
+"""The graph of a small real project: where names are defined, who uses them, which file imports which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from context_engine.engine import Engine
+from context_engine.index.parsed_files import ParsedFileCache
+from context_engine.references.symbol_graph import SymbolGraph
+from tests.support.engines import GRAMMARS, LANGUAGES, indexed
+from tests.support.trees import tree
+
+PROJECT = {
+    "zoo/__init__.py": "from zoo.keeper import Keeper\n",
+    "zoo/keeper.py": (
+        "from zoo.cats import feed_cat, Cat\n"
+        "from . import dogs\n"
+        "import json\n\n\n"
+        "class Keeper:\n"
+        "    def feed_all(self, animals):\n"
+        "        for one in animals:\n"
+        "            feed_cat(one)\n"
+        "            dogs.walk(one)\n"
+    ),
+    "zoo/cats.py": (
+        "import zoo.food\n\n\nclass Cat:\n    def purr(self): ...\n\n\ndef feed_cat(cat):\n    zoo.food.buy()\n    cat.purr()\n"
+    ),
+    "zoo/dogs.py": "def walk(dog):\n    walk(dog.friend)\n\n\ndef purr(): ...\n",
+    "zoo/food.py": "from zoo import cats\n\n\ndef buy():\n    pass\n",
+    "zoo2/keeper.py": "class Keeper: ...\n\n\nclass SubKeeper:\n    def feed_all(self): ...\n",
+    "web/app.ts": "import { render } from './view'\n\nexport function start() {\n  render('zoo')\n}\n",
+    "web/view.ts": "export function render(name: string) {\n  return name\n}\n",
+    "README.md": "# Keeper\n\nfeed_cat is explained here.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with indexed(tree(tmp_path_factory.mktemp("graph") / "project", PROJECT)) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def graph(engine: Engine) -> SymbolGraph:
+    snapshot = engine.index.live.snapshot()
+    assert snapshot is not None
+
+    def read(path: str) -> bytes | None:
+        place = engine.root / path
+        return place.read_bytes() if place.is_file() else None
+
+    return SymbolGraph(snapshot, ParsedFileCache(LANGUAGES, GRAMMARS, read))
+
+
+def defined(graph: SymbolGraph, name: str, **asked: str) -> list[tuple[str, str]]:
+    return [(one.path, one.qualified) for one in graph.definitions(name, **asked)]
+
+
+def test_a_name_leads_to_every_definition_of_it_shallow_ones_first(graph: SymbolGraph) -> None:
+    assert defined(graph, "purr") == [("zoo/dogs.py", "purr"), ("zoo/cats.py", "Cat.purr")]
+
+
+def test_a_qualified_name_leads_to_the_one_inside(graph: SymbolGraph) -> None:
+    for spelled in ("Cat.purr", "Cat::purr", "Cat#purr", "Cat.purr()"):
+        assert defined(graph, spelled) == [("zoo/cats.py", "Cat.purr")]
+
+
+@pytest.mark.parametrize("name", ["#purr", "Cat.#purr", "Cat#run", "Cat.run()"])
+def test_a_private_member_of_javascript_is_found_by_its_own_name(tmp_path: Path, name: str) -> None:
+    code = "class Cat {\n  #purr() { return 1 }\n  run() { return this.#purr() }\n}\n"
+    with indexed(tree(tmp_path / "w", {"cat.js": code})) as engine:
+        found = engine.symbols.find(name).definitions
+    assert [one.qualified for one in found] == ["Cat.run" if "run" in name else "Cat.#purr"]
+
+
+def test_calls_of_private_members_of_javascript_lead_to_them(tmp_path: Path) -> None:
+    code = "class Cat {\n  #purrLoud() { return 1 }\n  run() { return this.#purrLoud() }\n}\n"
+    with indexed(tree(tmp_path / "w", {"cat.ts": code})) as engine:
+        callers = engine.symbols.trace("Cat.#purrLoud", "callers").edges
+        callees = engine.symbols.trace("Cat.run", "callees").edges
+    assert [(edge.line, edge.source) for edge in callers] == [(3, "Cat.run")]
+    assert [edge.target for edge in callees] == ["Cat.#purrLoud (cat.ts:2)"]
+
+
+def test_an_owner_is_a_whole_name(graph: SymbolGraph) -> None:
+    assert defined(graph, "Keeper.feed_all") == [("zoo/keeper.py", "Keeper.feed_all")]
+
+
+def test_case_and_underscores_do_not_hide_a_name_but_the_exact_one_comes_first(graph: SymbolGraph) -> None:
+    assert defined(graph, "feedCat") == [("zoo/cats.py", "feed_cat")]
+    assert defined(graph, "cat")[0] == ("zoo/cats.py", "Cat")
+
+
+def test_a_glob_finds_many(graph: SymbolGraph) -> None:
+    assert defined(graph, "feed_*") == [
+        ("zoo/cats.py", "feed_cat"),
+        ("zoo/keeper.py", "Keeper.feed_all"),
+        ("zoo2/keeper.py", "SubKeeper.feed_all"),
+    ]
+
+
+def test_a_folder_holds_only_what_lies_in_it(graph: SymbolGraph) -> None:
+    assert defined(graph, "Keeper", under="zoo") == [("zoo/keeper.py", "Keeper")]
+    assert defined(graph, "Keeper", under="zoo2/keeper.py") == [("zoo2/keeper.py", "Keeper")]
+
+
+def test_a_kind_narrows_the_answer(graph: SymbolGraph) -> None:
+    assert defined(graph, "feed_*", kind="function") == [("zoo/cats.py", "feed_cat")]
+
+
+def test_a_heading_is_no_definition(graph: SymbolGraph) -> None:
+    assert all(not path.endswith(".md") for path, _ in defined(graph, "Keeper"))
+
+
+def test_close_names_are_offered(graph: SymbolGraph) -> None:
+    assert "feed_cat" in graph.near_names("feed_cats")
+    assert graph.near_names("qqqqqqqq") == []
+
+
+def test_callers_are_named_with_their_line(graph: SymbolGraph) -> None:
+    uses, truncated = graph.uses(graph.definitions("feed_cat"))
+    calls = [(use.path, use.line, use.source) for use in uses if use.kind == "call"]
+    assert calls == [("zoo/keeper.py", 9, "Keeper.feed_all")]
+    assert not truncated
+
+
+def test_callees_stand_inside_the_definition(graph: SymbolGraph) -> None:
+    (feed_cat,) = graph.definitions("feed_cat")
+    found = {target.qualified: use.certainty for use, target in graph.callees(feed_cat)}
+    assert found == {"buy": "exact", "Cat.purr": "likely"}
+
+
+def test_imports_lead_to_files_of_the_project_or_nowhere(graph: SymbolGraph) -> None:
+    files = {target: found for target, _, found in graph.imports("zoo/keeper.py")}
+    assert files["zoo.cats"] == ["zoo/cats.py"]
+    assert files["json"] == []
+    assert "zoo/dogs.py" in files["."]
+    assert graph.imports("web/app.ts") == [("./view", 1, ["web/view.ts"])]
+
+
+def test_importers_are_the_other_way_round(graph: SymbolGraph) -> None:
+    paths = list(PROJECT)
+    forward = {(path, file) for path in paths for _, _, found in graph.imports(path) for file in found}
+    backward = {(other, path) for path in paths for other, _, _ in graph.importers(path)}
+    assert backward == forward
+    assert ("zoo/keeper.py", "zoo/cats.py") in forward and ("web/app.ts", "web/view.ts") in forward
+
+
+def test_a_file_nobody_knows_has_no_imports(graph: SymbolGraph) -> None:
+    assert graph.imports("no/such.py") == []
+    assert graph.parses.parse("no/such.py") is None
+
+
+def test_the_graph_shows_the_code_as_it_is_now(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "def one():\n    two()\n", "b.py": "def two(): ...\n"})
+    with indexed(root) as engine:
+        (root / "a.py").write_text("\n\ndef one():\n    two()\n", encoding="utf-8")
+        assert [(edge.path, edge.line) for edge in engine.symbols.trace("two").edges] == [("a.py", 4)]
