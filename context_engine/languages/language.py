@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib import resources
-from typing import Any, Literal, get_args
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from context_engine.errors import InvalidArgument
-from context_engine.languages.outline_types import SYMBOL_KINDS
+from context_engine.languages.outline_types import SymbolKind
 from context_engine.languages.resolution_rules import ResolutionRules
 from context_engine.storage import ConfinedFolder, UnsafePathError
 from context_engine.text import ParseError, compile_linear, load_re2, read_toml
@@ -47,8 +49,7 @@ SHEBANG = re.compile(rb"#!\s*(?:\S*/)?([\w.+-]+)(?:[ \t]+(?:-\S+[ \t]+)*([\w.+-]
 EXAMPLES = re.compile(r"^\[\[examples\]\]", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Comments:
+class Comments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The marks of comments: `line` prefixes, `block` pairs; `docstring` matches a doc text inside a body."""
 
     line: tuple[str, ...] = ()
@@ -56,8 +57,7 @@ class Comments:
     docstring: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Imports:
+class Imports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How an import becomes a file: `style` names a resolver of `import_resolution.py`, which uses the other fields.
 
     `index` files represent their folder; `roots` are source folders; `shortens`: folders need not mirror the first
@@ -72,8 +72,7 @@ class Imports:
     shortens: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NameRules:
+class NameRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The role of an identifier by its place in a tree, as `parent.field` or `parent`; see `name_occurrences.py`.
 
     `reads` use the meaning of the name, `binds` define it for the whole scope, `members` are looked up in another
@@ -97,8 +96,19 @@ class NameRules:
     macros: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Outlining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields of `[outline]`."""
+
+    definitions: str = ""
+    references: str = ""
+    depth_max: int | None = None
+    upper_is_constant: bool = False
+    joins_clauses: bool = False
+    declarator: str = ""
+    blanks: tuple[str, ...] = ()
+
+
+class Language(Outlining, frozen=True, kw_only=True):
     """One language. `grammar` is None without a parser; `scanner` names a line scanner that replaces it.
 
     `definitions` and `references` are tree-sitter queries; `depth_max` is how deep below the root they may start;
@@ -110,7 +120,7 @@ class Language:
     See docs/guides/adding-a-language.md.
     """
 
-    name: str
+    name: str = ""
     content: Content = "code"
     grammar: str | None = None
     scanner: str | None = None
@@ -118,44 +128,35 @@ class Language:
     filenames: tuple[str, ...] = ()
     interpreters: tuple[str, ...] = ()
     claims: tuple[tuple[str, str], ...] = ()
-    comments: Comments = field(default_factory=Comments)
-    imports: Imports = field(default_factory=Imports)
-    names: NameRules = field(default_factory=NameRules)
-    resolution: ResolutionRules = field(default_factory=ResolutionRules)
-    definitions: str = ""
-    references: str = ""
-    depth_max: int | None = None
-    upper_is_constant: bool = False
-    joins_clauses: bool = False
+    comments: Comments = Comments()
+    imports: Imports = Imports()
+    names: NameRules = NameRules()
+    resolution: ResolutionRules = ResolutionRules()
     only_inside: tuple[tuple[str, str], ...] = ()
-    blanks: tuple[str, ...] = ()
-    declarator: str = ""
     keywords: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class Languages:
     """An ordered, explicit list of languages and the look-ups that find a file's own."""
 
-    listed: tuple[Language, ...]
-    _names: Mapping[str, Language] = field(init=False, repr=False, compare=False)
-    _filenames: Mapping[str, Language] = field(init=False, repr=False, compare=False)
-    _suffixes: Mapping[str, Language] = field(init=False, repr=False, compare=False)
-    _interpreters: Mapping[str, Language] = field(init=False, repr=False, compare=False)
-    _claims: Mapping[str, tuple[tuple[str, Language], ...]] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, listed: tuple[Language, ...]) -> None:
         """Build the look-ups; where two languages claim the same key, the first has it."""
-        listed = self.listed
-        lookups = {
-            "_names": _first_wins((language.name, language) for language in listed),
-            "_filenames": _first_wins((name.lower(), language) for language in listed for name in language.filenames),
-            "_suffixes": _first_wins((suffix, language) for language in listed for suffix in language.suffixes),
-            "_interpreters": _first_wins((name, language) for language in listed for name in language.interpreters),
-            "_claims": _claims(listed),
-        }
-        for name, lookup in lookups.items():
-            object.__setattr__(self, name, lookup)
+        self.listed = listed
+        self._names: dict[str, Language] = {}
+        self._filenames: dict[str, Language] = {}
+        self._suffixes: dict[str, Language] = {}
+        self._interpreters: dict[str, Language] = {}
+        self._claims: dict[str, list[tuple[str, Language]]] = {}
+        for language in listed:
+            self._names.setdefault(language.name, language)
+            for name in language.filenames:
+                self._filenames.setdefault(name.lower(), language)
+            for suffix in language.suffixes:
+                self._suffixes.setdefault(suffix, language)
+            for program in language.interpreters:
+                self._interpreters.setdefault(program, language)
+            for suffix, pattern in language.claims:
+                self._claims.setdefault(suffix, []).append((pattern, language))
 
     @classmethod
     def builtin(cls) -> Languages:
@@ -229,7 +230,8 @@ class Languages:
         code: dict[Comments, bytes] = {}
         for pattern, claimant in self._claims.get("." + suffix, ()):
             if claimant.comments not in code:
-                code[claimant.comments] = _drop_comments(claimant.comments, data[:DETECTED_BYTES_MAX])
+                # A mark inside a string counts as a comment, too.
+                code[claimant.comments] = _any_comment(claimant.comments).sub(b" ", data[:DETECTED_BYTES_MAX])
             if compile_pattern(pattern, of_bytes=True).search(code[claimant.comments]):
                 return claimant
         return self._suffixes.get("." + suffix)
@@ -242,11 +244,6 @@ class Languages:
         if program == "env":
             program = argument
         return self._interpreters.get(program) or self._interpreters.get(program.rstrip("0123456789."))
-
-
-def _drop_comments(comments: Comments, data: bytes) -> bytes:
-    """Return the text with a blank in place of each comment. A mark inside a string counts as one, too."""
-    return _any_comment(comments).sub(b" ", data)
 
 
 @lru_cache(maxsize=256)
@@ -272,21 +269,6 @@ def _check_queries(language: Language, file: str) -> None:
 @lru_cache(maxsize=1)
 def _our_queries() -> frozenset[str]:
     return frozenset(query for language in _builtin().listed for query in (language.definitions, language.references))
-
-
-def _first_wins(pairs: Iterable[tuple[str, Language]]) -> dict[str, Language]:
-    lookup: dict[str, Language] = {}
-    for key, language in pairs:
-        lookup.setdefault(key, language)
-    return lookup
-
-
-def _claims(listed: Iterable[Language]) -> dict[str, tuple[tuple[str, Language], ...]]:
-    claims: dict[str, tuple[tuple[str, Language], ...]] = {}
-    for language in listed:
-        for suffix, pattern in language.claims:
-            claims[suffix] = (*claims.get(suffix, ()), (pattern, language))
-    return claims
 
 
 @lru_cache(maxsize=1)
@@ -322,9 +304,6 @@ def _texts(folder: ConfinedFolder) -> Iterator[tuple[str, str]]:
         yield name, folder.read_bytes(name, bytes_max=OWN_BYTES_MAX).decode("utf-8")
 
 
-# -- patterns -----------------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=512)
 def compile_pattern(pattern: str, flags: str = "", *, of_bytes: bool = False) -> re.Pattern[Any]:
     """Compile a pattern of a language file: those of this package run in `re`, all others in RE2. Raises: ValueError.
@@ -341,67 +320,19 @@ def compile_pattern(pattern: str, flags: str = "", *, of_bytes: bool = False) ->
 @lru_cache(maxsize=1)
 def _our_patterns() -> frozenset[str]:
     """Every pattern in the language files of this package."""
-    ours = _our_languages()
-    claims = (pattern for language in ours for _, pattern in language.claims)
-    blanks = (pattern for language in ours for pattern in language.blanks)
-    inside = (pattern for language in ours for pair in language.only_inside for pattern in pair)
-    single = (pattern for language in ours for pattern in (language.comments.docstring, language.declarator))
-    return frozenset((*claims, *blanks, *inside, *single))
+    return frozenset(pattern for language in _our_languages() for _, pattern in _patterns(language))
+
+
+def _patterns(language: Language) -> Iterator[tuple[str, str]]:
+    """Yield the patterns of a language, each with its field."""
+    yield "comments.docstring", language.comments.docstring
+    yield "outline.declarator", language.declarator
+    yield from (("outline.blanks", pattern) for pattern in language.blanks)
+    yield from (("only_inside", pattern) for pair in language.only_inside for pattern in pair)
+    yield from ((f"claims.{suffix}", pattern) for suffix, pattern in language.claims)
 
 
 # -- from TOML ----------------------------------------------------------------------------------------------------
-
-NAME_PLACES = tuple(place.name for place in fields(NameRules))
-
-SECTIONS: dict[str, dict[str, str]] = {
-    "": {
-        "name": "text",
-        "content": "content",
-        "grammar": "text",
-        "scanner": "text",
-        "suffixes": "texts",
-        "filenames": "texts",
-        "interpreters": "texts",
-        "based_on": "text",
-        "only_inside": "pattern pairs",
-    },
-    "claims": {},
-    "keywords": {},
-    "comments": {"line": "texts", "block": "pairs", "docstring": "pattern"},
-    "imports": {
-        "style": "text",
-        "separator": "text",
-        "suffixes": "texts",
-        "index": "texts",
-        "roots": "texts",
-        "shortens": "flag",
-    },
-    "names": dict.fromkeys(NAME_PLACES, "texts"),
-    "resolution": {
-        "style": "text",
-        "nodes": "text",
-        "first_is_self": "flag",
-        "lexical": "flag",
-        "block_scopes": "flag",
-        "assigned_members": "flag",
-        "capitals_match": "flag",
-        "declarators": "flag",
-        "dollar_marks": "flag",
-        "renames": "flag",
-        **dict.fromkeys(("identifiers", "transparent", "common", "builtins", "selves", "symbol_definers"), "texts"),
-    },
-    "outline": {
-        "definitions": "text",
-        "references": "text",
-        "depth_max": "number",
-        "upper_is_constant": "flag",
-        "joins_clauses": "flag",
-        "declarator": "pattern",
-        "blanks": "patterns",
-    },
-}
-"""Every field a language file may have, and what it must be. `claims` maps a suffix to a pattern, `keywords` a word
-to a kind."""
 
 
 def read_language(
@@ -414,123 +345,73 @@ def read_language(
 
     Raises: InvalidArgument naming file and field.
     """
+    examples = EXAMPLES.search(text)
     try:
-        raw = _raw(text, is_ours=is_ours)
+        raw = read_toml(text[: examples.start()] if examples else text, is_ours=is_ours)
     except ParseError as error:
         raise InvalidArgument(f"{file} cannot be read: {error}", details={"file": file}) from None
-    sections: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
-    for key, value in raw.items():
-        if key in SECTIONS and isinstance(value, dict):
-            sections[key] = value
-        else:
-            sections[""][key] = value
-    checker = _Checker(file, is_ours)
-    return _language({name: checker.section(name, values) for name, values in sections.items()}, file, known or {})
+    try:
+        language = _convert_language(raw, known or {})
+        for field, pattern in () if is_ours else _patterns(language):
+            _check_pattern(field, pattern)
+    except _FieldError as wrong:
+        raise InvalidArgument(
+            f"{file}: {wrong.field}: {wrong.reason}",
+            suggestion="see docs/guides/adding-a-language.md",
+            details={"file": file, "field": wrong.field},
+        ) from None
+    return language
 
 
-def _raw(text: str, *, is_ours: bool) -> dict[str, Any]:
-    """Parse a language file without its examples. Raises: ParseError."""
-    start = EXAMPLES.search(text)
-    return read_toml(text[: start.start()] if start else text, is_ours=is_ours)
+class _FieldError(Exception):
+    def __init__(self, field: str, reason: str) -> None:
+        self.field = field[:SHOWN_CHARS_MAX]
+        self.reason = reason[:SHOWN_CHARS_MAX]
 
 
-def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[str, Language]) -> Language:
-    top = sections[""]
-    if not top.get("name"):
-        raise _wrong(file, "name", "is missing")
-    base_name = top.pop("based_on", None)
-    base = known.get(base_name) if base_name is not None else Language(name="")
+def _convert_language(raw: dict[str, Any], known: Mapping[str, Language]) -> Language:
+    """Return the language of a table. Raises: _FieldError."""
+    based_on = _convert("based_on", raw.pop("based_on", ""), str)
+    base = known.get(based_on) if based_on else Language()
     if base is None:
-        raise _wrong(file, "based_on", f"names no language: {base_name!r}")
-    return replace(
-        base,
-        **{"suffixes": (), "filenames": (), "interpreters": (), **top},
-        claims=tuple(sections["claims"].items()),
-        keywords=tuple(sections["keywords"].items()) or base.keywords,
-        comments=replace(base.comments, **sections["comments"]),
-        imports=replace(base.imports, **sections["imports"]),
-        names=replace(base.names, **sections["names"]),
-        resolution=replace(base.resolution, **sections["resolution"]),
-        **sections["outline"],
-    )
+        raise _FieldError("based_on", f"no language {based_on!r}")
+    claims = _convert("claims", raw.pop("claims", {}), dict[str, str])
+    keywords = {word: _convert(f"keywords.{word}", kind, KeywordKind) for word, kind in _table(raw, "keywords").items()}
+    outline = _table(raw, "outline")
+    changes = {key: getattr(_convert("outline", outline, Outlining), key) for key in outline}
+    given = _convert("", raw, Language)
+    changes |= {key: getattr(given, key) for key in raw}
+    for section in ("comments", "imports", "names", "resolution"):
+        fields = {key: getattr(changes[section], key) for key in raw.get(section, ())}
+        changes[section] = replace(getattr(base, section), **fields)
+    if not given.name:
+        raise _FieldError("name", "is missing")
+    own = {"suffixes": (), "filenames": (), "interpreters": (), **changes}
+    return replace(base, **own, claims=tuple(claims.items()), keywords=tuple(keywords.items()) or base.keywords)
 
 
-@dataclass(frozen=True, slots=True)
-class _Checker:
-    """Checks the fields of one file. Raises: InvalidArgument, naming file and field."""
-
-    file: str
-    is_ours: bool
-
-    def section(self, section: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        checked: dict[str, Any] = {}
-        for key, value in values.items():
-            label = f"{section}.{key}" if section else key
-            shape = OPEN_SECTIONS.get(section) or SECTIONS[section].get(key)
-            if shape is None:
-                raise _wrong(self.file, label, "is not a field of a language file")
-            checked[key] = self._check_shape(shape, value, label)
-        return checked
-
-    def _check_shape(self, shape: str, value: Any, label: str) -> Any:
-        if shape == "texts" and isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return tuple(value)
-        if shape == "patterns" and isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return tuple(self._pattern(item, label) for item in value)
-        if shape in ("pairs", "pattern pairs") and isinstance(value, list) and all(map(_is_pair, value)):
-            pairs = tuple(map(tuple, value))
-            if shape == "pairs":
-                return pairs
-            return tuple((self._pattern(a, label), self._pattern(b, label)) for a, b in pairs)
-        if shape == "content" and value in get_args(Content):
-            return value
-        if shape == "kind" and value in KEYWORD_KINDS:
-            return value
-        if shape == "number" and type(value) is int:
-            return value
-        if shape == "flag" and type(value) is bool:
-            return value
-        if shape in ("text", "pattern") and isinstance(value, str):
-            return value if shape == "text" else self._pattern(value, label)
-        raise _wrong(self.file, label, f"must be {WANTED[shape]}, not {repr(value)[:SHOWN_CHARS_MAX]}")
-
-    def _pattern(self, value: str, label: str) -> str:
-        try:
-            if self.is_ours:
-                re.compile(value)
-            else:
-                compile_pattern(value)
-        except (re.error, ValueError) as error:
-            raise _wrong(self.file, label, f"is not a regular expression that RE2 can run: {error}") from error
-        return value
+def _table(raw: dict[str, Any], section: str) -> dict[str, Any]:
+    return _convert(section, raw.pop(section, {}), dict[str, Any])
 
 
-OPEN_SECTIONS = {"claims": "pattern", "keywords": "kind"}
-SHOWN_CHARS_MAX = 80
-KEYWORD_KINDS = (*SYMBOL_KINDS, "extends", "import")
+def _convert(section: str, value: Any, kind: Any) -> Any:
+    """Return a value of a language file as a type. Raises: _FieldError."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at `$")
+        unknown = reason.rpartition("unknown field `")[2].rstrip("`") if "unknown field" in reason else ""
+        places = [section, *path.rstrip("`").partition("[")[0].split("."), unknown]
+        raise _FieldError(".".join(filter(None, places)), reason) from None
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and [type(item) for item in value] == [str, str]
+def _check_pattern(field: str, pattern: str) -> None:
+    """Refuse a pattern that RE2 cannot run. Raises: _FieldError."""
+    try:
+        compile_pattern(pattern)
+    except (re.error, ValueError) as error:
+        raise _FieldError(field, f"is not a regular expression that RE2 can run: {error}") from error
 
 
-WANTED = {
-    "kind": f"one of {', '.join(KEYWORD_KINDS)}",
-    "text": "a string",
-    "texts": "a list of strings",
-    "pairs": "a list of [open, close] pairs",
-    "pattern pairs": "a list of [open, close] pairs of regular expressions",
-    "content": f"one of {', '.join(get_args(Content))}",
-    "number": "a whole number",
-    "flag": "true or false",
-    "pattern": "a regular expression",
-    "patterns": "a list of regular expressions",
-}
-
-
-def _wrong(file: str, label: str, what: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"{file}: {label} {what}",
-        suggestion="see docs/guides/adding-a-language.md",
-        details={"file": file, "field": label},
-    )
+SHOWN_CHARS_MAX = 200
+KeywordKind = SymbolKind | Literal["extends", "import"]

@@ -35,14 +35,14 @@ the first named child of one of these types, and `$type` the last one of a type.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 Roles = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
-class ResolutionRules:
+class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rules of one language; without a `style` its names are matched by name only.
 
     `style` names how its files see one another. `identifiers` are the types of leaf nodes that name something. A
