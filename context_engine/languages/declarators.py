@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from tree_sitter import Node as SyntaxNode
 
+from context_engine.languages.syntax_nodes import get
+
 DECLARATORS_MAX = 12
 """Declarators inside of each other: more are not written by hand."""
 WRAPPERS = frozenset(
@@ -60,7 +62,7 @@ def find_declared(node: SyntaxNode) -> Declaration | None:
     if parent.type in NAMED and parent.child_by_field_name("name") == node:
         return Declaration(NAMED[parent.type], parent)
     if parent.type in ("type_parameter_declaration", "optional_type_parameter_declaration", "preproc_params"):
-        named = (parent.named_child(0), parent.child_by_field_name("name"))
+        named = (get(parent, "."), parent.child_by_field_name("name"))
         return Declaration("parameter", parent) if parent.type == "preproc_params" or node in named else None
     return _declarator(node, parent)
 

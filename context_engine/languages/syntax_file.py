@@ -18,6 +18,7 @@ from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.name_occurrences import find_whole_words
 from context_engine.languages.resolution_rules import SCOPE_ROLES, Roles, read_roles, scope_kinds
+from context_engine.languages.syntax_nodes import get
 from context_engine.languages.syntax_trees import node_position, read_tree
 
 PATTERNS_MAX = 8
@@ -369,34 +370,13 @@ BINDING_ROLES = frozenset({"function", "class", "namespace", "alias", "variable"
 
 
 def child_of(node: SyntaxNode, field: str) -> SyntaxNode | None:
-    """Return the child of a field of a rule: `.` the first named child, `-` none, `^field` the parent's.
-
-    `@type|type` is the first named child of one of these types, and `$type` the last.
-    """
-    if field == ".":
-        return node.named_children[0] if node.named_child_count else None
-    if field == "-":
-        return None
-    if field == "$":
-        return node.named_children[-1] if node.named_child_count else None
-    if field[:1] in ("@", "$"):
-        kinds = field[1:].split("|")
-        found = [child for child in node.named_children if child.type in kinds]
-        if found:
-            return found[0 if field[0] == "@" else -1]
-        return None
-    if field.startswith("^"):
-        return node.parent.child_by_field_name(field[1:]) if node.parent is not None else None
-    return node.child_by_field_name(field)
+    """Return the node that a field of a rule leads to, as a step of `get`; None where there is none."""
+    return get(node, field) or None
 
 
 def follow(node: SyntaxNode | None, *fields: str) -> SyntaxNode | None:
-    """Return the node that fields lead to, one after the other, as in `child_of`; None where one of them is missing."""
-    for field in fields:
-        if node is None:
-            return None
-        node = child_of(node, field)
-    return node
+    """Return the node that fields lead to, one after the other; None where one of them is missing."""
+    return get(node, *fields) or None
 
 
 def parent_of(node: SyntaxNode | None) -> SyntaxNode | None:
@@ -410,12 +390,9 @@ def of_type(node: SyntaxNode | None, kind: str) -> SyntaxNode | None:
 
 
 def _is_child(parent: SyntaxNode, field: str, node: SyntaxNode) -> bool:
-    if field == ".":
+    if field == "." or get(parent, field) == node:
         return True
-    if field[0] in ("@", "$"):
-        return child_of(parent, field) == node
-    first = parent.child_by_field_name(field)
-    return first is not None if first is None or first == node else node in parent.children_by_field_name(field)
+    return field[0] not in ("@", "$") and node in parent.children_by_field_name(field)
 
 
 def read_syntax(path: str, language: Language, data: bytes, grammars: Grammars) -> SyntaxFile | None:
