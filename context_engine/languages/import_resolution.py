@@ -220,7 +220,7 @@ class _ImportSearch:
             return self.sources("")
         return []
 
-    def dotted(self, target: str) -> list[str]:
+    def dotted_path(self, target: str) -> list[str]:
         """Java, Kotlin, Scala, PHP, Haskell, Lua ...: the path of a file, or of something inside the file."""
         parts = [part for part in target.strip(self.imports.separator).split(self.imports.separator) if part]
         if parts and parts[-1] in ("*", "_"):
@@ -301,7 +301,7 @@ STYLES: dict[str, Callable[[_ImportSearch, str], list[str]]] = {
     "python": _ImportSearch.python,
     "relative": _ImportSearch.relative,
     "folder": _ImportSearch.go,
-    "dotted": _ImportSearch.dotted,
+    "dotted": _ImportSearch.dotted_path,
     "include": _ImportSearch.include,
     "namespace": _ImportSearch.namespace,
     "rust": _ImportSearch.rust,
