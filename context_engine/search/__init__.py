@@ -14,14 +14,14 @@ if TYPE_CHECKING:
         lower_thread_priority,
     )
     from context_engine.search.file_usage import AccessKind, FileUsage
-    from context_engine.search.fuse import WEIGHTS
+    from context_engine.search.fuse import SCORE_DIGITS, WEIGHTS
     from context_engine.search.gram_index import GramIndex
     from context_engine.search.lead_in import drop_lead_in, is_task
     from context_engine.search.named_places import find_paths, list_tails
     from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B, RankingView
     from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState, answer_query
-    from context_engine.search.searcher import SCORE_DIGITS, Ranking, Searcher
+    from context_engine.search.searcher import Ranking, Searcher
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus, ServedChunks
     from context_engine.search.text_scanner import TextScanner
     from context_engine.search.text_search import (
@@ -33,6 +33,5 @@ if TYPE_CHECKING:
         select_page,
         sort_by_keywords,
     )
-    from context_engine.search.vector_search import FileCosines, compute_cosines, find_greatest, fold_by_file
 
 __getattr__ = lazy_exports(__name__)

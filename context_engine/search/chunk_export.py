@@ -7,7 +7,7 @@ first. Secrets are redacted in the texts that are written; the embedder gets the
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from context_engine.embedding import Embedder
 from context_engine.index import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
-from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
+from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Progress
 from context_engine.repo import ReadFile
 from context_engine.search.chunk_files import FILES, ChunkRow, format_chunk_file
 from context_engine.search.chunk_folder import write_folder
@@ -25,10 +25,7 @@ from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import Place
 from context_engine.secrets import redact_file
 
-Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
-"""Passages in, one vector for each out: an embedder's `embed` with its mode chosen."""
 ChunksByKind = Mapping[ChunkKind, list[tuple[Chunk, ChunkEmbeddingText]]]
-VectorsByKind = Mapping[ChunkKind, npt.NDArray[np.float32]]
 
 STATIC_HEADS = 2
 """A bag of words weighs the head of a text by its repetitions."""
@@ -52,29 +49,31 @@ def collect_chunks(view: RankingView, read: ReadFile) -> ChunksByKind:
     `read` returns a file as it is now.
     """
     chunks: dict[ChunkKind, list[tuple[Chunk, ChunkEmbeddingText]]] = {kind: [] for kind in CHUNK_KINDS}
-    snapshot = view.snapshot
-    for path, file in sorted(snapshot.by_path.items()):
-        for chunk, capsule in _collect_file(view, read, path, file):
-            chunks[chunk.kind].append((chunk, capsule))
+    for path, file in sorted(view.snapshot.by_path.items()):
+        for chunk, text in _collect_file(view, read, path, file):
+            chunks[chunk.kind].append((chunk, text))
     return chunks
 
 
-def embed_chunks(chunks: ChunksByKind, embed: Embed, *, heads: int = 1) -> VectorsByKind:
-    """Return the vector of each chunk. `heads`: how often such an embedder wants the head of a text."""
-    return {kind: embed([capsule.text(heads) for _, capsule in chunks[kind]]) for kind in FILES}
-
-
-def format_files(
-    chunks: ChunksByKind, *, stamp: str, vectors: VectorsByKind | None = None, model: str = "", fingerprint: str = ""
-) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, content) of each of the four files, with vectors or without them.
-
-    `model`, `fingerprint`: what made the vectors; `stamp`: when the index was made, UTC ISO-8601.
-    """
-    for kind, name in FILES.items():
-        rows = [_row(chunk, stamp) for chunk, _ in chunks[kind]]
-        own = vectors[kind] if vectors else None
-        yield name, format_chunk_file(kind, rows, own, model=model, fingerprint=fingerprint, generated=stamp)
+def _collect_file(
+    view: RankingView, read: ReadFile, path: str, file: int
+) -> Iterator[tuple[Chunk, ChunkEmbeddingText]]:
+    """Yield the chunks of one file: its outline, then its chunks in order."""
+    source = read(path)
+    if source is None:
+        return
+    start, stop = view.chunk_starts[file : file + 2]
+    columns = [view.snapshot.chunk_column(name)[start:stop].tolist() for name in ("start", "stop", "symbol")]
+    locations = [ChunkLocation(*row) for row in zip(*columns, strict=True)]
+    texts = build_chunk_texts(path, source.data, view.outline(file), locations)
+    reader = HitReader(view, lambda _: source)
+    places = [Place(number, file, 0.0, {}) for number in range(start, stop)]
+    hits = reader.hits(places)
+    if any(hit.stale for hit in hits):
+        return
+    for hit in reader.outlines(places[:1], 1.0):
+        yield hit.chunk, ChunkEmbeddingText(path, hit.chunk.text)
+    yield from zip((hit.chunk for hit in hits), texts, strict=False)
 
 
 def write_chunk_files(
@@ -88,65 +87,48 @@ def write_chunk_files(
 ) -> ExportReport:
     """Write the four files at once when all vectors are made: a watcher of the folder sees one change.
 
+    `stamp`: when the index was made, UTC ISO-8601.
+
     Raises: Cancelled (nothing is written), InvalidPath, DiskFull, AccessFailed.
     """
     counts = {kind: len(chunks[kind]) for kind in FILES}
-    if embedder is None:
-        size = write_folder(folder, format_files(chunks, stamp=stamp))
-        return ExportReport(counts, "", 0, size)
-    embed = _in_batches(embedder, sum(counts.values()), progress, cancel)
-    vectors = embed_chunks(chunks, embed, heads=STATIC_HEADS if embedder.name == "static" else 1)
-    contents = format_files(chunks, stamp=stamp, vectors=vectors, model=embedder.name, fingerprint=embedder.fingerprint)
-    return ExportReport(counts, embedder.name, embedder.dimensions, write_folder(folder, contents))
+    model = fingerprint = ""
+    vectors: Mapping[ChunkKind, npt.NDArray[np.float32]] = {}
+    if embedder is not None:
+        model, fingerprint = embedder.name, embedder.fingerprint
+        vectors = _embed_chunks(chunks, embedder, progress, cancel)
+    contents = []
+    for kind, name in FILES.items():
+        rows = [_make_row(chunk, stamp) for chunk, _ in chunks[kind]]
+        data = format_chunk_file(kind, rows, vectors.get(kind), model=model, fingerprint=fingerprint, generated=stamp)
+        contents.append((name, data))
+    size = write_folder(folder, contents)
+    return ExportReport(counts, model, embedder.dimensions if embedder else 0, size)
 
 
-def _in_batches(
-    embedder: Embedder, total: int, progress: Callable[[Progress], None] | None, cancel: threading.Event | None
-) -> Embed:
-    """Return a function that embeds passages in batches and reports progress towards `total`. It raises Cancelled."""
-    done = 0
-
-    def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        nonlocal done
-        rows = np.zeros((len(texts), embedder.dimensions), np.float32)
+def _embed_chunks(
+    chunks: ChunksByKind,
+    embedder: Embedder,
+    progress: Callable[[Progress], None] | None,
+    cancel: threading.Event | None,
+) -> dict[ChunkKind, npt.NDArray[np.float32]]:
+    """Return the vector of each chunk. Raises: Cancelled."""
+    heads = STATIC_HEADS if embedder.name == "static" else 1
+    done, total = 0, sum(map(len, chunks.values()))
+    vectors = {}
+    for kind in FILES:
+        texts = [text.text(heads) for _, text in chunks[kind]]
+        vectors[kind] = np.zeros((len(texts), embedder.dimensions), np.float32)
         for start in range(0, len(texts), BATCH):
             part = texts[start : start + BATCH]
-            rows[start : start + BATCH] = embedder.embed(part, "passage", cancel=cancel)
+            vectors[kind][start : start + BATCH] = embedder.embed(part, "passage", cancel=cancel)
             done += len(part)
             if progress:
                 progress(Progress("embedding", done, total))
-        return rows
-
-    return embed
+    return vectors
 
 
-def _collect_file(
-    view: RankingView, read: ReadFile, path: str, file: int
-) -> Iterator[tuple[Chunk, ChunkEmbeddingText]]:
-    """Yield the chunks of one file: its outline, then its chunks in order."""
-    source, outline = read(path), view.outline(file)
-    if source is None:
-        return
-    numbers = range(view.chunk_starts[file], view.chunk_starts[file + 1])
-    columns = [view.snapshot.chunk_column(name)[numbers.start : numbers.stop] for name in ("start", "stop", "symbol")]
-    heads = build_chunk_texts(
-        path,
-        source.data,
-        outline,
-        [ChunkLocation(*row) for row in zip(*map(np.ndarray.tolist, columns), strict=True)],
-    )
-    reader = HitReader(view, lambda _: source)
-    places = [Place(number, file, 0.0, {}) for number in numbers]
-    for hit in _without_stale(reader.outlines(places[:1], 1.0)):
-        yield hit.chunk, ChunkEmbeddingText(path, hit.chunk.text)
-    yield from zip((hit.chunk for hit in _without_stale(reader.hits(places))), heads, strict=False)
-
-
-def _without_stale(hits: Sequence[Hit]) -> list[Hit]:
-    return [hit for hit in hits if not hit.stale]
-
-
-def _row(chunk: Chunk, stamp: str) -> ChunkRow:
+def _make_row(chunk: Chunk, stamp: str) -> ChunkRow:
     return ChunkRow(
         id=chunk.id,
         kind=chunk.kind,

@@ -7,7 +7,7 @@ unknown fields are ignored. `search.chunk_folder` reads and watches the files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
@@ -34,8 +34,7 @@ DIGITS = 7
 Floats = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
+class ChunkRow(msgspec.Struct, frozen=True, rename={"kind": "chunk_type"}):
     """One chunk in the fields of spec 004, without its vector.
 
     `metadata` is as its indexer wrote it; nothing in it is guaranteed.
@@ -46,58 +45,28 @@ class ChunkRow:
     title: str
     text: str
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = {}
     created_at: str = ""
     updated_at: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as spec 004 writes it, in files and in answers."""
-        return {
-            "id": self.id,
-            "chunk_type": self.kind,
-            "title": self.title,
-            "text": self.text,
-            "tags": list(self.tags),
-            "metadata": dict(self.metadata),
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-        }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ChunkFile:
-    """The content of one file.
-
-    `vectors` has a row for each chunk, zeros where there is none, and no column when no chunk has one.
-
-    `model` is the name in the file of what made the vectors, and `fingerprint` that of our embedder; empty when it has
-    none.
-    """
-
-    name: str
-    rows: tuple[ChunkRow, ...]
-    vectors: VectorRows
-    model: str = ""
-    fingerprint: str = ""
-
-    @property
-    def dimensions(self) -> int:
-        """Numbers in a vector; 0 when no chunk has one."""
-        return self.vectors.values.shape[1]
+        return msgspec.to_builtins(self) | {"tags": list(self.tags)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkSet:
-    """All chunks of one folder, as one value: what a reader uses while the files change.
+    """The chunks of some files, as one value: what a reader uses while the files change.
 
-    `embedded` says which rows have a vector; `skipped` names the files that could not be used, and why.
+    `vectors` has a row for each chunk, zeros where there is none, and no column when no chunk has one. `model` is the
+    name in the files of what made the vectors, and `fingerprint` that of our embedder; empty when they have none.
+    `skipped` names the files that could not be used, and why.
     """
 
     files: tuple[str, ...]
     rows: tuple[ChunkRow, ...]
     vectors: VectorRows
-    embedded: npt.NDArray[np.bool_]
-    model: str
+    model: str = ""
     fingerprint: str = ""
     skipped: tuple[Skipped, ...] = ()
 
@@ -106,29 +75,29 @@ class ChunkSet:
         """Numbers in a vector; 0 when no chunk has one."""
         return self.vectors.values.shape[1]
 
-    @classmethod
-    def of(
-        cls, files: Sequence[ChunkFile], skipped: Sequence[Skipped] = (), *, dimensions: int | None = None
-    ) -> ChunkSet:
-        """Combine files. `dimensions`: what every vector must have (None: what the first one has).
+    @property
+    def embedded(self) -> npt.NDArray[np.bool_]:
+        """Which rows have a vector."""
+        return self.vectors.scales > 0
 
-        Raises: InvalidVectors when a file was embedded in another size, or by another model, than the rest.
-        """
-        vectored = [file for file in files if file.dimensions]
-        size = dimensions or (vectored[0].dimensions if vectored else 0)
-        for file in vectored:
-            if file.dimensions != size:
-                raise _invalid_vectors(f"{file.name} has vectors of {file.dimensions} numbers where {size} belong")
-        parts = [file.vectors if file.dimensions else _no_vectors(len(file.rows), size) for file in files]
-        values, scales = zip(*((part.values, part.scales) for part in (_no_vectors(0, size), *parts)), strict=True)
-        together = VectorRows(np.concatenate(values), np.concatenate(scales))
+    @classmethod
+    def of(cls, parts: Sequence[ChunkSet], skipped: Sequence[Skipped] = ()) -> ChunkSet:
+        """Combine files. Raises: InvalidVectors when one was embedded in another size, or by another model."""
+        vectored = [part for part in parts if part.dimensions]
+        size = vectored[0].dimensions if vectored else 0
+        values, scales = [np.zeros((0, size), np.int8)], [np.zeros(0, np.float32)]
+        for part in parts:
+            if part.dimensions not in (0, size):
+                text = f"{part.files[0]} has vectors of {part.dimensions} numbers where {size} belong"
+                raise _invalid_vectors(text)
+            values.append(part.vectors.values if part.dimensions else np.zeros((len(part.rows), size), np.int8))
+            scales.append(part.vectors.scales)
         return cls(
-            files=tuple(file.name for file in files),
-            rows=tuple(row for file in files for row in file.rows),
-            vectors=together,
-            embedded=together.scales > 0,
-            model=_common_value("models", (file.model for file in vectored)),
-            fingerprint=_common_value("versions of one model", (file.fingerprint for file in vectored)),
+            files=tuple(name for part in parts for name in part.files),
+            rows=tuple(row for part in parts for row in part.rows),
+            vectors=VectorRows(np.concatenate(values), np.concatenate(scales)),
+            model=_common_value("models", (part.model for part in vectored)),
+            fingerprint=_common_value("versions of one model", (part.fingerprint for part in vectored)),
             skipped=tuple(skipped),
         )
 
@@ -157,7 +126,7 @@ class _FileShape(msgspec.Struct):
     head: _MetadataShape | None = msgspec.field(default=None, name="_metadata")
 
 
-def parse_chunk_file(kind: ChunkKind, data: bytes) -> ChunkFile | Skipped:
+def parse_chunk_file(kind: ChunkKind, data: bytes) -> ChunkSet | Skipped:
     """Return the chunks of one file, or why it cannot be used.
 
     Raises: InvalidVectors when its own vectors differ in size.
@@ -165,17 +134,30 @@ def parse_chunk_file(kind: ChunkKind, data: bytes) -> ChunkFile | Skipped:
     name = FILES[kind]
     try:
         if data.lstrip()[:1] == b"[":
-            head, chunks = _MetadataShape(), msgspec.json.decode(data, type=list[_ChunkShape])
+            file = _FileShape(msgspec.json.decode(data, type=list[_ChunkShape]))
         else:
             file = msgspec.json.decode(data, type=_FileShape)
-            head, chunks = file.head or _MetadataShape(), file.chunks or []
-        vectors = _vectors(name, [chunk.embedding for chunk in chunks])
+        chunks, head = file.chunks or [], file.head or _MetadataShape()
+        vectors = _read_vectors(name, [chunk.embedding for chunk in chunks])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # a validation error is one of the first
-        return Skipped(name, "malformed", _describe(error))
-    if not np.isfinite(vectors).all():
-        return Skipped(name, "malformed", f"chunk {_first_not_finite(vectors) + 1} has numbers that are not finite")
-    rows = tuple(_row(kind, chunk) for chunk in chunks)
-    return ChunkFile(name, rows, quantize(normalize_rows(vectors)), head.model or "", head.fingerprint or "")
+        return Skipped(name, "malformed", f"it is not JSON of chunks: {str(error) or 'it is nested too deeply'}")
+    unusable = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(unusable):
+        return Skipped(name, "malformed", f"chunk {unusable[0] + 1} has numbers that are not finite")
+    rows = tuple(
+        ChunkRow(
+            id=chunk.id,
+            kind=chunk.chunk_type or kind,
+            title=chunk.title or "",
+            text=chunk.text,
+            tags=tuple(sorted({tag.lower() for tag in chunk.tags or ()})),
+            metadata=chunk.metadata or {},
+            created_at=chunk.created_at or "",
+            updated_at=chunk.updated_at or "",
+        )
+        for chunk in chunks
+    )
+    return ChunkSet((name,), rows, quantize(normalize_rows(vectors)), head.model or "", head.fingerprint or "")
 
 
 def format_chunk_file(
@@ -189,10 +171,9 @@ def format_chunk_file(
 ) -> bytes:
     """Return the bytes of one file. `vectors` has a row for each chunk, or is left out; rows of zeros are left out."""
     chunks = [row.to_dict() for row in rows]
-    if vectors is not None:
-        for chunk, vector in zip(chunks, vectors, strict=True):
-            if vector.any():
-                chunk["embedding"] = vector.astype(np.float64).round(DIGITS).tolist()
+    for chunk, vector in zip(chunks, () if vectors is None else vectors, strict=False):
+        if vector.any():
+            chunk["embedding"] = vector.astype(np.float64).round(DIGITS).tolist()
     head = {
         "model": model,
         "fingerprint": fingerprint,
@@ -204,20 +185,7 @@ def format_chunk_file(
     return msgspec.json.encode({"_metadata": head, "chunks": chunks})
 
 
-def _row(kind: ChunkKind, chunk: _ChunkShape) -> ChunkRow:
-    return ChunkRow(
-        id=chunk.id,
-        kind=chunk.chunk_type or kind,
-        title=chunk.title or "",
-        text=chunk.text,
-        tags=tuple(sorted({tag.lower() for tag in chunk.tags or ()})),
-        metadata=chunk.metadata or {},
-        created_at=chunk.created_at or "",
-        updated_at=chunk.updated_at or "",
-    )
-
-
-def _vectors(name: str, raw: Sequence[msgspec.Raw]) -> Floats:
+def _read_vectors(name: str, raw: Sequence[msgspec.Raw]) -> Floats:
     """Return one row for each embedding, decoded one at a time: lists of Python floats are eight times as large."""
     decode = msgspec.json.Decoder(list[float] | None).decode
     rows, shape = np.zeros((len(raw), 0), np.float32), Struct("0f")
@@ -238,27 +206,12 @@ def _vectors(name: str, raw: Sequence[msgspec.Raw]) -> Floats:
     return rows
 
 
-def _no_vectors(count: int, dimensions: int) -> VectorRows:
-    return VectorRows(np.zeros((count, dimensions), np.int8), np.zeros(count, np.float32))
-
-
-def _common_value(what: str, stated: Iterable[str]) -> str:
+def _common_value(what: str, values: Iterable[str]) -> str:
     """Return the value that all files with a value share. Raises: InvalidVectors when they differ."""
-    different = sorted({value for value in stated if value})
+    different = sorted({value for value in values if value})
     if len(different) > 1:
         raise _invalid_vectors(f"the vectors of these files were made by different {what}: {', '.join(different)}")
-    if different:
-        return different[0]
-    return ""
-
-
-def _first_not_finite(vectors: Floats) -> int:
-    return int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-
-
-def _describe(error: Exception) -> str:
-    text = str(error) or "it is nested too deeply"
-    return f"it is not JSON of chunks: {text}"
+    return "".join(different)
 
 
 def _invalid_vectors(what: str) -> InvalidVectors:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from xxhash import xxh3_128_hexdigest
+from xxhash import xxh3_128
 
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath
 from context_engine.model import ChunkKind, Skipped
 from context_engine.repo import Root, read_file, write_atomic
-from context_engine.search.chunk_files import FILES, ChunkFile, ChunkSet, parse_chunk_file
+from context_engine.search.chunk_files import FILES, ChunkSet, parse_chunk_file
 
 FILE_BYTES_MAX = 500_000_000
 """100,000 chunks with vectors of 384 numbers take 400 MB of JSON; larger data belongs into a database."""
-
-
-def read_folder(folder: Path, *, dimensions: int | None = None, bytes_max: int = FILE_BYTES_MAX) -> ChunkSet:
-    """Read all chunk files of a folder; unusable ones are named in `skipped`, missing ones are not.
-
-    `dimensions`: what every vector must have; None: what the first one has.
-
-    Raises: FileNotFound when there is no such folder, InvalidVectors.
-    """
-    return FolderReader(folder, dimensions, bytes_max).read()
 
 
 def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
@@ -45,48 +35,45 @@ def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
     return count
 
 
-class FolderReader:
-    """Reads one folder repeatedly; files that did not change are not parsed again."""
+def read_folder(folder: Path, *, bytes_max: int = FILE_BYTES_MAX) -> ChunkSet:
+    """Read all chunk files of a folder; unusable ones are named in `skipped`, missing ones are not.
 
-    def __init__(self, folder: Path, dimensions: int | None = None, bytes_max: int = FILE_BYTES_MAX) -> None:
-        self._folder = folder
-        self._dimensions = dimensions
-        self._bytes_max = bytes_max
-        self._last: tuple[str, ChunkSet] | None = None
+    Raises: FileNotFound when there is no such folder, InvalidVectors.
+    """
+    return combine_files(read_files(folder, bytes_max=bytes_max))
 
-    def read(self) -> ChunkSet:
-        """Return the current chunks; the same object as last time when the files are unchanged.
 
-        Raises: FileNotFound, InvalidVectors.
-        """
-        if not self._folder.is_dir():
-            raise FileNotFound(
-                f"there is no folder {self._folder} to read chunks from",
-                suggestion="write one with `ctx chunk export`, or name the folder that your indexer writes",
-                details={"path": str(self._folder)},
-            )
-        root = Root(self._folder)
-        found = {kind: data for kind in FILES if (data := self._read_file(root, kind)) is not None}
-        mark = " ".join(f"{kind} {_hash(data)}" for kind, data in found.items())
-        if self._last is None or self._last[0] != mark:
-            files = [
-                data if isinstance(data, Skipped) else parse_chunk_file(kind, data) for kind, data in found.items()
-            ]
-            skipped = [file for file in files if isinstance(file, Skipped)]
-            taken = [file for file in files if isinstance(file, ChunkFile)]
-            self._last = mark, ChunkSet.of(taken, skipped, dimensions=self._dimensions)
-        return self._last[1]
-
-    def _read_file(self, root: Root, kind: ChunkKind) -> bytes | Skipped | None:
-        """Return the content of a file, or why it cannot be read; None when it is missing."""
-        name = FILES[kind]
+def read_files(folder: Path, *, bytes_max: int = FILE_BYTES_MAX) -> dict[ChunkKind, bytes | Skipped]:
+    """Return the contents of the files that are there, or why one cannot be read. Raises: FileNotFound."""
+    if not folder.is_dir():
+        raise FileNotFound(
+            f"there is no folder {folder} to read chunks from",
+            suggestion="write one with `ctx chunk export`, or name the folder that your indexer writes",
+            details={"path": str(folder)},
+        )
+    root = Root(folder)
+    found: dict[ChunkKind, bytes | Skipped] = {}
+    for kind, name in FILES.items():
         try:
-            return read_file(root, root.rel(name), bytes_max=self._bytes_max).data
+            found[kind] = read_file(root, root.rel(name), bytes_max=bytes_max).data
         except FileNotFound:
-            return None
+            continue
         except ContextEngineError as error:  # too large, no text, closed to us, a link that leads elsewhere
-            return Skipped(name, "unreadable", error.message)
+            found[kind] = Skipped(name, "unreadable", error.message)
+    return found
 
 
-def _hash(data: bytes | Skipped) -> str:
-    return xxh3_128_hexdigest(str(data).encode() if isinstance(data, Skipped) else data)
+def hash_contents(contents: Mapping[ChunkKind, bytes | Skipped]) -> str:
+    """Return a hash that differs when the contents of a folder do."""
+    state = xxh3_128()
+    for kind, data in contents.items():
+        state.update(f"\0{kind}\0".encode())
+        state.update(str(data).encode() if isinstance(data, Skipped) else data)
+    return state.hexdigest()
+
+
+def combine_files(contents: Mapping[ChunkKind, bytes | Skipped]) -> ChunkSet:
+    """Return the chunks of files as one set. Raises: InvalidVectors."""
+    files = [data if isinstance(data, Skipped) else parse_chunk_file(kind, data) for kind, data in contents.items()]
+    skipped = [file for file in files if isinstance(file, Skipped)]
+    return ChunkSet.of([file for file in files if isinstance(file, ChunkSet)], skipped)

@@ -21,8 +21,8 @@ from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.chunk_files import ChunkRow, ChunkSet
 from context_engine.search.question import Question
-from context_engine.search.rankers import IDF_POWER, K1, B
-from context_engine.search.vector_search import compute_cosines, find_greatest
+from context_engine.search.rankers import K1, B, Floats, Mask, compute_idf
+from context_engine.search.semantic_scores import compute_cosines, find_greatest
 from context_engine.text import split_words
 
 WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
@@ -31,12 +31,7 @@ WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
 """
 STATIC_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "meaning": 0.5}
 """The same where vectors come from our table of words."""
-SCORE_DIGITS = 6
-"""As in `searcher`: rounded before comparison, so that the order of sums cannot break a tie."""
 NEAR_TAGS_MAX = 3
-
-Floats = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +61,13 @@ class ChunkSearcher:
     def __init__(self, chunks: ChunkSet) -> None:
         self.chunks = chunks
         rows = chunks.rows
-        self._fields = {
-            "text": _Bm25Field(f"{row.title}\n{row.text}" for row in rows),
-            "title": _Bm25Field(f"{row.title} {row.metadata.get('file_path', '')}" for row in rows),
-        }
+        self._text = _Bm25Field(f"{row.title}\n{row.text}" for row in rows)
+        self._title = _Bm25Field(f"{row.title} {row.metadata.get('file_path', '')}" for row in rows)
         self._kinds = np.array([row.kind for row in rows], str)
-        self._tagged = _group_by_tag(rows)
+        self._tagged: defaultdict[str, list[int]] = defaultdict(list)
+        for number, row in enumerate(rows):
+            for tag in row.tags:
+                self._tagged[tag].append(number)
 
     def rank(
         self, query: Query, vector: Floats | None = None, *, weights: Mapping[str, float] = WEIGHTS
@@ -82,44 +78,40 @@ class ChunkSearcher:
 
         Raises: InvalidVectors when the vector is of another model.
         """
-        allowed = self._mask_allowed(query.filter)
+        size, allowed = len(self.chunks.rows), self._mask_allowed(query.filter)
         hashes = Question.of(query.text).hashes
-        signals = {name: field.scores(hashes) * allowed for name, field in self._fields.items()}
-        answering = (signals["text"] > 0) | (signals["title"] > 0)
+        signals = {"text": self._text.scores(hashes) * allowed, "title": self._title.scores(hashes) * allowed}
+        matching = (signals["text"] > 0) | (signals["title"] > 0)
         if vector is not None:
             meant = allowed & self.chunks.embedded
             signals["meaning"] = np.maximum(compute_cosines(self.chunks.vectors, vector), 0) * meant
-            answering |= meant
-        shares = fuse.compute_shares(signals, np.ones(len(self.chunks.rows), np.float32), weights)
-        scores = np.round(fuse.sum_shares(shares, len(self.chunks.rows)), SCORE_DIGITS)
-        best = find_greatest(scores, query.limit, answering)
-        least = 0.0
-        if len(best):
-            least = query.min_score * float(scores[best[0]])
-        hits = tuple(self._hit(number, scores, shares) for number in best.tolist() if scores[number] >= least)
-        return ChunkRanking(hits, int(np.count_nonzero(answering)), int(np.count_nonzero(allowed)))
+            matching |= meant
+        shares = fuse.compute_shares(signals, np.ones(size, np.float32), weights)
+        scores = np.round(fuse.sum_shares(shares, size), fuse.SCORE_DIGITS)
+        best = find_greatest(scores, query.limit, matching).tolist()
+        least = query.min_score * float(scores[best[0]]) if best else 0.0
+        hits = []
+        for number in best:
+            if scores[number] >= least:
+                why = {name: float(values[number]) for name, values in shares.items() if values[number]}
+                hits.append(ChunkHit(self.chunks.rows[number], float(scores[number]), why))
+        return ChunkRanking(tuple(hits), int(np.count_nonzero(matching)), int(np.count_nonzero(allowed)))
 
     def similar_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
         """Return known tags that resemble those of `tags` that no chunk has."""
-        unknown = [tag for tag in tags if tag not in self._tagged]
         known = sorted(self._tagged)
-        found = (difflib.get_close_matches(tag, known, NEAR_TAGS_MAX, 0.5) for tag in unknown)
+        found = (difflib.get_close_matches(tag, known, NEAR_TAGS_MAX, 0.5) for tag in tags if tag not in self._tagged)
         return tuple(dict.fromkeys(near for matches in found for near in matches))
 
     def _mask_allowed(self, wanted: Filter) -> Mask:
         """Return the chunks that may be found."""
-        mask = np.ones(len(self.chunks.rows), bool)
+        numbers = np.arange(len(self.chunks.rows))
+        mask = np.ones(len(numbers), bool)
         if wanted.kinds:
             mask &= np.isin(self._kinds, wanted.kinds)
         for tag in wanted.tags:
-            carries = np.zeros(len(mask), bool)
-            carries[self._tagged.get(tag, [])] = True
-            mask &= carries
+            mask &= np.isin(numbers, self._tagged.get(tag, []))
         return mask
-
-    def _hit(self, number: int, scores: Floats, shares: Mapping[str, Floats]) -> ChunkHit:
-        why = {name: float(values[number]) for name, values in shares.items() if values[number]}
-        return ChunkHit(self.chunks.rows[number], float(scores[number]), why)
 
 
 class _Bm25Field:
@@ -140,20 +132,6 @@ class _Bm25Field:
             if place >= 0:
                 own = slice(int(postings.indptr[place]), int(postings.indptr[place + 1]))
                 chunks, counts = postings.ids[own].astype(np.int64), postings.counts[own].astype(np.float32)
-                impacts = counts * (K1 + 1) / (counts + self._norms[chunks])
-                scores[chunks] += _idf(len(chunks), len(scores)) * impacts
+                idf = compute_idf(np.array([len(chunks)]), len(scores))
+                scores[chunks] += idf * (counts * (K1 + 1) / (counts + self._norms[chunks]))
         return scores
-
-
-def _idf(frequency: int, size: int) -> np.float32:
-    """Return the inverse document frequency of a term, as in `rankers`."""
-    return np.float32(np.log1p((size - frequency + 0.5) / (frequency + 0.5)) ** IDF_POWER)
-
-
-def _group_by_tag(rows: Sequence[ChunkRow]) -> dict[str, list[int]]:
-    """Return the chunks of each tag."""
-    found: defaultdict[str, list[int]] = defaultdict(list)
-    for number, row in enumerate(rows):
-        for tag in row.tags:
-            found[tag].append(number)
-    return dict(found)

@@ -44,8 +44,7 @@ from context_engine.model import EmbeddingStatus, Progress
 from context_engine.references import no_index
 from context_engine.repo import WorkspaceFiles
 from context_engine.search.rankers import RankingView
-from context_engine.search.semantic_scores import SemanticSignals
-from context_engine.search.vector_search import compute_cosines, fold_by_file
+from context_engine.search.semantic_scores import SemanticSignals, compute_cosines, fold_by_file
 
 NO_PROVIDER = frozenset({"none", "static"})
 WITH_NEXT_RUN = "there with the next full index run"
@@ -341,12 +340,11 @@ def _compare(view: RankingView, vectors: SnapshotVectors, query: Floats, allowed
     """
     snapshot = view.snapshot
     cosines = compute_cosines(vectors.rows, query)[vectors.places]
-    chunk, found = np.zeros(snapshot.chunks, np.float32), np.zeros(snapshot.chunks, bool)
+    chunk = np.zeros(snapshot.chunks, np.float32)
     chunk[vectors.numbers] = cosines - cosines.min(initial=1.0)
-    found[vectors.numbers] = True
-    files = fold_by_file(chunk, found, snapshot.chunk_file, snapshot.files, allowed)
-    signals = {"model": files.best, "model3": files.top3}
-    return SemanticSignals(signals, chunk, vectors.numbers, np.zeros(snapshot.files, bool))
+    counts = np.ones(snapshot.chunks, bool) if allowed is None else allowed
+    best, top3 = fold_by_file(chunk, counts, snapshot.chunk_file, snapshot.files)
+    return SemanticSignals({"model": best, "model3": top3}, chunk, vectors.numbers, np.zeros(snapshot.files, bool))
 
 
 def lower_thread_priority() -> None:

@@ -71,8 +71,12 @@ class AccessCounter(NamedTuple):
         return AccessCounter(one.strength + two.strength, now, one.count + two.count)
 
 
-NEVER = AccessCounter(0.0, 0.0, 0)
 Counters = dict[str, AccessCounter]
+
+
+def _add(counters: Counters, added: Mapping[str, AccessCounter]) -> None:
+    for path, counter in added.items():
+        counters[path] = counters[path].plus(counter) if path in counters else counter
 
 
 def score(strength: float) -> float:
@@ -106,14 +110,12 @@ class FileUsage:
         self._closed = False
         self._ranking_scores: tuple[float, Mapping[str, float]] = (-RANKING_KEPT_S, {})
 
-    # -- counting --
-
     def note(self, path: str, kind: AccessKind) -> None:
         """Count an access to a file, in microseconds. A name that is not text cannot be stored."""
         if not self._enabled or not _is_text(path):
             return
         with self._lock:
-            self._waiting[path] = self._waiting.get(path, NEVER).plus(AccessCounter(WEIGHTS[kind], self._clock(), 1))
+            _add(self._waiting, {path: AccessCounter(WEIGHTS[kind], self._clock(), 1)})
             self._events += 1
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="ctx-access", daemon=True)
@@ -125,10 +127,9 @@ class FileUsage:
         """Write the waiting events in one transaction; what cannot be written waits on."""
         with self._disk:
             waiting = self._take_waiting()
-            if waiting and not self._write(waiting):
+            if waiting and not self._change(lambda db: _write(db, waiting)):
                 with self._lock:
-                    for path, counter in waiting.items():
-                        self._waiting[path] = self._waiting.get(path, NEVER).plus(counter)
+                    _add(self._waiting, waiting)
 
     def follow_renames(self, names: Mapping[str, str]) -> None:
         """Move the counters of renamed files (old -> new path); they are added to those of the new paths."""
@@ -138,22 +139,21 @@ class FileUsage:
         self.flush()
 
         def move(db: apsw.Connection) -> None:
-            with transaction(db):
-                moved = {path: counter for path, counter in _read(db).items() if path in names}
-                db.executemany("DELETE FROM access WHERE path = ?", [(path,) for path in moved])
-                for path, counter in moved.items():
-                    _add(db, {names[path]: counter})
+            moved = {path: counter for path, counter in _read(db).items() if path in names}
+            db.executemany("DELETE FROM access WHERE path = ?", [(path,) for path in moved])
+            for path, counter in moved.items():
+                _write(db, {names[path]: counter})
 
-        with self._disk, self._record_problem():
-            self._database.run(move)
+        with self._disk:
+            self._change(move)
 
     def clear(self) -> None:
         """Delete all counters, also on the disk."""
         self._ranking_scores = (-RANKING_KEPT_S, {})
-        with self._disk, self._record_problem():
+        with self._disk:
             self._take_waiting()
             if self._database.is_created:
-                self._database.run(lambda db: db.execute("DELETE FROM access"))
+                self._change(lambda db: db.execute("DELETE FROM access"))
 
     def close(self) -> None:
         """Write the waiting events and close the file. Events after that are written by `flush` alone."""
@@ -167,8 +167,6 @@ class FileUsage:
         with self._disk:
             self._database.close()
 
-    # -- reading --
-
     def counters(self) -> Counters:
         """Return the counter of each accessed file as of now, with the waiting events."""
         known: Counters = {}
@@ -176,8 +174,7 @@ class FileUsage:
             if self._enabled and self._database.is_created:
                 known = self._database.run(_read)
         with self._lock:
-            for path, counter in self._waiting.items():
-                known[path] = known.get(path, NEVER).plus(counter)
+            _add(known, self._waiting)
         now = self._clock()
         return {path: counter.decay_to(now) for path, counter in known.items()}
 
@@ -188,8 +185,6 @@ class FileUsage:
             scores = {path: score(counter.strength) for path, counter in self.counters().items()}
             self._ranking_scores = time.monotonic(), scores
         return scores
-
-    # -- waiting events --
 
     def _take_waiting(self) -> Counters:
         with self._lock:
@@ -207,18 +202,16 @@ class FileUsage:
                     self._thread = None
                     return
 
-    # -- the database --
+    def _change(self, change: Callable[[apsw.Connection], object]) -> bool:
+        """Change the database in one transaction; return whether that succeeded."""
 
-    def _write(self, counters: Counters) -> bool:
-        """Add counters to those on the disk; return whether they were written."""
-
-        def add(db: apsw.Connection) -> None:
+        def run(db: apsw.Connection) -> None:
             with transaction(db):
-                _add(db, counters)
+                change(db)
                 db.execute(_DROP_OLDEST, (ROWS_MAX,))
 
         with self._record_problem():
-            self._database.run(add)
+            self._database.run(run)
             self.problem = ""
             return True
         return False
@@ -239,12 +232,12 @@ def _read(db: apsw.Connection) -> Counters:
     return {str(path): AccessCounter(*row) for path, *row in db.execute("SELECT path, strength, at, count FROM access")}
 
 
-def _add(db: apsw.Connection, counters: Mapping[str, AccessCounter]) -> None:
+def _write(db: apsw.Connection, counters: Mapping[str, AccessCounter]) -> None:
     """Add counters to those in the database, inside a transaction."""
     for path, counter in counters.items():
         row = db.execute("SELECT strength, at, count FROM access WHERE path = ?", (path,)).fetchone()
-        known = AccessCounter(*row) if row else NEVER
-        db.execute("INSERT OR REPLACE INTO access VALUES (?, ?, ?, ?)", (path, *known.plus(counter)))
+        known = AccessCounter(*row).plus(counter) if row else counter
+        db.execute("INSERT OR REPLACE INTO access VALUES (?, ?, ?, ?)", (path, *known))
 
 
 def _is_text(path: str) -> bool:

@@ -7,17 +7,13 @@ own text.
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 
 import numpy as np
-import numpy.typing as npt
 from pathspec import GitIgnoreSpec
 
 from context_engine.index import term_hashes
 from context_engine.model import CHUNK_KINDS, Filter
-from context_engine.search.rankers import RankingView
-
-Mask = npt.NDArray[np.bool_]
+from context_engine.search.rankers import Mask, RankingView
 
 MASKS_KEPT = 64
 
@@ -50,19 +46,11 @@ class FilterMasks:
     def counts(self) -> dict[str, int]:
         """Return every tag with its number of living chunks, most first."""
         snapshot = self._snapshot
-        found: Counter[str] = Counter()
-        sizes = np.diff(snapshot.chunk_starts)
-        folders: Counter[str] = Counter()
-        for path, alive, size in zip(snapshot.paths, snapshot.file_alive.tolist(), sizes.tolist(), strict=True):
-            if alive:
-                for part in set(path.lower().split("/")[:-1]):
-                    folders[part] += size
+        folders = (part for path in snapshot.by_path for part in path.lower().split("/")[:-1])
         names = {*folders, *snapshot.languages, *snapshot.names("tag"), "code", *CHUNK_KINDS}
-        for name in names:
-            count = int((self._tag(name) & snapshot.chunk_alive).sum())
-            if count:
-                found[name] = count
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        counts = {name: int((self._tag(name) & snapshot.chunk_alive).sum()) for name in names}
+        found = [(name, count) for name, count in counts.items() if count]
+        return dict(sorted(found, key=lambda item: (-item[1], item[0])))
 
     def _combine_masks(self, wanted: Filter) -> Mask:
         snapshot = self._snapshot
@@ -95,28 +83,13 @@ class FilterMasks:
         )
         if tag in snapshot.languages:
             files |= snapshot.file_column("language") == snapshot.languages.index(tag)
-        mask = files[snapshot.chunk_file]
         kinds = snapshot.chunk_column("kind")
+        if tag == "code":  # files with a chunk of kind `definitions`, which prose and configuration lack
+            is_code = kinds == CHUNK_KINDS.index("definitions")
+            files |= np.bincount(snapshot.chunk_file[is_code], minlength=snapshot.files) > 0
+        mask = files[snapshot.chunk_file]
         if tag in CHUNK_KINDS:
             mask |= kinds == CHUNK_KINDS.index(tag)
-        if tag == "code":
-            mask |= self._code_files()[snapshot.chunk_file]
         mask[snapshot.matches("tag", term_hashes([tag])).docs] = True
         self._known[tag] = mask
         return mask
-
-    def _code_files(self) -> Mask:
-        """Return which files contain code: a chunk of kind `definitions`, which prose and configuration lack."""
-        snapshot = self._snapshot
-        is_code = snapshot.chunk_column("kind") == CHUNK_KINDS.index("definitions")
-        return np.bincount(snapshot.chunk_file[is_code], minlength=snapshot.files) > 0
-
-
-def tags_of(view: RankingView, chunk: int) -> tuple[str, ...]:
-    """Return the tags of one chunk, sorted."""
-    file = int(view.snapshot.chunk_file[chunk])
-    kind = CHUNK_KINDS[view.snapshot.chunk_column("kind").item(chunk)]
-    own = view.own_tags(chunk)
-    if own:
-        return tuple(sorted({*view.tags(file, kind), *own}))
-    return view.tags(file, kind)

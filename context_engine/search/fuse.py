@@ -43,6 +43,8 @@ The last three are of the history, for tasks that change files: commits with sim
 the best ones, files that change these days. Their unit is the score of the best file (evals/localisation).
 """
 
+SCORE_DIGITS = 6
+"""Scores are rounded before they are compared, so that the order of floating-point sums cannot break a tie."""
 ABSOLUTE = frozenset({"name", "symbol", "mention", "named", "scope", "importance", "coverage"})
 """Signals that mean the same in every query and are not divided by the query's greatest value."""
 

@@ -11,7 +11,6 @@ from xxhash import xxh3_64_hexdigest
 from context_engine.index import qualified_names, symbol_chain
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
 from context_engine.repo import ReadFile, WorkspaceFile, path_of_listing
-from context_engine.search.filters import tags_of
 from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import CODE_KIND, Place
 from context_engine.text import LineSpan
@@ -33,16 +32,28 @@ class HitReader:
         self._snapshot = view.snapshot
         self._read = read
         self._sources: dict[int, WorkspaceFile | None] = {}
-        self._columns = [
-            view.snapshot.chunk_column(name) for name in ("first", "last", "start", "stop", "kind", "symbol")
-        ]
-        self._languages = view.snapshot.file_column("language")
-        self._size = view.snapshot.file_column("size")
-        self._mtime_ns = view.snapshot.file_column("mtime_ns")
+        columns = ("first", "last", "start", "stop", "kind", "symbol")
+        self._columns = [view.snapshot.chunk_column(name) for name in columns]
 
     def hits(self, places: Sequence[Place]) -> list[Hit]:
         """Return a hit for each place whose file still exists."""
-        return [hit for place in places if (hit := self._hit(place)) is not None]
+        hits = []
+        for place in places:
+            source = self._source(place.file)
+            if source is not None:
+                first, last, start, stop, kind, symbol = self._row(place.chunk)
+                text = source.shown.part(start, stop).rstrip("\r\n")
+                symbols = self._view.outline(place.file).symbols
+                title = symbol_chain(symbols, symbol) if symbol >= 0 else ""  # or the breadcrumb of headings
+                chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), title, text)
+                lines = text.split("\n")
+                definitions = tuple(
+                    (LineSpan(_find_head(symbol.first, first, lines), symbol.last), symbol_chain(symbols, number))
+                    for number, symbol in enumerate(symbols)
+                    if symbol.first <= last and symbol.last >= first
+                )
+                hits.append(self._hit(place, source, replace(chunk, definitions=definitions)))
+        return hits
 
     def skip_comments(self, places: Sequence[Place]) -> list[Place]:
         """Return the places with the definition below in place of a chunk that is only its comment.
@@ -63,16 +74,16 @@ class HitReader:
             chunk, source = self._symbols_chunk(place), self._source(place.file)
             if chunk is not None and source is not None:
                 why = {name: value * factor for name, value in place.why.items()}
-                hits.append(Hit(chunk, place.score * factor, why, self._is_stale(place.file, source)))
+                hits.append(self._hit(Place(place.chunk, place.file, place.score * factor, why), source, chunk))
         return hits
 
     def _definition_below(self, place: Place) -> int:
         """Return the chunk that a comment is about: the first one below it that is not a comment, without a gap."""
         source, symbols = self._source(place.file), self._view.outline(place.file).symbols
-        kind_column = self._columns[4]
+        kinds = self._columns[4]
         chunk, end_of_file = place.chunk, self._view.chunk_starts[place.file + 1]
-        while source and chunk < end_of_file and kind_column[chunk] == kind_column[place.chunk] == CODE_KIND:
-            first, _, start, stop, _, symbol = [column.item(chunk) for column in self._columns]
+        while source and chunk < end_of_file and kinds[chunk] == kinds[place.chunk] == CODE_KIND:
+            first, _, start, stop, _, symbol = self._row(chunk)
             text = source.shown.part(start, stop)
             if (symbol >= 0 and symbols[symbol].first >= first) or not is_comment(text):
                 return chunk
@@ -81,22 +92,18 @@ class HitReader:
             chunk += 1
         return place.chunk
 
-    def _hit(self, place: Place) -> Hit | None:
-        source = self._source(place.file)
-        if source is None:
-            return None
-        first, last, start, stop, kind, symbol = [column.item(place.chunk) for column in self._columns]
-        text = source.shown.part(start, stop).rstrip("\r\n")
-        span = LineSpan(first, last)
-        title, definitions = self._title(place.file, symbol), self._definitions_in(place.file, span, text)
-        chunk = replace(self._chunk(place, CHUNK_KINDS[kind], span, title, text), definitions=definitions)
-        is_stale = self._is_stale(place.file, source)
+    def _row(self, chunk: int) -> list[int]:
+        return [column.item(chunk) for column in self._columns]
+
+    def _hit(self, place: Place, source: WorkspaceFile, chunk: Chunk) -> Hit:
+        size, mtime_ns = (self._snapshot.file_column(name).item(place.file) for name in ("size", "mtime_ns"))
+        is_stale = source.size != size or source.mtime_ns != mtime_ns
         return Hit(chunk, place.score, place.why, is_stale, chance=place.chance, is_named=place.is_named)
 
     def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
         snapshot = self._snapshot
         path = snapshot.key(place.file)
-        tags = tags_of(self._view, place.chunk)
+        tags = self._view.tags(place.chunk)
         if kind == "symbols":
             tags = tuple(sorted({*(tag for tag in tags if tag not in CHUNK_KINDS), kind}))
         return Chunk(
@@ -104,7 +111,7 @@ class HitReader:
             path=path_of_listing(path),
             span=span,
             kind=kind,
-            language=snapshot.languages[self._languages.item(place.file)],
+            language=snapshot.languages[snapshot.file_column("language").item(place.file)],
             title=title,
             text=text,
             tags=tags,
@@ -112,42 +119,21 @@ class HitReader:
 
     def _symbols_chunk(self, place: Place) -> Chunk | None:
         stored = self._view.outline(place.file)
-        names = qualified_names(stored.symbols)
         if not stored.symbols:
             return None
-        lines = [
-            f"{'  ' * (name.count('.'))}{symbol.kind} {symbol.name} (lines {symbol.first}-{symbol.last})"
-            for symbol, name in zip(stored.symbols[:OUTLINE_LINES_MAX], names, strict=False)
-        ]
+        lines = [f"imports: {len(stored.imports)}"] if stored.imports else []
+        names = qualified_names(stored.symbols)
+        for symbol, name in zip(stored.symbols[:OUTLINE_LINES_MAX], names, strict=False):
+            lines.append(f"{'  ' * name.count('.')}{symbol.kind} {symbol.name} (lines {symbol.first}-{symbol.last})")
         if len(stored.symbols) > OUTLINE_LINES_MAX:
             lines.append(f"... {len(stored.symbols) - OUTLINE_LINES_MAX} more")
-        path = self._snapshot.key(place.file)
-        if stored.imports:
-            lines.insert(0, f"imports: {len(stored.imports)}")
-        return self._chunk(place, "symbols", LineSpan(1, max(1, stored.lines)), f"{path} symbols", "\n".join(lines))
-
-    def _title(self, file: int, number: int) -> str:
-        """Return the qualified name of a symbol, or the breadcrumb of headings."""
-        if number >= 0:
-            return symbol_chain(self._view.outline(file).symbols, number)
-        return ""
-
-    def _definitions_in(self, file: int, span: LineSpan, text: str) -> tuple[tuple[LineSpan, str], ...]:
-        """Return the definitions of which some lines show a part, each with the comment above it."""
-        symbols, lines = self._view.outline(file).symbols, text.split("\n")
-        return tuple(
-            (LineSpan(_find_head(symbol.first, span.first, lines), symbol.last), symbol_chain(symbols, number))
-            for number, symbol in enumerate(symbols)
-            if symbol.first <= span.last and symbol.last >= span.first
-        )
+        title = f"{self._snapshot.key(place.file)} symbols"
+        return self._chunk(place, "symbols", LineSpan(1, max(1, stored.lines)), title, "\n".join(lines))
 
     def _source(self, file: int) -> WorkspaceFile | None:
         if file not in self._sources:
             self._sources[file] = self._read(self._snapshot.key(file))
         return self._sources[file]
-
-    def _is_stale(self, file: int, source: WorkspaceFile) -> bool:
-        return source.size != self._size.item(file) or source.mtime_ns != self._mtime_ns.item(file)
 
 
 def _find_head(line: int, first: int, lines: Sequence[str]) -> int:

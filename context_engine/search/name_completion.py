@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from heapq import nsmallest
 from itertools import pairwise
 
 import numpy as np
 
-from context_engine.index import Snapshot, StoredSymbol, qualified_names, term_hashes
+from context_engine.index import Snapshot, qualified_names, term_hashes
 from context_engine.text import compound_term, dotted_name
 
 AFTER_EVERY_NAME = "\U0010ffff"
 """Sorts after every character of a name."""
 FILES_PER_NAME = 4
 """Files that are searched for the typed spelling: `Request` is offered as such, though some file has `request`."""
+
+Completions = tuple[tuple[str, ...], int]
+"""The best completions, and the number of all."""
 
 
 class NameCompleter:
@@ -25,23 +28,22 @@ class NameCompleter:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
 
-    def paths(self, typed: str, limit: int, *, folders: bool = False) -> tuple[list[str], int]:
-        """Return files, and on request folders with a final slash, that complete `typed`; and their number."""
-        known = self._places if folders else self._files
-        return _find_best(known, typed, limit)
+    def paths(self, typed: str, limit: int, *, folders: bool = False) -> Completions:
+        """Return files, and on request folders with a final slash, that complete `typed`."""
+        return find_best(self._places if folders else self._files, typed, limit)
 
-    def symbols(self, typed: str, limit: int) -> tuple[list[str], int]:
+    def symbols(self, typed: str, limit: int) -> Completions:
         """Return defined names that begin with `typed`; with an owner before it (`Session.cl`), qualified ones.
 
         The count is exact up to `limit`; above it the headings of documents, which are not shown, may be counted too.
         """
         owner, _, start = dotted_name(typed).rpartition(".")
         if owner:
-            found = self._find_members(owner, start)
-            return found[:limit], len(found)
-        names = self._keep_living(self._find_by_prefix(compound_term(start)))
+            members = self._find_members(owner, start)
+            return tuple(members[:limit]), len(members)
+        names = self._find_by_prefix(compound_term(start))
         found = self._spell_names(names[:limit], start)
-        return found, len(names) if len(names) > limit else len(found)
+        return tuple(found), len(names) if len(names) > limit else len(found)
 
     @cached_property
     def _files(self) -> list[tuple[str, str]]:
@@ -60,27 +62,32 @@ class NameCompleter:
         return self.snapshot.names("symbol")
 
     def _find_by_prefix(self, start: str) -> list[str]:
-        """Return folded names; those that begin with a sign (in style sheets) only if that sign was typed."""
+        """Return folded names that a living file defines.
+
+        Those that begin with a sign (in style sheets) only if that sign was typed.
+        """
         first = bisect_left(self._names, start)
         names = self._names[first : bisect_left(self._names, start + AFTER_EVERY_NAME, first)]
-        if start:
-            return names
-        return [name for name in names if name[:1].isalpha()]
-
-    def _keep_living(self, names: list[str]) -> list[str]:
-        """Return the names that a living file defines."""
+        if not start:
+            names = [name for name in names if name[:1].isalpha()]
         if self.snapshot.all_alive or not names:
             return names
         counts = self.snapshot.matches("symbol", term_hashes(names)).frequency.tolist()
         return [name for name, count in zip(names, counts, strict=True) if count]
 
     def _spell_names(self, names: Sequence[str], start: str) -> list[str]:
-        """Return the names as they are defined: in the typed spelling, if one of the first files has it."""
+        """Return the names as they are defined, but headings: in the typed spelling, if one of the first files has it.
+
+        A class comes before a variable of that name.
+        """
+        matches = self.snapshot.matches("symbol", term_hashes(names))
+        files = self.snapshot.chunk_file[matches.docs[np.lexsort((matches.docs, -matches.counts, matches.terms))]]
+        bounds = np.searchsorted(matches.terms, np.arange(len(names) + 1)).tolist()
         found = []
-        for name, files in zip(names, self._first_files(names), strict=True):
+        for name, (first, last) in zip(names, pairwise(bounds), strict=True):
             spellings: list[str] = []
-            for file in files:
-                symbols = self._symbols_of(file)
+            for file in files[first : min(first + FILES_PER_NAME, last)].tolist():
+                symbols = [symbol for symbol in self.snapshot.outline(file).symbols if symbol.kind != "section"]
                 spellings += [symbol.name for symbol in symbols if compound_term(symbol.name) == name]
                 if any(spelling.startswith(start) for spelling in spellings):
                     break
@@ -88,81 +95,49 @@ class NameCompleter:
                 found.append(next((spelling for spelling in spellings if spelling.startswith(start)), spellings[0]))
         return found
 
-    def _first_files(self, names: Sequence[str]) -> list[list[int]]:
-        """Return for each name the first few living files that define it."""
-        matches = self.snapshot.matches("symbol", term_hashes(names))
-        order = np.lexsort((matches.docs, -matches.counts, matches.terms))  # a class before a variable of that name
-        files = self.snapshot.chunk_file[matches.docs[order]]
-        starts = np.searchsorted(matches.terms, np.arange(len(names) + 1))
-        return [files[a : min(a + FILES_PER_NAME, b)].tolist() for a, b in pairwise(starts.tolist())]
-
     def _find_members(self, owner: str, start: str) -> list[str]:
-        """Return the qualified names of the members of an owner, sorted."""
+        """Return the qualified names of the members of an owner, sorted: the owner begins at some part of the name."""
         chunks = self.snapshot.matches("symbol", term_hashes([compound_term(owner.rpartition(".")[2])])).docs
         wanted = f".{owner}.{start}".lower()
-        return sorted(
-            {
-                name
-                for file in np.unique(self.snapshot.chunk_file[chunks]).tolist()
-                for name in qualified_names(self.snapshot.outline(file).symbols)
-                if _is_continued(f".{name}".lower(), wanted)
-            }
-        )
-
-    def _symbols_of(self, file: int) -> list[StoredSymbol]:
-        """Return the symbols that `find_symbol` can find in a file: all but the headings of documents."""
-        return [symbol for symbol in self.snapshot.outline(file).symbols if symbol.kind != "section"]
+        members = set()
+        for file in np.unique(self.snapshot.chunk_file[chunks]).tolist():
+            for name in qualified_names(self.snapshot.outline(file).symbols):
+                _, found, rest = f".{name}".lower().partition(wanted)
+                if found and "." not in rest:
+                    members.add(name)
+        return sorted(members)
 
 
-def _is_continued(name: str, wanted: str) -> bool:
-    """Return whether `wanted` begins at some part of the name and ends in its last part.
-
-    >>> _is_continued(".shop.session.close", ".session.cl"), _is_continued(".session.close.now", ".session.cl")
-    (True, False)
-    """
-    at = name.find(wanted)
-    return at >= 0 and "." not in name[at + len(wanted) :]
-
-
-def _find_best(known: Sequence[tuple[str, str]], typed: str, limit: int) -> tuple[list[str], int]:
+def find_best(known: Sequence[tuple[str, str]], typed: str, limit: int) -> Completions:
     """Return matching paths: those beginning with `typed`, then those with such a part, then the others.
 
     >>> known = [(path, path) for path in ("app/serv/mcp.py", "serv/mcp.py", "reserv/mc.py", "app/server/mcp.py")]
-    >>> _find_best(known, "serv/mc", 9), _find_best(known, "ap/mcp", 9)
-    ((['serv/mcp.py', 'app/serv/mcp.py', 'reserv/mc.py'], 3), (['app/serv/mcp.py', 'app/server/mcp.py'], 2))
+    >>> find_best(known, "serv/mc", 9), find_best(known, "ap/mcp", 9)
+    ((('serv/mcp.py', 'app/serv/mcp.py', 'reserv/mc.py'), 3), (('app/serv/mcp.py', 'app/server/mcp.py'), 2))
     """
     wanted = typed.lower().replace("\\", "/").removeprefix("./").lstrip("/")
-    part = f"/{wanted}"
-    found = [(low, path) for low, path in known if wanted in low] or _find_loosely(known, wanted)
-
-    def distance(names: tuple[str, str]) -> tuple[int, int, str]:
-        low, path = names
-        if low.startswith(wanted):
-            return 0, path.count("/"), path
-        return 1 if part in low else 2, path.count("/"), path
-
-    return [path for _, path in nsmallest(limit, found, key=distance)], len(found)
-
-
-def _find_loosely(known: Sequence[tuple[str, str]], wanted: str) -> list[tuple[str, str]]:
-    """Return paths with each piece anywhere in a part of the path: `serv/mc` finds `server/mcp_server.py`."""
+    found = [(low, path) for low, path in known if wanted in low]
     pieces = [piece for piece in wanted.split("/") if piece]
-    if len(pieces) < 2:
-        return []
-    return [(low, path) for low, path in known if _has_in_order(low, pieces)]
+    if not found and len(pieces) > 1:
+        found = [(low, path) for low, path in known if _has_in_order(low, pieces)]
+
+    def distance(names: tuple[str, str]) -> tuple[bool, bool, int, str]:
+        low, path = names
+        starts = low.startswith(wanted)
+        return not starts, not starts and f"/{wanted}" not in low, path.count("/"), path
+
+    return tuple(path for _, path in nsmallest(limit, found, key=distance)), len(found)
 
 
-def _has_in_order(path: str, pieces: Iterable[str]) -> bool:
-    """Return whether each piece is in a later part of the path than the one before.
+def _has_in_order(path: str, pieces: Sequence[str]) -> bool:
+    """Return whether each piece is in a later part of the path than the one before: `serv/mc` in `server/mcp.py`.
 
     >>> _has_in_order("app/server/mcp.py", ["serv", "mc"]), _has_in_order("mcp/server.py", ["serv", "mc"])
     (True, False)
     """
-    at = 0
     for piece in pieces:
-        found = path.find(piece, at)
-        if found < 0:
+        _, found, rest = path.partition(piece)
+        if not found:
             return False
-        at = path.find("/", found + len(piece))
-        at = len(path) if at < 0 else at
+        path = rest.partition("/")[2]
     return True

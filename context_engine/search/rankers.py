@@ -6,10 +6,10 @@ living documents only, so an updated index ranks like a rebuilt one.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from math import log
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from context_engine.search.question import TITLE, Question
 from context_engine.text import compound_term, stem_all
 
 Floats = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
 
 FILE_FIELDS = ("path", "def", "doc")
 B = 0.75
@@ -45,7 +46,6 @@ OTHER_SPELLING_FACTOR = 0.5
 """A query `Session` finds `session` too, but after it."""
 FUNCTION_KINDS = frozenset(("function", "method", "constructor", "macro"))
 SOURCE_ROLE = ROLES.index("source")
-_INLINE_TEST = re.compile(r"module (\w+_)?tests?|function tests?_\w+")
 SURE_NAME_VALUE = 7.0
 """Mention of a file with a function that the title of a long question names and that is defined once: its share is that
 of a named path (docs/decisions/0074)."""
@@ -68,8 +68,7 @@ class Signals:
 
     `files[name]` is a value for each file; `chunk` the BM25 of each chunk; `worth` how much each chunk is worth
     showing, at first its BM25; `title` the weight of the words of the question's title in each chunk, of `title_weight`
-    for all of them; `defines` the chunks that define a symbol of the query or have a line that it names, with a weight;
-    `places` the lines that it names.
+    for all of them; `defines` the chunks that define a symbol of the query or have a line that it names, with a weight.
     """
 
     files: dict[str, Floats]
@@ -78,24 +77,9 @@ class Signals:
     title: npt.NDArray[np.float64]
     title_weight: float
     defines: dict[int, float]
-    places: tuple[ResolvedPlace, ...] = ()
-
-    def title_share(self, chunk: int) -> float:
-        """Return how much of the question's title is in a chunk, 0 to 1."""
-        return float(np.float32(self.title[chunk] / self.title_weight))
 
 
-class ResolvedPlace(NamedTuple):
-    """A file that the query names, by its number, its line (0: none), its weight, 0 to 1, and the line's function."""
-
-    file: int
-    line: int
-    weight: float
-    function: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NameWords:
+class NameWords(NamedTuple):
     """The words of file names.
 
     `vocabulary` is sorted and may have words of files that are gone; `place` is where each of its words is, and `stems`
@@ -110,8 +94,7 @@ class NameWords:
     files: npt.NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaringPaths:
+class DeclaringPaths(NamedTuple):
     """The hashes of all living paths, ascending, and those of each declaring and its implementing file."""
 
     living: npt.NDArray[np.uint64]
@@ -125,22 +108,16 @@ class RankingView:
         """`previous`: the view of the snapshot before, of the same workspace; what still holds is taken from it."""
         self.snapshot = snapshot
         self.declaring_paths = previous.declaring_paths if previous else None
-        self.known_names: NameWords | None = (previous._name_words or previous.known_names) if previous else None
-        self._norms: dict[tuple[str, float], tuple[Floats, int]] = {}
+        self.known_names = previous.known_names if previous else None
         self.chunk_starts: list[int] = snapshot.chunk_starts.tolist()
         self.has_chunks = np.diff(snapshot.chunk_starts) > 0
         self.reduce_at = snapshot.chunk_starts[:-1][self.has_chunks]
         self.countable = self.has_chunks & snapshot.file_alive
         self.roles = np.asarray(snapshot.file_column("role")) if snapshot.files else np.zeros(0, np.uint8)
         self.importance = snapshot.importance.astype(np.float32)
-        self._field_norms: Floats | None = None
+        self._norms: dict[tuple[str, float], tuple[Floats, int]] = {}
         self._outlines: dict[int, StoredOutline] = {}
-        self._own_tags: dict[int, list[str]] | None = None
         self._tags: dict[tuple[int, str], tuple[str, ...]] = {}
-        self._files_at: tuple[PathIndex, dict[str, list[int]]] | None = None
-        self._declarations: npt.NDArray[np.intp] | None = None
-        self._files_below: dict[str, list[int]] | None = None
-        self._name_words: NameWords | None = None
 
     def norms(self, field: str, k1: float) -> tuple[Floats, int]:
         """Return `k1 * (1 - b + b * length / mean length)` of each document, and the number of living ones."""
@@ -156,11 +133,11 @@ class RankingView:
             known = self._norms[field, k1] = ((k1 * (1 - B + B * lengths / mean)).astype(np.float32), count)
         return known
 
+    @cached_property
     def field_norms(self) -> tuple[Floats, int]:
-        """Return the `norms` of the three file fields, one after the other."""
-        if self._field_norms is None:
-            self._field_norms = np.concatenate([self.norms(field, K1)[0] for field in FILE_FIELDS])
-        return self._field_norms, self.norms(FILE_FIELDS[0], K1)[1]
+        """The `norms` of the three file fields, one after the other."""
+        norms = [self.norms(field, K1) for field in FILE_FIELDS]
+        return np.concatenate([own for own, _ in norms]), norms[0][1]
 
     def outline(self, file: int) -> StoredOutline:
         """Return the stored outline of a file; the last ones are cached."""
@@ -171,72 +148,86 @@ class RankingView:
             known = self._outlines[file] = self.snapshot.outline(file)
         return known
 
+    def find_chunks(self, file: int, first: int, last: int) -> list[int]:
+        """Return the chunks of a file that have some of these lines."""
+        start, stop = self.chunk_starts[file : file + 2]
+        firsts, lasts = (self.snapshot.chunk_column(column)[start:stop] for column in ("first", "last"))
+        return (np.flatnonzero((firsts <= last) & (lasts >= first)) + start).tolist()
+
+    def find_symbols(self, file: int, chunk: int) -> list[tuple[int, StoredSymbol]]:
+        """Return the symbols of a file that begin in one of its chunks, with their numbers."""
+        first, last = (self.snapshot.chunk_column(column).item(chunk) for column in ("first", "last"))
+        symbols = self.outline(file).symbols
+        return [(number, symbol) for number, symbol in enumerate(symbols) if first <= symbol.line <= last]
+
     def inline_tests(self, file: int) -> list[tuple[int, int]]:
         """Return the first and last line of each test inside a source file: `mod tests` and `fn test_x` of Rust."""
         language = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
         if language != "rust" or self.roles[file] != SOURCE_ROLE:
             return []
-        symbols = self.outline(file).symbols
-        return [(one.first, one.last) for one in symbols if _INLINE_TEST.fullmatch(f"{one.kind} {one.name}")]
+        return [(symbol.first, symbol.last) for symbol in self.outline(file).symbols if _is_test(symbol)]
+
+    @cached_property
+    def _files_at(self) -> tuple[PathIndex, dict[str, list[int]]]:
+        by_path: dict[str, list[int]] = {}
+        for file in np.flatnonzero(self.snapshot.file_alive).tolist():
+            by_path.setdefault(self.snapshot.paths[file], []).append(file)  # repositories may share a path
+        return PathIndex(by_path), by_path
 
     def files_at(self, tail: PathTail) -> list[int]:
         """Return the living files that the end of a path means: those of exactly this path, else those that end so."""
-        if self._files_at is None:
-            by_path: dict[str, list[int]] = {}
-            for file in np.flatnonzero(self.snapshot.file_alive).tolist():
-                by_path.setdefault(self.snapshot.paths[file], []).append(file)  # repositories may share a path
-            self._files_at = PathIndex(by_path), by_path
         index, by_path = self._files_at
         if tail.is_whole or tail.path in by_path:
             return by_path.get(tail.path, [])
         return [file for path in index.by_suffix(tail.path) for file in by_path[path]]
+
+    @cached_property
+    def _files_below(self) -> dict[str, list[int]]:
+        below: dict[str, list[int]] = {}
+        for file, path in enumerate(self.snapshot.paths):
+            *folders, last = path.split("/")
+            for part in {*map(_fold_name, folders), _fold_name(last.partition(".")[0])}:
+                below.setdefault(part, []).append(file)
+        return below
 
     def files_below(self, name: str) -> list[int]:
         """Return the files that have this name without its suffix, or a folder of this name above them.
 
         Case, dots, dashes and underscores do not count.
         """
-        if self._files_below is None:
-            below: dict[str, list[int]] = {}
-            for file, path in enumerate(self.snapshot.paths):
-                *folders, last = path.split("/")
-                for part in {*map(_fold_name, folders), _fold_name(last.partition(".")[0])}:
-                    below.setdefault(part, []).append(file)
-            self._files_below = below
         return self._files_below.get(_fold_name(name), [])
 
-    def own_tags(self, chunk: int) -> list[str]:
-        """Return the tags in the text of a chunk."""
-        if self._own_tags is None:
-            tags: dict[int, list[str]] = {}
-            for postings, base in self.snapshot.postings("tag"):
-                names = postings.names.texts()
-                terms, ids = postings.pairs()
-                for term, number in zip(terms.tolist(), ids.tolist(), strict=True):
-                    tags.setdefault(number + base, []).append(names[term])
-            self._own_tags = tags
-        return self._own_tags.get(chunk, [])
+    @cached_property
+    def _own_tags(self) -> dict[int, list[str]]:
+        tags: dict[int, list[str]] = {}
+        for postings, base in self.snapshot.postings("tag"):
+            names = postings.names.texts()
+            terms, ids = postings.pairs()
+            for term, number in zip(terms.tolist(), ids.tolist(), strict=True):
+                tags.setdefault(number + base, []).append(names[term])
+        return tags
 
-    def tags(self, file: int, kind: str) -> tuple[str, ...]:
-        """Return the tags of every chunk of a kind in a file: language, folders, kind, `code` next to definitions."""
+    def tags(self, chunk: int) -> tuple[str, ...]:
+        """Return the tags of a chunk: language, folders, kind, `code` next to definitions, and those in its text."""
+        snapshot = self.snapshot
+        file, kind = int(snapshot.chunk_file[chunk]), CHUNK_KINDS[snapshot.chunk_column("kind").item(chunk)]
         known = self._tags.get((file, kind))
         if known is None:
-            snapshot = self.snapshot
-            start, stop = self.chunk_starts[file], self.chunk_starts[file + 1]
-            is_code = (snapshot.chunk_column("kind")[start:stop] == CHUNK_KINDS.index("definitions")).any()
-            language = snapshot.languages[snapshot.file_column("language").item(file)]
-            folders = snapshot.paths[file].lower().split("/")[:-1]
-            known = tuple(sorted({language, kind, *folders, *(("code",) if is_code else ())}))
-            self._tags[file, kind] = known
-        return known
+            kinds = snapshot.chunk_column("kind")[self.chunk_starts[file] : self.chunk_starts[file + 1]]
+            tags = {snapshot.languages[snapshot.file_column("language").item(file)], kind}
+            tags.update(snapshot.paths[file].lower().split("/")[:-1])
+            if (kinds == CHUNK_KINDS.index("definitions")).any():
+                tags.add("code")
+            known = self._tags[file, kind] = tuple(sorted(tags))
+        own = self._own_tags.get(chunk)
+        return tuple(sorted({*known, *own})) if own else known
 
+    @cached_property
     def declarations(self) -> npt.NDArray[np.intp]:
-        """Return a row (declaring file, implementing file) for each header that is not far longer than its source."""
-        if self._declarations is None:
-            rows = self._pair_declarations()
-            sizes = self.snapshot.file_column("size")[rows]
-            self._declarations = rows[sizes[:, 0] <= HEADER_SIZE_RATIO * sizes[:, 1]]
-        return self._declarations
+        """A row (declaring file, implementing file) for each header that is not far longer than its source."""
+        rows = self._pair_declarations()
+        sizes = self.snapshot.file_column("size")[rows]
+        return rows[sizes[:, 0] <= HEADER_SIZE_RATIO * sizes[:, 1]]
 
     def _pair_declarations(self) -> npt.NDArray[np.intp]:
         """Return all pairs: those of the snapshot before, under their new numbers, if no file came or went since."""
@@ -251,60 +242,75 @@ class RankingView:
             return rows
         return order[np.searchsorted(known.living, known.pairs)]
 
+    @cached_property
     def name_words(self) -> NameWords:
-        """Return the words of all file names; how rare each is among living files."""
-        if self._name_words is None:
-            spelled = [segment.stem_names for segment in self.snapshot.segments]
-            known = self.known_names
-            if known and all(map(known.place.__contains__, chain.from_iterable(spelled))):
-                vocabulary, place, stems = known.vocabulary, known.place, known.stems
-            else:
-                vocabulary = sorted(set(chain.from_iterable(spelled)))
-                place = {word: number for number, word in enumerate(vocabulary)}
-                stems = stem_all(vocabulary)
-            words, files = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
-            for own, (postings, base) in zip(spelled, self.snapshot.postings("stem"), strict=True):
-                terms, ids = postings.pairs()
-                words.append(np.fromiter(map(place.__getitem__, own), np.intp, len(own))[terms])
-                files.append(ids.astype(np.intp) + base)
-            all_words, all_files = np.concatenate(words), np.concatenate(files)
-            frequency = np.bincount(all_words[self.snapshot.file_alive[all_files]], minlength=len(vocabulary))
-            count = self.snapshot.living_files
-            rarity = np.log1p((np.maximum(count - frequency, 0) + 0.5) / (frequency + 0.5)).astype(np.float32)
-            rarity[frequency == 0] = 0  # names of files that are gone must not change the ranking
-            rarity /= max(float(rarity.max(initial=0.0)), 1e-9)
-            self._name_words = NameWords(vocabulary, place, stems, rarity, all_words, all_files)
-        return self._name_words
+        """The words of all file names; how rare each is among living files."""
+        spelled = [segment.stem_names for segment in self.snapshot.segments]
+        known = self.known_names
+        if known and all(map(known.place.__contains__, chain.from_iterable(spelled))):
+            vocabulary, place, stems = known[:3]
+        else:
+            vocabulary = sorted(set(chain.from_iterable(spelled)))
+            place = {word: number for number, word in enumerate(vocabulary)}
+            stems = stem_all(vocabulary)
+        words, files = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+        for own, (postings, base) in zip(spelled, self.snapshot.postings("stem"), strict=True):
+            terms, ids = postings.pairs()
+            words.append(np.fromiter(map(place.__getitem__, own), np.intp, len(own))[terms])
+            files.append(ids.astype(np.intp) + base)
+        all_words, all_files = np.concatenate(words), np.concatenate(files)
+        frequency = np.bincount(all_words[self.snapshot.file_alive[all_files]], minlength=len(vocabulary))
+        count = self.snapshot.living_files
+        rarity = np.log1p((np.maximum(count - frequency, 0) + 0.5) / (frequency + 0.5)).astype(np.float32)
+        rarity[frequency == 0] = 0  # names of files that are gone must not change the ranking
+        rarity /= max(float(rarity.max(initial=0.0)), 1e-9)
+        self.known_names = NameWords(vocabulary, place, stems, rarity, all_words, all_files)
+        return self.known_names
 
 
-def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.bool_] | None) -> Signals:
+def _is_test(symbol: StoredSymbol) -> bool:
+    """Return whether a symbol of Rust is a module of tests or a test."""
+    if symbol.kind == "module":
+        return symbol.name in ("test", "tests") or symbol.name.endswith(("_test", "_tests"))
+    return symbol.kind == "function" and symbol.name.startswith(("test_", "tests_"))
+
+
+_JOINTS = str.maketrans("", "", "-_.")
+
+
+def _fold_name(name: str) -> str:
+    return name.translate(_JOINTS).lower()
+
+
+def compute_signals(view: RankingView, question: Question, allowed: Mask | None) -> Signals:
     """Return all signals of one query. `allowed` masks the chunks that may be found; None: all."""
     snapshot = view.snapshot
-    body = snapshot.matches("body", asked.hashes)
-    if allowed is None:
-        passing = body
-    else:
+    body = snapshot.matches("body", question.hashes)
+    passing = body
+    if allowed is not None:
         keep = allowed[body.docs]
         passing = Matches(body.docs[keep], body.counts[keep], body.terms[keep], body.frequency)
-    idf = compute_idf(body.frequency, view.norms("body", K1)[1]) * asked.weights
-    norms = view.norms("body", K1)[0]
+    norms, count = view.norms("body", K1)
+    idf = compute_idf(body.frequency, count) * question.weights
     impacts = idf[passing.terms] * (passing.counts * (K1 + 1) / (passing.counts + norms[passing.docs]))
     chunk = np.bincount(passing.docs, impacts, snapshot.chunks).astype(np.float32)
-    best, top3 = _top_of_files(view, chunk)
-    signals = {"chunk": best, "top3": top3}
-    signals["file"], signals["coverage"] = _rank_whole_files(view, body, asked.weights)
-    signals |= _rank_fields(view, asked)
-    signals["name"] = _rank_file_names(view, asked)
-    signals["symbol"], signals["mention"], defines = _rank_symbols(view, asked, allowed)
+    signals: dict[str, Floats] = {}
+    signals["chunk"], signals["top3"] = _top_of_files(view, chunk)
+    signals["file"], signals["coverage"] = _rank_whole_files(view, body, question.weights)
+    signals |= _rank_fields(view, question)
+    signals["name"] = _rank_file_names(view, question)
+    signals["symbol"], signals["mention"], defines = _rank_symbols(view, question)
     signals["importance"] = view.importance
-    if asked.scopes:
-        signals["scope"] = _rank_scopes(view, asked.scopes)
-    places = resolve_places(view, asked.places)
+    if question.scopes:
+        signals["scope"] = _rank_scopes(view, question.scopes)
+    places = resolve_places(view, question.places)
     if places:
-        signals["named"] = _rank_named(view, places, allowed, defines)
-    of_title = idf * (asked.weights >= TITLE)
+        signals["named"] = _rank_named(view, places, defines)
+    if allowed is not None:
+        defines = {chunk: weight for chunk, weight in defines.items() if allowed[chunk]}
+    of_title = idf * (question.weights >= TITLE)
     title = np.asarray(np.bincount(passing.docs, of_title[passing.terms], snapshot.chunks), np.float64)
-    return Signals(signals, chunk, chunk, title, max(float(of_title.sum()), 1e-9), defines, places)
+    return Signals(signals, chunk, chunk, title, max(float(of_title.sum()), 1e-9), defines)
 
 
 def compute_idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
@@ -319,19 +325,19 @@ def compute_idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
     return (np.log1p((count - living + 0.5) / (living + 0.5)) ** IDF_POWER).astype(np.float32)
 
 
-def _rank_fields(view: RankingView, asked: Question) -> dict[str, Floats]:
+def _rank_fields(view: RankingView, question: Question) -> dict[str, Floats]:
     """Return BM25 over path words, definition names and leading comments, all three in one pass.
 
     Field f has the documents f * files onwards and the terms f * terms onwards.
     """
     snapshot = view.snapshot
-    found = [snapshot.matches(field, asked.hashes) for field in FILE_FIELDS]
+    found = [snapshot.matches(field, question.hashes) for field in FILE_FIELDS]
     docs = np.concatenate([matches.docs + number * snapshot.files for number, matches in enumerate(found)])
     counts = np.concatenate([matches.counts for matches in found])
-    terms = np.concatenate([matches.terms + number * len(asked.hashes) for number, matches in enumerate(found)])
-    norms, count = view.field_norms()
+    terms = np.concatenate([matches.terms + number * len(question.hashes) for number, matches in enumerate(found)])
+    norms, count = view.field_norms
     idf = compute_idf(np.concatenate([matches.frequency for matches in found]), count)
-    idf = (idf.reshape(len(FILE_FIELDS), -1) * asked.weights).ravel()
+    idf = (idf.reshape(len(FILE_FIELDS), -1) * question.weights).ravel()
     impacts = idf[terms] * (counts * (K1 + 1) / (counts + norms[docs]))
     scores = np.bincount(docs, impacts, snapshot.files * len(FILE_FIELDS)).astype(np.float32)
     return dict(zip(FILE_FIELDS, scores.reshape(len(FILE_FIELDS), -1), strict=True))
@@ -387,17 +393,17 @@ def _run_firsts(keys: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
     return firsts
 
 
-def _rank_file_names(view: RankingView, asked: Question) -> Floats:
+def _rank_file_names(view: RankingView, question: Question) -> Floats:
     """Return how much of the name of each file the query explains, and how tellingly.
 
     The mean, over the words of the name, of the best match with a query word: 1 for an equal stem, 0.8 when both begin
     with the same 4 letters, 0.6 when one is the first 3 letters of the other. The mean is multiplied by a power of the
     sum of the matches, each weighed by its rarity among file names: `routes_reloader` says more than `application`.
     """
-    names = view.name_words()
+    names = view.name_words
     vocabulary, stems = names.vocabulary, names.stems
     value = np.zeros(len(vocabulary), np.float32)
-    for word, stem, weight in zip(asked.words, stem_all(asked.words), asked.word_weights, strict=True):
+    for word, stem, weight in zip(question.words, stem_all(question.words), question.word_weights, strict=True):
         if len(word) < 2:
             continue
         at = bisect_left(vocabulary, word[:3])
@@ -426,9 +432,7 @@ def _likeness(word: str, stem: str, other: str, other_stem: str) -> float:
     return 0.0
 
 
-def _rank_symbols(
-    view: RankingView, asked: Question, allowed: npt.NDArray[np.bool_] | None
-) -> tuple[Floats, Floats, dict[int, float]]:
+def _rank_symbols(view: RankingView, question: Question) -> tuple[Floats, Floats, dict[int, float]]:
     """Return the files that define what a query is (`symbol`) or mentions (`mention`), and the chunks that do.
 
     A long text mentions many names in passing: its other words choose the chunk (0.03 more first places are right on
@@ -436,45 +440,43 @@ def _rank_symbols(
     """
     whole, mention = np.zeros(view.snapshot.files, np.float32), np.zeros(view.snapshot.files, np.float32)
     defines: dict[int, float] = {}
-    names = [(asked.symbol, 1.0)] if asked.symbol else list(asked.mentioned)
-    for file, chunks in _find_members(view, asked.members):
+    names = [(question.symbol, 1.0)] if question.symbol else list(question.mentioned)
+    for file, chunks in _find_members(view, question.members):
         mention[file] = MEMBER_VALUE
-        defines |= dict.fromkeys(_allowed_only(chunks, allowed), 1.0)
+        defines |= dict.fromkeys(chunks, 1.0)
     found = view.snapshot.matches("symbol", term_hashes(name for name, _ in names)) if names else None
     if found is None or not len(found.docs):
         return whole, mention, defines
-    target = whole if asked.symbol else mention
-    shows_definitions = asked.is_short
-    for chunk, file, value in _value_definitions(view, asked, names, found):
+    target = whole if question.symbol else mention
+    for chunk, file, value in _value_definitions(view, question, names, found):
         target[file] = max(target[file], value)
-        if shows_definitions and (allowed is None or allowed[chunk]):
+        if question.is_short:
             defines[chunk] = max(defines.get(chunk, 0.0), value)
-    if not shows_definitions:
+    if not question.is_short:
         for file, chunks in _find_sure_functions(view, names, found):
             mention[file] = max(mention[file], SURE_NAME_VALUE)
-            defines |= dict.fromkeys(_allowed_only(chunks, allowed), 1.0)
+            defines |= dict.fromkeys(chunks, 1.0)
     return whole, mention, defines
 
 
-def _allowed_only(chunks: Iterable[int], allowed: npt.NDArray[np.bool_] | None) -> list[int]:
-    return [chunk for chunk in chunks if allowed is None or allowed[chunk]]
-
-
 def _value_definitions(
-    view: RankingView, asked: Question, names: Sequence[tuple[str, float]], found: Matches
+    view: RankingView, question: Question, names: Sequence[tuple[str, float]], found: Matches
 ) -> Iterator[tuple[int, int, float]]:
     """Yield the chunks that define the names, with their files and values: a file of that name, and spelling, count."""
-    is_compared = bool(asked.symbol) and len(found.docs) <= EXACT_CHECKS_MAX
+    is_compared = bool(question.symbol) and len(found.docs) <= EXACT_CHECKS_MAX
     for chunk, weight, term in zip(found.docs.tolist(), found.counts.tolist(), found.terms.tolist(), strict=True):
         name, trust = names[term]
         file = int(view.snapshot.chunk_file[chunk])
         value = trust * weight / SYMBOL_WEIGHT_UNIT
-        if is_compared and not _spells(view, file, chunk, asked.spelled):
+        if is_compared and all(symbol.name != question.spelled for _, symbol in view.find_symbols(file, chunk)):
             value *= OTHER_SPELLING_FACTOR
-        stem = view.snapshot.paths[file].rpartition("/")[2].partition(".")[0]
-        if compound_term(stem) == name:
+        if _compound_stem(view, file) == name:
             value *= SAME_STEM_FACTOR
         yield chunk, file, value
+
+
+def _compound_stem(view: RankingView, file: int) -> str:
+    return compound_term(view.snapshot.paths[file].rpartition("/")[2].partition(".")[0])
 
 
 def _find_sure_functions(
@@ -484,16 +486,12 @@ def _find_sure_functions(
 
     Definitions in tests, examples and generated code do not count.
     """
-    owners = view.snapshot.chunk_file[found.docs]
-    is_source = view.roles[owners] == SOURCE_ROLE
+    is_source = view.roles[view.snapshot.chunk_file[found.docs]] == SOURCE_ROLE
     for term, (name, trust) in enumerate(names):
-        docs = ()
-        if trust >= TITLE:
-            docs = found.docs[(found.terms == term) & is_source]
-        if len(docs) == 1:
+        docs = found.docs[(found.terms == term) & is_source]
+        if trust >= TITLE and len(docs) == 1:
             file = int(view.snapshot.chunk_file[docs[0]])
-            chunks = _chunks_of_function(view, file, int(docs[0]), name)
-            if chunks:
+            if chunks := _chunks_of_function(view, file, int(docs[0]), name):
                 yield file, chunks
 
 
@@ -506,11 +504,10 @@ def _find_members(view: RankingView, members: Sequence[tuple[str, str]]) -> Iter
         return
     found = view.snapshot.matches("symbol", term_hashes(member for _, member in members))
     for term, (owner, member) in enumerate(members):
-        docs = found.docs[found.terms == term][:EXACT_CHECKS_MAX]
         held = []
-        for doc in docs.tolist():
-            file = int(view.snapshot.chunk_file[doc])
-            if view.roles[file] == SOURCE_ROLE and (chunks := _chunks_of_function(view, file, doc, member, owner)):
+        for chunk in found.docs[found.terms == term][:EXACT_CHECKS_MAX].tolist():
+            file = int(view.snapshot.chunk_file[chunk])
+            if view.roles[file] == SOURCE_ROLE and (chunks := _chunks_of_function(view, file, chunk, member, owner)):
                 held.append((file, chunks))
         if 0 < len(held) <= MEMBER_PLACES_MAX:
             yield from held
@@ -522,60 +519,67 @@ def _chunks_of_function(view: RankingView, file: int, chunk: int, name: str, own
 
     With an `owner`, only of a function that this one, or a file of its name, has.
     """
-    start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
-    firsts, lasts = (view.snapshot.chunk_column(column)[start:stop] for column in ("first", "last"))
-    first, last = int(firsts[chunk - start]), int(lasts[chunk - start])
     symbols = view.outline(file).symbols
-    for number, symbol in enumerate(symbols):
-        is_it = first <= symbol.line <= last and symbol.kind in FUNCTION_KINDS and compound_term(symbol.name) == name
-        if is_it and (not owner or owner in _owners_of(symbols, number, view.snapshot.paths[file])):
-            inside = np.flatnonzero((firsts <= symbol.last) & (lasts >= symbol.line))
-            return (inside + start).tolist()
+    for number, symbol in view.find_symbols(file, chunk):
+        if symbol.kind in FUNCTION_KINDS and compound_term(symbol.name) == name:
+            owners = [compound_term(part) for part in symbol_chain(symbols, number).split(".")[:-1][-1:]]
+            if not owner or owner in (*owners, _compound_stem(view, file)):
+                return view.find_chunks(file, symbol.line, symbol.last)
     return []
 
 
-def _owners_of(symbols: Sequence[StoredSymbol], number: int, path: str) -> set[str]:
-    """Return the names by which a text may call what a function belongs to."""
-    chain = symbol_chain(symbols, number).split(".")
-    return {compound_term(name) for name in (*chain[:-1][-1:], path.rpartition("/")[2].partition(".")[0])}
+# -- places and scopes ------------------------------------------------------------------------------------------------
 
 
-def resolve_places(view: RankingView, named: Iterable[NamedPlace]) -> tuple[ResolvedPlace, ...]:
-    """Return the files that the places of a query are in, in their order; the best one with a line weighs 1.
+class ResolvedPlace(NamedTuple):
+    """A file that the query names, by its number, its line (0: none), its weight, 0 to 1, and the line's function."""
 
-    So the frames of libraries, which are not here, take nothing from the frame that called them.
+    file: int
+    line: int
+    weight: float
+    function: str = ""
+
+
+def resolve_places(view: RankingView, named: Iterable[NamedPlace]) -> list[ResolvedPlace]:
+    """Return the files that share the longest end of each path of a query; several share its weight.
+
+    The best place with a line weighs 1, so the frames of libraries, which are not here, take nothing from the frame
+    that called them.
     """
-    places = list(_find_named(view, named))
-    nearest = max((place.weight for place in places if place.line), default=1.0)
-    return tuple(place._replace(weight=place.weight / nearest) if place.line else place for place in places)
-
-
-def _find_named(view: RankingView, named: Iterable[NamedPlace]) -> Iterator[ResolvedPlace]:
-    """Yield the files that share the longest end of each path; several share its weight."""
+    places = []
     for place in named:
         for tail in list_tails(place.path):
             files = view.files_at(tail)
             if files:
+                weight = place.weight * tail.trust / len(files)
                 if len(files) <= SAME_NAME_MAX:
-                    weight = place.weight * tail.trust / len(files)
-                    yield from (ResolvedPlace(file, place.line, weight, place.function) for file in files)
+                    places += [ResolvedPlace(file, place.line, weight, place.function) for file in files]
                 break
+    nearest = max((place.weight for place in places if place.line), default=1.0)
+    return [place._replace(weight=place.weight / nearest) if place.line else place for place in places]
 
 
-def _rank_named(
-    view: RankingView,
-    places: Sequence[ResolvedPlace],
-    allowed: npt.NDArray[np.bool_] | None,
-    defines: dict[int, float],
-) -> Floats:
+def _rank_named(view: RankingView, places: Sequence[ResolvedPlace], defines: dict[int, float]) -> Floats:
     """Return the files that a query names, and add the chunks with the lines that it names to `defines`."""
     named = np.zeros(view.snapshot.files, np.float32)
-    for file, line, weight, function in places:
-        named[file] = max(named[file], weight)
-        for chunk in _chunks_at(view, file, line, function):
-            if allowed is None or allowed[chunk]:
-                defines[chunk] = max(defines.get(chunk, 0.0), weight)
+    for place in places:
+        named[place.file] = max(named[place.file], place.weight)
+        for chunk in _chunks_at(view, place) if place.line else ():
+            defines[chunk] = max(defines.get(chunk, 0.0), place.weight)
     return named
+
+
+def _chunks_at(view: RankingView, place: ResolvedPlace) -> list[int]:
+    """Return the chunk with a line; if the line is outside its function, the chunks of the function.
+
+    A trace is often of another version of the file, in which the lines had other numbers.
+    """
+    line, symbols = place.line, view.outline(place.file).symbols if place.function else ()
+    functions = [symbol for symbol in symbols if symbol.name == place.function and symbol.kind in FUNCTION_KINDS]
+    if functions and not any(symbol.line <= line <= symbol.last for symbol in functions):
+        nearest = min(functions, key=lambda symbol: abs(symbol.line - line))
+        return view.find_chunks(place.file, nearest.line, nearest.last)
+    return view.find_chunks(place.file, line, line)[-1:]
 
 
 def _rank_scopes(view: RankingView, scopes: Iterable[str]) -> Floats:
@@ -583,43 +587,6 @@ def _rank_scopes(view: RankingView, scopes: Iterable[str]) -> Floats:
     files = view.snapshot.files
     inside = np.zeros(files, np.float32)
     for scope in scopes:
-        below = view.files_below(scope)
-        if below:
+        if below := view.files_below(scope):
             inside[below] = np.maximum(inside[below], log(files / len(below)) / log(max(files, 2)))
     return inside
-
-
-def _fold_name(name: str) -> str:
-    return name.translate(_JOINTS).lower()
-
-
-_JOINTS = str.maketrans("", "", "-_.")
-
-
-def _chunks_at(view: RankingView, file: int, line: int, function: str) -> list[int]:
-    """Return the chunk with a line; if the line is outside its function, the chunks of the function.
-
-    A trace is often of another version of the file, in which the lines had other numbers.
-    """
-    if not line:
-        return []
-    start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
-    firsts, lasts = (view.snapshot.chunk_column(column)[start:stop] for column in ("first", "last"))
-    functions = _find_functions(view, file, function)
-    if functions and not any(symbol.line <= line <= symbol.last for symbol in functions):
-        nearest = min(functions, key=lambda symbol: abs(symbol.line - line))
-        return (np.flatnonzero((firsts <= nearest.last) & (lasts >= nearest.line)) + start).tolist()
-    return (np.flatnonzero((firsts <= line) & (line <= lasts))[-1:] + start).tolist()
-
-
-def _find_functions(view: RankingView, file: int, name: str) -> list[StoredSymbol]:
-    """Return the functions of a file that have a name."""
-    if not name:
-        return []
-    return [symbol for symbol in view.outline(file).symbols if symbol.name == name and symbol.kind in FUNCTION_KINDS]
-
-
-def _spells(view: RankingView, file: int, chunk: int, name: str) -> bool:
-    """Return whether a chunk defines the name in exactly this spelling."""
-    first, last = (view.snapshot.chunk_column(column).item(chunk) for column in ("first", "last"))
-    return any(symbol.name == name and first <= symbol.line <= last for symbol in view.outline(file).symbols)

@@ -15,24 +15,13 @@ files separate the two; logistic regression makes one probability of them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log1p
-from typing import NamedTuple
 
-
-class _Weights(NamedTuple):
-    constant: float
-    coverage: float
-    cosine: float
-    card: float
-    named: float
-
-
-FITTED = _Weights(-5.34, 3.13, 4.77, 3.81, 1.79)
-"""Fitted on 2,900 questions to their own repository and as many to others of the same language, 85 repositories
-(evals/wide/relevance.py)."""
+CONSTANT, COVERAGE, COSINE, CARD, NAMED = -5.34, 3.13, 4.77, 3.81, 1.79
+"""Weights of the facts in the logarithm of the odds. Fitted on 2,900 questions to their own repository and as many to
+others of the same language, 85 repositories (evals/wide/relevance.py)."""
 WEAK_BELOW = 0.24
 """An answer below this is called weak. On repositories held out of the fit, 92 of 100 weak answers are to questions
 that belong elsewhere; 59 of 100 such questions are recognized, and 5 of 100 that belong here suffer
@@ -65,8 +54,8 @@ class Evidence:
     @property
     def probability(self) -> float:
         """The probability that the answer holds what was asked for."""
-        terms = (FITTED.coverage * self.coverage, FITTED.cosine * self.cosine, FITTED.card * self.card)
-        return 1 / (1 + math.exp(-(FITTED.constant + sum(terms) + FITTED.named * self.named)))
+        by_words = COVERAGE * self.coverage + NAMED * self.named
+        return 1 / (1 + exp(-(CONSTANT + by_words + COSINE * self.cosine + CARD * self.card)))
 
     @property
     def is_weak(self) -> bool:
@@ -82,9 +71,9 @@ def explain_weakness(evidence: Evidence, absent: Sequence[str]) -> str:
     """
     parts = []
     if absent:
-        quoted = [f'"{word}"' for word in absent[:ABSENT_MAX]]
-        named = " and ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
-        parts.append(f"{named} {'occur' if len(quoted) > 1 else 'occurs'} nowhere")
+        *others, last = [f'"{word}"' for word in absent[:ABSENT_MAX]]
+        named = f"{', '.join(others)} and {last} occur" if others else f"{last} occurs"
+        parts.append(f"{named} nowhere")
     share = round(100 * evidence.coverage)
     if share < 100:
         parts.append(f"no file has more than {share} % of its words, by their rarity")
@@ -95,21 +84,13 @@ def explain_weakness(evidence: Evidence, absent: Sequence[str]) -> str:
 
 # -- how likely a place is needed --------------------------------------------------------------------------------------
 
-# How likely it is that a place is among those that an answer needs.
-#
 # A logistic model of four features. It was fitted on the changed lines of 275 commits of 51 repositories, in folds by
 # repository, with the message as the question. Two dozen further features gain at most 0.01 of the hunks there
 # (docs/decisions/0059).
-
 BASE = -10.5
-FILE_SHARE = 8.6
-"""Of the score of the file, relative to the best file."""
-CHUNK_SHARE = 1.3
-"""Of the worth of the chunk by words and vectors, relative to the best chunk of all."""
-TITLE_SHARE = 0.5
-"""Of the words of the question's title that the chunk contains, by weight."""
-RANK = -0.87
-"""Of the logarithm of 1 + the chunk's rank among those of its file, 0 for the best."""
+FILE_SHARE, CHUNK_SHARE, TITLE_SHARE, RANK = 8.6, 1.3, 0.5, -0.87
+"""Of the score of the file relative to the best one; of the worth of the chunk relative to the best of all; of the
+words of the question's title in it, by weight; of the logarithm of 1 + its rank among the chunks of its file."""
 
 
 def estimate_chance(*, file_share: float, chunk_share: float, title_share: float, rank: int) -> float:

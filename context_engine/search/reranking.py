@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log, log1p
 from typing import NamedTuple
@@ -75,8 +75,14 @@ WEIGHTS = PlaceFacts(
 )
 """Of the facts in the logarithm of the odds; fitted on 2,602 messages of 80 repositories."""
 
-
-# -- the order of an answer --------------------------------------------------------------------------------------------
+_COMMENT = re.compile(r"^[ \t]*(?:#|//|\*|/\*|--|;;|%|\"\"\"|''')", re.MULTILINE)
+_CONTROL = re.compile(
+    r"\b(?:if|else|for|while|switch|case|match|try|catch|except|return|unless|elif|elsif|when|with)\b"
+)
+_NAME = re.compile(
+    r"\b(?:[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+)\b"
+)
+_QUOTED = re.compile(r"`([^`\n]{2,60})`|\"([^\"\n]{3,60})\"|'([\w.:-]{3,60})'")
 
 
 def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -86,25 +92,30 @@ def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
     a file come by their chance, named ones before. The scores are those of the answer: a file has that of its new rank,
     a place that of its rank in the file.
     """
-    likely = _by_chance(hits)
+    likely = _sort_by_chance(hits)
     read, unread = likely[:PLACES_MAX], likely[PLACES_MAX:]
-    judged = [_judge(hit, facts) for hit, facts in zip(read, read_facts(question, read), strict=True)]
+    judged = []
+    for hit, facts in zip(read, read_facts(question, read), strict=True):
+        chance = _squash(CONSTANT + sum(weight * fact for weight, fact in zip(WEIGHTS, facts, strict=True)))
+        # The frame of a stack trace may have few words of the question.
+        judged.append(replace(hit, chance=max(chance, hit.chance) if hit.is_named else chance))
     of_file: dict[str, list[Hit]] = defaultdict(list)
-    for hit in _by_chance([*judged, *unread]):
+    for hit in _sort_by_chance([*judged, *unread]):
         of_file[hit.chunk.path].append(hit)
     best = {path: max(hit.score for hit in own) for path, own in of_file.items()}
-    ranked = (
-        hit
-        for path, score in zip(_order_files(of_file, best), sorted(best.values(), reverse=True), strict=True)
-        for hit in _rank_file(of_file[path], score)
-    )
+    ranked: list[Hit] = []
+    for path, score in zip(_order_files(of_file, best), sorted(best.values(), reverse=True), strict=True):
+        ranked += _rank_file(of_file[path], score)
     return sorted(ranked, key=lambda hit: -hit.score)
 
 
-def _judge(hit: Hit, facts: PlaceFacts) -> Hit:
-    """Return a hit with its new chance. The frame of a stack trace may have few words of the question."""
-    chance = estimate_chance_of(facts)
-    return replace(hit, chance=max(chance, hit.chance) if hit.is_named else chance)
+def _sort_by_chance(hits: Iterable[Hit]) -> list[Hit]:
+    return sorted(hits, key=lambda hit: -hit.chance)
+
+
+def _squash(odds: float) -> float:
+    """Return the probability of the logarithm of odds."""
+    return 1 / (1 + exp(-odds))
 
 
 def _order_files(of_file: Mapping[str, Sequence[Hit]], best: Mapping[str, float]) -> list[str]:
@@ -118,98 +129,74 @@ def _order_files(of_file: Mapping[str, Sequence[Hit]], best: Mapping[str, float]
     return [path for group in groups for path in sorted(group, key=lambda path: -of_file[path][0].chance)]
 
 
-def estimate_chance_of(facts: PlaceFacts) -> float:
-    """Return the probability that a place is needed."""
-    return 1 / (1 + exp(-CONSTANT - sum(weight * fact for weight, fact in zip(WEIGHTS, facts, strict=True))))
+def _rank_file(hits: Sequence[Hit], best: float) -> list[Hit]:
+    """Return the hits of a file, named ones first, with its scores in descending order, the greatest of them `best`.
 
-
-def _by_chance(hits: Iterable[Hit]) -> list[Hit]:
-    return sorted(hits, key=lambda hit: -hit.chance)
-
-
-def _rank_file(hits: Sequence[Hit], best: float) -> Iterator[Hit]:
-    """Yield the hits of a file, named ones first, with its scores in descending order, the greatest of them `best`."""
+    The parts of a score are in the proportion of those before; equal ones if these are nothing.
+    """
     scores = sorted((hit.score for hit in hits), reverse=True)
-    for hit, score in zip(sorted(hits, key=lambda hit: not hit.is_named), scores, strict=True):
-        new_score = best * score / (scores[0] or 1.0)
-        yield replace(hit, score=new_score, why=_divide(new_score, hit.why))
-
-
-def _divide(score: float, shares: Mapping[str, float]) -> dict[str, float]:
-    """Return the parts of a score in the proportion of some shares; equal ones if these are nothing."""
-    whole = sum(shares.values())
-    if not whole:
-        return dict.fromkeys(shares, score / max(len(shares), 1))
-    return {name: score * (share / whole) for name, share in shares.items()}
+    ranked = []
+    for hit, old_score in zip(sorted(hits, key=lambda hit: not hit.is_named), scores, strict=True):
+        score, whole = best * old_score / (scores[0] or 1.0), sum(hit.why.values())
+        shares = {name: value / whole if whole else 1 / len(hit.why) for name, value in hit.why.items()}
+        ranked.append(replace(hit, score=score, why={name: score * share for name, share in shares.items()}))
+    return ranked
 
 
 # -- facts of places ---------------------------------------------------------------------------------------------------
-
-_COMMENT = re.compile(r"^[ \t]*(?:#|//|\*|/\*|--|;;|%|\"\"\"|''')", re.MULTILINE)
-_CONTROL = re.compile(
-    r"\b(?:if|else|for|while|switch|case|match|try|catch|except|return|unless|elif|elsif|when|with)\b"
-)
-_NAME = re.compile(
-    r"\b(?:[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+)\b"
-)
-_QUOTED = re.compile(r"`([^`\n]{2,60})`|\"([^\"\n]{3,60})\"|'([\w.:-]{3,60})'")
 
 
 class _QuestionParts(NamedTuple):
     """The parts of a question that are compared: stems of its title and rest with weights, names, quoted texts."""
 
-    title: Mapping[str, float]
-    body: Mapping[str, float]
+    title: dict[str, float]
+    body: dict[str, float]
     names: frozenset[str]
     quoted: tuple[str, ...]
 
 
 def read_facts(question: str, hits: Sequence[Hit]) -> list[PlaceFacts]:
     """Return the facts of the places of one answer."""
-    asked = _split_question(question)
+    parts = _split_question(question)
     counts = _count_stems(hit.chunk.text for hit in hits)
     frequency = Counter(stem for count in counts for stem in count)
-    rarity = {
-        stem: log((len(hits) + 1) / (frequency[stem] + 0.5)) if frequency[stem] else 0.0
-        for stem in (*asked.title, *asked.body)
-    }
+    rarity = dict.fromkeys((*parts.title, *parts.body), 0.0)
+    for stem in rarity:
+        if frequency[stem]:
+            rarity[stem] = log((len(hits) + 1) / (frequency[stem] + 0.5))
+    odds = [_compute_odds(hit.chance) for hit in hits]
     best_odds: dict[str, float] = {}
-    for hit in hits:
-        best_odds[hit.chunk.path] = max(_compute_odds(hit), best_odds.get(hit.chunk.path, float("-inf")))
-    return [
-        _read_place(hit, best_odds[hit.chunk.path], count, asked, rarity)
-        for hit, count in zip(hits, counts, strict=True)
-    ]
-
-
-def _read_place(
-    hit: Hit, best_odds: float, count: Mapping[str, int], asked: _QuestionParts, rarity: Mapping[str, float]
-) -> PlaceFacts:
-    text, symbol = hit.chunk.text, hit.chunk.title
-    lines = text.count("\n") + 1
-    return PlaceFacts(
-        odds=_compute_odds(hit),
-        best_odds=best_odds,
-        title=_weigh_words(asked.title, count, rarity),
-        body=_weigh_words(asked.body, count, rarity),
-        rare=sum(rarity[stem] ** 2 for stem in asked.title if stem in count),
-        in_path=_weigh_path(hit.chunk.path, asked.title, rarity),
-        names=log1p(sum(name in text for name in asked.names)),
-        quoted=log1p(sum(quoted in text for quoted in asked.quoted)),
-        is_named=float(symbol.rpartition(".")[2] in asked.names),
-        comments=min(1.0, len(_COMMENT.findall(text)) / lines),
-        control=min(1.0, len(_CONTROL.findall(text)) / lines),
-        lines=log1p(lines),
-        depth=float(symbol.count(".")),
-        has_symbol=float(bool(symbol)),
-    )
+    for hit, own in zip(hits, odds, strict=True):
+        best_odds[hit.chunk.path] = max(own, best_odds.get(hit.chunk.path, own))
+    facts = []
+    for hit, own, count in zip(hits, odds, counts, strict=True):
+        text, symbol = hit.chunk.text, hit.chunk.title
+        lines = text.count("\n") + 1
+        place = PlaceFacts(
+            odds=own,
+            best_odds=best_odds[hit.chunk.path],
+            title=_weigh_words(parts.title, rarity, count),
+            body=_weigh_words(parts.body, rarity, count),
+            rare=sum(rarity[stem] ** 2 for stem in parts.title if stem in count),
+            in_path=_weigh_path(hit.chunk.path, parts.title, rarity),
+            names=log1p(sum(name in text for name in parts.names)),
+            quoted=log1p(sum(quoted in text for quoted in parts.quoted)),
+            is_named=float(symbol.rpartition(".")[2] in parts.names),
+            comments=min(1.0, len(_COMMENT.findall(text)) / lines),
+            control=min(1.0, len(_CONTROL.findall(text)) / lines),
+            lines=log1p(lines),
+            depth=float(symbol.count(".")),
+            has_symbol=float(bool(symbol)),
+        )
+        facts.append(place)
+    return facts
 
 
 def _split_question(text: str) -> _QuestionParts:
-    asked = Question.of(text)
+    question = Question.of(text)
     title: dict[str, float] = {}
     body: dict[str, float] = {}
-    for stem, weight in zip(stem_all(asked.words), asked.word_weights, strict=True):
+    for stem, weight in zip(stem_all(question.words), question.word_weights, strict=True):
         words = title if weight >= TITLE else body
         words[stem] = max(weight, words.get(stem, 0.0))
     beginning = text[:QUESTION_CHARS_MAX]
@@ -219,7 +206,7 @@ def _split_question(text: str) -> _QuestionParts:
     return _QuestionParts(title, body, frozenset([*names, *members][:NAMES_MAX]), tuple(quoted)[:QUOTED_MAX])
 
 
-def _weigh_words(words: Mapping[str, float], count: Mapping[str, int], rarity: Mapping[str, float]) -> float:
+def _weigh_words(words: Mapping[str, float], rarity: Mapping[str, float], count: Mapping[str, int]) -> float:
     """Return how much of some words a text contains, by their weight and rarity; repetition counts less and less."""
     whole = sum(weight * rarity[stem] for stem, weight in words.items())
     held = sum(weight * rarity[stem] * log1p(count[stem]) for stem, weight in words.items() if stem in count)
@@ -241,7 +228,7 @@ def _count_stems(texts: Iterable[str]) -> list[Counter[str]]:
     return [Counter(map(stems.__getitem__, own)) for own in parts]
 
 
-def _compute_odds(hit: Hit) -> float:
-    """Return the logarithm of the odds of a hit's chance."""
-    chance = min(max(hit.chance, CHANCE_LEAST), 1 - CHANCE_LEAST)
+def _compute_odds(chance: float) -> float:
+    """Return the logarithm of the odds of a chance."""
+    chance = min(max(chance, CHANCE_LEAST), 1 - CHANCE_LEAST)
     return log(chance / (1 - chance))

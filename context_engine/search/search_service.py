@@ -37,8 +37,6 @@ from context_engine.text import format_count
 
 OUTLINE_FACTOR = 0.35
 """The worth of the `symbols` chunk of a file relative to its best chunk, when both are requested."""
-
-
 HURRY_WAIT_S = 3.0
 """How long the first answer to a question waits for its files while the index is built: as long as for a first part."""
 HURRIED_WORDS_MAX, HURRIED_CHARS_MIN = 6, 3
@@ -94,14 +92,14 @@ class SearchService:
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
         self.hurry(query.text)
-        standing = self.state()
-        if standing is None:
+        state = self.state()
+        if state is None:
             return self._answer_without_index()
-        answer = answer_query(standing, query)
+        answer = answer_query(state, query)
         # An answer that says how many files were edited may show some of them; one that knows of none takes them in.
         stale = frozenset(str(hit.chunk.path) for hit in answer.hits if hit.stale and answer.freshness == "fresh")
-        if self._live.index_shown(stale) and (standing := self.state()) is not None:
-            answer = answer_query(standing, query)
+        if self._live.index_shown(stale) and (state := self.state()) is not None:
+            answer = answer_query(state, query)
         return answer
 
     def hurry(self, text: str, wait_s: float = HURRY_WAIT_S) -> bool:
@@ -113,10 +111,9 @@ class SearchService:
             return not self._live.is_building
         until = time.monotonic() + wait_s
         question = Question.of(text)
+        weights = dict(zip(question.words, question.word_weights, strict=True))
         if question.symbol:
             weights = {question.spelled: 1.0}
-        else:
-            weights = dict(zip(question.words, question.word_weights, strict=True))
         rarest = sorted(weights, key=lambda word: (-weights[word], -len(word)))[:HURRIED_WORDS_MAX]
         words = {word: weights[word] for word in rarest if len(word) >= HURRIED_CHARS_MIN}
         paths = self._live.pending_files(until)
@@ -162,9 +159,8 @@ class SearchService:
                 next_steps=NextStep("index_workspace", "to build it; that takes seconds"),
                 details={"last_error": self._live.last_error} if self._live.last_error else {},
             )
-        return Answer(
-            (), "lexical", self._live.describe_freshness(), 0, "the index is being built: ask again in a moment", ()
-        )
+        reason = "the index is being built: ask again in a moment"
+        return Answer((), "lexical", self._live.describe_freshness(), 0, reason, ())
 
     # -- overview and completion --
 
@@ -179,20 +175,12 @@ class SearchService:
     def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
         """Complete a path to indexed files (and folders), best first, with their number; none without an index."""
         completer = self._newest_completer()
-        if completer:
-            found, total = completer.paths(typed, limit, folders=folders)
-        else:
-            found, total = ([], 0)
-        return tuple(found), total
+        return completer.paths(typed, limit, folders=folders) if completer else ((), 0)
 
     def complete_symbol(self, typed: str, *, limit: int = 100) -> tuple[tuple[str, ...], int]:
         """Complete a name, or a member after `Owner.`, with the number of candidates; none without an index."""
         completer = self._newest_completer()
-        if completer:
-            found, total = completer.symbols(typed, limit)
-        else:
-            found, total = ([], 0)
-        return tuple(found), total
+        return completer.symbols(typed, limit) if completer else ((), 0)
 
     def _newest_completer(self) -> NameCompleter | None:
         """Return the completer of the newest snapshot. It looks at no file: completing must be immediate."""
@@ -217,9 +205,7 @@ class SearchService:
     def tags(self) -> dict[str, int]:
         """Count the chunks of each tag, most first."""
         searcher = self.searcher()
-        if searcher:
-            return searcher.masks.counts()
-        return {}
+        return searcher.masks.counts() if searcher else {}
 
     def export_chunks(
         self,
@@ -249,81 +235,55 @@ class SearchService:
                 opened.close()
 
 
-def answer_query(standing: SearchState, query: Query) -> Answer:
-    """Return the places worth reading for a query, or why there are none."""
-    searcher = standing.searcher
-    found = _find_hits(standing, query)
-    near = ()
-    if not found.hits and query.filter.tags:
-        near = searcher.masks.similar_tags(query.filter.tags)
-    if found.hits:
-        reason = ""
+def answer_query(state: SearchState, query: Query) -> Answer:
+    """Return the places worth reading for a query, or why there are none. A `symbols` chunk is made from an outline."""
+    searcher, kinds, tags = state.searcher, query.filter.kinds, query.filter.tags
+    reader = HitReader(searcher.view, state.read)
+    if "symbols" in kinds or ("symbols" in tags and not kinds):
+        ranking, hits, total = _find_outlines(state, reader, query)
+        weakness, probability = "", 0.0
     else:
-        reason = _explain_no_hits(standing, query)
+        ranking = searcher.rank(query)
+        places = drop_distant(ranking.places, query.min_score)
+        _prepare_files(state, places)
+        hits, total = _read_hits(reader, places, query.text), ranking.matching
+        weakness = _explain_weak_hits(searcher, query, ranking)
+        probability = ranking.evidence.probability if ranking.evidence else 0.0
     return Answer(
-        hits=tuple(found.hits),
-        engine=found.engine,
-        freshness=standing.freshness,
-        total=found.total,
-        reason=reason,
-        near_tags=near,
-        weakness=found.weakness,
-        probability=found.probability,
-        missing=found.missing,
+        hits=tuple(hits),
+        engine=ranking.engine,
+        freshness=state.freshness,
+        total=total,
+        reason="" if hits else _explain_no_hits(state, query),
+        near_tags=() if hits else searcher.masks.similar_tags(tags),
+        weakness=weakness,
+        probability=probability,
+        missing=ranking.missing,
     )
 
 
-class _HitList(NamedTuple):
-    """Hits, the number of matching chunks, the engine that ranked, why the hits are weak, how likely they are right.
-
-    `missing`: why vectors of the chosen provider took no part.
-    """
-
-    hits: list[Hit]
-    total: int
-    engine: str
-    weakness: str = ""
-    probability: float = 0.0
-    missing: str = ""
-
-
-def _find_hits(standing: SearchState, query: Query) -> _HitList:
-    """Return hits of all requested kinds. A `symbols` chunk is made from an outline."""
-    searcher, kinds = standing.searcher, query.filter.kinds
-    reader = HitReader(searcher.view, standing.read)
-    tagged = "symbols" in query.filter.tags
-    if "symbols" not in kinds and not (tagged and not kinds):
-        ranking = searcher.rank(query)
-        weakness = _explain_weak_hits(searcher, query, ranking)
-        places = drop_distant(ranking.places, query.min_score)
-        probability = 0.0
-        if ranking.evidence:
-            probability = ranking.evidence.probability
-        _prepare_files(standing, places)
-        hits = _read_hits(reader, places, query.text)
-        return _HitList(hits, ranking.matching, ranking.engine, weakness, probability, ranking.missing)
-    if tagged:
-        others = ()
-    else:
-        others = tuple(kind for kind in kinds if kind != "symbols")
-    any_kind = replace(query, filter=replace(query.filter, kinds=(), tags=_without(query.filter.tags, "symbols")))
-    by_file = searcher.rank(replace(any_kind, chunks_per_file=1))
-    _prepare_files(standing, by_file.places)
+def _find_outlines(state: SearchState, reader: HitReader, query: Query) -> tuple[Ranking, list[Hit], int]:
+    """Return the outlines of the best files, among the chunks of the other requested kinds, and how many match."""
+    kinds, tags = query.filter.kinds, query.filter.tags
+    others = () if "symbols" in tags else tuple(kind for kind in kinds if kind != "symbols")
+    of_any_kind = replace(query.filter, kinds=(), tags=tuple(tag for tag in tags if tag != "symbols"))
+    by_file = state.searcher.rank(replace(query, filter=of_any_kind, chunks_per_file=1))
+    _prepare_files(state, by_file.places)
     hits = reader.outlines(by_file.places, OUTLINE_FACTOR if others else 1.0)
     total = len(hits)
     if others:
-        rest = searcher.rank(replace(query, filter=replace(query.filter, kinds=others)))
-        _prepare_files(standing, rest.places)
+        rest = state.searcher.rank(replace(query, filter=replace(query.filter, kinds=others)))
+        _prepare_files(state, rest.places)
         hits += reader.hits(rest.places)
         total += rest.matching
     hits.sort(key=lambda hit: (-hit.score, hit.chunk.path, hit.chunk.span))
-    return _HitList(hits[: query.limit], total, by_file.engine, missing=by_file.missing)
+    return by_file, hits[: query.limit], total
 
 
-def _prepare_files(standing: SearchState, places: Sequence[Place]) -> None:
-    if standing.prepare:
-        snapshot = standing.searcher.snapshot
-        standing.prepare([snapshot.key(file) for file in dict.fromkeys(place.file for place in places)])
+def _prepare_files(state: SearchState, places: Sequence[Place]) -> None:
+    if state.prepare:
+        snapshot = state.searcher.snapshot
+        state.prepare([snapshot.key(file) for file in dict.fromkeys(place.file for place in places)])
 
 
 def _read_hits(reader: HitReader, places: Sequence[Place], question: str) -> list[Hit]:
@@ -334,9 +294,7 @@ def _read_hits(reader: HitReader, places: Sequence[Place], question: str) -> lis
     if asks_for_comments(question):
         return reader.hits(places)
     hits = reader.hits(reader.skip_comments(places))
-    if Question.of(question).is_short:
-        return hits
-    return rerank(question, hits)
+    return hits if Question.of(question).is_short else rerank(question, hits)
 
 
 def drop_distant(places: Sequence[Place], share: float) -> list[Place]:
@@ -357,18 +315,15 @@ def _explain_weak_hits(searcher: Searcher, query: Query, ranking: Ranking) -> st
     return explain_weakness(evidence, searcher.find_absent_words(query.text))
 
 
-def _explain_no_hits(standing: SearchState, query: Query) -> str:
-    """Return why there is no hit."""
-    searcher, freshness = standing.searcher, standing.freshness
-    if not searcher.snapshot.living_files:
+def _explain_no_hits(state: SearchState, query: Query) -> str:
+    if not state.searcher.snapshot.living_files:
         return "the index is empty: no readable text files were found (index_status lists what was skipped)"
     if not query.filter.is_empty:
-        unfiltered = searcher.rank(replace(query, filter=Filter(), min_score=0.0))
+        unfiltered = state.searcher.rank(replace(query, filter=Filter(), min_score=0.0))
         if unfiltered.places:
-            return (_explain_filter(searcher, query.filter) or "the filter") + (
-                f" removed all of {format_count(unfiltered.matching, 'matching chunk')}"
-            )
-    trouble = [freshness] * (freshness != "fresh") + [standing.trouble] * bool(standing.trouble)
+            cause = _explain_filter(state.searcher, query.filter) or "the filter"
+            return f"{cause} removed all of {format_count(unfiltered.matching, 'matching chunk')}"
+    trouble = [text for text in (state.freshness, state.trouble) if text not in ("", "fresh")]
     ending = f" ({'; '.join(trouble)})" if trouble else ""
     return f"no indexed text contains any word of the query{ending}"
 
@@ -376,14 +331,10 @@ def _explain_no_hits(standing: SearchState, query: Query) -> str:
 def _explain_filter(searcher: Searcher, wanted: Filter) -> str:
     """Name the part of a filter that no chunk of the index passes alone; empty if each passes some."""
     for part in fields(Filter):
-        asked = getattr(wanted, part.name)
-        alone = searcher.masks.of(Filter(**{part.name: asked})) if asked and part.name != "exclude_paths" else None
+        values = getattr(wanted, part.name)
+        alone = searcher.masks.of(Filter(**{part.name: values})) if values and part.name != "exclude_paths" else None
         if alone is not None and not alone.any():
-            names = ", ".join(map(repr, asked))
+            names = ", ".join(map(repr, values))
             known = f" (there are {', '.join(searcher.snapshot.languages)})" if part.name == "languages" else ""
             return f"the filter {names}, which no indexed file passes{known},"
     return ""
-
-
-def _without(tags: Sequence[str], tag: str) -> tuple[str, ...]:
-    return tuple(kept for kept in tags if kept != tag)

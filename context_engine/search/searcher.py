@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from context_engine.index import Snapshot, term_hashes
 from context_engine.model import CHUNK_KINDS, Filter, Query
@@ -19,19 +19,11 @@ from context_engine.search.file_usage import boost
 from context_engine.search.filters import FilterMasks
 from context_engine.search.named_places import PATH_WEIGHT
 from context_engine.search.question import Question
-from context_engine.search.rankers import RankingView, Signals, compute_signals
+from context_engine.search.rankers import Floats, Mask, RankingView, Signals, compute_signals
 from context_engine.search.relevance import EVIDENCE_FILES, Evidence, compare_with_best, estimate_chance
-from context_engine.search.semantic_scores import (
-    SemanticRanker,
-    SemanticSignals,
-    compute_shares_of_best,
-    greatest_of,
-)
-from context_engine.search.vector_search import find_greatest
+from context_engine.search.semantic_scores import SemanticRanker, SemanticSignals, find_greatest, greatest_of
 from context_engine.text import stem_all
 
-Row = tuple[float, str, int, int, int, float, float]
-"""(score, path, first line, chunk, file, factor, chance) of a chunk; the factor is its share of the file's score."""
 BELOW_FACTOR = 0.99
 OVERFLOW_CHUNKS = 50
 """Chunks of a file among which further ones are chosen: the greatest limit of a tool, so that a smaller limit shows the
@@ -50,20 +42,11 @@ INLINE_TEST_FACTOR = np.float32(0.1)
 CODE_KIND = CHUNK_KINDS.index("definitions")
 DEFINES_FIRST = np.float32(1_000)
 """Far above any BM25 value: the chunk that defines the requested symbol is shown first."""
-SCORE_DIGITS = 6
-"""Scores are rounded before they are compared, so that the order of floating-point sums cannot break a tie."""
 
 LIFTED_PRIOR = np.float32(0.7)
 """A query that says "test" may ask for tests, or be about a test runner: 0.005 NDCG better on whole trees than 1."""
-
 PRIORS: Mapping[str, float] = {
-    "test": 0.3,
-    "docs": 0.3,
-    "example": 0.3,
-    "bench": 0.3,
-    "compat": 0.3,
-    "vendor": 0.3,
-    "generated": 0.3,
+    **dict.fromkeys(("test", "docs", "example", "bench", "compat", "vendor", "generated"), 0.3),
     "init": 0.5,
     "declaration": 0.7,
     "data": 0.7,
@@ -124,25 +107,26 @@ class Searcher:
         """
         self.snapshot = snapshot
         self.meaning = meaning
-        self._used = used
-        self._boosts: tuple[Mapping[str, float], npt.NDArray[np.float32] | None] = ({}, None)
         self.view = RankingView(snapshot, previous.view if previous else None)
         self.masks = FilterMasks(self.view)
         self._roles = roles
+        self._used = used
+        self._boosts: tuple[Mapping[str, float], Floats] = ({}, np.ones(0, np.float32))
 
     def rank(self, query: Query, *, weights: Mapping[str, float] = fuse.WEIGHTS, role_power: float = 1.0) -> Ranking:
         """Return the places worth reading for a query, best first.
 
         A smaller `role_power` (0-1) lowers the influence of file roles.
         """
-        asked = Question.of(query.text)
-        prior = compute_priors(self.view, self._roles, asked, query.filter)
+        question = Question.of(query.text)
+        prior = compute_priors(self.view, self._roles, question, query.filter)
         if role_power != 1.0:
             prior = np.power(prior, np.float32(role_power))
-        prior = self._apply_usage(prior)
-        return search(
-            self.view, query, asked, self.masks.of(query.filter), prior, weights=weights, meaning=self.meaning
-        )
+        used = self._used()
+        if used:
+            prior = prior * self._compute_boosts(used)
+        allowed = self.masks.of(query.filter)
+        return search(self.view, query, question, allowed, prior, weights=weights, meaning=self.meaning)
 
     def find_absent_words(self, text: str) -> tuple[str, ...]:
         """Return the words of a question that are in no chunk."""
@@ -150,61 +134,53 @@ class Searcher:
         frequency = self.snapshot.matches("body", term_hashes(stem_all(words))).frequency
         return tuple(word for word, count in zip(words, frequency.tolist(), strict=True) if not count)
 
-    def _apply_usage(self, prior: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return the prior of each file times its boost by usage; computed again when the scores changed."""
-        used = self._used()
-        if not used:
-            return prior
+    def _compute_boosts(self, used: Mapping[str, float]) -> Floats:
+        """Return the boost of each file by its usage; computed again when the scores changed."""
         known, boosts = self._boosts
-        if boosts is None or known is not used:
+        if known is not used:
             boosts = np.ones(self.snapshot.files, np.float32)
             for path, share in used.items():
                 if (file := self.snapshot.by_path.get(path)) is not None:
                     boosts[file] = boost(share)
             self._boosts = used, boosts
-        return prior * boosts
+        return boosts
 
 
 def search(
     view: RankingView,
     query: Query,
-    asked: Question,
-    allowed: npt.NDArray[np.bool_] | None,
-    prior: npt.NDArray[np.float32],
+    question: Question,
+    allowed: Mask | None,
+    prior: Floats,
     *,
     weights: Mapping[str, float] = fuse.WEIGHTS,
     meaning: SemanticRanker | None = None,
 ) -> Ranking:
     """Rank one query. `allowed` masks the chunks that pass the filter (None: all), `prior` weighs each file."""
-    snapshot = view.snapshot
-    signals = compute_signals(view, asked, allowed)
-    fusion = _Fusion(view, lift_asked(prior, signals, asked), weights, allowed, signals, is_symbol=bool(asked.symbol))
-    matching = int(np.count_nonzero(fusion.found.chunk > 0))
-    if meaning and fusion.add_semantic(meaning, asked.focus):
-        engine = "hybrid"
-    else:
-        engine = "lexical"
-    if not asked.symbol:
+    signals = compute_signals(view, question, allowed)
+    fusion = _Fusion(view, question, lift_asked(prior, signals, question), weights, allowed, signals)
+    matching = int(np.count_nonzero(signals.chunk > 0))
+    engine = "hybrid" if meaning and fusion.add_semantic(meaning, question.focus) else "lexical"
+    if not question.symbol:
         fusion.lower_declarations()
-    score = fusion.score
-    candidates = _find_best_files(view, score, query)
-    chunks = _ChunkChooser(view, fusion, allowed, asks_for_tests="test" in asked.lifted)
-    rows = _select_rows(view, query.chunks_per_file, score, candidates, chunks)
+    candidates = _find_best_files(view, fusion.score, query)
+    chooser = _ChunkChooser(view, fusion.found, allowed, asks_for_tests="test" in question.lifted)
+    rows = _select_rows(fusion, chooser, candidates, query.chunks_per_file)
     if len(rows) < query.limit > query.chunks_per_file and not query.files_max:
-        per_file = max(query.limit, OVERFLOW_CHUNKS)
-        rows += _select_overflow(rows, _select_rows(view, per_file, score, candidates, chunks))
+        rows += _select_overflow(rows, _select_rows(fusion, chooser, candidates, max(query.limit, OVERFLOW_CHUNKS)))
     if query.min_score and rows:
-        rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
-    places = _make_places(rows[: query.limit], fusion)
-    if allowed is None:
-        passing = snapshot.living_chunks
-    else:
-        passing = int(np.count_nonzero(allowed))
-    evidence = _gather_evidence(fusion.found.files, score)
-    return Ranking(places, matching, passing, engine, evidence, fusion.missing)
+        rows = [row for row in rows if row.score >= query.min_score * rows[0].score]
+    return Ranking(
+        places=_make_places(rows[: query.limit], fusion),
+        matching=matching,
+        passing=view.snapshot.living_chunks if allowed is None else int(np.count_nonzero(allowed)),
+        engine=engine,
+        evidence=_gather_evidence(fusion.found.files, fusion.score),
+        missing=fusion.missing,
+    )
 
 
-def _gather_evidence(signals: Mapping[str, npt.NDArray[np.float32]], score: npt.NDArray[np.float32]) -> Evidence | None:
+def _gather_evidence(signals: Mapping[str, Floats], score: Floats) -> Evidence | None:
     """Return what the best files have in common with the question; None without static vectors."""
     if "static" not in signals:
         return None
@@ -212,6 +188,40 @@ def _gather_evidence(signals: Mapping[str, npt.NDArray[np.float32]], score: npt.
     greatest = {name: float(values[best].max(initial=0.0)) for name, values in signals.items()}
     named = max(greatest.get(name, 0.0) for name in ("symbol", "mention", "named"))
     return Evidence(greatest["coverage"], greatest["static"], greatest["static_card"], named)
+
+
+# -- the score of files -----------------------------------------------------------------------------------------------
+
+
+def compute_priors(view: RankingView, roles: tuple[str, ...], question: Question, wanted: Filter) -> Floats:
+    """Return the prior of each file by its role; a role that the query names or the filter selects is not lowered."""
+    table = np.array([PRIORS.get(role, 1.0) for role in roles], np.float32)
+    selected: set[str] = set()
+    if "documentation" in wanted.kinds or "documentation" in wanted.tags:
+        selected.add("docs")
+    if "data" in wanted.kinds:
+        selected.add("data")
+    if wanted.include_paths:
+        selected |= {"test", "docs", "example", "bench", "vendor", "data"}
+    for roles_lifted, prior in ((question.lifted, LIFTED_PRIOR), (selected, np.float32(1.0))):
+        for role in roles_lifted:
+            table[roles.index(role)] = max(table[roles.index(role)], prior)
+    return table[view.roles]
+
+
+def lift_asked(prior: Floats, found: Signals, question: Question) -> Floats:
+    """Return the priors so that no role weighs against a name that was asked for.
+
+    Among the files that define a name of the query, or that it names itself, the role counts; it does not weigh
+    against them where all have a lower prior than other files. A long question says in passing which tests it ran.
+    """
+    is_asked = (found.files["symbol"] > 0) | (found.files["mention"] >= 1)
+    if "named" in found.files:
+        is_asked |= found.files["named"] > (0 if question.is_short else PATH_WEIGHT)
+    greatest = float(prior[is_asked].max(initial=0.0))
+    if 0 < greatest < 1:
+        return np.where(is_asked, prior / np.float32(greatest), prior)
+    return prior
 
 
 class _Fusion:
@@ -224,235 +234,183 @@ class _Fusion:
     def __init__(
         self,
         view: RankingView,
-        prior: npt.NDArray[np.float32],
+        question: Question,
+        prior: Floats,
         weights: Mapping[str, float],
-        allowed: npt.NDArray[np.bool_] | None,
+        allowed: Mask | None,
         found: Signals,
-        *,
-        is_symbol: bool,
     ) -> None:
-        """Add up the signals of words. `is_symbol`: the query is one name, so files are not found by vectors alone."""
-        self._is_symbol = is_symbol
-        self._view = view
-        self._prior = prior
-        self._weights = weights
-        self._allowed = allowed
+        """Add up the signals of words."""
+        self.view = view
         self.found = found
-        self.shares = fuse.compute_shares(found.files, prior, weights)
-        held = np.zeros(view.snapshot.files, np.float32)
-        for name, values in self.shares.items():
-            if name != "importance":
-                held += values
-        self._may = _may_be_found(view, allowed)
-        self._counts = held > 0
-        self.score = self._sum_shares()
         self.missing = ""
+        self._is_symbol = bool(question.symbol)  # one name: files are not found by vectors alone
+        self._prior, self._weights, self._allowed = prior, weights, allowed
+        self._may_be_found = view.countable
+        if allowed is not None and len(view.reduce_at):
+            passing = np.zeros(view.snapshot.files, bool)
+            passing[view.has_chunks] = np.logical_or.reduceat(allowed, view.reduce_at)
+            self._may_be_found = view.countable & passing
+        self.shares = fuse.compute_shares(found.files, prior, weights)
+        by_words = {name: values for name, values in self.shares.items() if name != "importance"}
+        self._counts = fuse.sum_shares(by_words, view.snapshot.files) > 0
+        self.score = self._sum_shares()
 
     def add_semantic(self, meaning: SemanticRanker, text: str) -> bool:
         """Add the signals of vectors; return whether there were any."""
-        near = meaning.by_static(self._view, text, self.score, self._allowed)
-        if near is not None:
-            self._add_signals(near)
-        nearer, self.missing = meaning.by_provider(self._view, text, self._allowed)
-        if nearer is not None:
-            self._add_signals(nearer)
-        return near is not None or nearer is not None
+        static = meaning.by_static(self.view, text, self.score, self._allowed)
+        if static is not None:
+            self._add_signals(static)
+        provided, self.missing = meaning.by_provider(self.view, text, self._allowed)
+        if provided is not None:
+            self._add_signals(provided)
+        return static is not None or provided is not None
 
     def _add_signals(self, near: SemanticSignals) -> None:
-        """Add signals."""
         self.shares |= fuse.compute_shares(near.files, self._prior, self._weights)
         if not self._is_symbol:
             self._counts |= near.brings
         self.score = self._sum_shares()
-        worth = compute_shares_of_best(self.found.worth)
-        worth[near.compared] += SHOWN_BY_MEANING * compute_shares_of_best(near.chunk[near.compared])
+        worth = self.found.worth / greatest_of(self.found.worth)
+        cosines = near.chunk[near.compared]
+        worth[near.compared] += SHOWN_BY_MEANING * (cosines / greatest_of(cosines))
         self.found = replace(self.found, files={**self.found.files, **near.files}, worth=worth)
 
     def lower_declarations(self) -> None:
         """Put a header below its implementation where both match: questions ask how things work."""
-        declaring, implementing = self._view.declarations().T
+        declaring, implementing = self.view.declarations.T
         headers, sources = self.score[declaring], self.score[implementing]
         is_above = (headers > sources) & (sources > IMPLEMENTS_SHARE_MIN * headers)
-        if not is_above.any():
-            return
-        factor = np.ones(self._view.snapshot.files, np.float32)
-        factor[declaring[is_above]] = BELOW_FACTOR * sources[is_above] / headers[is_above]
-        self.shares = {name: values * factor for name, values in self.shares.items()}
-        self.score = self._sum_shares()
+        if is_above.any():
+            factor = np.ones(self.view.snapshot.files, np.float32)
+            factor[declaring[is_above]] = BELOW_FACTOR * sources[is_above] / headers[is_above]
+            self.shares = {name: values * factor for name, values in self.shares.items()}
+            self.score = self._sum_shares()
 
-    def _sum_shares(self) -> npt.NDArray[np.float32]:
-        return fuse.sum_shares(self.shares, self._view.snapshot.files) * (self._counts & self._may)
-
-
-def _may_be_found(view: RankingView, allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
-    """Return the files that are alive and have a chunk that passes the filter."""
-    if allowed is None or not len(view.reduce_at):
-        return view.countable
-    passing = np.zeros(view.snapshot.files, bool)
-    passing[view.has_chunks] = np.logical_or.reduceat(allowed, view.reduce_at)
-    return view.countable & passing
+    def _sum_shares(self) -> Floats:
+        return fuse.sum_shares(self.shares, self.view.snapshot.files) * (self._counts & self._may_be_found)
 
 
-def compute_priors(
-    view: RankingView, roles: tuple[str, ...], asked: Question, wanted: Filter
-) -> npt.NDArray[np.float32]:
-    """Return the prior of each file by its role; a role that the query names or the filter selects is not lowered."""
-    table = np.array([PRIORS.get(role, 1.0) for role in roles], np.float32)
-    selected: set[str] = set()
-    if "documentation" in wanted.kinds or "documentation" in wanted.tags:
-        selected.add("docs")
-    if "data" in wanted.kinds:
-        selected.add("data")
-    if wanted.include_paths:
-        selected |= {"test", "docs", "example", "bench", "vendor", "data"}
-    for roles_lifted, prior in ((asked.lifted, LIFTED_PRIOR), (selected, np.float32(1.0))):
-        for role in roles_lifted:
-            table[roles.index(role)] = max(table[roles.index(role)], prior)
-    return table[view.roles]
-
-
-def _find_best_files(view: RankingView, score: npt.NDArray[np.float32], query: Query) -> npt.NDArray[np.intp]:
+def _find_best_files(view: RankingView, score: Floats, query: Query) -> list[int]:
     """Return the numbers of the files that can be in the answer; with `files_max` exactly those that are."""
     candidates = (score > 0).nonzero()[0]
     most = query.files_max or query.limit
     if len(candidates) > most:
         values = score[candidates]
         candidates = candidates[values >= float(np.partition(values, -most)[-most]) - 1e-6]
-    if not query.files_max:
-        return candidates
-    best = sorted(
-        candidates.tolist(), key=lambda file: (-round(float(score[file]), SCORE_DIGITS), view.snapshot.paths[file])
-    )
-    return np.array(best[:most], np.intp)
+    files: list[int] = candidates.tolist()
+    if query.files_max:
+        files.sort(key=lambda file: (-round(float(score[file]), fuse.SCORE_DIGITS), view.snapshot.paths[file]))
+        del files[most:]
+    return files
 
 
-def lift_asked(prior: npt.NDArray[np.float32], found: Signals, asked: Question) -> npt.NDArray[np.float32]:
-    """Return the priors so that no role weighs against a name that was asked for.
-
-    Among the files that define a name of the query, or that it names itself, the role counts; it does not weigh
-    against them where all have a lower prior than other files. A long question says in passing which tests it ran.
-    """
-    is_asked = (found.files["symbol"] > 0) | (found.files["mention"] >= 1)
-    if "named" in found.files:
-        is_asked |= found.files["named"] > (0 if asked.is_short else PATH_WEIGHT)
-    greatest = float(prior[is_asked].max(initial=0.0))
-    if 0 < greatest < 1:
-        return np.where(is_asked, prior / np.float32(greatest), prior)
-    return prior
+# -- the chunks of files ----------------------------------------------------------------------------------------------
 
 
-def _select_rows(
-    view: RankingView,
-    chunks_per_file: int,
-    score: npt.NDArray[np.float32],
-    candidates: npt.NDArray[np.intp],
-    chooser: _ChunkChooser,
-) -> list[Row]:
+class _Row(NamedTuple):
+    """A chunk with the score that orders it; `factor` is its share of the score of its file."""
+
+    score: float
+    path: str
+    first: int
+    chunk: int
+    file: int
+    factor: float
+    chance: float
+
+
+def _sort_rows(rows: list[_Row]) -> list[_Row]:
+    return sorted(rows, key=lambda row: (-row.score, row.path, row.first, row.chunk))
+
+
+def _select_rows(fusion: _Fusion, chooser: _ChunkChooser, files: Sequence[int], chunks_per_file: int) -> list[_Row]:
     """Return the chunks worth showing, best first."""
-    snapshot = view.snapshot
+    snapshot = fusion.view.snapshot
     first_lines = snapshot.chunk_column("first")
-    values = score[candidates].tolist()
+    values = fusion.score[files].tolist()
     top = max(values, default=1.0)
     rows = []
-    for file, value in zip(candidates.tolist(), values, strict=True):
+    for file, value in zip(files, values, strict=True):
         chunks = chooser.choose(file, chunks_per_file)
-        shares = [(chooser.share(chunk), chooser.title_share(chunk)) for chunk in chunks]
+        shares = [chooser.compute_shares(chunk) for chunk in chunks]
         factor = 1.0
         for rank, (chunk, own) in enumerate(zip(chunks, shares, strict=True)):
             factor = min(factor, compare_with_best(shares[0], own, rank))
             chance = estimate_chance(file_share=value / top, chunk_share=own[0], title_share=own[1], rank=rank)
-            first = int(first_lines[chunk])
-            rows.append((round(value * factor, SCORE_DIGITS), snapshot.paths[file], first, chunk, file, factor, chance))
-    rows.sort(key=_rank_key)
-    return rows
+            score = round(value * factor, fuse.SCORE_DIGITS)
+            rows.append(_Row(score, snapshot.paths[file], int(first_lines[chunk]), chunk, file, factor, chance))
+    return _sort_rows(rows)
 
 
-def _select_overflow(rows: list[Row], more: list[Row]) -> list[Row]:
+def _select_overflow(rows: list[_Row], more: list[_Row]) -> list[_Row]:
     """Return further chunks of the same files where files are too few: they rank below all of `rows`."""
     if not rows:
         return []
-    shown = {row[3] for row in rows}
-    further = [row for row in more if row[3] not in shown and row[0] > 0]
-    scale = min(1.0, rows[-1][0] * BELOW_FACTOR / max((row[0] for row in further), default=1.0))
-    lowered = [(round(row[0] * scale, SCORE_DIGITS), *row[1:5], row[5] * scale, row[6]) for row in further]
-    return sorted(lowered, key=_rank_key)
+    shown = {row.chunk for row in rows}
+    further = [row for row in more if row.chunk not in shown and row.score > 0]
+    scale = min(1.0, rows[-1].score * BELOW_FACTOR / max((row.score for row in further), default=1.0))
+    lowered = [
+        row._replace(score=round(row.score * scale, fuse.SCORE_DIGITS), factor=row.factor * scale) for row in further
+    ]
+    return _sort_rows(lowered)
 
 
-def _rank_key(row: Row) -> tuple[float, str, int, int]:
-    return -row[0], row[1], row[2], row[3]
-
-
-def _make_places(rows: Sequence[Row], fusion: _Fusion) -> tuple[Place, ...]:
+def _make_places(rows: Sequence[_Row], fusion: _Fusion) -> tuple[Place, ...]:
     """Return the rows with the addends of their scores."""
-    files = [row[4] for row in rows]
-    columns = [values[files].tolist() for values in fusion.shares.values()]
-    names = list(fusion.shares)
+    files = [row.file for row in rows]
+    columns = {name: values[files].tolist() for name, values in fusion.shares.items()}
     places = []
-    for number, (value, _, _, chunk, file, factor, chance) in enumerate(rows):
-        why = {name: column[number] * factor for name, column in zip(names, columns, strict=True) if column[number]}
-        places.append(Place(chunk, file, value, why, chance, is_named=chunk in fusion.found.defines))
+    for number, row in enumerate(rows):
+        why = {name: column[number] * row.factor for name, column in columns.items() if column[number]}
+        is_named = row.chunk in fusion.found.defines
+        places.append(Place(row.chunk, row.file, row.score, why, row.chance, is_named))
     return tuple(places)
 
 
 class _ChunkChooser:
     """Chooses the chunks of a file to show."""
 
-    def __init__(
-        self, view: RankingView, fusion: _Fusion, allowed: npt.NDArray[np.bool_] | None, *, asks_for_tests: bool
-    ) -> None:
+    def __init__(self, view: RankingView, found: Signals, allowed: Mask | None, *, asks_for_tests: bool) -> None:
         self._view = view
-        self._found = fusion.found
+        self._found = found
         self._allowed = allowed
         self._asks_for_tests = asks_for_tests
-        self._greatest = greatest_of(self._found.worth)
+        self._greatest = greatest_of(found.worth)
+        self._columns = [view.snapshot.chunk_column(name) for name in ("kind", "symbol", "last")]
 
     def choose(self, file: int, most: int) -> list[int]:
         """Return the chunks of a file to show, best first: defining ones, then by worth.
 
         These are all that match the query; else only the best.
         """
-        found, start, stop = self._found, self._view.chunk_starts[file], self._view.chunk_starts[file + 1]
-        value = found.worth[start:stop] * self._head_factors(start, stop) * self._test_factors(file, start, stop)
-        if found.defines or self._allowed is not None:
-            for chunk, weight in found.defines.items():
-                if start <= chunk < stop:
-                    value[chunk - start] += DEFINES_FIRST * weight
-            if self._allowed is not None:
-                value[~self._allowed[start:stop]] = -1
+        found, start, stop = self._found, *self._view.chunk_starts[file : file + 2]
+        value = found.worth[start:stop] * self._compute_factors(file, start, stop)
+        for chunk, weight in found.defines.items():
+            if start <= chunk < stop:
+                value[chunk - start] += DEFINES_FIRST * weight
+        if self._allowed is not None:
+            value[~self._allowed[start:stop]] = -1
         if most == 1:
             best = int(value.argmax())
-            if value[best] >= 0:
-                return [start + best]
-            return []
+            return [start + best] if value[best] >= 0 else []
         order = [start + number for number in np.argsort(-value, kind="stable")[:most].tolist() if value[number] >= 0]
         matching = [chunk for chunk in order if found.chunk[chunk] > 0 or chunk in found.defines]
         return matching or order[:1]
 
-    def _head_factors(self, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """Return the factors of chunks: those before the first definition of code are imports and license headers."""
-        kinds, symbols = (self._view.snapshot.chunk_column(column)[start:stop] for column in ("kind", "symbol"))
+    def compute_shares(self, chunk: int) -> tuple[float, float]:
+        """Return the worth of a chunk relative to the best, 1 for a named one, and its share of the title's words."""
+        found = self._found
+        share = 1.0 if chunk in found.defines else float(found.worth[chunk] / self._greatest)
+        return share, float(np.float32(found.title[chunk] / found.title_weight))
+
+    def _compute_factors(self, file: int, start: int, stop: int) -> Floats:
+        """Return factors that lower what precedes the first definition, imports and licenses, and inline tests."""
+        kinds, symbols, lasts = (column[start:stop] for column in self._columns)
         factors = np.ones(stop - start, np.float32)
         defining = np.flatnonzero(symbols >= 0)
         if len(defining):
             factors[: defining[0]][kinds[: defining[0]] == CODE_KIND] = HEAD_FACTOR
+        for first, last in () if self._asks_for_tests else self._view.inline_tests(file):
+            factors[(first < lasts) & (lasts <= last + 1)] *= INLINE_TEST_FACTOR  # an attribute may precede the module
         return factors
-
-    def _test_factors(self, file: int, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """Return the factors of chunks: those of tests inside a source file are lowered, unless tests are asked for."""
-        factors = np.ones(stop - start, np.float32)
-        tests = [] if self._asks_for_tests else self._view.inline_tests(file)
-        if tests:
-            ends = self._view.snapshot.chunk_column("last")[start:stop]  # an attribute may precede the module
-            for first, last in tests:
-                factors[(first < ends) & (ends <= last + 1)] = INLINE_TEST_FACTOR
-        return factors
-
-    def share(self, chunk: int) -> float:
-        """Return the worth of a chunk relative to the best; 1 for one that the query names."""
-        if chunk in self._found.defines:
-            return 1.0
-        return float(self._found.worth[chunk] / self._greatest)
-
-    def title_share(self, chunk: int) -> float:
-        """Return how much of the question's title is in a chunk, 0 to 1."""
-        return self._found.title_share(chunk)

@@ -14,25 +14,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple, Self
 
 from context_engine.embedding import Embedder
 from context_engine.errors import ContextEngineError, HostError, InvalidArgument, InvalidVectors
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
 from context_engine.repo import Watcher
 from context_engine.search.chunk_files import FILES, ChunkSet
-from context_engine.search.chunk_folder import FolderReader
+from context_engine.search.chunk_folder import combine_files, hash_contents, read_files
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
 from context_engine.search.question import Question
-
-Opener = Callable[[str], Embedder | None]
-"""Maps the name of a model in a chunk file to what makes vectors of questions for it, if anything here does."""
-OnStateChange = Callable[[bool, str], None]
-"""Called at each change of the state: whether it is good news, and a sentence about it."""
-Floats = npt.NDArray[np.float32]
+from context_engine.search.rankers import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +55,10 @@ class ChunkStatus:
     watcher: str  # "running", or why changes are not noticed
 
 
-@dataclass(frozen=True, slots=True)
-class _PreparedState:
-    """One state of the folder, ready for queries."""
+class _PreparedState(NamedTuple):
+    """One state of the folder, ready for queries; `missing`: why it has no embedder of questions."""
 
+    content_hash: str
     searcher: ChunkSearcher
     embedder: Embedder | None
     missing: str
@@ -78,22 +70,31 @@ class ServedChunks:
     def __init__(
         self,
         folder: Path,
-        opener: Opener,
+        opener: Callable[[str], Embedder | None],
         *,
         quiet_ms: int = Watcher.QUIET_MS,
-        on_change: OnStateChange = lambda *_: None,
+        on_change: Callable[[bool, str], None] = lambda *_: None,
     ) -> None:
-        """Read the folder and prepare it. Raises: FileNotFound, InvalidVectors."""
+        """Read the folder and prepare it. Raises: FileNotFound, InvalidVectors.
+
+        `opener` maps the name of a model in a chunk file to what makes vectors of questions for it, if anything here
+        does. `on_change` is called at each change of the state: whether it is good news, and a sentence about it.
+        """
         self._path = folder
         self._opener = opener
         self._on_change = on_change
         self._opened: dict[str, Embedder | None] = {}
         self._lock = threading.Lock()
-        self._reader = FolderReader(folder)
-        self._state = self._prepare(self._reader.read())
+        contents = read_files(folder)
+        self._state = self._prepare(hash_contents(contents), combine_files(contents))
         self.problem = ""
         """Why the newest state of the files is not what is served; empty when it is."""
-        self._report_start()
+        chunks = self.chunks
+        on_change(True, f"{len(chunks.rows)} chunks of {len(chunks.files)} files are served from {folder}")
+        for skipped in chunks.skipped:
+            on_change(False, f"{skipped.path} is left out: {skipped.detail}")
+        if self._state.missing:
+            on_change(True, f"chunks are found by words alone: {self._state.missing}")
         self._watcher = Watcher(folder, self._note_changes, quiet_ms=quiet_ms)
         self._watcher.start()
         self.reload()
@@ -107,47 +108,47 @@ class ServedChunks:
         """Read the folder again and use it, if nothing in use is broken or missing in it; return whether it is used."""
         with self._lock:
             try:
-                new = self._reader.read()
-                problem = _describe_losses(self.chunks, new)
-                if new is self.chunks and not self.problem:
+                contents = read_files(self._path)
+                content_hash = hash_contents(contents)
+                if content_hash == self._state.content_hash and not self.problem:
                     return True
-                if not problem:
-                    self._state = self._prepare(new)
+                new = combine_files(contents)
+                why = {skipped.path: skipped.detail for skipped in new.skipped}
+                lost = [name for name in self.chunks.files if name not in new.files]
+                self.problem = "; ".join(f"{name}: {why.get(name, 'it is gone')}" for name in lost)
+                if not self.problem:
+                    self._state = self._prepare(content_hash, new)
+                    left_out = "".join(f"; {path} is left out: {detail}" for path, detail in why.items())
+                    text = f"chunks are loaded again: {len(new.rows)} in {len(new.files)} files{left_out}"
+                    self._on_change(True, text)
+                    return True
             except ContextEngineError as error:
-                problem = error.message
-            self.problem = problem
-            if problem:
-                self._on_change(False, f"chunks are served as they were: {problem}")
-                return False
-            left_out = "".join(f"; {skipped.path} is left out: {skipped.detail}" for skipped in new.skipped)
-            self._on_change(True, f"chunks are loaded again: {len(new.rows)} in {len(new.files)} files{left_out}")
-            return True
+                self.problem = error.message
+            self._on_change(False, f"chunks are served as they were: {self.problem}")
+            return False
 
     def search(self, query: Query) -> ChunkAnswer:
         """Return the chunks for a question. Raises: InvalidArgument when it is empty."""
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
-        ready = self._state
-        vector, missing = _embed_query(ready, Question.of(query.text).focus)
-        if ready.searcher.chunks.model == "static":
-            weights = STATIC_WEIGHTS
-        else:
-            weights = WEIGHTS
-        ranking = ready.searcher.rank(query, vector, weights=weights)
-        is_empty = not ranking.hits
+        state = self._state
+        searcher = state.searcher
+        vector, missing = _embed_query(state, Question.of(query.text).focus)
+        weights = STATIC_WEIGHTS if searcher.chunks.model == "static" else WEIGHTS
+        ranking = searcher.rank(query, vector, weights=weights)
         return ChunkAnswer(
             hits=ranking.hits,
             engine="lexical" if vector is None else "hybrid",
             missing=missing,
             freshness=self.problem or "fresh",
-            reason=_explain_no_hits(ready.searcher, query, ranking.passing) if is_empty else "",
-            near_tags=ready.searcher.similar_tags(query.filter.tags) if is_empty else (),
+            reason="" if ranking.hits else _explain_no_hits(searcher, query, ranking.passing),
+            near_tags=() if ranking.hits else searcher.similar_tags(query.filter.tags),
         )
 
     def status(self) -> ChunkStatus:
         """Return what is served now."""
-        ready = self._state
-        chunks = ready.searcher.chunks
+        state = self._state
+        chunks = state.searcher.chunks
         counts = Counter(row.kind for row in chunks.rows)
         return ChunkStatus(
             folder=str(self._path),
@@ -155,8 +156,8 @@ class ServedChunks:
             kinds={kind: counts[kind] for kind in CHUNK_KINDS},
             model=chunks.model,
             dimensions=chunks.dimensions,
-            engine="lexical" if ready.missing else "hybrid",
-            missing=ready.missing,
+            engine="lexical" if state.missing else "hybrid",
+            missing=state.missing,
             skipped=chunks.skipped,
             problem=self.problem,
             watcher=self._watcher.problem or "running",
@@ -179,78 +180,61 @@ class ServedChunks:
         if not paths.isdisjoint(FILES.values()):
             self.reload()
 
-    def _prepare(self, chunks: ChunkSet) -> _PreparedState:
+    def _prepare(self, content_hash: str, chunks: ChunkSet) -> _PreparedState:
         """Prepare a state, in whatever thread noticed it. Raises: InvalidVectors."""
-        asked, missing = self._model_of(chunks)
-        return _PreparedState(ChunkSearcher(chunks), asked, missing)
+        embedder, missing = self._find_embedder(chunks)
+        return _PreparedState(content_hash, ChunkSearcher(chunks), embedder, missing)
 
-    def _model_of(self, chunks: ChunkSet) -> tuple[Embedder | None, str]:
+    def _find_embedder(self, chunks: ChunkSet) -> tuple[Embedder | None, str]:
         """Return the embedder of questions for these chunks, or why there is none.
 
         Raises: InvalidVectors when a model of that name is here and makes vectors of another size.
         """
+        model = chunks.model
         if not chunks.dimensions:
             return None, "the chunks have no vectors"
-        if not chunks.model:
+        if not model:
             return None, "the files do not say which model made their vectors"
-        if chunks.model not in self._opened:
-            try:
-                self._opened[chunks.model] = self._opener(chunks.model)
-            except HostError as error:
-                return None, error.message
-        asked = self._opened[chunks.model]
-        if asked is None:
-            return None, f"no model called {chunks.model} is available to embed the question"
-        if chunks.fingerprint not in ("", asked.fingerprint):
-            return None, f"the vectors were made by another version of {chunks.model} than the one here"
         try:
-            dimensions = asked.dimensions
+            if model not in self._opened:
+                self._opened[model] = self._opener(model)
+        except HostError as error:
+            return None, error.message
+        embedder = self._opened[model]
+        if embedder is None:
+            return None, f"no model called {model} is available to embed the question"
+        if chunks.fingerprint not in ("", embedder.fingerprint):
+            return None, f"the vectors were made by another version of {model} than the one here"
+        try:
+            dimensions = embedder.dimensions
         except HostError:
-            return asked, ""  # each question tries it again
+            return embedder, ""  # each question tries it again
         if dimensions != chunks.dimensions:
             raise InvalidVectors(
-                f"the files have vectors of {chunks.dimensions} numbers, but those of {chunks.model} have {dimensions}",
+                f"the files have vectors of {chunks.dimensions} numbers, but those of {model} have {dimensions}",
                 suggestion="write all four files again, or name the model that made the vectors in their _metadata",
             )
-        return asked, ""
-
-    def _report_start(self) -> None:
-        chunks = self._state.searcher.chunks
-        self._on_change(True, f"{len(chunks.rows)} chunks of {len(chunks.files)} files are served from {self._path}")
-        for skipped in chunks.skipped:
-            self._on_change(False, f"{skipped.path} is left out: {skipped.detail}")
-        if missing := self._state.missing:
-            self._on_change(True, f"chunks are found by words alone: {missing}")
+        return embedder, ""
 
 
-def _describe_losses(old: ChunkSet, new: ChunkSet) -> str:
-    """Return what a new state would lose of the old one, in words; empty when nothing."""
-    why = {skipped.path: skipped.detail for skipped in new.skipped}
-    lost = [f"{name}: {why.get(name, 'it is gone')}" for name in old.files if name not in new.files]
-    return "; ".join(lost)
-
-
-def _embed_query(ready: _PreparedState, text: str) -> tuple[Floats | None, str]:
+def _embed_query(state: _PreparedState, text: str) -> tuple[Floats | None, str]:
     """Return the vector of a question, or why there is none."""
-    if ready.embedder is None:
-        return None, ready.missing
-    chunks = ready.searcher.chunks
+    if state.embedder is None:
+        return None, state.missing
+    chunks = state.searcher.chunks
     try:
-        vector = ready.embedder.embed([text], "query")[0]
+        vector = state.embedder.embed([text], "query")[0]
     except HostError as error:
         return None, error.message
     if len(vector) != chunks.dimensions:
-        return (
-            None,
-            f"{chunks.model} makes vectors of {len(vector)} numbers, the chunks have such of {chunks.dimensions}",
-        )
+        sizes = f"{len(vector)} numbers, the chunks have such of {chunks.dimensions}"
+        return None, f"{chunks.model} makes vectors of {sizes}"
     if vector.any():
-        return (vector, "")
-    return (None, f"{chunks.model} knows no word of the question")
+        return vector, ""
+    return None, f"{chunks.model} knows no word of the question"
 
 
 def _explain_no_hits(searcher: ChunkSearcher, query: Query, passing: int) -> str:
-    """Return why nothing was found."""
     if not searcher.chunks.rows:
         return "the chunk files are empty"
     if not passing:

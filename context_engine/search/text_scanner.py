@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 from context_engine.errors import InvalidArgument, SearchTimeout
 from context_engine.model import Progress, RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
@@ -32,13 +31,7 @@ from context_engine.repo import (
 )
 from context_engine.search.gram_index import GramIndex
 from context_engine.search.pattern_factors import any_of, factors_of, factors_of_text
-from context_engine.search.text_search import (
-    GlobSet,
-    KeywordMatch,
-    definition_pattern,
-    limit_matches,
-    rank_by_words,
-)
+from context_engine.search.text_search import GlobSet, definition_pattern, limit_matches, rank_by_words
 from context_engine.secrets import RedactedDocuments
 from context_engine.text import escape_literal
 
@@ -55,8 +48,7 @@ UNSEARCHED = ("ignored", "binary", "sensitive", "unreadable")
 """Reasons for not searching a file that are reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedScan:
+class _CachedScan(NamedTuple):
     """An answer, the files that it is about, and those of them that were read for it."""
 
     listing: FileListing
@@ -82,12 +74,9 @@ class TextScanner:
         self._find_engine = engine
         self._texts = texts or RedactedDocuments()
         self._grams = grams
-        self._engine: TextEngine | None = None
         self._lock = threading.Lock()
         self._answers: dict[tuple[TextQuery, bool], _CachedScan] = {}
-        self._choices: dict[
-            tuple[str, tuple[str, ...], tuple[str, ...]], tuple[FileListing, tuple[WalkedFile, ...]]
-        ] = {}
+        self._choices: dict[tuple[Any, ...], tuple[FileListing, tuple[WalkedFile, ...]]] = {}
 
     def scan(
         self,
@@ -112,11 +101,15 @@ class TextScanner:
             return known.scan
         on_progress(Progress("searching", 0, len(files)))
         candidates = self._narrow(query, listing, files)
-        scan = self._scan_files(query, candidates, under, patience, definitions=definitions)
-        scan = replace(scan, files_searched=len(files))
-        if not scan.files:
-            why, next_step = self._explain_no_match(query, listing, files, under)
-            scan = replace(scan, reason=why, next_step=next_step)
+        lines, by_query, is_complete = self._count_lines([file.path for file in candidates], query, patience)
+        defined = self._find_defining(query, list(lines), patience) if definitions else {}
+        found = tuple(
+            TextFile(file.path, file.size, lines[file.path], tuple(by_query[file.path]), file.path in defined)
+            for file in candidates
+            if file.path in lines
+        )
+        reason, next_step = ("", "") if found else self._explain_no_match(query, listing, files, under)
+        scan = Scan(found, len(files), self._engine.name, is_complete, under, reason, next_step)
         with self._lock:
             _keep(self._answers, (query, definitions), _CachedScan(listing, files, candidates, scan))
         return scan
@@ -132,13 +125,15 @@ class TextScanner:
     ) -> dict[RelPath, list[TextLine]]:
         """Return the lines of some matches with `context` lines on either side, each line once. Raises: as `scan`."""
         patience = SearchDeadline.of(cancel)
-        places: list[MatchedLine] = []
-        for most, some in _group_by_most(parts).items():
-            paths = [part.path for part in some]
-            places += self._text_engine().places(paths, _build_request(query), patience, context=context, most=most)
+        request = _build_request(query)
+        most_taken = max((part.take for part in parts), default=0)
+        paths_by_most: dict[int, list[str]] = defaultdict(list)  # so that one long file does not slow all
+        for part in parts:
+            paths_by_most[part.skip + part.take if part.skip else most_taken].append(part.path)
         by_path: dict[str, list[MatchedLine]] = defaultdict(list)
-        for place in places:
-            by_path[place.path].append(place)
+        for most, paths in paths_by_most.items():
+            for place in self._engine.places(paths, request, patience, context=context, most=most):
+                by_path[place.path].append(place)
         return {part.path: self._read_matches(part, by_path[part.path], context, chars_max) for part in parts}
 
     def keyword_lines(
@@ -152,16 +147,17 @@ class TextScanner:
         """Return the first lines of some files with each keyword, one row for each pair. Raises: as `scan`."""
         patience, paths = SearchDeadline.of(cancel), [part.path for part in parts]
         most = max((part.take for part in parts), default=0)
-        found: dict[str, list[KeywordMatch]] = defaultdict(list)
-        for number, asked in enumerate(_build_requests(query)):
-            for place in self._text_engine().places(paths, asked, patience, most=most):
-                found[place.path].append(KeywordMatch(place.line, place.column, number, place.offset))
+        found: dict[str, list[tuple[int, int, int, int]]] = defaultdict(list)
+        for keyword, text in enumerate(query.queries):
+            for place in self._engine.places(paths, _build_request(query, text), patience, most=most):
+                found[place.path].append((place.line, place.column, keyword, place.offset))
         shown: dict[RelPath, list[TextLine]] = {}
         for part in parts:
             rows = limit_matches(sorted(found[part.path]), part.take)
-            read = self._read(part.path, [LineStart(row.start, row.column) for row in rows], chars_max)
+            read = self._read(part.path, [LineStart(offset, column) for _, column, _, offset in rows], chars_max)
             shown[part.path] = [
-                TextLine(row.line, seen.column, seen.text, row.keyword) for row, seen in zip(rows, read, strict=False)
+                TextLine(line, seen.column, seen.text, keyword)
+                for (line, _, keyword, _), seen in zip(rows, read, strict=False)
             ]
         return shown
 
@@ -174,11 +170,15 @@ class TextScanner:
         found: list[tuple[float, Mapping[str, int]]] = []
         with suppress(SearchTimeout):
             for word, weight in words.items():
-                asked = GrepRequest((escape_literal(word),), ignore_case=True)
-                lines, _ = self._text_engine().counts(paths, asked, patience)
+                request = GrepRequest((escape_literal(word),), ignore_case=True)
+                lines, _ = self._engine.counts(paths, request, patience)
                 in_path = {path: lines.get(path, 0) + 1 for path in paths if word in path.lower()}
                 found.append((weight, lines | in_path))
         return rank_by_words(found, len(paths))
+
+    @cached_property
+    def _engine(self) -> TextEngine:
+        return self._find_engine()
 
     # -- files --
 
@@ -201,14 +201,11 @@ class TextScanner:
                 f"the queries have more than {PATTERN_CHARS_MAX:,} characters", suggestion="Ask for fewer at once."
             )
         under = str(self._root.rel(query.under or "."))
-        if under == ".":
-            return ""
-        return under
+        return "" if under == "." else under
 
     def _choose_files(self, listing: FileListing, query: TextQuery, under: str) -> tuple[WalkedFile, ...]:
         """Return the listed files that a query is about; the last choices are cached with their listing."""
-        base = under if query.globs_from_under else ""
-        key = (f"{base}\0{under}", query.includes, query.excludes)
+        key = (query.globs_from_under, under, query.includes, query.excludes)
         known = self._choices.get(key)
         if known and known[0] is listing:
             return known[1]
@@ -216,14 +213,12 @@ class TextScanner:
         if under:
             files = tuple([file for file in files if file.path == under or file.path.startswith(f"{under}/")])
         cut = 0
-        if base and files and files[0].path != base:
-            cut = len(base) + 1
-        if query.includes:
-            wanted = GlobSet(query.includes)
-            files = tuple([file for file in files if wanted.matches(file.path[cut:])])
-        if query.excludes:
-            unwanted = GlobSet(query.excludes)
-            files = tuple([file for file in files if not unwanted.matches(file.path[cut:])])
+        if query.globs_from_under and under and files and files[0].path != under:
+            cut = len(under) + 1
+        for globs, is_wanted in ((query.includes, True), (query.excludes, False)):
+            if globs:
+                matches = GlobSet(globs).matches
+                files = tuple([file for file in files if matches(file.path[cut:]) == is_wanted])
         with self._lock:
             _keep(self._choices, key, (listing, files))
         return files
@@ -260,57 +255,26 @@ class TextScanner:
 
     # -- counting --
 
-    def _text_engine(self) -> TextEngine:
-        if self._engine is None:
-            self._engine = self._find_engine()
-        return self._engine
-
-    def _scan_files(
-        self,
-        query: TextQuery,
-        files: tuple[WalkedFile, ...],
-        under: str,
-        patience: SearchDeadline,
-        *,
-        definitions: bool,
-    ) -> Scan:
-        engine = self._text_engine()
-        paths = [file.path for file in files]
-        lines, by_query, is_complete = self._count_lines(paths, query, patience)
-        defined: Mapping[str, int] = {}
-        names = ""
-        if definitions and not query.regex:
-            names = definition_pattern(query.queries)
-        if names and 0 < len(lines) <= DEFINING_FILES_MAX:
-            defined, _ = engine.counts(list(lines), GrepRequest((names,), not query.case_sensitive), patience)
-        return Scan(
-            files=tuple(
-                TextFile(file.path, file.size, lines[file.path], tuple(by_query[file.path]), file.path in defined)
-                for file in files
-                if file.path in lines
-            ),
-            files_searched=len(files),
-            engine=engine.name,
-            is_complete=is_complete,
-            under=under,
-            reason="",
-            next_step="",
-        )
-
     def _count_lines(
         self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline
     ) -> tuple[Mapping[str, int], Mapping[str, list[int]], bool]:
         """Return path -> matching lines, path -> lines of each query, and whether every file could be read."""
-        engine, number = self._text_engine(), len(query.queries)
-        lines, is_complete = engine.counts(paths, _build_request(query), patience)
-        if number == 1:
+        lines, is_complete = self._engine.counts(paths, _build_request(query), patience)
+        if len(query.queries) == 1:
             return lines, {path: [count] for path, count in lines.items()}, is_complete
-        by_query: dict[str, list[int]] = {path: [0] * number for path in lines}
-        for number, request in enumerate(_build_requests(query)):
-            counts, _ = engine.counts(list(lines), request, patience)
+        by_query: dict[str, list[int]] = {path: [0] * len(query.queries) for path in lines}
+        for number, text in enumerate(query.queries):
+            counts, _ = self._engine.counts(list(lines), _build_request(query, text), patience)
             for path, count in counts.items():
                 by_query[path][number] = count
         return lines, by_query, is_complete
+
+    def _find_defining(self, query: TextQuery, paths: list[str], patience: SearchDeadline) -> Mapping[str, int]:
+        """Return the files that define a searched name."""
+        names = "" if query.regex else definition_pattern(query.queries)
+        if not names or not 0 < len(paths) <= DEFINING_FILES_MAX:
+            return {}
+        return self._engine.counts(paths, GrepRequest((names,), not query.case_sensitive), patience)[0]
 
     # -- reading lines --
 
@@ -337,45 +301,22 @@ class TextScanner:
             return []
 
 
-def _build_request(query: TextQuery) -> GrepRequest:
-    """Return the request for all queries of a search at once."""
-    if query.regex:
-        patterns = query.queries
-    else:
-        patterns = tuple(map(escape_literal, query.queries))
-    return GrepRequest(patterns, not query.case_sensitive)
-
-
-def _build_requests(query: TextQuery) -> list[GrepRequest]:
-    return [_build_request(replace(query, queries=(text,))) for text in query.queries]
-
-
-def _group_by_most(parts: Iterable[TextPart]) -> dict[int, list[TextPart]]:
-    """Group parts by the number of matches to read in a file, so that one long file does not slow all."""
-    parts = list(parts)
-    most_taken = max((part.take for part in parts), default=0)
-    groups: dict[int, list[TextPart]] = defaultdict(list)
-    for part in parts:
-        most = part.skip + part.take if part.skip else most_taken
-        groups[most].append(part)
-    return groups
+def _build_request(query: TextQuery, text: str = "") -> GrepRequest:
+    """Return the request for all queries of a search at once, or for one of them."""
+    texts = (text,) if text else query.queries
+    return GrepRequest(texts if query.regex else tuple(map(escape_literal, texts)), not query.case_sensitive)
 
 
 def _describe_skipped(listing: FileListing, under: str) -> str:
     """Return what was not searched, in brackets; empty when everything was."""
     inside = f"{under}/" if under else ""
     rows = [row for row in listing.skipped if row.path.startswith(inside)]
-    if under:
-        counts = Counter(row.reason for row in rows)
-    else:
-        counts = listing.counts
+    counts = Counter(row.reason for row in rows) if under else listing.counts
     ignored = sorted((row.path for row in rows if row.reason == "ignored"), key=lambda path: (path.count("/"), path))
     phrases = [f"{counts[reason]:,} {reason}" for reason in UNSEARCHED if counts.get(reason)]
     if ignored:
         phrases[0] += f" such as {ignored[0]}"
-    if phrases:
-        return f" (left out: {', '.join(phrases)})"
-    return ""
+    return f" (left out: {', '.join(phrases)})" if phrases else ""
 
 
 def _suggest_other_words(query: TextQuery) -> str:

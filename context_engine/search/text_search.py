@@ -11,7 +11,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
@@ -69,29 +68,17 @@ def expand_braces(glob: str) -> list[str]:
 # -- keywords on lines --------------------------------------------------------------------------------------------
 
 
-class KeywordMatch(NamedTuple):
-    """The first occurrence of one keyword on one line. `start` is the byte offset of the line."""
+def limit_matches(rows: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
+    """Return at most so many rows (line, column, keyword, ...), in order: the first of each keyword, then the second...
 
-    line: int
-    column: int
-    keyword: int
-    start: int
-
-
-def limit_matches(rows: Sequence[KeywordMatch], most: int) -> list[KeywordMatch]:
-    """Return at most so many rows, in order: the first of each keyword, then the second of each, and so on.
-
-    >>> rows = [KeywordMatch(1, 1, 0, 0), KeywordMatch(2, 1, 0, 0), KeywordMatch(3, 1, 1, 0)]
-    >>> [(row.line, row.keyword) for row in limit_matches(rows, 2)]
-    [(1, 0), (3, 1)]
+    >>> limit_matches([(1, 1, 0), (2, 1, 0), (3, 1, 1)], 2)
+    [(1, 1, 0), (3, 1, 1)]
     """
-    if len(rows) <= most:
-        return list(rows)
     seen: Counter[int] = Counter()
-    turns: list[tuple[int, KeywordMatch]] = []
+    turns: list[tuple[int, tuple[int, ...]]] = []
     for row in rows:
-        turns.append((seen[row.keyword], row))
-        seen[row.keyword] += 1
+        turns.append((seen[row[2]], row))
+        seen[row[2]] += 1
     return sorted(row for _, row in sorted(turns)[:most])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ from context_engine.errors import FileNotFound, InvalidVectors
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.model import CHUNK_KINDS, ChunkKind, Skipped
 from context_engine.repo.workspace_files import WorkspaceFile
-from context_engine.search.chunk_export import collect_chunks, embed_chunks, format_files
-from context_engine.search.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
-from context_engine.search.chunk_folder import read_folder, write_folder
+from context_engine.search.chunk_export import collect_chunks, write_chunk_files
+from context_engine.search.chunk_files import FILES, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
+from context_engine.search.chunk_folder import read_folder
 from context_engine.search.rankers import RankingView
+from context_engine.search.semantic_scores import compute_cosines
 from context_engine.search.served_chunks import ServedChunks
-from context_engine.search.vector_search import compute_cosines
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -44,9 +44,9 @@ SEED_CHUNK: dict[str, Any] = {
 """The example of seed 004, with a capital in a tag."""
 
 
-def taken(kind: ChunkKind, content: Any) -> ChunkFile:
+def taken(kind: ChunkKind, content: Any) -> ChunkSet:
     file = parse_chunk_file(kind, content if isinstance(content, bytes) else json.dumps(content).encode())
-    assert isinstance(file, ChunkFile), file
+    assert isinstance(file, ChunkSet), file
     return file
 
 
@@ -143,7 +143,7 @@ def test_vectors_of_two_sizes_in_one_file_are_refused_by_name() -> None:
 
 @given(st.binary(max_size=60) | st.text(max_size=40).map(lambda text: f"[{text}]".encode("utf-8", "replace")))
 def test_whatever_bytes_a_file_holds_they_are_taken_or_skipped(data: bytes) -> None:
-    assert isinstance(parse_chunk_file("data", data), ChunkFile | Skipped)
+    assert isinstance(parse_chunk_file("data", data), ChunkSet | Skipped)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -194,7 +194,7 @@ def folder_of(root: Path, *, size: int = 2, model: str = "m") -> Path:
 
 
 def test_four_files_become_one_set_that_can_be_searched(tmp_path: Path) -> None:
-    chunks = read_folder(folder_of(tmp_path), dimensions=2)
+    chunks = read_folder(folder_of(tmp_path))
     assert chunks.files == ("doc-chunks.json", "code-symbols.json", "code-definitions.json", "code-data.json")
     assert [row.kind for row in chunks.rows] == list(FILES)
     assert chunks.embedded.all()
@@ -235,15 +235,10 @@ def test_a_file_that_is_too_large_or_leads_elsewhere_is_left_out(tmp_path: Path)
     assert [each.path for each in chunks.skipped] == ["doc-chunks.json", "code-data.json"]
 
 
-@pytest.mark.parametrize("dimensions", [3, None])
-def test_vectors_of_another_size_than_asked_for_or_than_the_rest_are_refused(
-    tmp_path: Path, dimensions: int | None
-) -> None:
-    folder_of(tmp_path)
-    if dimensions is None:
-        write(tmp_path, "code-data.json", [chunk(1, 1, 0, 0)])
+def test_vectors_of_another_size_than_the_rest_are_refused(tmp_path: Path) -> None:
+    write(folder_of(tmp_path), "code-data.json", [chunk(1, 1, 0, 0)])
     with pytest.raises(InvalidVectors, match=r"\.json has vectors of"):
-        read_folder(tmp_path, dimensions=dimensions)
+        read_folder(tmp_path)
 
 
 def test_a_file_with_vectors_of_two_sizes_is_refused_not_skipped(tmp_path: Path) -> None:
@@ -252,16 +247,9 @@ def test_a_file_with_vectors_of_two_sizes_is_refused_not_skipped(tmp_path: Path)
         read_folder(tmp_path)
 
 
-def test_vectors_of_two_models_are_refused(tmp_path: Path) -> None:
-    folder_of(tmp_path)
-    write(tmp_path, "code-data.json", {"_metadata": {"model": "other"}, "chunks": [chunk(1, 1, 0)]})
-    with pytest.raises(InvalidVectors, match="different models: m, other"):
-        read_folder(tmp_path)
-
-
 def test_files_without_vectors_stand_beside_files_with_them(tmp_path: Path) -> None:
     write(folder_of(tmp_path), "code-symbols.json", [chunk(1)])
-    chunks = read_folder(tmp_path, dimensions=2)
+    chunks = read_folder(tmp_path)
     assert chunks.embedded.tolist() == [True, False, True, True]
 
 
@@ -432,10 +420,17 @@ def view_of(engine: Engine) -> RankingView:
     return RankingView(snapshot)
 
 
-def lengths(texts: Any) -> np.ndarray:
-    """A stand-in embedder that can be checked by hand: the direction is the number of capitals and of other characters."""
-    rows = np.array([[sum(map(str.isupper, text)), sum(not c.isupper() for c in text)] for text in texts], float)
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32).reshape(len(texts), 2)
+class Lengths:
+    """A stand-in embedder that can be checked by hand: the number of capitals and of other characters."""
+
+    name, fingerprint, dimensions = "lengths", "", 2
+
+    def embed(self, texts: Sequence[str], mode: str, *, cancel: threading.Event | None = None) -> np.ndarray:
+        rows = np.array([[sum(map(str.isupper, text)), sum(not c.isupper() for c in text)] for text in texts], float)
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32).reshape(len(texts), 2)
+
+    def close(self) -> None:
+        """Release nothing."""
 
 
 def test_an_index_is_exported_whole_and_read_back(tmp_path: Path) -> None:
@@ -446,18 +441,15 @@ def test_an_index_is_exported_whole_and_read_back(tmp_path: Path) -> None:
         stamp = engine.index.indexed_at()
     assert {str(each.path) for kind in ("definitions", "symbols") for each, _ in chunks[kind]} >= {"src/pool.py"}
     assert [capsule.head for _, capsule in chunks["definitions"]] == ["src/pool.py | Pool | class Pool:"]
-    write_folder(
-        tmp_path / "out" / "chunks",
-        format_files(chunks, stamp=stamp, vectors=embed_chunks(chunks, lengths), model="lengths"),
-    )
-    back = read_folder(tmp_path / "out" / "chunks", dimensions=2)
+    write_chunk_files(chunks, tmp_path / "out" / "chunks", stamp=stamp, embedder=Lengths())
+    back = read_folder(tmp_path / "out" / "chunks")
     whole = [each for kind in FILES for each, _ in chunks[kind]]
     assert [(row.id, row.kind, row.title, row.text, row.tags) for row in back.rows] == [
         (each.id, each.kind, each.title, each.text, each.tags) for each in whole
     ]
     assert [row.metadata["file_path"] for row in back.rows] == [str(each.path) for each in whole]
     texts = [capsule.text() for kind in FILES for _, capsule in chunks[kind]]
-    assert np.abs(back.vectors.floats() - lengths(texts)).max() < 0.01
+    assert np.abs(back.vectors.floats() - Lengths().embed(texts, "passage")).max() < 0.01
     assert (back.model, back.embedded.all(), back.skipped) == ("lengths", True, ())
 
 
@@ -466,7 +458,8 @@ def test_a_secret_does_not_leave_with_its_chunk(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"src/login.py": f'def login():\n    return "{key}"\n'})
     with indexed(root) as engine:
         chunks = collect_chunks(view_of(engine), source(root))
-    contents = dict(format_files(chunks, stamp=""))
+    write_chunk_files(chunks, tmp_path / "out", stamp="")
+    contents = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert b"def login" in contents["code-definitions.json"]
     assert key.encode() not in b"".join(contents.values())
 
@@ -479,5 +472,5 @@ def test_what_changed_since_it_was_indexed_is_left_out_and_vectors_may_be(tmp_pa
         (root / "src/pool.py").write_text("x = 1\n")
         chunks = collect_chunks(view, source(root))
     assert {str(each.path) for kind in CHUNK_KINDS for each, _ in chunks[kind]} == {"README.md"}
-    write_folder(tmp_path / "out", format_files(chunks, stamp=""))
+    write_chunk_files(chunks, tmp_path / "out", stamp="")
     assert read_folder(tmp_path / "out").dimensions == 0

@@ -13,7 +13,7 @@ from context_engine.embedding.embedder import normalize_rows
 from context_engine.embedding.vector_rows import quantize
 from context_engine.errors import InvalidVectors
 from context_engine.model import CHUNK_KINDS, Filter, Query
-from context_engine.search.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet
+from context_engine.search.chunk_files import FILES, ChunkRow, ChunkSet
 from context_engine.search.chunk_search import ChunkSearcher
 
 WORDS = ("pool", "session", "hash", "token", "retry", "queue", "the")
@@ -23,7 +23,7 @@ TAGS = ("go", "python", "code", "docs")
 def chunks_of(rows: list[ChunkRow], vectors: list[list[float]] | None = None) -> ChunkSet:
     size = len(vectors[0]) if vectors else 0
     raw = np.array(vectors or [], np.float32).reshape(len(rows), size)
-    return ChunkSet.of([ChunkFile(FILES["data"], tuple(rows), quantize(normalize_rows(raw)), "m")])
+    return ChunkSet((FILES["data"],), tuple(rows), quantize(normalize_rows(raw)), "m")
 
 
 def row(number: int, text: str, title: str = "", *tags: str, kind: str = "data", path: str = "") -> ChunkRow:

@@ -70,7 +70,7 @@ def test_pairs_are_kept_over_edits_and_follow_files_that_come_and_go(tmp_path: P
 
     def named_pairs(searcher: Searcher) -> list[tuple[str, str]]:
         paths = searcher.snapshot.paths
-        return [(paths[first], paths[second]) for first, second in searcher.view.declarations().tolist()]
+        return [(paths[first], paths[second]) for first, second in searcher.view.declarations.tolist()]
 
     with indexed(root) as engine:
         first = engine.search.searcher()

@@ -209,7 +209,8 @@ def test_the_background_makes_what_is_missing_and_then_what_is_edited(root: Path
         (root / "net" / "wait.py").write_text("def await_reply(line):\n    return line.read()\n", encoding="utf-8")
         engine.search.find(ASKED)
         assert eventually(lambda: engine.status().embeddings.chunks == (4, 4))
-        assert "model" in addends(engine.search.find(Query("wait for the reply on a line")))
+        asked = Query("wait for the reply on a line")
+        assert eventually(lambda: "model" in addends(engine.search.find(asked)))
 
 
 def test_a_question_whose_endpoint_is_down_is_not_waited_for_again_until_the_background_finds_it(

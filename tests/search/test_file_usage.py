@@ -147,8 +147,8 @@ def test_noting_writes_nothing_until_the_time_has_come(file: Path, clock: Clock)
 def test_many_events_are_written_without_waiting(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_usage, "FLUSH_S", 600)
     flushed = threading.Event()
-    add = file_usage._add
-    monkeypatch.setattr(file_usage, "_add", lambda *args: (add(*args), flushed.set()))
+    add = file_usage._write
+    monkeypatch.setattr(file_usage, "_write", lambda *args: (add(*args), flushed.set()))
     counted = FileUsage(file, clock=clock)
     for _ in range(file_usage.EVENTS_MAX):
         counted.note("a.py", "read")
@@ -159,8 +159,8 @@ def test_many_events_are_written_without_waiting(file: Path, clock: Clock, monke
 def test_few_events_are_written_after_a_while(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_usage, "FLUSH_S", 0.01)
     flushed = threading.Event()
-    add = file_usage._add
-    monkeypatch.setattr(file_usage, "_add", lambda *args: (add(*args), flushed.set()))
+    add = file_usage._write
+    monkeypatch.setattr(file_usage, "_write", lambda *args: (add(*args), flushed.set()))
     counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     assert flushed.wait(60)
@@ -320,17 +320,17 @@ def test_what_a_full_disk_refuses_at_the_very_end_is_not_lost(
     file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = FileUsage(file, clock=clock)
-    add = file_usage._add
+    add = file_usage._write
 
     def add_in_vain(db: apsw.Connection, counters) -> None:
         add(db, counters)
         db.set_commit_hook(lambda: True)  # refuses the commit
 
-    monkeypatch.setattr(file_usage, "_add", add_in_vain)
+    monkeypatch.setattr(file_usage, "_write", add_in_vain)
     counted.note("a.py", "read")
     counted.flush()
     assert counted.problem
-    monkeypatch.setattr(file_usage, "_add", lambda db, counters: (db.set_commit_hook(None), add(db, counters)))
+    monkeypatch.setattr(file_usage, "_write", lambda db, counters: (db.set_commit_hook(None), add(db, counters)))
     counted.close()
     assert counts(FileUsage(file, clock=clock)) == {"a.py": 1}
 

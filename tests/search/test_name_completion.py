@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from context_engine.engine import Engine
 from context_engine.errors import NotIndexed
-from context_engine.search.name_completion import _find_best
+from context_engine.search.name_completion import find_best
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 
@@ -117,14 +117,14 @@ NAMES = st.lists(
 @given(NAMES, st.text("ab/", max_size=3), st.integers(1, 9))
 def test_the_limit_cuts_a_list_that_does_not_depend_on_it(paths: list[str], typed: str, limit: int) -> None:
     known = [(path.lower(), path) for path in paths]
-    whole, total = _find_best(known, typed, 9)
-    assert _find_best(known, typed, limit) == (whole[:limit], total)
+    whole, total = find_best(known, typed, 9)
+    assert find_best(known, typed, limit) == (whole[:limit], total)
     assert set(whole) <= set(paths)
     assert {path for path in paths if typed.lstrip("/") in path} <= set(whole)
 
 
 @given(NAMES, st.text("ab/", max_size=3))
 def test_what_begins_as_it_was_typed_comes_before_all_else(paths: list[str], typed: str) -> None:
-    whole, _ = _find_best([(path, path) for path in paths], typed, 9)
+    whole, _ = find_best([(path, path) for path in paths], typed, 9)
     begins = [path.startswith(typed.lstrip("/")) for path in whole]
     assert begins == sorted(begins, reverse=True)

@@ -11,7 +11,6 @@ from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, TextFile, TextPart, TextQuery
 from context_engine.search.text_search import (
     GlobSet,
-    KeywordMatch,
     definition_pattern,
     density,
     expand_braces,
@@ -76,11 +75,11 @@ def test_braces_that_stand_for_too_much_are_refused() -> None:
 def test_the_rows_that_are_shown_hold_every_keyword_that_there_is_room_for(
     places: list[tuple[int, int]], most: int
 ) -> None:
-    rows = sorted(KeywordMatch(line, 1, keyword, 0) for line, keyword in places)
+    rows = sorted((line, 1, keyword) for line, keyword in places)
     shown = limit_matches(rows, most)
     assert shown == sorted(shown)
     assert len(shown) == min(most, len(rows))
-    assert len({row.keyword for row in shown}) == min(most, len({row.keyword for row in rows}))
+    assert len({row[2] for row in shown}) == min(most, len({row[2] for row in rows}))
 
 
 # -- order --

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from context_engine.embedding.vector_rows import quantize
 from context_engine.errors import InvalidVectors
-from context_engine.search.vector_search import BLOCK_NUMBERS, compute_cosines, find_greatest, fold_by_file
+from context_engine.search.semantic_scores import BLOCK_NUMBERS, compute_cosines, find_greatest, fold_by_file
 
 SIZE = 6
 ROWS = arrays.arrays(np.float32, st.tuples(st.integers(0, 40), st.just(SIZE)), elements=st.floats(-1, 1, width=32))
@@ -45,8 +45,8 @@ def test_a_query_of_another_size_is_refused() -> None:
 
 def test_no_vectors_are_no_trouble() -> None:
     assert compute_cosines(quantize(np.zeros((0, SIZE))), np.ones(SIZE, np.float32)).shape == (0,)
-    folded = fold_by_file(np.zeros(0, np.float32), np.zeros(0, bool), np.zeros(0, np.intp), 3)
-    assert not folded.known.any()
+    best, top3 = fold_by_file(np.zeros(0, np.float32), np.zeros(0, bool), np.zeros(0, np.intp), 3)
+    assert not best.any() and not top3.any()
 
 
 @given(st.data())
@@ -54,17 +54,15 @@ def test_a_file_has_its_best_chunk_and_the_sum_of_its_three_best_that_pass(data:
     values = data.draw(VALUES)
     flags = st.lists(st.booleans(), min_size=len(values), max_size=len(values))
     owners = sorted(data.draw(st.lists(st.integers(0, 4), min_size=len(values), max_size=len(values))))
-    found, allowed = data.draw(flags), data.draw(flags)
-    folded = fold_by_file(
-        np.array(values, np.float32), np.array(found, bool), np.array(owners, np.intp), 6, np.array(allowed, bool)
-    )
+    counts = data.draw(flags)
+    best, top3 = fold_by_file(np.array(values, np.float32), np.array(counts, bool), np.array(owners, np.intp), 6)
     for file in range(6):
-        rows = zip(values, owners, found, allowed, strict=True)
-        counting = [value for value, owner, there, passes in rows if owner == file and there and passes]
-        positive = sorted((value for value in counting if value > 0), reverse=True)
-        assert folded.known[file] == bool(counting)
-        assert folded.best[file] == max(positive, default=0)
-        assert folded.top3[file] == sum(positive[:3])
+        rows = zip(values, owners, counts, strict=True)
+        positive = sorted(
+            (value for value, owner, passes in rows if owner == file and passes and value > 0), reverse=True
+        )
+        assert best[file] == max(positive, default=0)
+        assert top3[file] == sum(positive[:3])
 
 
 @given(VALUES, st.integers(0, 12), st.data())

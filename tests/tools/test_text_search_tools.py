@@ -25,7 +25,7 @@ from context_engine.errors import (
     SearchTimeout,
 )
 from context_engine.model import Progress
-from context_engine.repo import ripgrep
+from context_engine.repo import find_text_engine, ripgrep
 from context_engine.repo.re2_search import Re2Search
 from context_engine.search import text_scanner
 from context_engine.tools import Call
@@ -269,7 +269,7 @@ def test_scout_counts_what_a_reader_would_count(
         if plain(keyword) in plain(row)
     }
     with open_engine(root) as engine:
-        for chosen in (None, Re2Search(root)):
+        for chosen in (find_text_engine(root), Re2Search(root)):
             engine.text_search._engine = chosen
             engine.text_search._answers.clear()
             reply = told(engine, "scout", keywords=keywords, caseSensitive=case_sensitive)
