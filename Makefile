@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -67,9 +67,6 @@ eval-across: ## several repositories ranked together: make eval-across ARGS="--t
 
 eval-stores: ## do all stores rank alike? lists compared to the last line and score: make eval-stores ARGS="--tasks FILE --corpus DIR"
 	@$(PYTHON) evals/retrieval/stores.py $(ARGS)
-
-eval-functions: ## is the function found that a sentence is about? packages fetched once, vectors kept in build/
-	@$(PYTHON) evals/functions/score.py $(ARGS)
 
 eval-wide: ## repositories without annotations, by commits and doc comments: make eval-wide ARGS="build --mirrors DIR --out DIR"; then score
 	@$(PYTHON) evals/wide/$(firstword $(ARGS)).py $(wordlist 2,$(words $(ARGS)),$(ARGS))

@@ -14,11 +14,13 @@ from hashlib import sha256
 from context_engine.index.file_roles import role_of
 from context_engine.languages import ATTRIBUTE, Grammars, Language, Symbol, find_lines_above, outline_file
 from context_engine.model import Commit
-from evals.functions.bodies import FUNCTIONS, WORDS_MIN
 from evals.localisation.replay import NOT_SOURCE, is_task
 from training.mine import is_telling, plain, sentence
 
 SOURCES_MAX = 5
+FUNCTIONS = frozenset({"function", "method", "constructor"})
+WORDS_MIN = 4
+"""A shorter sentence ("Returns the name.") is about any function, and an address is no sentence."""
 BODY_WORDS_MIN = 8
 TAGS = ("@", "\\")
 """A comment that begins with a parameter says nothing about its function."""
