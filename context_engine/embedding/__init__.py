@@ -21,9 +21,8 @@ if TYPE_CHECKING:
         build_url,
         extract_json_message,
     )
-    from context_engine.embedding.ragged_array import RaggedArray
     from context_engine.embedding.static_embedder import SHIPPED, StaticEmbedder, read_fingerprint
-    from context_engine.embedding.vector_rows import KEY_BYTES, Keys, VectorRows, hash_texts, quantize
+    from context_engine.embedding.vector_rows import KEY_BYTES, Keys, RaggedArray, VectorRows, hash_texts, quantize
     from context_engine.embedding.vector_store import VectorStore
 
 __getattr__ = lazy_exports(__name__)

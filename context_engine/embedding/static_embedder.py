@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, compute_fingerprint, raise_if_cancelled
-from context_engine.embedding.ragged_array import RaggedArray
+from context_engine.embedding.vector_rows import RaggedArray
 from context_engine.embedding.wordpiece import WordPieces
 from context_engine.errors import StorageCorrupt
 

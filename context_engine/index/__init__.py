@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.path_explanation import PathExplanation
     from context_engine.index.postings import FieldBuilder, Lexicon, WordNumbers, WordParts
-    from context_engine.index.segment import Postings, term_hashes
+    from context_engine.index.segment import Postings, StoredOutline, StoredSymbol, decode_outline, term_hashes
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
-    from context_engine.index.stored_outline import StoredOutline, StoredSymbol, decode_outline
     from context_engine.index.worker import load_languages
 
 __getattr__ = lazy_exports(__name__)

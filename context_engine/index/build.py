@@ -16,11 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from context_engine.errors import Cancelled, NextStep, StorageCorrupt
-from context_engine.index.build_order import ORDERED_FILES_MIN, BuildOrder, list_recent_files, rank_files
+from context_engine.index.build_order import (
+    ORDERED_FILES_MIN,
+    BuildOrder,
+    IndexChanges,
+    compare_files,
+    list_recent_files,
+    rank_files,
+)
 from context_engine.index.describe import IndexJob, JobResult, run_job
 from context_engine.index.embedded_store import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
 from context_engine.index.encoder import StaticEncoder
-from context_engine.index.file_changes import IndexChanges, compare_files
 from context_engine.index.importance import importance
 from context_engine.index.index_store import IndexStore, IndexWriter
 from context_engine.index.worker import WorkerPool

@@ -13,10 +13,9 @@ from context_engine.index import segment as segments
 from context_engine.index.chunking import ChunkSpan, split_chunks
 from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
 from context_engine.index.encoder import StaticEncoder
-from context_engine.index.file_roles import Role, role_code, role_of
+from context_engine.index.file_roles import Role, front_matter_tags, inline_tag_places, role_code, role_of
 from context_engine.index.postings import IndexedFile, SegmentBuilder
-from context_engine.index.stored_outline import StoredOutline, StoredSymbol, encode_outline
-from context_engine.index.tags import front_matter_tags, inline_tag_places
+from context_engine.index.segment import StoredOutline, StoredSymbol, encode_outline
 from context_engine.languages import Grammars, Language, Languages, Symbol, outline_file, read_file_header
 from context_engine.model import Skipped
 from context_engine.repo import LoadedFile, load_for_index

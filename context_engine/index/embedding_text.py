@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from context_engine.index.stored_outline import StoredOutline, StoredSymbol
+from context_engine.index.segment import StoredOutline, StoredSymbol
 from context_engine.text import split_identifier, split_words, unique
 
 TEXT_RECIPE = 1

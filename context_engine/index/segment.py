@@ -24,6 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
@@ -522,3 +523,28 @@ def _run_starts(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
     if not len(keys):
         return np.zeros(0, np.intp)
     return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+
+
+class StoredSymbol(msgspec.Struct, array_like=True, gc=False, frozen=True):
+    """A symbol as the index stores it: enough to find it; the rest is read from the file when needed."""
+
+    name: str
+    kind: str
+    first: int
+    last: int
+    line: int
+    parent: int
+    owner: str = ""
+
+
+class StoredOutline(msgspec.Struct, array_like=True, frozen=True):
+    """The outline of a file as the index stores it; `imports` are (target, line)."""
+
+    symbols: list[StoredSymbol]
+    imports: list[tuple[str, int]]
+    lines: int
+    problem: str = ""
+
+
+encode_outline = msgspec.msgpack.Encoder().encode
+decode_outline = msgspec.msgpack.Decoder(StoredOutline).decode

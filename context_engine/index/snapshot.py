@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import VectorRows
-from context_engine.index.segment import CHUNK_FIELDS, Postings, Segment
-from context_engine.index.stored_outline import StoredOutline, decode_outline
+from context_engine.index.segment import CHUNK_FIELDS, Postings, Segment, StoredOutline, decode_outline
 
 Ints = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float32]

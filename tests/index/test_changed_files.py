@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.index.file_changes import compare_files
+from context_engine.index.build_order import compare_files
 from context_engine.index.index_store import FileState
 
 facts = st.tuples(st.integers(0, 1), st.integers(0, 1))

@@ -15,7 +15,7 @@ from context_engine.index.embedding_text import (
     build_file_summary,
     summary_names,
 )
-from context_engine.index.stored_outline import StoredOutline, decode_outline
+from context_engine.index.segment import StoredOutline, decode_outline
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 PYTHON = '''"""Keeps connections."""

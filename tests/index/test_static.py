@@ -27,9 +27,8 @@ from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
 from context_engine.index.encoder import CHUNK_HEADS, WIDTH, StaticEncoder
 from context_engine.index.postings import SegmentBuilder
-from context_engine.index.segment import Segment, StaticVectors
+from context_engine.index.segment import Segment, StaticVectors, decode_outline
 from context_engine.index.snapshot import Snapshot
-from context_engine.index.stored_outline import decode_outline
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import read_file_header
 from context_engine.model import Progress

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from context_engine.index.chunking import CHUNK_CHARS_MAX
 from context_engine.index.describe import describe_file
-from context_engine.index.tags import front_matter_tags, inline_tag_places
+from context_engine.index.file_roles import front_matter_tags, inline_tag_places
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 

@@ -8,7 +8,7 @@ import platformdirs
 import pytest
 
 from context_engine.context.commands import detect_commands
-from context_engine.index.tags import front_matter_tags, inline_tag_places
+from context_engine.index.file_roles import front_matter_tags, inline_tag_places
 from context_engine.languages import Languages
 from context_engine.languages.comments import read_file_header
 from context_engine.languages.language import read_language
