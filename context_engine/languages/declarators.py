@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tree_sitter import Node as SyntaxNode
-
-from context_engine.languages.syntax_nodes import get
+from context_engine.languages.syntax_nodes import SyntaxNode, get
 
 DECLARATORS_MAX = 12
 """Declarators inside of each other: more are not written by hand."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from tree_sitter import Node as SyntaxNode
 from tree_sitter import Tree
 
 from context_engine.languages.declarators import find_declared
@@ -18,7 +17,7 @@ from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.name_occurrences import find_whole_words
 from context_engine.languages.resolution_rules import SCOPE_ROLES, Roles, read_roles, scope_kinds
-from context_engine.languages.syntax_nodes import get
+from context_engine.languages.syntax_nodes import SyntaxNode, get
 from context_engine.languages.syntax_trees import node_position, read_tree
 
 PATTERNS_MAX = 8
@@ -75,7 +74,7 @@ class SyntaxFile:
         self.roles: Roles = read_roles(language.resolution.nodes)
         self.data = data
         self.tree = tree
-        self.root = tree.root_node
+        self.root = cast("SyntaxNode", tree.root_node)
         self._bindings: dict[str, tuple[NameBinding, ...]] = {}
         self._words: dict[str, tuple[SyntaxNode, ...]] = {}
 

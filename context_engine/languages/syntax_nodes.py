@@ -6,32 +6,48 @@ leads to it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import cast
-
-from tree_sitter import Node as SyntaxNode
+from collections.abc import Iterator, Sequence
 
 
-class _NoNode:
-    id = start_byte = end_byte = child_count = named_child_count = 0
-    type, text = "", b""
-    start_point = end_point = (0, 0)
-    parent = next_sibling = prev_sibling = next_named_sibling = prev_named_sibling = None
-    children: tuple[SyntaxNode, ...] = ()
-    named_children: tuple[SyntaxNode, ...] = ()
-    is_named = is_missing = is_error = has_error = False
+class SyntaxNode:
+    """The nodes of tree-sitter, as far as they are used; the only object of this very class is `NO_NODE`."""
+
+    id: int = 0
+    type: str = ""
+    text: bytes | None = b""
+    start_byte: int = 0
+    end_byte: int = 0
+    start_point: tuple[int, int] = (0, 0)
+    end_point: tuple[int, int] = (0, 0)
+    is_named: bool = False
+    has_error: bool = False
+    parent: SyntaxNode | None = None
+    children: Sequence[SyntaxNode] = ()
+    named_children: Sequence[SyntaxNode] = ()
+    child_count: int = 0
+    named_child_count: int = 0
+    next_sibling: SyntaxNode | None = None
+    prev_sibling: SyntaxNode | None = None
+    next_named_sibling: SyntaxNode | None = None
+    prev_named_sibling: SyntaxNode | None = None
 
     def __bool__(self) -> bool:
         return False
 
-    def child_by_field_name(self, _name: str) -> None:
+    def child_by_field_name(self, _name: str, /) -> SyntaxNode | None:
+        """Return the first child of a field."""
         return None
 
-    def children_by_field_name(self, _name: str) -> list[SyntaxNode]:
-        return []
+    def children_by_field_name(self, _name: str, /) -> Sequence[SyntaxNode]:
+        """Return all children of a field."""
+        return ()
+
+    def descendant_for_byte_range(self, _start: int, _stop: int, /) -> SyntaxNode | None:
+        """Return the smallest node in it around some bytes."""
+        return None
 
 
-NO_NODE = cast("SyntaxNode", _NoNode())
+NO_NODE = SyntaxNode()
 
 
 def up(node: SyntaxNode) -> SyntaxNode:

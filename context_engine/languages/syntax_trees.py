@@ -11,6 +11,7 @@ from tree_sitter import Node, Tree
 
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language, compile_pattern
+from context_engine.languages.syntax_nodes import SyntaxNode
 from context_engine.model import Finding, syntax_finding
 
 LINE_BYTES_MAX = 20_000
@@ -116,7 +117,7 @@ def tree_errors(data: bytes, tree: Tree, errors_max: int) -> tuple[Finding, ...]
     return tuple(found)
 
 
-def node_position(data: bytes, node: Node) -> tuple[int, int]:
+def node_position(data: bytes, node: Node | SyntaxNode) -> tuple[int, int]:
     """Return the line and column of a node, both from 1; columns count characters, not bytes."""
     row, column = node.start_point
     start = node.start_byte

@@ -118,14 +118,12 @@ class ClassMembers:
         return self._scopes[place]
 
     def _find_scope(self, place: NamePlace) -> tuple[SyntaxFile, int] | None:
-        found = self._resolver.project.binding_at(place)
-        if found is None:
+        file = self._resolver.project.read(place.path)
+        if file is None:
             return None
-        file, binding = found
-        for number in file.around(place.start):
-            if file.scopes[number].node == binding.statement:
-                return file, number
-        return None
+        found = self._resolver.project.binding_at(place)
+        node = found[1].statement if found is not None else self._resolver.style(file).unnamed_class(file, place)
+        return next(((file, number) for number in file.around(place.start) if file.scopes[number].node == node), None)
 
     def scope_values(self, file: SyntaxFile, number: int, kind: str) -> tuple[Value, ...]:
         """Return the class of a scope, or an instance of it."""

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
+from context_engine.languages.syntax_nodes import NO_NODE
 from context_engine.references.values import HiddenUse, Meaning, NamePlace, NameUsage, Value, Values
 
 if TYPE_CHECKING:
@@ -31,9 +33,33 @@ class ModuleStyle:
     finds_all_names = False
     depth_first = False
     implements_by_methods = False
+    libraries_give_own_types = False
+    """Whether what a library gives is never something of the project: it is a type of its own, or written."""
 
     def __init__(self, resolver: Resolver) -> None:
         self.resolver = resolver
+        self.project = resolver.project
+
+    # -- what the languages share --
+
+    def read_defining(self, name: str) -> Iterator[SyntaxFile]:
+        """Yield the files that define a name."""
+        yield from filter(None, map(self.project.read, self.project.defining(name)))
+
+    def member_places(self, values: Values, name: str, usage: NameUsage | None = None) -> list[NamePlace]:
+        """Return the definitions of a member of values."""
+        return [place for value in values for place in self.resolver.member_places(value, name, usage)[0]]
+
+    def member_meaning(self, values: Values, name: str, usage: NameUsage | None = None) -> Meaning:
+        """Return what a member of values means, which is known if it is for each of them."""
+        found = [self.resolver.member_places(value, name, usage) for value in values]
+        places = tuple(dict.fromkeys(place for own, _ in found for place in own))
+        return Meaning(places, bool(found) and all(known or own for own, known in found), is_member=True)
+
+    def is_function(self, place: NamePlace) -> bool:
+        """Whether a function is defined at a place."""
+        found = self.project.binding_at(place)
+        return found is not None and found[1].role == "function"
 
     # -- names --
 
@@ -79,7 +105,7 @@ class ModuleStyle:
 
     def gives_own_types(self, name: str) -> bool:
         """Whether what a library gives under a name is never something of the project."""
-        return False
+        return self.libraries_give_own_types and name != ""
 
     def is_required_outside(self, file: SyntaxFile, binding: NameBinding) -> bool | None:
         """Return whether something outside of the project requires a member by its name; None if its bases show it."""
@@ -149,6 +175,10 @@ class ModuleStyle:
     def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
         """Return the bases of a thing without a written class, and whether they are known; None for classes."""
         return None
+
+    def unnamed_class(self, file: SyntaxFile, place: NamePlace) -> SyntaxNode:
+        """Return the class without a name that begins at a place."""
+        return NO_NODE
 
     def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return a class that is written as a value."""
@@ -234,3 +264,13 @@ class ModuleStyle:
     def quoted_type(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return the type that a string names."""
         return None
+
+
+def places_of(file: SyntaxFile, bindings: Iterable[NameBinding]) -> list[NamePlace]:
+    """Return the places of bindings of a file."""
+    return [NamePlace(file.path, binding.node.start_byte) for binding in bindings]
+
+
+def as_classes(values: Values) -> Values:
+    """Return the classes of instances; anything else stays as it is."""
+    return tuple(value._replace(kind="class") if value.kind == "instance" else value for value in values)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages.syntax_nodes import get
 from context_engine.references.module_styles import ModuleStyle
 from context_engine.references.values import EXTERNAL, Meaning, NamePlace, NameUsage, Value, Values
 
@@ -27,12 +31,14 @@ class PackageStyle(ModuleStyle):
     """The rules that Java and C# share; their styles say how the nodes are named."""
 
     depth_first = True
+    libraries_give_own_types = True
+    package_pattern = re.compile(rb"^package\s+([\w.]+)", re.MULTILINE)
 
     # -- to be answered by each language --
 
     def package_of(self, file: SyntaxFile) -> str:
         """Return the package that a file is in."""
-        return ""
+        return _package_of(file, self.package_pattern)
 
     def star_imports(self, file: SyntaxFile) -> list[tuple[str, bool]]:
         """Return what a file imports with all its names, and whether these are the members of a type."""
@@ -140,6 +146,13 @@ class PackageStyle(ModuleStyle):
 
     # -- values --
 
+    def loop_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+        """Return the written type of the variable of a loop, or the elements."""
+        written = get(binding.statement, "type")
+        if written and file.text(written) != "var":
+            return self.resolver.type_values(file, written)
+        return super().loop_values(file, binding, given)
+
     def called_values(self, file: SyntaxFile, holder: SyntaxNode, name: str, arity: int) -> Values:
         """Return what calling a method of an expression gives."""
         found: list[Value] = []
@@ -169,6 +182,17 @@ class PackageStyle(ModuleStyle):
         """Return the constant of an enum that a case names."""
         places = [at for value in values for at in self.resolver.member_places(value, name, VALUE)[0]]
         return Meaning(tuple(places), is_known=True, is_member=True) if places else None
+
+
+@lru_cache(maxsize=2048)
+def _package_of(file: SyntaxFile, pattern: re.Pattern[bytes]) -> str:
+    found = pattern.search(file.data)
+    return found[1].decode("utf-8", "replace").replace("`", "") if found else ""
+
+
+def count_arguments(call: SyntaxNode) -> int:
+    """Return the number of arguments of a call."""
+    return sum("comment" not in one.type for one in get(call, "arguments").named_children)
 
 
 TYPE = NameUsage("type")

@@ -528,7 +528,7 @@ class RustStyle(ModuleStyle):
             found = self.resolver.project.binding_at(place)
             body = found[1].statement.child_by_field_name("body") if found is not None else None
             if found is not None and body is not None and body.type == "ordered_field_declaration_list":
-                return found[0], body.children_by_field_name("type")
+                return found[0], list(body.children_by_field_name("type"))
         return None
 
 
