@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from functools import lru_cache
-from posixpath import dirname
+from collections.abc import Callable, Iterable
+from functools import cached_property, lru_cache
+from posixpath import dirname, join
+from typing import TYPE_CHECKING, TypeVar
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, follow, of_type, parent_of
-from context_engine.references.module_styles import ModuleStyle
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages.syntax_nodes import NO_NODE, ancestors, around, children, get, up
+from context_engine.references.module_styles import ModuleStyle, as_classes, places_of
 from context_engine.references.values import Meaning, NamePlace, Value, Values
 
+if TYPE_CHECKING:
+    from context_engine.references.resolver import Resolver
+
+T = TypeVar("T")
 _PACKAGE = re.compile(rb"^\[package\][^\[]*?^name\s*=\s*\"([\w-]{1,100})\"", re.MULTILINE)
 _LIBRARY = re.compile(rb"^\[lib\][^\[]*?^path\s*=\s*\"([\w./-]{1,200})\"", re.MULTILINE)
 ROOTS = ("lib.rs", "main.rs")
@@ -26,56 +31,66 @@ ELEMENTS = frozenset(
     "next first last get pop peek nth first_mut last_mut pop_front pop_back front back min max".split()
 )
 """Methods of the library that give an element."""
-CONTAINERS = ("impl_item", "trait_item")
+WRAPPERS = ("Some", "Ok", "Box::new", "Rc::new", "Arc::new", "RefCell::new", "Mutex::new", "Cow::Borrowed", "Box::pin")
+"""Functions whose result is treated like their argument."""
 HEADS = ("scoped_identifier", "scoped_type_identifier", "scoped_use_list", "use_wildcard")
+PATTERNS = ("tuple_struct_pattern", "tuple_pattern", "struct_pattern", "slice_pattern")
 PATH_ROOTS = ("crate", "self", "super")
+TYPE_ROLES = ("class", "namespace", "alias", "import")
 SEGMENTS_MAX = 12
 GLOBS_MAX = 30
 CHAIN_MAX = 40
 """Questions about paths inside of each other."""
-_TYPE_ROLES = ("class", "namespace", "alias", "import")
 
 
 class RustStyle(ModuleStyle):
     """The rules of Rust."""
 
     joins_members = True
+    libraries_give_own_types = True
 
-    # -- modules --
+    def __init__(self, resolver: Resolver) -> None:
+        super().__init__(resolver)
+        self._running: set[tuple[str, int, str]] = set()
+        self._impls: dict[str, list[tuple[SyntaxFile, NameBinding]]] = {}
 
-    def gives_own_types(self, name: str) -> bool:
-        """Return that it is so: a library returns types of its own, or those that are written."""
-        return name != ""
+    # -- imports --
 
     def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
         """Return the definitions that a `use` names."""
         *path, name = use_path(file, binding.node)
-        found: list[NamePlace] = []
-        with self._running((file.path, binding.node.start_byte, "places")) as is_first:
-            for value in self._path_values(file, path, binding.node.start_byte) if path and is_first else ():
-                found += self.resolver.member_places(value, name)[0]
-        return found
+        return self._ask(file, path, binding.node.start_byte, "places", lambda at: self.member_places((at,), name))
 
     def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what a `use` names."""
         *path, name = use_path(file, binding.node)
-        found: list[Value] = []
-        with self._running((file.path, binding.node.start_byte, "values")) as is_first:
-            for value in self._path_values(file, path, binding.node.start_byte) if path and is_first else ():
-                found += self.resolver.member_values(value, name)
-        return tuple(found) if path else self._crate(file, name)
+        if not path:
+            return self._crate(file, name)
+        start = binding.node.start_byte
+        return tuple(self._ask(file, path, start, "values", lambda at: self.resolver.member_values(at, name)))
 
     def is_foreign(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a `use` leads out of the project."""
         path = use_path(file, binding.node)
-        with self._running((file.path, binding.node.start_byte, "foreign")) as is_first:
-            start = binding.node.start_byte
-            values = self._path_values(file, path[:-1] or path, start) if is_first else ()
+        values = self._ask(file, path[:-1] or path, binding.node.start_byte, "foreign", lambda at: (at,))
         return any(value.kind == "external" for value in values)
+
+    def _ask(
+        self, file: SyntaxFile, path: Iterable[str], offset: int, question: str, answer: Callable[[Value], Iterable[T]]
+    ) -> list[T]:
+        """Return the answers of what a path means, unless the same is being asked, or very much already."""
+        key = (file.path, offset, question)
+        if key in self._running or len(self._running) >= CHAIN_MAX:
+            return []
+        self._running.add(key)
+        try:
+            return [one for value in self._path_values(file, list(path), offset) for one in answer(value)]
+        finally:
+            self._running.discard(key)
 
     def _path_values(self, file: SyntaxFile, path: list[str], offset: int) -> Values:
         """Return what a path means whose first name is looked up at an offset."""
-        values = self._first_values(file, path[0], offset)
+        values = self._first_values(file, path[0], offset) if path else ()
         for name in path[1:SEGMENTS_MAX]:
             values = tuple(inner for value in values for inner in self.resolver.member_values(value, name))
         return values
@@ -87,29 +102,25 @@ class RustStyle(ModuleStyle):
         for binding in _visible(file, name, offset):
             if binding.role != "import":
                 found += self.resolver.binding_values(file, binding)
-            elif binding.node.start_byte != offset and use_path(file, binding.node)[:1] != [name]:
+            elif use_path(file, binding.node)[:1] != [name]:
                 found += self.imported_values(file, binding)
         return tuple(found) or self._crate(file, name)
 
     def _root_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return the module that `crate`, `self` or `super` is at an offset."""
         if name == "crate":
-            roots = self._crate_roots(file.path)
-            return tuple(Value("module", NamePlace(path)) for path in roots)
+            return tuple(Value("module", NamePlace(path)) for path in self._crate_roots(file.path))
         inline = [number for number in file.around(offset) if file.scopes[number].node.type == "mod_item"]
         if name == "super" and not inline:
             return self._parent_module(file.path)
-        if name == "self" and inline:
-            number = inline[0]
-        else:
-            number = next(iter(inline[1:]), None) if inline else None
-        if number is not None:
-            return self.class_of_scope(file, number, "class")
-        return (Value("module", NamePlace(file.path)),)
+        inline = inline if name == "self" else inline[1:]
+        return self.class_of_scope(file, inline[0], "class") if inline else (Value("module", NamePlace(file.path)),)
 
     def _crate(self, file: SyntaxFile, name: str) -> Values:
-        root = self._crates().get(name)
+        root = self._crates.get(name)
         return (Value("module", NamePlace(root)),) if root else (Value("external", name=name),)
+
+    # -- modules --
 
     def submodule(self, module: Value, name: str) -> Values:
         """Return the module above a module for `super`."""
@@ -117,11 +128,10 @@ class RustStyle(ModuleStyle):
 
     def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name at the top of a module, those that it passes on included."""
-        path = module.place.path
-        file = self.resolver.project.read(path)
-        if file is None or path in seen:
+        file = self.project.read(module.place.path)
+        if file is None or file.path in seen:
             return None
-        seen.add(path)
+        seen.add(file.path)
         return self._members_of_scope(file, 0, name, seen)
 
     def _members_of_scope(self, file: SyntaxFile, scope: int, name: str, seen: set[str]) -> list[NamePlace]:
@@ -130,44 +140,77 @@ class RustStyle(ModuleStyle):
             if binding.role == "import":
                 found += self.resolver.import_meaning(file, binding).places
             elif binding.role != "variable" or binding.statement.type in ("const_item", "static_item"):
-                found.append(NamePlace(file.path, binding.node.start_byte))
+                found += places_of(file, [binding])
         return found or self._from_globs(file, name, scope, seen)
 
     def _from_globs(self, file: SyntaxFile, name: str, scope: int, seen: set[str]) -> list[NamePlace]:
-        """Return what `use path::*` in a scope brings for a name."""
-        found: list[NamePlace] = []
-        for at, path in _globs(file):
-            if file.scope_at(at) != scope or found:
-                continue
-            with self._running((file.path, at, name)) as is_first:
-                for value in self._path_values(file, list(path), at) if is_first else ():
-                    if value.kind == "module":
-                        found += self.module_member(value, name, seen) or ()
-                    else:
-                        found += self.resolver.member_places(value, name)[0]
-        return found
+        """Return what the first `use path::*` in a scope brings that has a name."""
+
+        def find(value: Value) -> list[NamePlace]:
+            if value.kind == "module":
+                return self.module_member(value, name, seen) or []
+            return self.member_places((value,), name)
+
+        inside = ((at, path) for at, path in _globs(file) if file.scope_at(at) == scope)
+        return next(filter(None, (self._ask(file, path, at, name, find) for at, path in inside)), [])
 
     def unbound(self, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
         """Return the definitions of a name that a glob or a macro export brings."""
-        node = file.node_at(offset, offset + 1)
-        if node is not None and node.parent is not None and node.parent.type == "macro_invocation":
-            return self._macros(name)
+        node = file.node_at(offset, offset + 1) or NO_NODE
+        if up(node).type == "macro_invocation":
+            bound = [(file, one) for file in self.read_defining(name) for one in file.bindings(name)]
+            macros = [(other, one) for other, one in bound if one.statement.type == "macro_definition"]
+            return [place for other, one in macros for place in places_of(other, [one])]
         for number in file.around(offset):
             found = self._from_globs(file, name, number, set())
             if found:
                 return found
-        if node is not None and _is_path_head(node):
-            root = self._crates().get(name)
-            return None if root is not None else []
-        return None if _globs(file) else []
+        is_open = name in self._crates if _is_path_head(node) else bool(_globs(file))
+        return None if is_open else []
+
+    @cached_property
+    def _crates(self) -> dict[str, str]:
+        """The root files of the library crates of the project by their names in code."""
+        found: dict[str, str] = {}
+        for path in self.project.paths.by_suffix("Cargo.toml"):
+            data = self.project.load(path)
+            named, library = _PACKAGE.search(data), _LIBRARY.search(data)
+            root = join(dirname(path), library[1].decode() if library else "src/lib.rs")
+            if named and root in self.project.paths:
+                found.setdefault(named[1].decode().replace("-", "_"), root)
+        return found
+
+    def _crate_roots(self, path: str) -> list[str]:
+        """Return the root files of the crate that a file is in; a package may have a library and a program."""
+        folder, roots = path, list[str]()
+        while folder and not roots:
+            folder = dirname(folder)
+            roots = [root for root in (join(folder, name) for name in ROOTS) if root in self.project.paths]
+        return [path] if path in roots or not roots else roots
+
+    def _parent_module(self, path: str) -> Values:
+        folder, _, name = path.rpartition("/")
+        if name in ROOTS:
+            return ()
+        above = dirname(folder) if name == "mod.rs" else folder
+        candidates = [join(above, root) for root in ("mod.rs", *ROOTS)] + ([f"{above}.rs"] if above else [])
+        found = [one for one in candidates if one in self.project.paths and one != path]
+        return tuple(Value("module", NamePlace(one)) for one in found)
+
+    def _module_file(self, file: SyntaxFile, node: SyntaxNode, name: str) -> str:
+        """Return the file of `mod name;`."""
+        folder, _, own = file.path.rpartition("/")
+        names = [file.text(get(outer, "name")) for outer in ancestors(node) if outer.type == "mod_item"]
+        inside = join(folder, *([] if own in (*ROOTS, "mod.rs") else [own.removesuffix(".rs")]), *reversed(names))
+        bases = [join(one, name) for one in (inside, folder)]
+        paths = (base + end for base in bases for end in (".rs", "/mod.rs"))
+        return next((path for path in paths if path in self.project.paths), "")
 
     # -- names with a meaning of their own --
 
     def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what `self`, `Self`, the first name of a path, or a name that is bound several times means."""
-        node = file.node_at(offset, offset + 1)
-        if node is None:
-            return ()
+        node = file.node_at(offset, offset + 1) or NO_NODE
         if name == "Self":
             return tuple(one._replace(name=name) for one in self.resolver.self_values(file, offset, "class"))
         is_head = _is_path_head(node)
@@ -176,90 +219,78 @@ class RustStyle(ModuleStyle):
         if name == "self":
             return self.resolver.self_values(file, offset)
         if is_head:
-            above = _prefix(file, node)
-            if above:
-                return self._path_values(file, [*above, name], offset)
-            bound = [one for one in _visible(file, name, offset) if one.role in _TYPE_ROLES]
-            found = tuple(value for one in bound for value in self.resolver.binding_values(file, one))
-            found = found or tuple(self.resolver.place_values(self.unbound(file, name, offset) or ()))
-            return found or (() if bound or name in file.rules.builtins else self._crate(file, name))
-        parameters = _type_parameters(file, name, offset)
+            return self._head_values(file, node, name, offset)
+        parameters = [one for one in file.bindings(name) if one.statement.type == "type_parameter"]
+        held = set(file.around(offset)) if parameters else set()
+        parameters = [one for one in parameters if one.scope in held]
         if parameters:
-            return self._bounds(file, parameters[0])
+            return self._bounds(file, max(parameters, key=lambda one: one.scope))
         bound = self.resolver.visible_bindings(file, name, offset)
         if len(bound) < 2 or any(one.role not in ("variable", "parameter", "loop") for one in bound):
             return ()
-        before = [one for one in bound if _holds_at(one, offset)]
+        before = [one for one in bound if _holds_from(one) <= offset]
         return self.resolver.binding_values(file, before[-1]) if before else ()
+
+    def _head_values(self, file: SyntaxFile, node: SyntaxNode, name: str, offset: int) -> Values:
+        above = _prefix(file, node)
+        if above:
+            return self._path_values(file, [*above, name], offset)
+        bound = _visible(file, name, offset)
+        found = tuple(value for one in bound for value in self.resolver.binding_values(file, one))
+        found = found or self.resolver.place_values(self.unbound(file, name, offset) or ())
+        return found or (() if bound or name in file.rules.builtins else self._crate(file, name))
 
     def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the meaning of a name inside of a macro call, and of the field that an initializer names."""
-        outer = node.parent
-        if outer is not None and outer.type == "token_tree":
+        outer = up(node)
+        if outer.type == "token_tree":
             return self._meaning_in_macro(file, node)
-        if outer is None or outer.type not in ("field_initializer", "field_pattern") or node.type != "field_identifier":
+        if outer.type not in ("field_initializer", "field_pattern") or node.type != "field_identifier":
             return None
-        if outer.parent is not None and outer.type == "field_initializer":
-            holder = outer.parent.parent
-        else:
-            holder = outer.parent
-        written = holder.child_by_field_name("name") or holder.child_by_field_name("type") if holder else None
-        places: list[NamePlace] = []
-        for value in self.resolver.type_values(file, written) if written is not None else ():
-            places += self.resolver.member_places(value, file.text(node))[0]
-        fields = tuple(place for place in places if not self._is_function(place))
+        places = self.member_places(self._struct_values(file, outer), file.text(node))
+        fields = tuple(place for place in places if not self.is_function(place))
         return Meaning(fields, is_known=bool(fields), is_member=True)
 
-    def is_required_outside(self, file: SyntaxFile, binding: NameBinding) -> bool | None:
-        """Return whether a method is in an `impl` of a trait that is not in the project."""
-        block = parent_of(of_type(binding.statement.parent, "declaration_list"))
-        required = block.child_by_field_name("trait") if block is not None and block.type == "impl_item" else None
-        if required is None:
-            return False
-        return not any(value.place.path for value in self.resolver.type_values(file, required))
+    def _struct_values(self, file: SyntaxFile, field: SyntaxNode) -> Values:
+        """Return the struct whose field is given a value, or is taken by a pattern."""
+        holder = around(field, "struct_expression", "struct_pattern")
+        return self.resolver.type_values(file, get(holder, "name") or get(holder, "type"))
 
     def namesakes(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
         """Return the field that a shorthand means next to its variable: `Cat { name }`, in a value or in a pattern."""
-        outer = node.parent
-        is_shorthand = outer is not None and outer.type == "shorthand_field_initializer"
-        if outer is None or not (is_shorthand or node.type == "shorthand_field_identifier"):
+        if up(node).type != "shorthand_field_initializer" and node.type != "shorthand_field_identifier":
             return []
-        holder = parent_of(outer.parent) if is_shorthand else outer.parent
-        written = holder.child_by_field_name("name" if is_shorthand else "type") if holder is not None else None
-        values = self.resolver.type_values(file, written) if written is not None else ()
-        if not values:
-            return None
-        return [place for value in values for place in self.resolver.member_places(value, file.text(node))[0]]
+        values = self._struct_values(file, node)
+        return self.member_places(values, file.text(node)) if values else None
 
     def _meaning_in_macro(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
-        before = node.prev_sibling
-        mark = file.text(before) if before is not None else ""
-        after = file.text(node.next_sibling) if node.next_sibling is not None else ""
-        if after == ":" and mark in ("{", ",", "", "("):  # perhaps the field of a struct
+        before, after = node.prev_sibling or NO_NODE, node.next_sibling or NO_NODE
+        mark = file.text(before)
+        if file.text(after) == ":" and mark in ("{", ",", "", "("):  # perhaps the field of a struct
             return Meaning(is_member=True)
         if mark not in (".", "::"):
             return None
-        holder = before.prev_sibling if before is not None else None
-        further = holder.prev_sibling if holder is not None else None
-        is_plain = further is None or file.text(further) not in (".", "::")
-        if holder is None or not is_plain or not (file.is_identifier(holder) or holder.type == "self"):
+        holder = before.prev_sibling or NO_NODE
+        is_plain = file.text(holder.prev_sibling or NO_NODE) not in (".", "::")
+        if not is_plain or not (file.is_identifier(holder) or holder.type == "self"):
             return Meaning(is_member=True)
         name, at = file.text(holder), holder.start_byte
         if mark == ".":
             values = self.resolver.name_values(file, name, at)
+        elif name == "Self":
+            values = self.resolver.self_values(file, at, "class")
         else:
-            values = self._first_in_macro(file, name, at)
-        places = [place for value in values for place in self.resolver.member_places(value, file.text(node))[0]]
+            values = self._first_values(file, name, at)
+            if all(value.kind == "external" for value in values):
+                values = self.resolver.place_values(self.unbound(file, name, at) or ()) or values
+        places = dict.fromkeys(self.member_places(values, file.text(node)))
         is_known = bool(places) or (bool(values) and all(value.kind == "external" for value in values))
-        return Meaning(tuple(dict.fromkeys(places)), is_known, is_member=True)
+        return Meaning(tuple(places), is_known, is_member=True)
 
-    def _first_in_macro(self, file: SyntaxFile, name: str, offset: int) -> Values:
-        if name == "Self":
-            return self.resolver.self_values(file, offset, "class")
-        found = self._first_values(file, name, offset)
-        if any(value.kind != "external" for value in found):
-            return found
-        return self.resolver.place_values(self.unbound(file, name, offset) or ()) or found
+    def is_required_outside(self, file: SyntaxFile, binding: NameBinding) -> bool | None:
+        """Return whether a method is in an `impl` of a trait that is not in the project."""
+        required = get(binding.statement, "<declaration_list", "<impl_item", "trait")
+        return bool(required) and not any(value.place.path for value in self.resolver.type_values(file, required))
 
     # -- types --
 
@@ -268,73 +299,67 @@ class RustStyle(ModuleStyle):
         node = file.scopes[scope].node
         if node.type != "impl_item":
             return super().class_of_scope(file, scope, kind)
-        written = node.child_by_field_name("type")
-        found = self.resolver.type_values(file, written) if written is not None else ()
-        return tuple(Value(kind, one.place, one.name) for one in found if one.kind == "instance")  # ty: ignore[invalid-argument-type]
+        found = self.resolver.type_values(file, get(node, "type"))
+        own = tuple(Value("instance", one.place, one.name) for one in found if one.kind == "instance")
+        return as_classes(own) if kind == "class" else own
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the traits above a trait, or those that a type of this file implements in it."""
         if node.type == "trait_item":
-            bounds = node.child_by_field_name("bounds")
-            return list(bounds.named_children) if bounds is not None else []
+            return list(get(node, "bounds").named_children)
         if node.type == "impl_item":
-            return [one for one in (node.child_by_field_name("trait"),) if one is not None]
-        named = node.child_by_field_name("name")
-        if named is None or node.type not in ("struct_item", "enum_item", "union_item"):
+            return [trait for trait in (get(node, "trait"),) if trait]
+        if node.type not in ("struct_item", "enum_item", "union_item"):
             return []
-        return [trait for owner, trait in _trait_impls(file) if owner == file.text(named)]
+        return [trait for owner, trait in _trait_impls(file) if owner == file.text(get(node, "name"))]
 
     def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the members of the impl blocks of a type, and the names in the file of a module."""
         node = file.scopes[scope].node
-        named = node.child_by_field_name("name")
-        if named is None:
+        named = get(node, "name")
+        if not named or node.type == "trait_item":
             return []
+        if node.type == "mod_item" and get(node, "body"):
+            return self._members_of_scope(file, scope, name, {f"{file.path}:{scope}:{name}"})
         if node.type == "mod_item":
-            return self._module_members(file, scope, name)
-        if node.type == "trait_item":
-            return []
+            path = self._module_file(file, node, file.text(named))
+            return self.resolver.module_member(Value("module", NamePlace(path)), name) or [] if path else []
         own = NamePlace(file.path, named.start_byte)
         found: list[NamePlace] = []
         for other, binding in self._impl_bindings(name):
-            head = _head_name(other, other.scopes[binding.scope].node.child_by_field_name("type"))
-            if head == file.text(named) or _is_alias(other, head):
+            head = _head_name(other, get(other.scopes[binding.scope].node, "type"))
+            is_alias = any(one.role in ("alias", "import") for one in other.bindings(head)) if head else False
+            if head == file.text(named) or is_alias:
                 found += self._impl_member(other, binding, own)
         return found
 
-    def _module_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
-        node = file.scopes[scope].node
-        if node.child_by_field_name("body") is not None:
-            return self._members_of_scope(file, scope, name, {f"{file.path}:{scope}:{name}"})
-        named = node.child_by_field_name("name")
-        path = self._module_file(file, node, file.text(named)) if named is not None else ""
-        return self.resolver.module_member(Value("module", NamePlace(path)), name) or [] if path else []
+    def _impl_bindings(self, name: str) -> list[tuple[SyntaxFile, NameBinding]]:
+        """Return everything of a name that is in an impl block, which is read once for each name."""
+        if name not in self._impls:
+            files = [file for file in self.read_defining(name) if file.rules.style == "rust"]
+            bound = [(file, one) for file in files for one in file.bindings(name) if one.scope >= 0]
+            self._impls[name] = [(file, one) for file, one in bound if file.scopes[one.scope].node.type == "impl_item"]
+        return self._impls[name]
 
     def _impl_member(self, file: SyntaxFile, binding: NameBinding, owner: NamePlace) -> list[NamePlace]:
         """Return a member of an impl block of a type, and what it implements of a trait."""
-        scope = file.scopes[binding.scope]
         if not any(value.place == owner for value in self.class_of_scope(file, binding.scope, "class")):
             return []
-        found = [NamePlace(file.path, binding.node.start_byte)]
-        trait = scope.node.child_by_field_name("trait")
-        for value in self.resolver.type_values(file, trait) if trait is not None else ():
-            found += self.resolver.members.own(value.place, binding.name) if value.kind == "instance" else ()
-        return found
+        traits = self.resolver.type_values(file, get(file.scopes[binding.scope].node, "trait"))
+        required = [one.place for one in traits if one.kind == "instance"]
+        inherited = [place for one in required for place in self.resolver.members.own(one, binding.name)]
+        return places_of(file, [binding]) + inherited
 
     def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
         """Return the functions where a member is called, and the fields where it is read."""
-        outer = node.parent
-        if outer is None or outer.type != "field_expression":
+        outer = get(node, "<field_expression")
+        if not outer:
             return places
-        call = outer.parent
-        if call is not None and call.type == "generic_function":
-            call = call.parent
-        is_call = call is not None and call.type == "call_expression" and not _is_argument(call, outer)
-        return [place for place in places if self._is_function(place) == is_call]
+        called = get(outer, "<generic_function") or outer
+        is_call = get(called, "<call_expression", "function") == called
+        return [place for place in places if self.is_function(place) == is_call]
 
-    def _is_function(self, place: NamePlace) -> bool:
-        found = self.resolver.project.binding_at(place)
-        return found is not None and found[1].role == "function"
+    # -- values --
 
     def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what variants, type parameters and names in patterns are."""
@@ -347,45 +372,38 @@ class RustStyle(ModuleStyle):
             return None
         if kind == "closure_parameters":
             return self._closure_values(file, binding)
-        path = list(_pattern_path(binding))
-        return None if kind != "match_pattern" and not path else self._matched_values(file, binding, path)
+        path = _pattern_path(binding)
+        return self._matched_values(file, binding, path) if path or kind == "match_pattern" else None
 
     def _bounds(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the traits that a type parameter must have, in its list or in a `where`."""
-        written = binding.statement.child_by_field_name("bounds")
-        nodes = list(written.named_children) if written is not None else []
-        owner = parent_of(binding.statement.parent)
-        for clause in owner.named_children if owner is not None else ():
-            for predicate in clause.named_children if clause.type == "where_clause" else ():
-                left, bounds = predicate.child_by_field_name("left"), predicate.child_by_field_name("bounds")
-                if left is not None and bounds is not None and file.text(left) == binding.name:
-                    nodes += bounds.named_children
-        found = [value for node in nodes for value in self.resolver.type_values(file, node)]
-        return tuple(one._replace(kind="class") if one.kind == "instance" else one for one in found)
+        nodes = list(get(binding.statement, "bounds").named_children)
+        for clause in children(up(up(binding.statement)), "where_clause"):
+            for predicate in clause.named_children:
+                if file.text(get(predicate, "left")) == binding.name:
+                    nodes += get(predicate, "bounds").named_children
+        return as_classes(tuple(value for node in nodes for value in self.resolver.type_values(file, node)))
 
     def _closure_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the elements that a method passes to a closure: `xs.iter().map(|x| x.run())`."""
-        closure = binding.statement.parent
-        arguments = parent_of(closure)
-        function = follow(parent_of(of_type(arguments, "arguments")), "function")
-        holder = follow(function, "value")
-        if holder is None or binding.positions or len(binding.statement.named_children) != 1:
+        if binding.positions or binding.statement.named_child_count != 1:
             return ()
-        values = self.resolver.values(file, holder)
-        return tuple(v for v in self.resolver.elements(values) or values if v.kind == "instance")
+        values = self.resolver.values(file, get(binding.statement, "<", "<arguments", "<", "function", "value"))
+        return tuple(value for value in self.resolver.elements(values) or values if value.kind == "instance")
 
-    def _matched_values(
-        self, file: SyntaxFile, binding: NameBinding, path: list[tuple[SyntaxNode, int]]
-    ) -> Values | None:
+    def _matched_values(self, file: SyntaxFile, binding: NameBinding, path: list[tuple[SyntaxNode, int]]) -> Values:
         """Return what a pattern takes out of the value that is matched."""
-        subject = _subject(binding)
-        values: Values = ()
-        if subject is not None and binding.role == "parameter":
-            values = self.resolver.type_values(file, subject)
-        elif subject is not None:
-            values = self.resolver.values(file, subject)
-            if binding.role == "loop":
-                values = self.resolver.elements(values) or values
+        statement = binding.statement
+        if binding.role == "parameter":
+            values = self.resolver.type_values(
+                file, get(statement, "type" if statement.type == "parameter" else "value")
+            )
+        elif statement.type == "match_pattern":
+            values = self.resolver.values(file, get(around(statement, "match_expression"), "value"))
+        else:
+            values = self.resolver.values(file, get(statement, "value"))
+        if binding.role == "loop":
+            values = self.resolver.elements(values) or values
         for pattern, number in path:
             values = self._take_part(file, pattern, number, values)
         return values
@@ -393,30 +411,29 @@ class RustStyle(ModuleStyle):
     def _take_part(self, file: SyntaxFile, pattern: SyntaxNode, number: int, values: Values) -> Values:
         if pattern.type == "tuple_pattern":
             return self.resolver.take_apart(values, (number,))
-        written = pattern.child_by_field_name("type")
-        if written is None:
+        written = get(pattern, "type")
+        if not written or file.text(written) in ("Some", "Ok"):
             return values
-        if file.text(written) in ("Some", "Ok"):
-            return values
-        if pattern.type != "tuple_struct_pattern":
-            return ()
-        parts = self._variant_types(file, written)
-        return self.resolver.type_values(parts[0], parts[1][number]) if parts and number < len(parts[1]) else ()
-
-    # -- calls --
+        # The types that a variant, or a struct without names for its fields, has in it.
+        places = self.resolver.meaning(file, get(written, "name") or written).places
+        for found in map(self.project.binding_at, places if pattern.type == "tuple_struct_pattern" else ()):
+            body = get(found[1].statement, "body") if found is not None else NO_NODE
+            if found is not None and body.type == "ordered_field_declaration_list":
+                types = body.children_by_field_name("type")[number:]
+                return self.resolver.type_values(found[0], types[0]) if types else ()
+        return ()
 
     def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what the usual methods of the library pass on, and what `Some(x)` or `Box::new(x)` has in it."""
         if function.type == "generic_function":
-            function = function.child_by_field_name("function") or function
-        given = call.child_by_field_name("arguments")
-        if file.text(function) in WRAPPERS and given is not None and given.named_children:
-            return self.resolver.values(file, given.named_children[0])
-        holder, named = function.child_by_field_name("value"), function.child_by_field_name("field")
-        if function.type != "field_expression" or holder is None or named is None:
+            function = get(function, "function")
+        given = get(call, "arguments", ".")
+        if file.text(function) in WRAPPERS and given:
+            return self.resolver.values(file, given)
+        if function.type != "field_expression":
             return None
-        values, name = self.resolver.values(file, holder), file.text(named)
-        if any(self.resolver.member_places(value, name)[0] for value in values if value.kind != "external"):
+        values, name = self.resolver.values(file, get(function, "value")), file.text(get(function, "field"))
+        if self.member_places(tuple(value for value in values if value.kind != "external"), name):
             return None
         if name in PASSING:
             return values
@@ -428,148 +445,30 @@ class RustStyle(ModuleStyle):
         """Return the result of a `Result`; `?`, `unwrap` and patterns take it out."""
         return arguments[0] if name == "Result" and arguments else None
 
-    def _crates(self) -> dict[str, str]:
-        """Return the root files of the library crates of the project by their names in code."""
-        known = self.resolver.kept.get("rust crates")
-        if isinstance(known, dict):
-            return known
-        found: dict[str, str] = {}
-        for path in self.resolver.project.paths.by_suffix("Cargo.toml"):
-            data = self.resolver.project.load(path)
-            named, library = _PACKAGE.search(data), _LIBRARY.search(data)
-            folder = f"{dirname(path)}/" if dirname(path) else ""
-            root = folder + (library[1].decode() if library else "src/lib.rs")
-            if named and root in self.resolver.project.paths:
-                found.setdefault(named[1].decode().replace("-", "_"), root)
-        self.resolver.kept["rust crates"] = found
-        return found
 
-    def _crate_roots(self, path: str) -> list[str]:
-        """Return the root files of the crate that a file is in; a package may have a library and a program."""
-        folder, paths = dirname(path), self.resolver.project.paths
-        while True:
-            roots = [root for name in ROOTS if (root := f"{folder}/{name}" if folder else name) in paths]
-            if roots or not folder:
-                return [path] if path in roots else roots or [path]
-            folder = dirname(folder)
-
-    def _parent_module(self, path: str) -> Values:
-        folder, _, name = path.rpartition("/")
-        if name in ROOTS:
-            return ()
-        above = dirname(folder) if name == "mod.rs" else folder
-        candidates = [f"{above}/{root}" if above else root for root in ("mod.rs", *ROOTS)]
-        if above:
-            candidates.append(f"{above}.rs")
-        found = [one for one in candidates if one in self.resolver.project.paths and one != path]
-        return tuple(Value("module", NamePlace(one)) for one in found)
-
-    def _module_file(self, file: SyntaxFile, node: SyntaxNode, name: str) -> str:
-        """Return the file of `mod name;`."""
-        folder, _, own = file.path.rpartition("/")
-        if own in (*ROOTS, "mod.rs"):
-            inside = folder
-        else:
-            inside = f"{folder}/{own.removesuffix('.rs')}".lstrip("/")
-        outer = node.parent
-        while outer is not None:
-            named = follow(of_type(outer, "mod_item"), "name")
-            if named is not None:
-                inside = f"{inside}/{file.text(named)}"
-            outer = outer.parent
-        for folder in dict.fromkeys((inside, dirname(file.path))):
-            base = f"{folder}/{name}" if folder else name
-            for path in (f"{base}.rs", f"{base}/mod.rs"):
-                if path in self.resolver.project.paths:
-                    return path
-        return ""
-
-    def _impl_bindings(self, name: str) -> list[tuple[SyntaxFile, NameBinding]]:
-        """Return everything of a name that is in an impl block, which is read once for each name."""
-        known = self.resolver.kept.setdefault("rust impls", {})
-        assert isinstance(known, dict)
-        if name not in known:
-            paths = [path for path in self.resolver.project.defining(name) if path.endswith(".rs")]
-            known[name] = [
-                (file, one)
-                for file in filter(None, map(self.resolver.project.read, paths))
-                for one in file.bindings(name)
-                if one.scope >= 0 and file.scopes[one.scope].node.type == "impl_item"
-            ]
-        return known[name]
-
-    def _macros(self, name: str) -> list[NamePlace] | None:
-        found: list[NamePlace] = []
-        for path in self.resolver.project.defining(name):
-            file = self.resolver.project.read(path)
-            bound = file.bindings(name) if file is not None else ()
-            found += [NamePlace(path, one.node.start_byte) for one in bound if one.statement.type == "macro_definition"]
-        return found
-
-    @contextmanager
-    def _running(self, key: tuple[str, int, str]) -> Generator[bool]:
-        """Say whether a path may be asked about: not while it is being answered, nor in a very long chain."""
-        running = self.resolver.kept.setdefault("rust running", set())
-        assert isinstance(running, set)
-        is_first = key not in running and len(running) < CHAIN_MAX
-        if not is_first:
-            yield False
-            return
-        running.add(key)
-        try:
-            yield True
-        finally:
-            running.discard(key)
-
-    def _variant_types(self, file: SyntaxFile, written: SyntaxNode) -> tuple[SyntaxFile, list[SyntaxNode]] | None:
-        """Return the types that a variant, or a struct without names for its fields, has in it, and their file."""
-        last = written.child_by_field_name("name") or written
-        for place in self.resolver.meaning(file, last).places:
-            found = self.resolver.project.binding_at(place)
-            body = found[1].statement.child_by_field_name("body") if found is not None else None
-            if found is not None and body is not None and body.type == "ordered_field_declaration_list":
-                return found[0], list(body.children_by_field_name("type"))
-        return None
-
-
-WRAPPERS = ("Some", "Ok", "Box::new", "Rc::new", "Arc::new", "RefCell::new", "Mutex::new", "Cow::Borrowed", "Box::pin")
-"""Functions whose result is treated like their argument."""
-
-
-# -- paths and files --------------------------------------------------------------------------------------------------
+# -- paths ------------------------------------------------------------------------------------------------------------
 
 
 def use_path(file: SyntaxFile, node: SyntaxNode) -> list[str]:
     """Return the whole path of a name in a `use`, the name that it has there last."""
-    at, outer = node, node.parent
-    if outer is not None and outer.type == "use_as_clause":
-        path = outer.child_by_field_name("path")
-        parts = _names(file, path) if path is not None else []
-        at, outer = outer, outer.parent
-    elif outer is not None and outer.type == "scoped_identifier":
-        parts = _names(file, outer)
-        at, outer = outer, outer.parent
-    else:
-        parts = [file.text(node)]
-    if outer is not None and outer.type == "scoped_use_list" and outer.child_by_field_name("path") == at:
-        at, outer = outer, outer.parent  # `use a::b::{self}`
-    while outer is not None and outer.type != "use_declaration":
-        if outer.type == "scoped_use_list" and outer.child_by_field_name("list") == at:
-            path = outer.child_by_field_name("path")
-            parts = [*(_names(file, path) if path is not None else ()), *parts]
-        at, outer = outer, outer.parent
+    at = get(node, "<use_as_clause|scoped_identifier") or node
+    parts = _names(file, get(at, "path") if at.type == "use_as_clause" else at)
+    if get(at, "<scoped_use_list", "path") == at:  # `use a::b::{self}`
+        at = up(at)
+    parts = [*_prefix(file, at), *parts]
     return parts[:-1] if len(parts) > 1 and parts[-1] == "self" else parts
 
 
 def _prefix(file: SyntaxFile, node: SyntaxNode) -> list[str]:
     """Return the paths of the lists of a `use` around a name."""
     parts: list[str] = []
-    at, outer = node, node.parent
-    while outer is not None and (outer.type in HEADS or outer.type.startswith("use_")):
-        path = outer.child_by_field_name("path")
-        if outer.type == "scoped_use_list" and path is not None and outer.child_by_field_name("list") == at:
-            parts = [*_names(file, path), *parts]
-        at, outer = outer, outer.parent
+    at = node
+    for outer in ancestors(node):
+        if outer.type not in HEADS and not outer.type.startswith("use_"):
+            break
+        if outer.type == "scoped_use_list" and get(outer, "list") == at:
+            parts = [*_names(file, get(outer, "path")), *parts]
+        at = outer
     return parts
 
 
@@ -583,105 +482,60 @@ def _globs(file: SyntaxFile) -> tuple[tuple[int, tuple[str, ...]], ...]:
     found: list[tuple[int, tuple[str, ...]]] = []
     start = file.data.find(b"::*")
     while start >= 0 and len(found) < GLOBS_MAX:
-        node = file.node_at(start, start + 3)
-        while node is not None and node.type not in ("use_wildcard", "use_declaration", "source_file"):
-            node = node.parent
-        if node is not None and node.type == "use_wildcard" and node.named_children:
-            parts = _names(file, node.named_children[0])
-            above = node.parent.parent if node.parent is not None and node.parent.type == "use_list" else None
-            path = follow(above, "path")
-            parts = [*(_names(file, path) if path is not None else ()), *parts]
+        node = file.node_at(start, start + 3) or NO_NODE
+        node = node if node.type == "use_wildcard" else around(node, "use_wildcard", "use_declaration", "source_file")
+        if node.type == "use_wildcard" and node.named_children:
+            parts = _names(file, get(node, "<use_list", "<", "path")) + _names(file, get(node, "."))
             found.append((node.start_byte, tuple(parts)))
         start = file.data.find(b"::*", start + 3)
     return tuple(found)
 
 
-# -- nodes ------------------------------------------------------------------------------------------------------------
+def _is_path_head(node: SyntaxNode) -> bool:
+    return up(node).type in HEADS and get(node, "^path") == node
 
 
 def _visible(file: SyntaxFile, name: str, offset: int) -> list[NameBinding]:
     """Return the bindings of a name that is the first of a path: variables and functions are no part of one."""
-    found = [one for one in file.bindings(name) if one.role in _TYPE_ROLES and one.node.start_byte != offset]
-    for number in file.around(offset):
-        if file.scopes[number].role not in ("class", "extends"):
-            inside = [one for one in found if one.scope == number]
-            if inside:
-                return inside
-    return []
+    found = [one for one in file.bindings(name) if one.role in TYPE_ROLES and one.node.start_byte != offset]
+    scopes = [number for number in file.around(offset) if file.scopes[number].role not in ("class", "extends")]
+    return next(filter(None, ([one for one in found if one.scope == number] for number in scopes)), [])
 
 
-def _type_parameters(file: SyntaxFile, name: str, offset: int) -> list[NameBinding]:
-    """Return the type parameters of a name that hold at an offset, those of impl blocks included."""
-    found = [one for one in file.bindings(name) if one.statement.type == "type_parameter"]
-    around = set(file.around(offset)) if found else set()
-    return sorted((one for one in found if one.scope in around), key=lambda one: -one.scope)
+# -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def _is_path_head(node: SyntaxNode) -> bool:
-    outer = node.parent
-    return outer is not None and outer.type in HEADS and outer.child_by_field_name("path") == node
+def _holds_from(binding: NameBinding) -> int:
+    return (binding.statement if binding.statement.type == "let_declaration" else binding.node).end_byte
 
 
-def _holds_at(binding: NameBinding, offset: int) -> bool:
-    if binding.statement.type == "let_declaration":
-        return binding.statement.end_byte <= offset
-    return binding.node.end_byte <= offset
-
-
-def _is_argument(call: SyntaxNode, node: SyntaxNode) -> bool:
-    given = call.child_by_field_name("arguments")
-    return given is not None and given.start_byte <= node.start_byte < given.end_byte
-
-
-def _head_name(file: SyntaxFile, node: SyntaxNode | None) -> str:
+def _head_name(file: SyntaxFile, node: SyntaxNode) -> str:
     """Return the last name of a written type, without references and arguments."""
     for _ in range(6):
-        if node is None:
-            return ""
-        inner = node.child_by_field_name("type") if node.type in ("generic_type", "reference_type") else None
-        inner = inner or (node.child_by_field_name("name") if node.type == "scoped_type_identifier" else None)
-        if inner is None:
+        inner = get(node, "type") if node.type in ("generic_type", "reference_type") else NO_NODE
+        inner = inner or (get(node, "name") if node.type == "scoped_type_identifier" else NO_NODE)
+        if not inner:
             return file.text(node)
         node = inner
     return ""
 
 
-def _is_alias(file: SyntaxFile, name: str) -> bool:
-    """Whether a type may have another name where it is used."""
-    return any(one.role in ("alias", "import") for one in file.bindings(name)) if name else False
-
-
 @lru_cache(maxsize=1024)
 def _trait_impls(file: SyntaxFile) -> tuple[tuple[str, SyntaxNode], ...]:
     """Return the type and the trait of each `impl Trait for Type` of a file."""
-    found: list[tuple[str, SyntaxNode]] = []
-    for scope in file.scopes:
-        if scope.node.type == "impl_item":
-            trait = scope.node.child_by_field_name("trait")
-            if trait is not None:
-                found.append((_head_name(file, scope.node.child_by_field_name("type")), trait))
-    return tuple(found)
+    blocks = [scope.node for scope in file.scopes if scope.node.type == "impl_item"]
+    return tuple((_head_name(file, get(one, "type")), get(one, "trait")) for one in blocks if get(one, "trait"))
 
 
-def _pattern_path(binding: NameBinding) -> Iterator[tuple[SyntaxNode, int]]:
-    """Yield the patterns around a name from the outside in, each with the position of what leads to the name."""
+def _pattern_path(binding: NameBinding) -> list[tuple[SyntaxNode, int]]:
+    """Return the patterns around a name from the outside in, each with the position of what leads to the name."""
     steps: list[tuple[SyntaxNode, int]] = []
-    at, outer = binding.node, binding.node.parent
-    while outer is not None and outer != binding.statement:
-        if outer.type in ("tuple_struct_pattern", "tuple_pattern", "struct_pattern", "slice_pattern"):
-            written = outer.child_by_field_name("type")
-            parts = [one for one in outer.named_children if one != written]
-            steps.append((outer, parts.index(at) if at in parts else 0))
-        at, outer = outer, outer.parent
-    return reversed(steps)
-
-
-def _subject(binding: NameBinding) -> SyntaxNode | None:
-    """Return the expression, or the written type, that a pattern is matched with."""
-    statement = binding.statement
-    if statement.type == "match_pattern":
-        outer = statement.parent
-        while outer is not None and outer.type != "match_expression":
-            outer = outer.parent
-        return outer.child_by_field_name("value") if outer is not None else None
-    return statement.child_by_field_name("type" if statement.type == "parameter" else "value")
+    at = binding.node
+    for outer in ancestors(at):
+        if outer == binding.statement:
+            break
+        if outer.type in PATTERNS:
+            parts = [one for one in outer.named_children if one != get(outer, "type")]
+            steps.insert(0, (outer, parts.index(at) if at in parts else 0))
+        at = outer
+    return steps
