@@ -22,17 +22,8 @@ if TYPE_CHECKING:
     from context_engine.languages.name_occurrences import NameScope, Occurrence, find_occurrences, find_whole_words
     from context_engine.languages.outline import Outline, outline_file
     from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol
-    from context_engine.languages.syntax_file import (
-        NOWHERE,
-        NameBinding,
-        SyntaxFile,
-        SyntaxNode,
-        child_of,
-        follow,
-        of_type,
-        parent_of,
-        read_syntax,
-    )
+    from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, read_syntax
+    from context_engine.languages.syntax_nodes import SyntaxNode, child_of, follow, of_type, parent_of
     from context_engine.languages.syntax_trees import read_syntax_errors
 
 __getattr__ = lazy_exports(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from context_engine.languages.syntax_nodes import SyntaxNode, get
+from context_engine.languages.syntax_nodes import SyntaxNode, child_of
 
 DECLARATORS_MAX = 12
 """Declarators inside of each other: more are not written by hand."""
@@ -60,7 +60,7 @@ def find_declared(node: SyntaxNode) -> Declaration | None:
     if parent.type in NAMED and parent.child_by_field_name("name") == node:
         return Declaration(NAMED[parent.type], parent)
     if parent.type in ("type_parameter_declaration", "optional_type_parameter_declaration", "preproc_params"):
-        named = (get(parent, "."), parent.child_by_field_name("name"))
+        named = (child_of(parent, "."), parent.child_by_field_name("name"))
         return Declaration("parameter", parent) if parent.type == "preproc_params" or node in named else None
     return _declarator(node, parent)
 

@@ -17,7 +17,7 @@ from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.name_occurrences import find_whole_words
 from context_engine.languages.resolution_rules import SCOPE_ROLES, Roles, read_roles, scope_kinds
-from context_engine.languages.syntax_nodes import SyntaxNode, get
+from context_engine.languages.syntax_nodes import SyntaxNode, child_of
 from context_engine.languages.syntax_trees import node_position, read_tree
 
 PATTERNS_MAX = 8
@@ -368,28 +368,8 @@ PATTERN_ROLES = ("variable", "parameter", "loop")
 BINDING_ROLES = frozenset({"function", "class", "namespace", "alias", "variable", "parameter", "loop", "context"})
 
 
-def child_of(node: SyntaxNode, field: str) -> SyntaxNode | None:
-    """Return the node that a field of a rule leads to, as a step of `get`; None where there is none."""
-    return get(node, field) or None
-
-
-def follow(node: SyntaxNode | None, *fields: str) -> SyntaxNode | None:
-    """Return the node that fields lead to, one after the other; None where one of them is missing."""
-    return get(node, *fields) or None
-
-
-def parent_of(node: SyntaxNode | None) -> SyntaxNode | None:
-    """Return the parent of a node; None where either is missing."""
-    return node.parent if node is not None else None
-
-
-def of_type(node: SyntaxNode | None, kind: str) -> SyntaxNode | None:
-    """Return a node if it has this type, else None."""
-    return None if node is None or node.type != kind else node
-
-
 def _is_child(parent: SyntaxNode, field: str, node: SyntaxNode) -> bool:
-    if field == "." or get(parent, field) == node:
+    if field == "." or child_of(parent, field) == node:
         return True
     return field[0] not in ("@", "$") and node in parent.children_by_field_name(field)
 

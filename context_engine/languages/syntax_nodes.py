@@ -1,16 +1,12 @@
-"""Lead from one node of a syntax tree to others, without a check at each step.
-
-Where there is no node, `NO_NODE` is given: it is false, has no type, no text and no neighbors, and every step from it
-leads to it again.
-"""
+"""The nodes of syntax trees, and how the fields of a language file lead from one to another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 
 class SyntaxNode:
-    """The nodes of tree-sitter, as far as they are used; the only object of this very class is `NO_NODE`."""
+    """The nodes of tree-sitter, as far as they are used; an object of this very class is what is where no node is."""
 
     id: int = 0
     type: str = ""
@@ -47,69 +43,35 @@ class SyntaxNode:
         return None
 
 
-NO_NODE = SyntaxNode()
+def child_of(node: SyntaxNode, field: str) -> SyntaxNode | None:
+    """Return the child of a field of a rule: `.` the first named child, `$` the last, `-` none, `^field` the parent's.
+
+    `@type|type` is the first named child of one of these types, and `$type|type` the last of one.
+    """
+    mark, rest = field[0], field[1:]
+    if mark not in ".$@-^":
+        return node.child_by_field_name(field)
+    if mark == "^" and node.parent is not None:
+        return child_of(node.parent, rest)
+    named = node.named_children if mark in ".$@" else ()
+    if rest:
+        kinds = rest.split("|")
+        named = [child for child in named if child.type in kinds]
+    return named[-1 if mark == "$" else 0] if named else None
 
 
-def up(node: SyntaxNode) -> SyntaxNode:
-    """Return the node around a node."""
-    return node.parent or NO_NODE
-
-
-def ancestors(node: SyntaxNode) -> Iterator[SyntaxNode]:
-    """Yield the nodes around a node, the innermost first."""
-    while node := up(node):
-        yield node
-
-
-def around(node: SyntaxNode, *kinds: str) -> SyntaxNode:
-    """Return the innermost node around a node that has one of some types."""
-    return next((outer for outer in ancestors(node) if outer.type in kinds), NO_NODE)
-
-
-def beyond(node: SyntaxNode, *kinds: str) -> SyntaxNode:
-    """Return the node itself, or the innermost around it that has none of some types."""
-    while node.type in kinds:
-        node = up(node)
+def follow(node: SyntaxNode | None, *fields: str) -> SyntaxNode | None:
+    """Return the node that fields lead to, one after the other; None where one of them is missing."""
+    for field in fields:
+        node = child_of(node, field) if node is not None else None
     return node
 
 
-def get(node: SyntaxNode | None, *steps: str) -> SyntaxNode:
-    """Return the node that steps lead to, one after the other.
-
-    A step is the name of a field, or `.` for the first named child, `$` for the last, `@type|type` for the first named
-    child of one of these types, `$type|type` for the last of one, `-` for none, `^field` for a field of the parent, `<`
-    for the parent, and `<type|type` for the parent if it has one of these types.
-    """
-    at = node or NO_NODE
-    for step in steps:
-        at = _follow(at, step)
-    return at
+def parent_of(node: SyntaxNode | None) -> SyntaxNode | None:
+    """Return the parent of a node; None where either is missing."""
+    return node.parent if node is not None else None
 
 
-def _follow(node: SyntaxNode, step: str) -> SyntaxNode:
-    mark, rest = step[0], step[1:]
-    if mark not in ".$@-^<":
-        return node.child_by_field_name(step) or NO_NODE
-    if mark == "-":
-        return NO_NODE
-    if mark == "<":
-        return up(node) if not rest or up(node).type in rest.split("|") else NO_NODE
-    if mark == "^":
-        return _follow(up(node), rest)
-    named = node.named_children if not rest else children(node, *rest.split("|"))
-    return named[-1 if mark == "$" else 0] if named else NO_NODE
-
-
-def children(node: SyntaxNode, *kinds: str) -> list[SyntaxNode]:
-    """Return the named children of a node that have one of some types."""
-    return [child for child in node.named_children if child.type in kinds]
-
-
-def has(node: SyntaxNode, *kinds: str) -> bool:
-    """Whether a child of a node, brackets and keywords included, has one of some types."""
-    return any(child.type in kinds for child in node.children)
-
-
-def covers(node: SyntaxNode, offset: int) -> bool:
-    """Whether a byte of the file is in a node."""
-    return node.start_byte <= offset < node.end_byte
+def of_type(node: SyntaxNode | None, kind: str) -> SyntaxNode | None:
+    """Return a node if it has this type, else None."""
+    return None if node is None or node.type != kind else node

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
-from context_engine.languages.syntax_nodes import NO_NODE
+from context_engine.references.nodes import NO_NODE
 from context_engine.references.values import HiddenUse, Meaning, NamePlace, NameUsage, Value, Values
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
-from context_engine.languages.syntax_nodes import get
 from context_engine.references.module_styles import ModuleStyle
+from context_engine.references.nodes import get
 from context_engine.references.values import EXTERNAL, Meaning, NamePlace, NameUsage, Value, Values
 
 DOTTED_MAX = 12

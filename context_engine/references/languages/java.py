@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
-from context_engine.languages.syntax_nodes import NO_NODE, around, children, covers, get, has, up
 from context_engine.references.module_styles import places_of
+from context_engine.references.nodes import NO_NODE, around, children, covers, get, has, up
 from context_engine.references.package_style import TYPE, VALUE, PackageStyle, count_arguments
 from context_engine.references.values import Meaning, NamePlace, NameUsage, Value, Values
 

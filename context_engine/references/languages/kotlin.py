@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, find_whole_words
-from context_engine.languages.syntax_nodes import NO_NODE, around, beyond, children, covers, get, has, up
 from context_engine.references.languages import kotlin_syntax as syntax
 from context_engine.references.module_styles import places_of
+from context_engine.references.nodes import NO_NODE, around, beyond, children, covers, get, has, up
 from context_engine.references.package_style import (
     DOTTED_MAX,
     ELEMENT_METHODS,

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from context_engine.languages import SyntaxFile, SyntaxNode
-from context_engine.languages.syntax_nodes import NO_NODE, ancestors, children, get, has, up
+from context_engine.references.nodes import NO_NODE, ancestors, children, get, has, up
 
 TYPES = ("user_type", "nullable_type", "function_type", "parenthesized_type", "non_nullable_type")
 TYPE = "@" + "|".join(TYPES)

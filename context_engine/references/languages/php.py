@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
-from context_engine.languages.syntax_nodes import NO_NODE, ancestors, beyond, children, get, up
 from context_engine.references.module_styles import ModuleStyle, as_classes, places_of
+from context_engine.references.nodes import NO_NODE, ancestors, beyond, children, get, up
 from context_engine.references.values import UNKNOWN, HiddenUse, Meaning, NamePlace, Value, Values
 
 _NAMESPACE = re.compile(rb"^[ \t]*(?:<\?php[ \t]+)?namespace[ \t]+([\w\\]{1,200})[ \t]*[;{]", re.MULTILINE)

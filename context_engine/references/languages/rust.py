@@ -9,8 +9,8 @@ from posixpath import dirname, join
 from typing import TYPE_CHECKING, TypeVar
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
-from context_engine.languages.syntax_nodes import NO_NODE, ancestors, around, children, get, up
 from context_engine.references.module_styles import ModuleStyle, as_classes, places_of
+from context_engine.references.nodes import NO_NODE, ancestors, around, children, get, up
 from context_engine.references.values import Meaning, NamePlace, Value, Values
 
 if TYPE_CHECKING:
