@@ -164,9 +164,9 @@ def share(each: Tenant, address: str, cache: Path) -> int:
 def serving(roots: Sequence[str], tokens: Path) -> Generator[Any]:
     """What `ctx serve --tokens` puts behind HTTP, over all these repositories: token -> its gate."""
     from context_engine.server import ToolDispatcher, ToolSelection
-    from context_engine.server.grants import OWNER
     from context_engine.server.projects import Projects
     from context_engine.server.server_log import discard_line
+    from context_engine.team.grants import OWNER
     from context_engine.team.shared_server import ClientSessions
     from context_engine.team.token_file import TokenFile
 

@@ -7,12 +7,11 @@ call`.
 | --- | --- |
 | start and end | serve, serve_options, shutdown |
 | stdio | stdio_streams, framing, stdio_session, daemon_relay; in the daemon: daemon_sessions |
-| projects | projects, remote_projects, chunk_server |
-| calls | dispatcher, profiles, grants, metrics, server_log, worker_threads, call_progress |
+| projects | projects, chunk_server |
+| calls | dispatcher, profiles, rate_limits, metrics, server_log, worker_threads |
 | record of calls | gain_store |
 | protocol | mcp_server, client_requests, resources, prompt_templates, tool_mounting |
 | HTTP | http_server, page_server, connections, authentication |
-| shared servers | shared_server, team_authentication, grants, token_file |
 
 The modules of start, end and stdio import only a small part of the standard library; a test checks that.
 """

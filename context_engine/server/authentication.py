@@ -21,7 +21,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import platformdirs
 
@@ -42,7 +42,7 @@ TOKEN_CHARS_MIN = 16
 TOKEN_BYTES_MAX = 4_096
 OTHERS_MAY = 0o077
 
-_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@?#\s]+))(?::\d{1,5})?")
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@?#\s]+))(?::(\d{1,5}))?")
 _ORIGIN = re.compile(r"(https?)://([^/?#\s]+)", re.IGNORECASE)
 
 
@@ -53,6 +53,12 @@ class HttpRefusal:
     status: int
     text: str
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def unauthorized_refusal(text: str, *, is_invalid: bool) -> HttpRefusal:
+    """Return the refusal of a request without a valid token."""
+    detail = ', error="invalid_token"' if is_invalid else ""
+    return HttpRefusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{detail}'})
 
 
 # -- host, origin and a single token ----------------------------------------------------------------------------------
@@ -75,11 +81,9 @@ class AllowedHosts:
 
         A server that is bound to every address accepts any IP address, because DNS cannot change what that means.
         """
-        name = host_name(host)
+        name, _ = split_host(host)
         if name in {*NAMES_OF_THIS_MACHINE, self.bound.lower(), *map(str.lower, self.others)}:
             return True
-        if not name:
-            return False
         is_bound_to_all = _has_ip_property(self.bound, "is_unspecified")
         return _has_ip_property(name, "is_loopback") or (is_bound_to_all and _has_ip_property(name, "version"))
 
@@ -91,9 +95,10 @@ class AllowedHosts:
         page = _ORIGIN.fullmatch(origin)
         if page is None:
             return False
-        port = DEFAULT_PORTS[page[1].lower()]
-        is_same = (host_name(page[2]), host_port(page[2], port)) == (host_name(host), host_port(host, port))
-        return host_name(page[2]) in map(str.lower, self.others) or (is_same and self.allows(host))
+        name, port = split_host(page[2], default := DEFAULT_PORTS[page[1].lower()])
+        if name in map(str.lower, self.others):
+            return True
+        return (name, port) == split_host(host, default) and self.allows(host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,45 +114,32 @@ class RequestGuard:
             return HttpRefusal(421, "This server is not called by that name; --http-host adds one.")
         if "origin" in headers and not self.hosts.allows_origin(headers["origin"], headers["host"]):
             return HttpRefusal(403, "Pages of other origins may not use this server.")
-        if not self.token or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
+        if not self.token or path in OPEN_PATHS:
+            return None
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        is_same = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token.encode())
+        if is_same and scheme.lower() == "bearer":
             return None
         text = "Send the header `Authorization: Bearer <token>`; `ctx serve --http` printed at its start where it is."
         return unauthorized_refusal(text, is_invalid="authorization" in headers)
 
-    def _has_token(self, authorization: str) -> bool:
-        """Return whether the header has the token, in constant time."""
-        scheme, _, given = authorization.partition(" ")
-        same = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token.encode())
-        return scheme.lower() == "bearer" and same
 
+def split_host(host: str, default_port: int = 0) -> tuple[str, int]:
+    """Return the name in a `Host` header in its plainest spelling, and its port; an empty name for an invalid header.
 
-def host_name(host: str) -> str:
-    """Return the name in a `Host` header in its plainest spelling; empty for an invalid one.
-
-    >>> host_name("LOCALHOST.:8000"), host_name("[0:0:0:0:0:0:0:1]:80"), host_name("a@b"), host_name("")
-    ('localhost', '::1', '', '')
+    >>> split_host("LOCALHOST.:8000"), split_host("[0:0:0:0:0:0:0:1]", 80), split_host("a@b")
+    (('localhost', 8000), ('::1', 80), ('', 0))
     """
     found = _HOST.fullmatch(host)
     if found is None:
-        return ""
+        return "", default_port
+    port = int(found[3]) if found[3] else default_port
     if found[1] is None:
-        return found[2].lower().removesuffix(".")
+        return found[2].lower().removesuffix("."), port
     try:
-        return ipaddress.IPv6Address(found[1]).compressed
+        return ipaddress.IPv6Address(found[1]).compressed, port
     except ValueError:
-        return ""
-
-
-def host_port(host: str, default: int) -> int:
-    """Return the port in a `Host` header, or the default of its scheme.
-
-    >>> host_port("[::1]:8000", 80), host_port("localhost", 443)
-    (8000, 443)
-    """
-    _, colon, port = host.rpartition("]")[2].rpartition(":")
-    if colon and port.isdecimal():
-        return int(port)
-    return default
+        return "", port
 
 
 def _has_ip_property(address: str, name: str) -> bool:
@@ -161,8 +153,7 @@ def _has_ip_property(address: str, name: str) -> bool:
 # -- where the single token comes from --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class BearerToken:
+class BearerToken(NamedTuple):
     """The token that clients must send, and its location in words; an empty value means no token."""
 
     value: str
@@ -194,6 +185,11 @@ def choose_token(*, given: str | None, file: str | None, is_open: bool = False) 
 def default_bearer_file() -> Path:
     """Return the path of the token file that the server creates itself."""
     return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "http-token"
+
+
+def default_token_file() -> Path:
+    """Return the path of the tokens of a team when none is named."""
+    return default_bearer_file().with_name("tokens.json")
 
 
 def _create_bearer_file(path: Path) -> bool:
@@ -234,36 +230,21 @@ def _check_token(value: str, source: str) -> str:
     return value
 
 
-def unauthorized_refusal(text: str, *, is_invalid: bool) -> HttpRefusal:
-    """Return the refusal of a request without a valid token."""
-    detail = ', error="invalid_token"' if is_invalid else ""
-    return HttpRefusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{detail}'})
-
-
-# -- the tokens of a team ---------------------------------------------------------------------------------------------
-
-
-def default_token_file() -> Path:
-    """Return the path of the tokens of a team when none is named."""
-    return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "tokens.json"
-
-
 def is_shared(options: ServeOptions) -> bool:
     """Return whether the options ask for the tokens of a team. Raises: InvalidArgument for options that conflict."""
-    single = "--token-file" if options.token_file else ""
-    if options.http_token:
-        single = "CTX_HTTP_TOKEN"
-    if options.no_token and (single or options.tokens):
-        raise InvalidArgument(
-            f"--no-token and {single or '--tokens'} exclude each other", suggestion="Leave one of them out."
-        )
-    single = single or ("--no-token" if options.no_token else "")
-    if options.tokens and single:
-        raise InvalidArgument(
-            f"--tokens and {single} exclude each other",
-            suggestion="A token of the role admin for every project does what a single token does.",
-        )
-    shared = bool(options.http and (options.tokens or (not single and default_token_file().exists())))
+    ways = {
+        "--no-token": options.no_token,
+        "CTX_HTTP_TOKEN": options.http_token,
+        "--token-file": options.token_file if not options.http_token else None,
+        "--tokens": options.tokens,
+    }
+    used = [name for name, value in ways.items() if value]
+    if len(used) > 1 and ("--tokens" in used or "--no-token" in used):
+        advice = "Leave one of them out."
+        if used[0] != "--no-token":
+            used, advice = used[::-1], "A token of the role admin for every project does what a single token does."
+        raise InvalidArgument(f"{used[0]} and {used[1]} exclude each other", suggestion=advice)
+    shared = bool(options.http and (options.tokens or (not used and default_token_file().exists())))
     if options.audit_log and not shared:
         raise InvalidArgument(
             "--audit-log is for a server that a team shares", suggestion="Create tokens first: ctx token create NAME."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,46 +38,37 @@ class ChunkFolderLoader:
         failed: Callable[[ContextEngineError], None] = lambda _: None,
     ) -> None:
         self._folder = folder
-        self._settings = settings
-        self._env = env
+        self._open_embedder = lambda model: open_query_embedder(model, settings, env)
         self._log = log
         self._failed = failed
-        self._thread = threading.Thread(target=self._open, name="chunks", daemon=True)
-        self._served: ServedChunks | None = None
-        self._error: ContextEngineError | None = None
+        self._loaded: Future[ServedChunks] = Future()
 
     def start(self) -> None:
         """Begin to read the folder."""
-        self._thread.start()
+        threading.Thread(target=self._open, name="chunks", daemon=True).start()
 
     def wait(self) -> ServedChunks:
         """Return the loaded folder. Raises: the error that prevented loading."""
-        self._thread.join()
-        if self._served is None:
-            raise self._error or BugError("the chunk files did not open")
-        return self._served
+        return self._loaded.result()
 
     def close(self) -> None:
         """Stop watching the folder."""
-        if self._served is not None:
-            self._served.close()
+        if self._loaded.done() and not self._loaded.exception():
+            self._loaded.result().close()
 
     def _open(self) -> None:
         from context_engine.search import ServedChunks
 
-        try:
-            self._served = ServedChunks(
-                self._folder, lambda model: open_query_embedder(model, self._settings, self._env), on_change=self._tell
-            )
-        except ContextEngineError as error:
-            self._error = error
-            self._failed(error)
-        except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call raises it
-            self._error = BugError(f"the chunk files did not open: {type(error).__name__}: {error}")
-            self._failed(self._error)
+        def report(is_good: bool, news: str) -> None:
+            self._log({"event": "chunks", "ok": is_good, "told": news})
 
-    def _tell(self, good: bool, news: str) -> None:
-        self._log({"event": "chunks", "ok": good, "told": news})
+        try:
+            self._loaded.set_result(ServedChunks(self._folder, self._open_embedder, on_change=report))
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call raises it
+            bug = BugError(f"the chunk files did not open: {type(error).__name__}: {error}")
+            known = error if isinstance(error, ContextEngineError) else bug
+            self._loaded.set_exception(known)
+            self._failed(known)
 
 
 def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> Embedder | None:

@@ -1,12 +1,11 @@
 """Requests to the client: a question of a tool to the user, and the folders that the client works in.
 
-A tool asks the user if the client can show forms. Before protocol version 2026-07-28 the tool waits in its thread for
-the answer. Since then a server sends no requests: the call ends with the question, the client repeats it with the
-answer, and the tool runs again from its start. Earlier answers travel along, sealed, so that a tool may ask twice.
+Before protocol version 2026-07-28 the server sends the request, and the tool waits in its thread for the answer. Since
+then a call ends with the question, the client repeats it with the answer, and the tool runs again from its start.
+Earlier answers travel along, sealed, so that a tool may ask twice.
 
-Folders are requested in the same two ways, by `roots/list` or by `input_required`. A client that named a folder at the
-start is never asked. Without an answer the project around the server's own folder is used, or a later error names the
-setting.
+A client that named a folder at the start is never asked for its folders. Without an answer the project around the
+server's own folder is used, or a later error names the setting.
 """
 
 from __future__ import annotations
@@ -60,74 +59,50 @@ class ClientInputRequired(BaseException):
 
 
 def create_asker(context: ServerRequestContext[Any], params: types.CallToolRequestParams, redact: Redact) -> Ask:
-    """Return how the tools of one call ask the user. `redact` is applied to every question."""
-    if not _shows_forms(context.session.client_capabilities):
+    """Return how the tools of one call ask the user. `redact` is applied to every question.
+
+    A client that declares no mode of elicitation shows forms, because older clients had no other.
+    """
+    capabilities = context.session.client_capabilities
+    can = capabilities.elicitation if capabilities else None
+    if can is None or (can.form is None and can.url is not None):
         return no_answer
     if context.protocol_version < FIRST_MODERN_VERSION:
         return partial(_ask_now, context, redact)
-    return partial(_ask_by_reply, _collect_answers(params.input_responses, params.request_state), redact)
-
-
-def _shows_forms(capabilities: types.ClientCapabilities | None) -> bool:
-    """Return whether the client shows forms; one that declares no mode does, because older clients had no other."""
-    can = capabilities.elicitation if capabilities else None
-    return can is not None and (can.form is not None or can.url is None)
-
-
-# -- before 2026-07-28 -----------------------------------------------------------------------------------------------
+    answers = json.loads(params.request_state) if params.request_state else {}
+    for key, result in (params.input_responses or {}).items():
+        if isinstance(result, types.ElicitResult):
+            answers[key] = {"action": result.action, "content": result.content}
+    return partial(_ask_by_reply, answers, redact)
 
 
 def _ask_now(context: ServerRequestContext[Any], redact: Redact, question: UserQuestion) -> UserAnswer | None:
     """Wait in a worker thread for the answer. Raises: Cancelled."""
+
+    async def elicit() -> UserAnswer | None:
+        with anyio.move_on_after(FORM_TIMEOUT_S), suppress(MCPError, ValidationError):  # it declared what it has not
+            text, form = redact(question.text), question.form
+            result = await context.session.elicit_form(text, form, context.request_id)
+            return question.read_answer(result.action, result.content)
+        return None
+
     try:
-        return anyio.from_thread.run(_elicit, context, redact, question)
+        return anyio.from_thread.run(elicit)
     except (asyncio.CancelledError, concurrent.futures.CancelledError):  # it depends on who canceled
         raise Cancelled("cancelled while a question was open") from None
-
-
-async def _elicit(context: ServerRequestContext[Any], redact: Redact, question: UserQuestion) -> UserAnswer | None:
-    params = _form_params(question, redact)
-    with anyio.move_on_after(FORM_TIMEOUT_S):
-        try:
-            result = await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
-        except (MCPError, ValidationError):
-            return None  # it declared a capability that it does not have
-        return question.read_answer(result.action, result.content)
-    return None
-
-
-# -- since 2026-07-28 ------------------------------------------------------------------------------------------------
 
 
 def _ask_by_reply(
     answers: Mapping[str, Mapping[str, Any]], redact: Redact, question: UserQuestion
 ) -> UserAnswer | None:
-    """Return the answer that came with the call. Raises: ClientInputRequired without one."""
-    key = _question_key(question)
+    """Return the answer that came with the call, to exactly this question. Raises: ClientInputRequired without one."""
+    words = json.dumps(asdict(question), sort_keys=True)
+    key = f"ask_{sha256(words.encode()).hexdigest()[:KEY_CHARS]}"
     if key in answers:
         return question.read_answer(answers[key]["action"], answers[key]["content"])
-    request = types.ElicitRequest(params=_form_params(question, redact))
-    state = json.dumps(answers) if answers else None
+    form = types.ElicitRequestFormParams(message=redact(question.text), requested_schema=question.form)
+    request, state = types.ElicitRequest(params=form), json.dumps(answers) if answers else None
     raise ClientInputRequired(question, types.InputRequiredResult(input_requests={key: request}, request_state=state))
-
-
-def _collect_answers(responses: Mapping[str, Any] | None, state: str | None) -> dict[str, dict[str, Any]]:
-    """Return the answers by question: those of this round, and the sealed ones of earlier rounds."""
-    answers = json.loads(state) if state else {}
-    for key, result in (responses or {}).items():
-        if isinstance(result, types.ElicitResult):
-            answers[key] = {"action": result.action, "content": result.content}
-    return answers
-
-
-def _question_key(question: UserQuestion) -> str:
-    """Return a key for the text of a question, so that an answer to another question does not count."""
-    words = json.dumps(asdict(question), sort_keys=True)
-    return f"ask_{sha256(words.encode()).hexdigest()[:KEY_CHARS]}"
-
-
-def _form_params(question: UserQuestion, redact: Redact) -> types.ElicitRequestFormParams:
-    return types.ElicitRequestFormParams(message=redact(question.text), requested_schema=question.form)
 
 
 # -- the folders of the client ----------------------------------------------------------------------------------------
@@ -143,40 +118,26 @@ async def settle_projects(
     if projects is None or projects.is_settled:
         return None
     capabilities = context.session.client_capabilities
-    roots: list[str] = []
+    answer = None
     if capabilities is not None and capabilities.roots is not None:
         if context.protocol_version < FIRST_MODERN_VERSION:
-            roots = await _request_roots(context)
+            answer = await _request_roots(context)
         elif answers is None or ROOTS_KEY not in answers:
             return types.InputRequiredResult(input_requests={ROOTS_KEY: types.ListRootsRequest()})
         else:
-            roots = root_paths(_dump(answers[ROOTS_KEY]))
-    await anyio.to_thread.run_sync(lambda: projects.settle(roots=roots, workspaces=workspaces_in_meta(context.meta)))
+            answer = answers[ROOTS_KEY]
+    listed = answer.model_dump(mode="json") if isinstance(answer, types.ListRootsResult) else None
+    roots, workspaces = root_paths(listed), workspaces_in_meta(context.meta)
+    await anyio.to_thread.run_sync(lambda: projects.settle(roots=roots, workspaces=workspaces))
     return None
 
 
-async def forget_roots(projects: Projects, context: ServerRequestContext[Any], params: Any) -> None:  # noqa: ARG001 - a handler
-    """Request the folders of the client again with its next call, because they have changed."""
-    projects.unsettle()
-
-
-async def _request_roots(context: ServerRequestContext[Any]) -> list[str]:
-    """Request the roots of a client before protocol version 2026-07-28; empty if it does not answer."""
+async def _request_roots(context: ServerRequestContext[Any]) -> types.ListRootsResult | None:
+    """Request the roots of a client before protocol version 2026-07-28; None if it does not answer."""
     metadata = ServerMessageMetadata(related_request_id=context.request_id)  # on the stream of the call, which is open
-    with anyio.move_on_after(ROOTS_TIMEOUT_S):
-        try:
-            request = types.ListRootsRequest()
-            answer = await context.session.send_request(request, types.ListRootsResult, metadata=metadata)
-            return root_paths(_dump(answer))
-        except MCPError:
-            pass  # it declared a capability that it does not have
-    return []
-
-
-def _dump(answer: Any) -> Any:
-    """Return an answer as it was on the wire; None for one of another kind."""
-    if isinstance(answer, types.ListRootsResult):
-        return answer.model_dump(mode="json")
+    with anyio.move_on_after(ROOTS_TIMEOUT_S), suppress(MCPError):  # it declared a capability that it does not have
+        request = types.ListRootsRequest()
+        return await context.session.send_request(request, types.ListRootsResult, metadata=metadata)
     return None
 
 

@@ -25,7 +25,6 @@ from typing import Any
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
 
 from context_engine.errors import HostError
 
@@ -63,18 +62,16 @@ _TROUBLE = {
     errno.EADDRNOTAVAIL: ("is at an address that this machine does not have", "Bind to 127.0.0.1 or to 0.0.0.0."),
 }
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_LONE_LF = re.compile(rb"(?<!\r)\n")
-_LONE_CR = re.compile(rb"\r(?!\n)")
 
 
-def _reply(status: str, text: str) -> bytes:
+def _reply(status: int, text: str) -> bytes:
     """Return a complete response for a connection that is closed after it, when h11 has no request."""
-    kind = "content-type: text/plain; charset=utf-8"
-    return f"HTTP/1.1 {status}\r\n{kind}\r\nconnection: close\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode()
+    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    return f"{head}connection: close\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode()
 
 
-FULL = _reply("503 Service Unavailable", "Too many connections are open, and all are in use. Try again in a moment.")
-LATE = _reply("408 Request Timeout", "The request did not come whole in time.")
+FULL = _reply(503, "Too many connections are open, and all are in use. Try again in a moment.")
+LATE = _reply(408, "The request did not come whole in time.")
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
@@ -109,20 +106,13 @@ def connection_limit(descriptors: int | None = None) -> int:
     (128, 1000)
     """
     if descriptors is None:
-        descriptors = _descriptors()
+        descriptors = CONNECTIONS_MAX * 2  # sockets are not counted among them on Windows
+        if sys.platform != "win32":
+            import resource
+
+            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            descriptors = descriptors if soft == resource.RLIM_INFINITY else soft
     return max(1, min(CONNECTIONS_MAX, int(descriptors * DESCRIPTORS_SHARE)))
-
-
-def _descriptors() -> int:
-    """Return how many descriptors this process may have at once."""
-    if sys.platform == "win32":
-        return CONNECTIONS_MAX * 2  # sockets are not counted among them there
-    import resource
-
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if soft == resource.RLIM_INFINITY:
-        return CONNECTIONS_MAX * 2
-    return soft
 
 
 class Connections:
@@ -133,25 +123,24 @@ class Connections:
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = connection_limit() if limit is None else limit
-        self._all: set[Connection] = set()
+        self._open: set[Connection] = set()  # without those that are being closed
         self._waiting: dict[Connection, None] = {}
-        self._closing: set[Connection] = set()
 
     def __len__(self) -> int:
-        return len(self._all) - len(self._closing)
+        return len(self._open)
 
     def admit(self, connection: Connection) -> bool:
         """Count a connection, if necessary in place of a waiting one; return False where all are being answered."""
         if len(self) >= self.limit and not self.close_longest_waiting():
             return False
-        self._all.add(connection)
+        self._open.add(connection)
         self.wait(connection)
         return True
 
     def wait(self, connection: Connection) -> None:
         """Note that it waits for its client, from now."""
-        if connection in self._all and connection not in self._closing:
-            self._waiting.pop(connection, None)
+        self._waiting.pop(connection, None)
+        if connection in self._open:
             self._waiting[connection] = None
 
     def answer(self, connection: Connection) -> None:
@@ -161,16 +150,14 @@ class Connections:
     def leave(self, connection: Connection) -> None:
         """Forget one that is closed."""
         self._waiting.pop(connection, None)
-        self._closing.discard(connection)
-        self._all.discard(connection)
+        self._open.discard(connection)
 
     def close_longest_waiting(self) -> bool:
         """Close the connection that has waited longest for its client; return False where none waits."""
         longest = next(iter(self._waiting), None)
         if longest is None:
             return False
-        del self._waiting[longest]
-        self._closing.add(longest)
+        self.leave(longest)
         longest.transport.abort()
         return True
 
@@ -212,9 +199,9 @@ def find_head_problem(data: bytes) -> tuple[int, str] | None:
         return 431, f"The head of a request has at most {HEAD_BYTES_MAX:,} bytes."
     if end is None:
         return None
-    if _LONE_LF.search(data[: end.end()]) or _LONE_CR.search(head):
-        return 400, "Lines of a request end with CR and LF."
     request, *lines = head.split(b"\r\n")
+    if end[0] != b"\r\n\r\n" or any(b"\r" in line or b"\n" in line for line in (request, *lines)):
+        return 400, "Lines of a request end with CR and LF."
     if not request.endswith(VERSIONS):
         return 400, "The first line of a request is METHOD PATH HTTP/1.1."
     if any(line[:1] in (b" ", b"\t") for line in lines):
@@ -232,15 +219,8 @@ def find_head_problem(data: bytes) -> tuple[int, str] | None:
 class Connection(H11Protocol):
     """A connection of uvicorn that is counted, and has a time limit for each request."""
 
-    def __init__(
-        self,
-        among: Connections,
-        config: uvicorn.Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
+    def __init__(self, among: Connections, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self.conn: HeadParser = HeadParser()
         self._among = among
         self._awaited: str = ""
@@ -259,7 +239,7 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place back."""
         self._among.leave(self)
-        self._forget_deadline()
+        self._expect("")
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -280,7 +260,7 @@ class Connection(H11Protocol):
             return
         their_state = self.conn.their_state
         self._expect("head" if their_state is h11.IDLE else "body" if their_state is h11.SEND_BODY else "")
-        if self._is_answering():
+        if their_state is not h11.SEND_BODY and self.cycle is not None and not self.cycle.response_complete:
             self._among.answer(self)
 
     def on_response_complete(self) -> None:
@@ -294,37 +274,20 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for whatever is wrong
         """Say why a request is not taken, and close."""
-        status, text = self.conn.refusal
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            for event in (
-                h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase.encode()),
-                h11.Data(data=text.encode()),
-                h11.EndOfMessage(),
-            ):
-                self.transport.write(self.conn.send(event) or b"")
+            self.transport.write(_reply(*self.conn.refusal))
         self.transport.close()
-
-    def _is_answering(self) -> bool:
-        """Return whether a complete request is not answered yet."""
-        return (
-            self.conn.their_state is not h11.SEND_BODY and self.cycle is not None and not self.cycle.response_complete
-        )
 
     def _expect(self, awaited: str) -> None:
         """Wait so long, and no longer, for what the client has to send; the time begins when that changes."""
         if awaited == self._awaited:
             return
-        self._forget_deadline()
-        self._awaited = awaited
-        if awaited:
-            seconds = HEAD_S if awaited == "head" else BODY_S
-            self._deadline = self.loop.call_later(seconds, self._close_late)
-
-    def _forget_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+        self._awaited = awaited
+        if awaited:
+            self._deadline = self.loop.call_later(HEAD_S if awaited == "head" else BODY_S, self._close_late)
 
     def _close_late(self) -> None:
         """Close a connection whose request did not come in time; one that began to send receives the reason."""
@@ -335,6 +298,16 @@ class Connection(H11Protocol):
         self.transport.close()
 
 
-def protocol_factory(among: Connections) -> Any:
-    """Return what makes the connections of a server, as uvicorn's `http` takes it."""
-    return partial(Connection, among)
+def create_config(application: Any, among: Connections, **options: Any) -> uvicorn.Config:
+    """Return the configuration of a server of uvicorn whose connections are counted and limited."""
+    protocol: Any = partial(Connection, among)  # h11 is always installed; a faster parser would not help
+    return uvicorn.Config(
+        application,
+        http=protocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        **options,
+    )

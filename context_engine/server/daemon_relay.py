@@ -62,8 +62,11 @@ class DaemonLink:
             for line in framer.feed(chunk):
                 if line.startswith(LOG_MARK):
                     sys.stderr.write(line[1:].decode("utf-8", "replace") + "\n")
-                else:
-                    _deliver(session, line)
+                    continue
+                message = json.loads(line)
+                session.wait_for_room()
+                kind = "question_id" if "method" in message else "reply_id"
+                session.deliver(line, **{kind: message.get("id")})
         from context_engine.server.dispatcher import may_write  # the tools are imported: they are needed from now on
 
         session.detach(lambda request: request["method"] == "tools/call" and may_write(request.get("params") or {}))
@@ -71,26 +74,24 @@ class DaemonLink:
         self._client.close()
 
 
-def _deliver(session: StdioSession, line: bytes) -> None:
-    message = json.loads(line)
-    session.wait_for_room()
-    if "method" in message:
-        session.deliver(line, question_id=message.get("id"))
-    else:
-        session.deliver(line, reply_id=message.get("id"))
-
-
 def open_link(options: ServeOptions, env: Mapping[str, str]) -> DaemonLink | None:
     """Return a link to the daemon, which is started where there is none; None where this process must serve alone."""
-    if is_switched_off(env) or options.chunks_dir:
-        return None
-    client = _connect(env)
+    client = None if is_switched_off(env) or options.chunks_dir else _connect(env)
     if client is None:
         return None
+    folder = os.getcwd()
+    request = {
+        "kind": "session",
+        "patient": True,
+        "folder": folder,
+        "roots": [os.path.join(folder, os.path.expanduser(root)) for root in options.roots],
+        "project": env.get(FIRST_CLIENT_VARIABLE, ""),
+        "given_names": options.given_names,
+        "selection": options.selection._asdict(),
+    }
     try:
-        client.send(_request(options, env))
-        answer = client.receive(time.monotonic() + READY_S)
-        if answer == {"state": "ready"}:
+        client.send(request)
+        if client.receive(time.monotonic() + READY_S) == {"state": "ready"}:
             return DaemonLink(client)
     except (OSError, ValueError):
         pass
@@ -110,24 +111,3 @@ def _connect(env: Mapping[str, str]) -> DaemonClient | None:
                 return None
             has_started = True
             time.sleep(POLL_S)
-
-
-def _request(options: ServeOptions, env: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the daemon must know of this process: its folder and its options."""
-    folder = os.getcwd()
-    selection = options.selection
-    return {
-        "kind": "session",
-        "patient": True,
-        "folder": folder,
-        "roots": [os.path.join(folder, os.path.expanduser(root)) for root in options.roots],
-        "project": env.get(FIRST_CLIENT_VARIABLE, ""),
-        "given_names": [list(pair) for pair in options.given_names],
-        "selection": {name: _plain(value) for name, value in selection._asdict().items()},
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return value

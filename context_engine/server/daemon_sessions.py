@@ -59,15 +59,9 @@ class SessionServer:
         self._sessions.add(session)
         try:
             listening.start()
-            serve_session(
-                session,
-                projects,
-                dispatcher,
-                options.selection,
-                running=running,
-                began=projects.start,
-                ends_with_input=True,
-            )
+            began = projects.start
+            selection = options.selection
+            serve_session(session, projects, dispatcher, selection, running=running, began=began, ends_with_input=True)
         finally:
             self._sessions.discard(session)
             running.cancel_all()

@@ -1,21 +1,19 @@
 """Every tool call, over MCP or from the terminal: admit, run, report errors, redact, measure, write one log line.
 
-A call is admitted if its tool is switched on, was not called too often, and the call was not canceled. `call_tool` is
-resolved here, so that the tool that it calls passes the same checks under its own name. The dispatcher knows nothing of
-the protocol.
+`call_tool` is resolved here, so that the tool that it calls passes the same checks under its own name. The dispatcher
+knows nothing of the protocol, and nothing of tokens: a team derives its own.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from context_engine import tools
 from context_engine.context import ShownLinesBySession, Workspace
@@ -31,8 +29,7 @@ from context_engine.errors import (
     TooLarge,
 )
 from context_engine.secrets import RedactedText, collect_redactions, redact_reply
-from context_engine.server.gain_store import CallFacts, GainStore
-from context_engine.server.grants import OWNER, Grant, RateLimiter, forbids, parse_rates, required_role, slow_after_s
+from context_engine.server.gain_store import GainStore
 from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import (
     ALIASES,
@@ -42,6 +39,7 @@ from context_engine.server.profiles import (
     ToolSelection,
     find_forbidding_option,
 )
+from context_engine.server.rate_limits import RateLimiter, parse_rates, slow_after_s
 from context_engine.server.server_log import Log, discard_line
 from context_engine.text import compact_json, format_count
 from context_engine.tools import (
@@ -84,8 +82,7 @@ class RemoteCatalog(Protocol):
         """Return those that a project names, as far as the caller sees them. Raises: InvalidArgument."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallResult:
+class CallResult(NamedTuple):
     """The reply to send, and its error if there was one."""
 
     reply: Reply
@@ -123,9 +120,8 @@ class ToolDispatcher:
 
     `engine` returns the Engine of a project ("": the only one), or raises the reason why it is not open. `limits` are
     those of the settings by default. `redact` is applied to every outgoing text. `chunks` returns the served folder of
-    chunk files, if there is one. `grant` has the permissions of the callers. `project_names` are the projects that
-    exist for them; some tools search all of these at once. `remote` has the repositories of a database. `gain` counts
-    what calls cost, in the user's data folder; those of a shared server are not counted.
+    chunk files, if there is one. `project_names` are the projects that exist for the callers; some tools search all of
+    these at once. `remote` has the repositories of a database. `gain` counts what calls cost.
     """
 
     def __init__(
@@ -138,7 +134,6 @@ class ToolDispatcher:
         redact: Callable[[str], RedactedText] = redact_reply,
         chunks: Callable[[], ServedChunks] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        grant: Grant = OWNER,
         metrics: Metrics | None = None,
         project_names: Callable[[], Sequence[str]] = tuple,
         gain: GainStore | None = None,
@@ -148,82 +143,61 @@ class ToolDispatcher:
         self.gain = gain or GainStore()
         self.selection = selection
         self.log = log
-        self.grant = grant
-        self._pace = RateLimiter({grant.name: grant.per_minute}, burst_minutes=1)
+        self.chunks = chunks
+        self.remote = remote
+        self.clock = clock
         self._engine = engine
         self._names = project_names
-        self._remote = remote
         self._across: MultiRepo | None = None
         self._limits = limits
         self._redact = redact
-        self._chunks = chunks
-        self._clock = clock
         self._lock = threading.Lock()
         self._shown = ShownLinesBySession()
         self._chars_max = REPLY_CHARS_MAX
         self._listed = frozenset(filter(selection.lists, (*tools.list_names(), *ALIASES)))
 
-    def for_grant(
-        self,
-        engine: Callable[[str], Engine],
-        grant: Grant,
-        *,
-        log: Log,
-        metrics: Metrics,
-        project_names: Callable[[], Sequence[str]] = tuple,
-    ) -> ToolDispatcher:
-        """Return a dispatcher of this server for one token, with its own projects, role, rates, log and metrics.
+    # -- what a team decides by the token of the caller --
 
-        The folder of chunk files belongs to no project, so only grants that see every project have it.
-        """
-        return ToolDispatcher(
-            engine,
-            selection=self.selection,
-            log=log,
-            redact=self._redact,
-            chunks=self._chunks if grant.sees_all else None,
-            clock=self._clock,
-            grant=grant,
-            metrics=metrics,
-            project_names=project_names,
-            gain=GainStore(enabled=False),
-            remote=self._remote,
-        )
+    def find_obstacle(self, tool: Tool) -> str:
+        """Return the reason why a tool is off for every call; empty if it is not."""
+        return find_forbidding_option(self.selection, tool)
+
+    def check_caller(self, tool: Tool) -> None:
+        """Refuse a tool to this caller. Raises: AccessDenied, RateLimited."""
+
+    def sees(self, name: str, path: str) -> bool:  # noqa: ARG002 - a team looks at them
+        """Return whether a project exists for the caller."""
+        return True
 
     @cached_property
     def forbidden(self) -> Mapping[str, str]:
         """The tools that are off, each with the option or role that forbids it."""
-        if not self.selection.exclude and not self.selection.read_only and self.grant.role == OWNER.role:
+        if type(self) is ToolDispatcher and not self.selection.exclude and not self.selection.read_only:
             return {}  # nothing can be, and the modules of the tools need not be imported
-        options = {tool.name: self._find_forbidding_option(tool) for tool in tools.ALL}
+        options = {tool.name: self.find_obstacle(tool) for tool in tools.ALL}
         return {name: option for name, option in options.items() if option}
+
+    # -- one call --
 
     def call(self, name: str, arguments: Any, call: Call) -> CallResult:
         """Run one call to its end. Errors of the tool or its caller are in the result."""
         with collect_redactions():
-            return self._call(name, arguments, call)
-
-    def _call(self, name: str, arguments: Any, call: Call) -> CallResult:
-        started = self._clock()
-        resolved = None
-        try:
-            resolved = parse_call(name, arguments)
-            outcome = CallResult(self._run(resolved, call))
-        except ContextEngineError as error:
-            outcome = _error_result(error, resolved.tool if resolved else None)
-        except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and report it
-            outcome = self._report_bug(resolved, name, error)
-        metric = _metric_name(resolved, name)
-        try:
-            outcome = self._finish_reply(outcome, metric)
-        except Exception:  # noqa: BLE001 - what cannot be redacted must not leave
-            outcome = self._withhold_reply(metric)
-        took_s = self._clock() - started
-        self._record_call(outcome, resolved, metric, took_s)
-        asked = resolved.arguments if resolved else arguments
-        facts = CallFacts(call.client, asked, took_s * 1_000, outcome.error.code if outcome.error else "")
-        self.gain.record(resolved.project if resolved else "", call.session, metric, outcome.reply, facts)
-        return outcome
+            started = self.clock()
+            resolved = None
+            try:
+                resolved = parse_call(name, arguments)
+                outcome = CallResult(self._run(resolved, call))
+            except ContextEngineError as error:
+                outcome = _error_result(error, resolved.tool if resolved else None)
+            except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and report it
+                outcome = self._report_bug(resolved, name, error)
+            metric = _metric_name(resolved, name)
+            try:
+                outcome = self._finish_reply(outcome, metric)
+            except Exception as error:  # noqa: BLE001 - what cannot be redacted must not leave
+                outcome = self._withhold_reply(metric, error)
+            self._record_call(outcome, resolved, metric, (self.clock() - started) * 1_000, arguments, call)
+            return outcome
 
     def engine(self, project: str = "") -> Engine:
         """Return the open Engine of a project. Raises: the reason why it is not open."""
@@ -232,27 +206,55 @@ class ToolDispatcher:
         self.gain.note_engine(project, engine)
         return engine
 
-    def _use_settings(self, settings: Settings) -> None:
-        """Limit replies and calls as the settings say; the rates are those of the first ones."""
-        with self._lock:
-            self._chars_max = settings.result_chars_max
-            if self._limits is None:
-                self._limits = self._limits_from_settings(settings)
+    def redact(self, text: str, sender: str = "(other)") -> str:
+        """Return a text that may leave: secrets are redacted and counted, and lone surrogates are replaced."""
+        return self._redact_and_count(text, sender).text
+
+    def _run(self, resolved: ResolvedCall, call: Call) -> Reply:
+        """Run a call if it is admitted. Raises: ContextEngineError, and any exception of a bug."""
+        for name in filter(None, (resolved.tool.name, resolved.name, resolved.via)):
+            if option := find_forbidding_option(self.selection, resolved.tool, name):
+                raise AccessDenied(
+                    f"{name} is switched off: the server was started with {option}",
+                    suggestion=ASK_MANIFEST,
+                    details={"tool": name, "option": option},
+                )
+        self.check_caller(resolved.tool)
+        if call.cancel.is_set():
+            raise Cancelled("cancelled before it began")
+        resolved = _infer_project_from_path(resolved, self._names())
+        engine = self._target_of(resolved)
+        self._refuse_too_often(resolved.tool.name)
+        known = replace(
+            call,
+            metrics=self.metrics.rows,
+            chunks=self.chunks,
+            listed=self._listed,
+            disabled=self.forbidden,
+            shown=self._shown.get(call.connection if engine.settings.session_memory else "", resolved.project),
+            structured=self.selection.structured,
+        )
+        return resolved.tool.call(engine, resolved.arguments, known)
 
     def _target_of(self, call: ResolvedCall) -> Workspace:
         """Return the engine of the project that a call names, or of all projects if the tool can search several."""
-        project = call.project
-        if self._remote is not None and self._remote.is_named_by(project):
-            remote = self._remote.open(project, call.tool.name, self.grant.sees)
-            self._use_settings(self._remote.settings)
+        project, tool = call.project, call.tool
+        if self.remote is not None and self.remote.is_named_by(project):
+            remote = self.remote.open(project, tool.name, self.sees)
+            self._use_settings(self.remote.settings)
             return remote
-        if call.tool.name in MULTI_PROJECT_TOOLS and project in ("", EVERY_PROJECT):
+        if tool.name in MULTI_PROJECT_TOOLS and project in ("", EVERY_PROJECT):
             names = self._names()
             if len(names) >= 2:
                 return self._open_together(names)
             project = ""
         engine = self.engine(project)
-        _refuse_clone(engine, call.tool)
+        if tool.touches in ("files", "records") and engine.is_clone:  # its next update would overwrite the change
+            raise AccessDenied(
+                f"this repository is a clone that only follows its remote, and {tool.name} would change it",
+                suggestion="Change it where you work on it, in a project of your own.",
+                details={"tool": tool.name},
+            )
         return engine
 
     def _open_together(self, names: Sequence[str]) -> MultiRepo:
@@ -277,85 +279,27 @@ class ToolDispatcher:
                 self._across = MultiRepo(engines, absent)
             return self._across
 
-    def _limits_from_settings(self, settings: Settings) -> RateLimiter:
-        stated = parse_rates(settings.rate_limits_per_minute)
-        for name in sorted(stated.keys() - {*KNOWN_NAMES, *tools.list_names()}):
-            self.log({"event": "settings", "ok": False, "why": f"rate_limits_per_minute: no tool is called {name}"})
-        stated = {ALIASES.get(name, name): rate for name, rate in stated.items()}
-        return RateLimiter(stated, burst_minutes=settings.rate_burst_minutes)
-
-    def redact(self, text: str, sender: str = "(other)") -> str:
-        """Return a text that may leave: secrets are redacted and counted, and lone surrogates are replaced."""
-        return self._redact_and_count(text, sender).text
-
-    def _redact_and_count(self, text: str, sender: str) -> RedactedText:
-        redacted = self._redact(text.encode("utf-8", "replace").decode("utf-8"))
-        if redacted.count:
-            self.metrics.add_redacted(sender, redacted.count)
-        return redacted
-
-    def _run(self, resolved: ResolvedCall, call: Call) -> Reply:
-        """Run a call if it is admitted. Raises: ContextEngineError, and any exception of a bug."""
-        self._refuse_switched_off(resolved)
-        self._refuse_role(resolved.tool)
-        if call.cancel.is_set():
-            raise Cancelled("cancelled before it began")
-        self._refuse_token_too_often()
-        resolved = _infer_project_from_path(resolved, self._names())
-        engine = self._target_of(resolved)
-        self._refuse_too_often(resolved.tool.name)
-        known = replace(
-            call,
-            metrics=self.metrics.rows,
-            chunks=self._chunks,
-            listed=self._listed,
-            disabled=self.forbidden,
-            shown=self._shown.get(call.connection if engine.settings.session_memory else "", resolved.project),
-            structured=self.selection.structured,
-        )
-        return resolved.tool.call(engine, resolved.arguments, known)
-
-    def _refuse_switched_off(self, call: ResolvedCall) -> None:
-        tool = call.tool
-        for name in (tool.name, call.name, call.via):
-            option = find_forbidding_option(self.selection, name, tool.touches, destructive=tool.hints.destructive)
-            if option:
-                raise AccessDenied(
-                    f"{name} is switched off: the server was started with {option}",
-                    suggestion=ASK_MANIFEST,
-                    details={"tool": name, "option": option},
-                )
-
-    def _find_forbidding_option(self, tool: Tool) -> str:
-        """Return the reason why a tool is off: an option of the server, or the role of the caller."""
-        destructive = tool.hints.destructive
-        option = find_forbidding_option(self.selection, tool.name, tool.touches, destructive=destructive)
-        if not option and forbids(self.grant.role, tool.touches, destructive=destructive):
-            return f"the role {self.grant.role}"
-        return option
-
-    def _refuse_role(self, tool: Tool) -> None:
-        needed = required_role(tool.touches, destructive=tool.hints.destructive)
-        if forbids(self.grant.role, tool.touches, destructive=tool.hints.destructive):
-            raise AccessDenied(
-                f"{tool.name} needs a token of the role {needed}, and this one is of the role {self.grant.role}",
-                suggestion="Ask the operator of the server for such a token, or do without the tool.",
-                details={"tool": tool.name, "role": self.grant.role, "needs": needed},
-            )
-
-    def _refuse_token_too_often(self) -> None:
+    def _use_settings(self, settings: Settings) -> None:
+        """Limit replies and calls as the settings say; the rates are those of the first ones."""
         with self._lock:
-            wait_s = self._pace.wait_s(self.grant.name, self._clock())
-        if wait_s:
-            raise _rate_limit_error("this token", self.grant.per_minute, wait_s, {"token": self.grant.name})
+            self._chars_max = settings.result_chars_max
+            if self._limits is not None:
+                return
+            stated = parse_rates(settings.rate_limits_per_minute)
+            for name in sorted(stated.keys() - {*KNOWN_NAMES, *tools.list_names()}):
+                self.log({"event": "settings", "ok": False, "why": f"rate_limits_per_minute: no tool is called {name}"})
+            rates = {ALIASES.get(name, name): rate for name, rate in stated.items()}
+            self._limits = RateLimiter(rates, burst_minutes=settings.rate_burst_minutes)
 
     def _refuse_too_often(self, tool: str) -> None:
         limits = self._limits
         assert limits is not None, "an Engine was opened before"
         with self._lock:
-            wait_s = limits.wait_s(tool, self._clock())
+            wait_s = limits.wait_s(tool, self.clock())
         if wait_s:
-            raise _rate_limit_error(tool, limits.per_minute[tool], wait_s, {"tool": tool})
+            raise rate_limit_error(tool, limits.per_minute[tool], wait_s, {"tool": tool})
+
+    # -- the end of a call --
 
     def _report_bug(self, call: ResolvedCall | None, name: str, error: Exception) -> CallResult:
         tool = _metric_name(call, name)
@@ -363,44 +307,59 @@ class ToolDispatcher:
         bug = BugError(f"{tool} failed: {type(error).__name__}: {error}", suggestion=REPORT)
         return _error_result(bug, call.tool if call else None)
 
+    def _withhold_reply(self, tool: str, error: Exception) -> CallResult:
+        trace = "".join(traceback.format_tb(error.__traceback__))  # its message may contain secrets
+        self.log({"event": "bug", "tool": tool, "trace": trace})
+        bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
+        return CallResult(tools.failure(bug), bug)
+
+    def _redact_and_count(self, text: str, sender: str) -> RedactedText:
+        redacted = self._redact(text.encode("utf-8", "replace").decode("utf-8"))
+        if redacted.count:
+            self.metrics.add_redacted(sender, redacted.count)
+        return redacted
+
     def _finish_reply(self, outcome: CallResult, sender: str) -> CallResult:
-        """Return the outcome as it leaves: redacted, and within the limit of a reply."""
-        error = outcome.error
-        text = _append_count(self._redact_and_count(outcome.reply.text, sender))
-        if reply_size(text) <= self._chars_max:
+        """Return the outcome as it leaves: redacted, and within the limit of a reply, which tools keep themselves."""
+        text, error = _append_count(self._redact_and_count(outcome.reply.text, sender)), outcome.error
+        size = reply_size(text)
+        if size <= self._chars_max:
             return CallResult(replace(outcome.reply, text=text), error)
         if error:
             error = self._shorten_error(error, sender)
         else:
-            error = _too_large_error(reply_size(text), self._chars_max)
+            error = TooLarge(
+                f"the reply has {size:,} characters, at most {self._chars_max:,} are sent",
+                suggestion="Ask for less: fewer results, a narrower path, a line range.",
+            )
         return CallResult(Reply(self.redact(tools.failure(error).text, sender), is_error=True), error)
 
     def _shorten_error(self, error: ContextEngineError, sender: str) -> ContextEngineError:
         """Return the same error with texts that are redacted, then cut, and as many of its failed edits as fit."""
-        failed = [_shorten_failure(row) for row in error.details.get("failed", ())]
-        room = self._chars_max - 4 * MESSAGE_CHARS_MAX
-        count = count_fitting(map(compact_json, failed), chars_max=room)
+        kept = ("edit", "path", "code", "message")
+        failed = [{key: row[key] for key in kept if key in row} for row in error.details.get("failed", ())]
+        count = count_fitting(map(compact_json, failed), chars_max=self._chars_max - 4 * MESSAGE_CHARS_MAX)
         details = {"failed": failed[:count]} if count else {}
         message = self.redact(error.message, sender)[:MESSAGE_CHARS_MAX]
         suggestion = self.redact(error.suggestion, sender)[:MESSAGE_CHARS_MAX]
         return type(error)(message, suggestion=suggestion, details=details)
 
-    def _withhold_reply(self, tool: str) -> CallResult:
-        error = sys.exception()
-        trace = traceback.format_tb(error.__traceback__ if error else None)  # its message may contain secrets
-        self.log({"event": "bug", "tool": tool, "trace": "".join(trace)})
-        bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
-        return CallResult(tools.failure(bug), bug)
-
-    def _record_call(self, outcome: CallResult, call: ResolvedCall | None, tool: str, took_s: float) -> None:
+    def _record_call(
+        self, outcome: CallResult, resolved: ResolvedCall | None, tool: str, ms: float, arguments: Any, call: Call
+    ) -> None:
         """Count the call and write its line."""
-        code = outcome.error.code if outcome.error else ""
-        slow = bool(call) and took_s > slow_after_s(tool, with_dependencies=_asks_for_dependencies(call.arguments))
-        self.metrics.add(tool, took_s * 1000, code, slow=slow)
-        line: dict[str, Any] = {"event": "call", "tool": tool, "ms": round(took_s * 1000, 2), "ok": not code}
-        line["chars"] = len(outcome.reply.text)
-        optional = {"error": code, "slow": slow, "project": call and call.project, "via": call and call.via}
+        code, reply = outcome.error.code if outcome.error else "", outcome.reply
+        project = resolved.project if resolved else ""
+        if resolved:
+            arguments = resolved.arguments
+        slow = bool(resolved) and ms > 1_000 * slow_after_s(tool, with_dependencies=_asks_for_dependencies(arguments))
+        self.metrics.add(tool, ms, code, slow=slow)
+        line = {"event": "call", "tool": tool, "ms": round(ms, 2), "ok": not code, "chars": len(reply.text)}
+        optional = {"error": code, "slow": slow, "project": project, "via": resolved and resolved.via}
         self.log(line | {key: value for key, value in optional.items() if value})
+        self.gain.record(
+            project, call.session, tool, reply, client=call.client, arguments=arguments, took_ms=ms, error=code
+        )
 
 
 def parse_call(name: str, arguments: Any) -> ResolvedCall:
@@ -420,6 +379,16 @@ def may_write(call: Mapping[str, Any]) -> bool:
         return not parse_call(call.get("name", ""), call.get("arguments")).tool.hints.read_only
     except (ContextEngineError, TypeError):
         return False
+
+
+def rate_limit_error(what: str, per_minute: int, wait_s: float, details: Mapping[str, Any]) -> RateLimited:
+    """Create the error of an exceeded rate, with the time to wait."""
+    retry_after_s = math.ceil(wait_s)
+    return RateLimited(
+        f"{what} was called too often: its limit is {per_minute} calls a minute in the long run",
+        suggestion=f"Wait {retry_after_s} s, then call it again.",
+        details={**details, "retry_after_s": retry_after_s, "per_minute": per_minute},
+    )
 
 
 def _split_project(arguments: Any) -> tuple[Any, str]:
@@ -451,31 +420,11 @@ def _infer_project_from_path(call: ResolvedCall, names: Sequence[str]) -> Resolv
     return call
 
 
-def _refuse_clone(engine: Engine, tool: Tool) -> None:
-    """Refuse to write to a clone: the next update would overwrite the change."""
-    if tool.touches in ("files", "records") and engine.is_clone:
-        raise AccessDenied(
-            f"this repository is a clone that only follows its remote, and {tool.name} would change it",
-            suggestion="Change it where you work on it, in a project of your own.",
-            details={"tool": tool.name},
-        )
-
-
 def _asks_for_dependencies(arguments: Any) -> bool:
     """Return whether a call that reads a file asks for the imports of the file, too."""
     given = arguments if isinstance(arguments, Mapping) else {}
     values = [value for key, value in given.items() if to_snake_case(str(key)) == "include_deps"]
     return any(value not in (False, None, "false") for value in values)
-
-
-def _rate_limit_error(what: str, per_minute: int, wait_s: float, details: Mapping[str, Any]) -> RateLimited:
-    """Create the error of an exceeded rate, with the time to wait."""
-    retry_after_s = math.ceil(wait_s)
-    return RateLimited(
-        f"{what} was called too often: its limit is {per_minute} calls a minute in the long run",
-        suggestion=f"Wait {retry_after_s} s, then call it again.",
-        details={**details, "retry_after_s": retry_after_s, "per_minute": per_minute},
-    )
 
 
 def _metric_name(call: ResolvedCall | None, name: str) -> str:
@@ -503,15 +452,3 @@ def _error_result(error: ContextEngineError, tool: Tool | None) -> CallResult:
         next_steps = (*error.next_steps, NextStep(tool.instead, "meanwhile: it works in another way"))
         error = type(error)(error.message, suggestion=error.advice, next_steps=next_steps, details=error.details)
     return CallResult(tools.failure(error, tool.error_fields if tool else {}), error)
-
-
-def _shorten_failure(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: row[key] for key in ("edit", "path", "code", "message") if key in row}
-
-
-def _too_large_error(chars: int, chars_max: int) -> TooLarge:
-    """Return the error for a reply over the limit, which a client would cut silently. Tools keep the limit."""
-    return TooLarge(
-        f"the reply has {chars:,} characters, at most {chars_max:,} are sent",
-        suggestion="Ask for less: fewer results, a narrower path, a line range.",
-    )

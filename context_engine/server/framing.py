@@ -1,12 +1,10 @@
-r"""PURE. Bytes in, JSON-RPC messages out.
-
-Bytes in, JSON-RPC messages out: cut at newlines, read as JSON, refused with an error reply where they are neither.
+r"""PURE. Bytes in, JSON-RPC messages out: cut at newlines, read as JSON, refused with an error reply otherwise.
 
 >>> framer = LineFramer(bytes_max=100)
 >>> [parse_line(line).message for line in framer.feed(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n\n{"jso')]
 [{'jsonrpc': '2.0', 'id': 1, 'method': 'ping'}, None]
 
-What is refused is answered, by its id where it has one: a client that waits for a reply gets one.
+A refusal has the id of its message where it has one: a client that waits for a reply gets one.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from collections import namedtuple
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, NoReturn
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
@@ -102,9 +99,8 @@ def duplicate_id_reply(message: dict[str, Any]) -> dict[str, Any]:
     'a request with the id 7 is under way: give each request an id of its own'
     """
     shown = json.dumps(message["id"], ensure_ascii=False)[:ID_CHARS_SHOWN]
-    return error_reply(
-        INVALID_REQUEST, f"a request with the id {shown} is under way: give each request an id of its own", message
-    )
+    text = f"a request with the id {shown} is under way: give each request an id of its own"
+    return error_reply(INVALID_REQUEST, text, message)
 
 
 def parse_json(text: str) -> Any:
@@ -114,79 +110,58 @@ def parse_json(text: str) -> Any:
     Traceback (most recent call last):
     ValueError: the name 'a' is given twice
     """
+    names = 0
+
+    def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal names
+        names += len(pairs)
+        if names > NAMES_MAX:
+            raise ValueError(f"a message has at most {NAMES_MAX:,} names")
+        made: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in made:
+                raise ValueError(f"the name {name[:40]!r} is given twice")
+            made[name] = value
+        return made
+
     value = json.loads(
         text,
-        object_pairs_hook=_object_reader(),
+        object_pairs_hook=read_object,
         parse_constant=_refuse_constant,
         parse_float=_parse_float,
-        parse_int=_parse_int,
+        parse_int=lambda digits: int(_check_length(digits)),
     )
     if text.count("{") + text.count("[") > DEPTH_MAX:
         _check_depth(value)
     return value
 
 
-def _object_reader() -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Return what makes the objects of one message, and counts their names."""
-    names = 0
-
-    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal names
-        names += len(pairs)
-        if names > NAMES_MAX:
-            raise ValueError(f"a message has at most {NAMES_MAX:,} names")
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            raise ValueError(f"the name {_first_duplicate(pairs)[:40]!r} is given twice")
-        return made
-
-    return read
-
-
-def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
-    """Return the first name that is repeated."""
-    seen: set[str] = set()
-    for name, _ in pairs:
-        if name in seen:
-            return name
-        seen.add(name)
-    return ""
-
-
 def _check_depth(value: Any) -> None:
     """Walk a value level by level, so that no depth of it can exhaust the stack."""
     level = [value]
     for _ in range(DEPTH_MAX + 1):
-        level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
+        values = [outer.values() if isinstance(outer, dict) else outer for outer in level]
+        level = [inner for outer in values for inner in outer if isinstance(inner, dict | list)]
         if not level:
             return
     raise ValueError(f"a message is nested at most {DEPTH_MAX} levels deep")
 
 
-def _inside(value: Any) -> Any:
-    if isinstance(value, dict):
-        return value.values()
-    if isinstance(value, list):
-        return value
-    return ()
-
-
-def _parse_int(digits: str) -> int:
-    _check_length(digits)
-    return int(digits)
-
-
 def _parse_float(digits: str) -> float:
-    _check_length(digits)
-    number = float(digits)
+    number = float(_check_length(digits))
     if abs(number) == float("inf"):
         raise ValueError(f"{digits} is larger than any number")
     return number
 
 
-def _check_length(digits: str) -> None:
+def _check_length(digits: str) -> str:
     if len(digits) > NUMBER_CHARS_MAX:
         raise ValueError(f"a number has at most {NUMBER_CHARS_MAX} characters")
+    return digits
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _find_problem(message: Any) -> str:
@@ -200,9 +175,7 @@ def _find_problem(message: Any) -> str:
     if "id" in message and not _is_id(message["id"]) and "error" not in message:
         return "id must be a text or a whole number"
     if "method" not in message:
-        if "result" in message or "error" in message:
-            return ""
-        return "method is missing"
+        return "" if "result" in message or "error" in message else "method is missing"
     if not isinstance(message["method"], str):
         return "method must be a text"
     if not isinstance(message.get("params"), dict | None):
@@ -224,7 +197,3 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")

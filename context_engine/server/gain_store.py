@@ -18,7 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,44 +68,20 @@ CREATE TABLE call(
 CREATE TABLE viewer(name TEXT PRIMARY KEY, until REAL) WITHOUT ROWID;
 PRAGMA user_version = {SCHEMA_VERSION};
 """
-_INSERT = "INSERT INTO call VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_COUNT = (
-    "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?) ON CONFLICT(name) DO UPDATE SET ended = excluded.ended,"
-    " calls = calls + 1, failed = failed + excluded.failed, shown = shown + excluded.shown, ms = ms + excluded.ms"
-)
+CALL_FIELDS = ("id", "at", "client", "session", "workspace", "folder", "tool", "ms", "error", "shown", "asked", "got")
+_INSERT = """
+INSERT INTO call VALUES
+    (NULL, :at, :client, :session, :workspace, :folder, :tool, :ms, :error, :shown, :asked, :got);
+INSERT INTO session VALUES (:session, :client, :workspace, :folder, :at, :at, 1, :error <> '', :shown, :ms)
+    ON CONFLICT(name) DO UPDATE SET ended = excluded.ended, calls = calls + 1, failed = failed + excluded.failed,
+    shown = shown + excluded.shown, ms = ms + excluded.ms;
+"""
 _TRIM = """
 DELETE FROM call WHERE id <= (SELECT max(id) FROM call) - 500;
 DELETE FROM session WHERE name IN (SELECT name FROM session ORDER BY ended DESC LIMIT -1 OFFSET 500);
 """
 _FORGET_TEXTS = "UPDATE call SET asked = '', got = '' WHERE asked <> '' OR got <> ''"
 _DELETE = "PRAGMA secure_delete = ON; DELETE FROM session; DELETE FROM call; PRAGMA wal_checkpoint(TRUNCATE)"
-
-
-@dataclass(frozen=True, slots=True)
-class CallFacts:
-    """The facts of a call that are not in its reply: client, arguments, duration, and the code of its error."""
-
-    client: str = ""
-    arguments: Any = None
-    took_ms: float = 0.0
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedCall:
-    """A row of the table `call`."""
-
-    at: float
-    client: str
-    session: str
-    workspace: str
-    folder: str
-    tool: str
-    ms: float
-    error: str
-    shown: int
-    asked: str = ""
-    got: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,31 +115,50 @@ class GainStore:
         self._lock = threading.Lock()
         self._engines: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
         self._newest = ""
-        self._waiting: deque[tuple[RecordedCall, Any, str]] = deque(maxlen=CALLS_MAX)
+        self._waiting: deque[tuple[dict[str, Any], Any, str]] = deque(maxlen=CALLS_MAX)
         self._database = database.DatabaseHandle()
 
     def note_engine(self, project: str, engine: Engine) -> None:
         """Remember which engine answers for a project, without keeping it alive."""
         self._engines[project], self._newest = engine, project
 
-    def record(self, project: str, session: str, tool: str, reply: Reply, facts: CallFacts = CallFacts()) -> None:
+    def record(
+        self,
+        project: str,
+        session: str,
+        tool: str,
+        reply: Reply,
+        *,
+        client: str = "",
+        arguments: Any = None,
+        took_ms: float = 0.0,
+        error: str = "",
+    ) -> None:
         """Count a call of a client; an empty `session` is one at the terminal. Never fails."""
         if not self._enabled or self.problem:
             return
         try:
             engine = self._engines.get(project) or self._engines.get(self._newest)
-            if engine is not None and engine.settings.gain:
-                now, workspace = self._clock(), workspace_id(engine.root)
-                client = facts.client or ("" if session else "terminal")
-                kind = f"{session}-{self._process}" if session else time.strftime("terminal-%Y-%m-%d")
-                origin = (now, client, f"{kind}-{workspace}", workspace, engine.root.name)
-                error = facts.error or ("failed" if reply.is_error else "")
-                call = RecordedCall(*origin, tool, round(facts.took_ms, 1), error, len(reply.text))
-                with self._lock:
-                    self._waiting.append((call, facts.arguments, reply.text))
-                    self._write(gain_file(engine.settings), now)
-        except Exception as error:  # noqa: BLE001 - statistics must not fail the call that they count
-            self.problem = f"{type(error).__name__}: {error}"
+            if engine is None or not engine.settings.gain:
+                return
+            now, workspace = self._clock(), workspace_id(engine.root)
+            kind = f"{session}-{self._process}" if session else time.strftime("terminal-%Y-%m-%d")
+            call = {
+                "at": now,
+                "client": client or ("" if session else "terminal"),
+                "session": f"{kind}-{workspace}",
+                "workspace": workspace,
+                "folder": engine.root.name,
+                "tool": tool,
+                "ms": round(took_ms, 1),
+                "error": error or ("failed" if reply.is_error else ""),
+                "shown": len(reply.text),
+            }
+            with self._lock:
+                self._waiting.append((call, arguments, reply.text))
+                self._write(gain_file(engine.settings), now)
+        except Exception as problem:  # noqa: BLE001 - statistics must not fail the call that they count
+            self.problem = f"{type(problem).__name__}: {problem}"
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
@@ -177,10 +172,10 @@ class GainStore:
             is_viewed = _has_viewer(db, now)
             with transaction(db):
                 for call, arguments, reply in self._waiting:
-                    texts = (_shorten(_join(arguments)), _shorten(reply)) if is_viewed else ("", "")
-                    db.execute(_INSERT, (*astuple(call)[:-2], *texts))
-                    owner = (call.session, call.client, call.workspace, call.folder)
-                    db.execute(_COUNT, (*owner, call.at, call.at, bool(call.error), call.shown, call.ms))
+                    texts = {"asked": "", "got": ""}
+                    if is_viewed:
+                        texts = {"asked": _shorten(_join(arguments)), "got": _shorten(reply)}
+                    db.execute(_INSERT, call | texts).fetchall()
                 db.execute(_TRIM if is_viewed else _TRIM + _FORGET_TEXTS).fetchall()
         except apsw.BusyError:
             return
@@ -216,11 +211,7 @@ def gain_file(settings: Settings) -> Path:
 
 def read_sessions(file: Path) -> list[GainSession]:
     """Return all sessions, the newest first. Raises: StorageCorrupt, StorageBusy, WriteFailed, DiskFull."""
-    if not database.read_inode(file):
-        return []
-    with database.translate_errors(file, ADVICE), closing(_connect(file, READER_BUSY_MS)) as db:
-        rows: list[tuple[Any, ...]] = db.execute("SELECT * FROM session ORDER BY ended DESC, name").fetchall()
-    return [GainSession(*row) for row in rows]
+    return [GainSession(*row) for row in _execute(file, "SELECT * FROM session ORDER BY ended DESC, name")]
 
 
 def delete_counts(file: Path) -> None:
@@ -228,9 +219,14 @@ def delete_counts(file: Path) -> None:
 
     Raises: StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
     """
-    if database.read_inode(file):
-        with database.translate_errors(file, ADVICE), closing(_connect(file, READER_BUSY_MS)) as db:
-            db.execute(_DELETE).fetchall()
+    _execute(file, _DELETE)
+
+
+def _execute(file: Path, sql: str) -> list[tuple[Any, ...]]:
+    if not database.read_inode(file):
+        return []
+    with database.translate_errors(file, ADVICE), closing(_connect(file, READER_BUSY_MS)) as db:
+        return db.execute(sql).fetchall()
 
 
 class ActivityReader:
@@ -254,12 +250,11 @@ class ActivityReader:
                 db.execute("DELETE FROM viewer WHERE until < ?", (now,))
                 db.execute("INSERT OR REPLACE INTO viewer VALUES (?, ?)", (self._name, now + VIEWER_S))
             self._renew_at = now + RENEW_S
-        newest: tuple[int] | None = db.execute("SELECT coalesce(max(id), 0) FROM call").fetchone()
-        assert newest is not None
-        since = min(self._last, newest[0])  # which is smaller after `ctx gain --delete`
-        rows: list[tuple[Any, ...]] = db.execute("SELECT * FROM call WHERE id > ? ORDER BY id", (since,)).fetchall()
-        self._last = newest[0]
-        return [{"id": number, **asdict(RecordedCall(*values))} for number, *values in rows]
+        newest: Any = db.execute("SELECT coalesce(max(id), 0) FROM call").get
+        since = min(self._last, newest)  # which is smaller after `ctx gain --delete`
+        rows = db.execute("SELECT * FROM call WHERE id > ? ORDER BY id", (since,)).fetchall()
+        self._last = newest
+        return [dict(zip(CALL_FIELDS, row, strict=True)) for row in rows]
 
     def close(self) -> None:
         """Forget the page; if it was the last one, delete the texts."""

@@ -1,25 +1,25 @@
 """`ctx serve --http`: streamable HTTP for any number of clients, with /health, /ready and /metrics.
 
-The server listens on this machine only, unless it is configured otherwise, and requires a token. The guard checks
-every request, and the authenticator of a shared server checks it next. /mcp serves all protocol versions: those from
-2026-07-28 without sessions, the older ones with sessions that end when idle. With --stateless no version has sessions.
+The server listens on this machine only, unless it is configured otherwise, and requires a token. /mcp serves all
+protocol versions: those from 2026-07-28 without sessions, the older ones with sessions that end when idle. With
+--stateless no version has sessions.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import signal
 import socket
 import sys
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, authorization_context
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import ListenHandler
@@ -27,7 +27,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from sse_starlette.sse import AppStatus
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,168 +36,23 @@ from context_engine.server import authentication, connections, mcp_server, metri
 from context_engine.server.authentication import AllowedHosts, HttpRefusal, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, duplicate_id_reply, error_reply, parse_line
-from context_engine.server.grants import SCOPE_KEY, Grant, SharedAccess
-from context_engine.server.mcp_server import VERSION
+from context_engine.server.mcp_server import SCOPE_KEY, VERSION, SharedAccess
 from context_engine.server.projects import Projects
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.server_log import install_bridge
 from context_engine.server.shutdown import ShutdownCoordinator, wait_forever
+from context_engine.server.worker_threads import SESSION_HEADER, token_of
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
-
-# -- message checks ----------------------------------------------------------------------------------------------------
-
-# Checks before the protocol library receives a POST: it is one message, and its id is not in use.
-#
-# The library accepts JSON that two readers would read differently, such as duplicate names and NaN. It answers a second
-# request with the id of an open one by a stream that never ends. Both are refused here.
-
+PATH = "/mcp"
+BODY_BYTES_MAX = 4 * 1024 * 1024
+"""The largest file that a tool accepts is far smaller. Larger bodies are refused before they are read."""
 SESSIONS_MAX = 500
 """Concurrent sessions of older protocol versions; each takes about 50 KB and a task. Agents open one and keep it."""
 SESSIONS_A_TOKEN_MAX = 100
 """The maximum for one token, or for all clients of a server without one; four more tokens can have as many."""
-SESSION_HEADER = "mcp-session-id"
-
-
-class SessionLimiter:
-    """The sessions of a server: at the maximum of a token, its longest unused session ends for a new one.
-
-    Its client receives a 404 and opens another one, as the protocol requires. Where the server is full, the token with
-    the most sessions loses one, so that no client can keep others out.
-    """
-
-    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
-        self._manager = manager
-
-    async def make_room(self, scope: Scope) -> bool:
-        """End a session if a new one needs its place; return False where every session is in use."""
-        user = scope.get("user")
-        owner = authorization_context(user)["client_id"] if isinstance(user, AuthenticatedUser) else ""
-        owners = {name: self._owner(name) for name in self._manager._server_instances}  # no public name (mcp 2.3)
-        own = [name for name, other in owners.items() if other == owner]
-        if len(own) >= SESSIONS_A_TOKEN_MAX:
-            return await self._end_unused(own)
-        if len(owners) < SESSIONS_MAX:
-            return True
-        (most, _), *_ = Counter(owners.values()).most_common(1)
-        return await self._end_unused([name for name, other in owners.items() if other == most])
-
-    def _owner(self, name: str) -> str:
-        """Return the token that opened a session; empty on a server with a single token or none."""
-        known = self._manager._session_owners.get(name)
-        if known:
-            return known["client_id"]
-        return ""
-
-    async def _end_unused(self, names: list[str]) -> bool:
-        """End the longest unused of these sessions; return False where all of them have open requests."""
-        ends = {name: self._ends(name) for name in names}
-        unused = min(ends, key=lambda name: ends[name])
-        if ends[unused] == float("inf"):
-            return False
-        await self._manager._discard_session(unused, self._manager._server_instances[unused])
-        return True
-
-    def _ends(self, name: str) -> float:
-        """Return when an unused session would end; never while it has an open request."""
-        idle = self._manager._server_instances[name].idle_scope
-        if idle is None:
-            return float("inf")
-        return idle.deadline
-
-
-class MessageMiddleware:
-    """A middleware that passes on valid messages with an unused id, and answers all others."""
-
-    def __init__(self, app: ASGIApp, *, path: str, bytes_max: int, sessions: SessionLimiter | None = None) -> None:
-        """Wrap an application. `path` is that of the protocol; `sessions` is None on a stateless server."""
-        self._app = app
-        self._path = path
-        self._bytes_max = bytes_max
-        self._sessions = sessions
-        self._under_way: set[tuple[str, str]] = set()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or let it be answered."""
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
-            await self._app(scope, receive, send)
-            return
-        body = await self._read(scope, receive)
-        if body is None:
-            await Response("Payload too large\n", 413, media_type="text/plain")(scope, receive, send)
-            return
-        if body.strip():
-            message, trouble = parse_line(body)
-        else:
-            message, trouble = (None, None)
-        if trouble:
-            await _error_response(trouble)(scope, receive, send)
-            return
-        await self._hand_on(message or {}, scope, _replay_body(body, receive), send)
-
-    async def _hand_on(self, message: dict[str, Any], scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a message, unless its id is in use or there is no room for the session that it opens."""
-        session = Headers(scope=scope).get(SESSION_HEADER)
-        opens = session is None and message.get("method") == "initialize"
-        if opens and self._sessions and not await self._sessions.make_room(scope):
-            text = "too many sessions are open, and a request of each is under way: end one, or try again later"
-            await _error_response(error_reply(INVALID_REQUEST, text, message), 503)(scope, receive, send)
-            return
-        if session is None or "method" not in message or "id" not in message:
-            await self._app(scope, receive, send)
-            return
-        name = (session, str(message["id"]))  # the library keeps them as texts: 7 and "7" are one to it
-        if name in self._under_way:
-            await _error_response(duplicate_id_reply(message))(scope, receive, send)
-            return
-        self._under_way.add(name)
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._under_way.discard(name)
-
-    async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """Return the body of a request; None when it is too large, by its header or as it is read."""
-        stated = Headers(scope=scope).get("content-length", "0")
-        if not stated.isdecimal() or int(stated) > self._bytes_max:
-            return None
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":  # the client has disconnected
-                return b"".join(parts)
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self._bytes_max:
-                return None
-            if not message.get("more_body", False):
-                return b"".join(parts)
-
-
-def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a receive function that returns the whole body again, and then the following messages."""
-    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        if left:
-            return left.pop()
-        return await receive()
-
-    return replay
-
-
-def _error_response(reply: dict[str, Any], status: int = 400) -> Response:
-    return Response(json.dumps(reply), status, media_type="application/json")
-
-
-# -- http server -------------------------------------------------------------------------------------------------------
-
-PATH = "/mcp"
-BODY_BYTES_MAX = 4 * 1024 * 1024
-"""The largest file that a tool accepts is far smaller. Larger bodies are refused before they are read."""
 IDLE_S = 30 * 60
 """A session without a request for this long ends; its client has to start a new one."""
 SHUTDOWN_TIMEOUT_S = 0.6
@@ -252,28 +107,22 @@ def serve_http(
         announcement += f"\nctx: the new token is {token.value}; it is not printed again"
     print(announcement, file=sys.stderr, flush=True)  # noqa: T201
     names = projects.names if len(projects.names) > 1 else ()
+    selection = options.selection._replace(projects=names)
     server = mcp_server.build_server(
-        dispatcher,
-        selection=options.selection._replace(projects=names),
-        projects=projects,
-        running=shutdown,
-        shared=shared,
+        dispatcher, selection=selection, projects=projects, running=shutdown, shared=shared
     )
-    guarded = create_application(
+    application = create_application(
         *(server, dispatcher, projects, RequestGuard(hosts, token.value)),
         shutdown=shutdown,
         shared=shared,
         stateless=bool(options.stateless),
     )
-    hosting = create_http_server(guarded, server, shutdown=shutdown, timeout_s=timeout_s, delay_s=delay_s)
+    hosting = create_http_server(application, server, shutdown=shutdown, timeout_s=timeout_s, delay_s=delay_s)
     if hangup := getattr(signal, "SIGHUP", None):
         signal.signal(hangup, hosting.handle_exit)  # uvicorn handles the others itself
     hosting.run(sockets=[listening])
     shutdown.shut_down()
     wait_forever()  # a signal came first and ends the process
-
-
-# -- address and socket -------------------------------------------------------------------------------------------
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -330,7 +179,7 @@ def create_application(
     shared: SharedAccess | None = None,
     stateless: bool = False,
 ) -> ASGIApp:
-    """Create the application: the protocol, /health, /ready and /metrics behind the guard and the authenticator.
+    """Create the application: the protocol, /health, /ready and /metrics behind the guard and the tokens of a team.
 
     `shutdown` tracks each request until its reply is sent, so that the end of the server does not cut it off.
     """
@@ -343,10 +192,7 @@ def create_application(
         return _readiness_response(projects, shutdown)
 
     def show_metrics(request: Request) -> Response:
-        if shared:
-            roles = shared.sessions.metrics_by_role(request.scope[SCOPE_KEY])
-        else:
-            roles = {"": dispatcher.metrics.rows()}
+        roles = shared.metrics_of(request.scope[SCOPE_KEY][1]) if shared else {"": dispatcher.metrics.rows()}
         return Response(metrics.format_metrics(roles, VERSION), media_type=metrics.CONTENT_TYPE)
 
     paths = server.streamable_http_app(
@@ -359,9 +205,7 @@ def create_application(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", show_metrics)],
     )
-    sessions = None if stateless else SessionLimiter(server.session_manager)
-    checked = MessageMiddleware(paths, path=PATH, bytes_max=BODY_BYTES_MAX, sessions=sessions)
-    return _GuardedApp(checked, guard, shared, shutdown)
+    return _Gateway(paths, guard, shared, shutdown, None if stateless else SessionLimiter(server.session_manager))
 
 
 def _health_response(projects: Projects) -> Response:
@@ -370,10 +214,10 @@ def _health_response(projects: Projects) -> Response:
     The path is open to everyone, so the reply has no names and no paths.
     """
     try:
-        report = {"status": "ok", "version": VERSION, "projects": dict(Counter(projects.states().values()))}
+        counts = Counter(projects.states().values())
     except ContextEngineError:
-        report = {"status": "ending", "version": VERSION}
-    return Response(json.dumps(report), 200 if report["status"] == "ok" else 503, media_type="application/json")
+        return JSONResponse({"status": "ending", "version": VERSION}, 503)
+    return JSONResponse({"status": "ok", "version": VERSION, "projects": dict(counts)})
 
 
 def _readiness_response(projects: Projects, shutdown: ShutdownCoordinator) -> Response:
@@ -391,7 +235,7 @@ def _readiness_response(projects: Projects, shutdown: ShutdownCoordinator) -> Re
     report: dict[str, Any] = {"ready": is_ready, "projects": dict(counts)}
     if problems := sorted(reached - {""}):
         report["reason" if is_lost else "warning"] = "; ".join(problems)
-    return Response(json.dumps(report), 200 if is_ready else 503, media_type="application/json")
+    return JSONResponse(report, 200 if is_ready else 503)
 
 
 def _describe_store_problem(engine: Engine) -> str:
@@ -399,64 +243,150 @@ def _describe_store_problem(engine: Engine) -> str:
     has_index = engine.index.is_available()  # asks the store, which then knows its problem
     if not engine.index.store_problem:
         return ""
-    if has_index:
-        return STORE_KEPT
-    return STORE_AWAY
+    return STORE_KEPT if has_index else STORE_AWAY
 
 
-class _GuardedApp:
-    """An application that answers only requests that pass the guard and, on a shared server, the authenticator."""
+class SessionLimiter:
+    """The sessions of a server: at the maximum of a token, its longest unused session ends for a new one.
+
+    Its client receives a 404 and opens another one, as the protocol requires. Where the server is full, the token with
+    the most sessions loses one, so that no client can keep others out.
+    """
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+
+    async def make_room(self, scope: Scope) -> bool:
+        """End a session if a new one needs its place; return False where every session is in use."""
+        owners = {}
+        for name in self._manager._server_instances:  # no public name (mcp 2.3)
+            known = self._manager._session_owners.get(name)
+            owners[name] = known["client_id"] if known else ""
+        owner = token_of(scope)
+        if list(owners.values()).count(owner) < SESSIONS_A_TOKEN_MAX:
+            if len(owners) < SESSIONS_MAX:
+                return True
+            ((owner, _),) = Counter(owners.values()).most_common(1)
+        ends = {name: self._ends(name) for name, other in owners.items() if other == owner}
+        unused = min(ends, key=lambda name: ends[name])
+        if ends[unused] == float("inf"):
+            return False
+        await self._manager._discard_session(unused, self._manager._server_instances[unused])
+        return True
+
+    def _ends(self, name: str) -> float:
+        """Return when an unused session would end; never while it has an open request."""
+        idle = self._manager._server_instances[name].idle_scope
+        return float("inf") if idle is None else idle.deadline
+
+
+class _Gateway:
+    """An application that passes on requests of known callers, and messages that are one message with an unused id.
+
+    The library accepts JSON that two readers would read differently, such as duplicate names and NaN. It answers a
+    second request with the id of an open one by a stream that never ends. Both are refused here.
+    """
 
     def __init__(
-        self, app: ASGIApp, guard: RequestGuard, shared: SharedAccess | None, shutdown: ShutdownCoordinator
+        self,
+        app: ASGIApp,
+        guard: RequestGuard,
+        shared: SharedAccess | None,
+        shutdown: ShutdownCoordinator,
+        sessions: SessionLimiter | None,
     ) -> None:
         self._app = app
         self._guard = guard
         self._shared = shared
         self._shutdown = shutdown
+        self._sessions = sessions
+        self._under_way: set[tuple[str, str]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        with self._shutdown.track(threading.Event()) if _ends_by_itself(scope) else nullcontext():
-            await self._answer(scope, receive, send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        # a request that opens a stream for future events does not end by itself
+        ends = scope["method"] != "GET" and headers.get("mcp-method") != "subscriptions/listen"
+        with self._shutdown.track(threading.Event()) if ends else nullcontext():
+            known = self._identify(scope, headers)
+            if isinstance(known, HttpRefusal):
+                await PlainTextResponse(known.text + "\n", known.status, known.headers)(scope, receive, send)
+            elif scope["method"] == "POST" and scope["path"] == PATH:
+                await self._pass_message({**scope, **known}, headers, receive, send)
+            else:
+                await self._app({**scope, **known}, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        result = None
-        if scope["type"] == "http":
-            result = self._authenticate(scope["path"], Headers(scope=scope), _client_address(scope))
-        if isinstance(result, HttpRefusal):
-            await Response(result.text + "\n", result.status, result.headers, "text/plain")(scope, receive, send)
-        else:
-            await self._app({**scope, **_identity_scope(result)} if result else scope, receive, send)
-
-    def _authenticate(self, path: str, headers: Headers, address: str) -> Grant | HttpRefusal | None:
+    def _identify(self, scope: Scope, headers: Headers) -> Mapping[str, Any] | HttpRefusal:
+        """Return what the scope of a request gets, or why it is refused: its grant, and the owner of its sessions."""
+        path, address = scope["path"], (scope.get("client") or ("",))[0][:100]
         refusal = self._guard.find_refusal(path, headers)
-        return refusal or (self._shared.authenticator.authenticate(path, headers, address) if self._shared else None)
+        known = refusal or (self._shared.authenticate(path, headers, address) if self._shared else None)
+        if known is None or isinstance(known, HttpRefusal):
+            return known or {}
+        token = AccessToken(token="", client_id=known[0], scopes=[])  # the token itself is not passed on
+        return {SCOPE_KEY: known, "user": AuthenticatedUser(token)}
+
+    async def _pass_message(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        body = await _read_body(headers, receive)
+        if body is None:
+            await PlainTextResponse("Payload too large\n", 413)(scope, receive, send)
+            return
+        message, trouble = parse_line(body) if body.strip() else (None, None)
+        message = message or {}
+        session, ident, status = headers.get(SESSION_HEADER), None, 400
+        if trouble is None and session is None and message.get("method") == "initialize":
+            if self._sessions and not await self._sessions.make_room(scope):
+                text = "too many sessions are open, and a request of each is under way: end one, or try again later"
+                trouble, status = error_reply(INVALID_REQUEST, text, message), 503
+        elif trouble is None and session is not None and "method" in message and "id" in message:
+            ident = (session, str(message["id"]))  # the library keeps them as texts: 7 and "7" are one to it
+            trouble = duplicate_id_reply(message) if ident in self._under_way else None
+        if trouble is not None:
+            await JSONResponse(trouble, status)(scope, receive, send)
+            return
+        if ident is None:
+            await self._app(scope, _replay_body(body, receive), send)
+            return
+        self._under_way.add(ident)
+        try:
+            await self._app(scope, _replay_body(body, receive), send)
+        finally:
+            self._under_way.discard(ident)
 
 
-def _ends_by_itself(scope: Scope) -> bool:
-    """Return whether a request ends by itself: one that opens a stream for future events does not."""
-    if scope["type"] != "http" or scope["method"] == "GET":
-        return False
-    return Headers(scope=scope).get("mcp-method") != "subscriptions/listen"
+async def _read_body(headers: Headers, receive: Receive) -> bytes | None:
+    """Return the body of a request; None when it is too large, by its header or as it is read."""
+    stated = headers.get("content-length", "0")
+    if not stated.isdecimal() or int(stated) > BODY_BYTES_MAX:
+        return None
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > BODY_BYTES_MAX:
+            return None
+        if message["type"] != "http.request" or not message.get("more_body", False):  # the client may have gone
+            return bytes(body)
 
 
-def _client_address(scope: Scope) -> str:
-    """Return where a request comes from: the address that a trusted proxy reports, else the peer."""
-    return (scope.get("client") or ("",))[0][:100]
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a receive function that returns the whole body again, and then the following messages."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
+    async def replay() -> Message:
+        return left.pop() if left else await receive()
 
-def _identity_scope(grant: Grant) -> dict[str, Any]:
-    """Return what the scope of a request gets: its grant, and the owner of its sessions for the library."""
-    known = AccessToken(token="", client_id=grant.id, scopes=[grant.role])  # the token itself is not passed on
-    return {SCOPE_KEY: grant, "user": AuthenticatedUser(known)}
+    return replay
 
 
 # -- running and ending -------------------------------------------------------------------------------------------
 
 
 def create_http_server(
-    guarded: ASGIApp,
+    application: ASGIApp,
     server: mcp_server.Server[Any],
     *,
     shutdown: ShutdownCoordinator | None = None,
@@ -468,24 +398,10 @@ def create_http_server(
     At the end /ready fails for `delay_s`, then the server accepts no new connections, running calls have `timeout_s`,
     and then open streams are closed.
     """
-    among = connections.Connections()
-    config = uvicorn.Config(
-        guarded,
-        # h11 is always installed; at one request a second a faster parser would not help
-        http=connections.protocol_factory(among),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        backlog=ACCEPTED_AT_ONCE,
-        timeout_keep_alive=connections.KEEP_ALIVE_S,
-        timeout_graceful_shutdown=timeout_s + SENT_S,  # ty: ignore[invalid-argument-type] - fractions of a second work as well
-    )
     entry = server.get_request_handler("subscriptions/listen")
     assert entry is not None
     assert isinstance(entry.handler, ListenHandler)
-    return _GracefulServer(config, entry.handler, shutdown, timeout_s, delay_s, among)
+    return _GracefulServer(application, entry.handler, shutdown, timeout_s, delay_s)
 
 
 class _GracefulServer(uvicorn.Server):
@@ -493,15 +409,22 @@ class _GracefulServer(uvicorn.Server):
 
     def __init__(
         self,
-        config: uvicorn.Config,
+        application: ASGIApp,
         streams: ListenHandler,
         shutdown: ShutdownCoordinator | None,
         timeout_s: float,
         delay_s: float,
-        among: connections.Connections,
     ) -> None:
-        super().__init__(config)
-        self._connections = among
+        self._connections = connections.Connections()
+        timeout: Any = timeout_s + SENT_S  # fractions of a second work as well
+        super().__init__(
+            connections.create_config(
+                *(application, self._connections),
+                lifespan="on",
+                backlog=ACCEPTED_AT_ONCE,
+                timeout_graceful_shutdown=timeout,
+            )
+        )
         self._streams = streams
         self._shutdown = shutdown
         self._timeout_s = timeout_s
@@ -518,37 +441,31 @@ class _GracefulServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the open subscriptions, then shut down without waiting for streams that answer no call."""
         if self._shutdown:
-            await self._announce_shutdown(self._shutdown)
+            self._shutdown.is_ending = True  # /ready reports it, and the server keeps serving for a while
+            await asyncio.sleep(self._delay_s)
+            deadline = threading.Timer(self._timeout_s + SENT_S + WINDING_UP_S, self._shutdown.shut_down)
+            deadline.daemon = True
+            deadline.start()
         await self._accept_pending()
         self._streams.close()
         cutting = asyncio.create_task(self._cancel_requests())
         await super().shutdown(sockets)
         cutting.cancel()
 
-    async def _announce_shutdown(self, shutdown: ShutdownCoordinator) -> None:
-        """Report the end at /ready for a while and keep serving; then bound the rest of the shutdown."""
-        shutdown.announce()
-        await asyncio.sleep(self._delay_s)
-        deadline = threading.Timer(self._timeout_s + SENT_S + WINDING_UP_S, shutdown.shut_down)
-        deadline.daemon = True
-        deadline.start()
-
     async def _accept_pending(self) -> None:
         """Stop listening, and read from accepted connections: uvicorn would close those that have sent nothing yet."""
         self.server_state.default_headers.append((b"connection", b"close"))
         loop = asyncio.get_running_loop()
+        protocol: Any = self.config.http_protocol_class
+        protocols: Any = self.server_state.connections
+        arguments = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
         for connection in [accepted for server in self.servers for accepted in connections.stop_listening(server)]:
-            await loop.connect_accepted_socket(self._create_protocol, connection)
+            await loop.connect_accepted_socket(lambda: protocol(**arguments), connection)  # as uvicorn does
         until = loop.time() + LET_IN_SHARE * self._timeout_s
         while (  # noqa: ASYNC110 - no event says that a connection has sent its first byte
-            any(_is_silent(connection) for connection in self.server_state.connections) and loop.time() < until
+            any(connection.cycle is None for connection in protocols) and loop.time() < until
         ):
             await asyncio.sleep(LET_IN_STEP_S)
-
-    def _create_protocol(self) -> asyncio.Protocol:
-        """Create the protocol of a connection as uvicorn does."""
-        protocol_class: Any = self.config.http_protocol_class
-        return protocol_class(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def _cancel_requests(self) -> None:
         """Cancel the remaining requests once the last call is answered or has timed out."""
@@ -558,8 +475,3 @@ class _GracefulServer(uvicorn.Server):
         await asyncio.sleep(SENT_S)
         for task in list(self.server_state.tasks):
             task.cancel()
-
-
-def _is_silent(connection: Any) -> bool:
-    """Return whether no request has come over this connection of uvicorn's yet."""
-    return connection.cycle is None

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import mcp_types as types
 from mcp.server.caching import CacheableMethod, CacheHint
@@ -26,15 +25,18 @@ from pydantic import ValidationError
 from context_engine import __version__, tools
 from context_engine.errors import BugError, CallError, ContextEngineError, FileNotFound, UnknownTool
 from context_engine.server import profiles, prompt_templates, resources
-from context_engine.server.client_requests import ClientInputRequired, create_asker, forget_roots, settle_projects
+from context_engine.server.client_requests import ClientInputRequired, create_asker, settle_projects
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
-from context_engine.server.grants import SCOPE_KEY, Grant, GrantSessions, SharedAccess
 from context_engine.server.instructions import format_instructions
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import Projects
 from context_engine.server.shutdown import RunningCalls
 from context_engine.server.worker_threads import WorkerThreads
-from context_engine.tools import Tool
+from context_engine.tools import Call, Tool
+
+if TYPE_CHECKING:
+    from context_engine.server.authentication import HttpRefusal
+    from context_engine.server.metrics import Rows
 
 NAME = "ctx"
 TITLE = "Context Engine"
@@ -42,12 +44,10 @@ VERSION = __version__
 LIST_TTL_MS = 3_600_000
 """The lists of tools, prompts and resources do not change while a server runs."""
 LISTS: tuple[CacheableMethod, ...] = (
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "server/discover",
+    *("tools/list", "prompts/list", "resources/list", "resources/templates/list", "server/discover"),
 )
+SCOPE_KEY = "ctx.grant"
+"""The key, in the scope of a request to a shared server, of the id and the grant of its token."""
 READS = ("resources/read", "prompts/get", "completion/complete")
 """The methods other than tools that read a project."""
 SEE_STRUCTURED = "The result is in structuredContent."
@@ -58,6 +58,27 @@ APPS = "io.modelcontextprotocol/ui"
 RESOURCE_NOT_FOUND = -32002
 """The code before protocol version 2026-07-28, which replaced it by "invalid params"."""
 Context = ServerRequestContext[Any]
+Result = TypeVar("Result")
+
+
+class SharedAccess(Protocol):
+    """What a team adds to a server: who asks, and a dispatcher for each token."""
+
+    sealing_key: bytes
+    """Seals what a client carries from one request to the next."""
+    token_location: str
+
+    def authenticate(self, path: str, headers: Mapping[str, str], address: str) -> tuple[str, Any] | HttpRefusal | None:
+        """Return the id and the grant of a request, or why it is refused; None for a path without a token."""
+
+    def dispatcher_of(self, grant: Any) -> tuple[ToolDispatcher, tuple[str, ...]]:
+        """Return the dispatcher of a grant, and the names of the projects that it sees."""
+
+    def metrics_of(self, grant: Any) -> Mapping[str, Rows]:
+        """Return role -> metrics by tool, as far as the caller may read them."""
+
+    def log_read(self, grant: Any, method: str, params: Mapping[str, Any] | None, error: str, ms: float) -> None:
+        """Write an audit line for a read that is not a tool call."""
 
 
 def build_server(
@@ -71,11 +92,11 @@ def build_server(
     """Return a protocol server over the dispatcher, with no stream yet.
 
     `selection` decides which tools are listed; by default that of the dispatcher. With `shared` each request is
-    answered as its token sees the server; a request without a grant is an error.
+    answered as its token sees the server; a request without a token is an error.
     """
     selection = selection or dispatcher.selection
-    views = ServerViews(dispatcher, selection, shared.sessions if shared else None)
-    handlers = _RequestHandlers(views, projects, WorkerThreads(running or RunningCalls()))
+    threads = WorkerThreads(running or RunningCalls())
+    handlers = _RequestHandlers(dispatcher, selection, projects, threads, shared)
     server: Server[Any] = Server(
         NAME,
         version=VERSION,
@@ -94,22 +115,21 @@ def build_server(
         on_subscriptions_listen=ListenHandler(InMemorySubscriptionBus()),
     )
     server.add_request_handler("server/discover", types.RequestParams, partial(_discover, server))
-    server.middleware.append(RequestStateBoundary(_state_security(shared), default_audience=NAME))
+    security = RequestStateSecurity.ephemeral()
+    if shared:
+        security = RequestStateSecurity(keys=[shared.sealing_key], bind_principal=lambda context: _scope_of(context)[0])
+    server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     server.middleware.append(partial(_log_crashes, dispatcher))
     if shared:
-        server.middleware.append(partial(_log_reads, views))
+        server.middleware.append(partial(_log_reads, shared))
     if projects is not None:
-        server.add_notification_handler(
-            "notifications/roots/list_changed", types.NotificationParams, partial(forget_roots, projects)
-        )
+
+        async def forget_roots(_: Context, __: types.NotificationParams | None) -> None:
+            """Request the folders of the client again with its next call, because they have changed."""
+            projects.unsettle()
+
+        server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, forget_roots)
     return server
-
-
-def _state_security(shared: SharedAccess | None) -> RequestStateSecurity:
-    """Return how the state between the rounds of a call is sealed: for this process, or for all processes of a team."""
-    if shared is None:
-        return RequestStateSecurity.ephemeral()
-    return RequestStateSecurity(keys=[shared.sealing_key], bind_principal=lambda context: grant_of(context).id)
 
 
 async def _discover(server: Server[Any], _: Context, __: types.RequestParams) -> types.DiscoverResult:
@@ -163,12 +183,12 @@ def tool_result(outcome: CallResult, *, structured: bool = False) -> types.CallT
     error = outcome.error
     if error and tools.is_malformed(error):
         raise MCPError(types.INVALID_PARAMS, _format_problem(error), error.as_dict())
-    text = outcome.reply.text
+    text, is_error = outcome.reply.text, outcome.reply.is_error
     content = tools.read_object(text) if structured else None
-    block = types.TextContent(type="text", text=text if content is None else SEE_STRUCTURED)
     if content is None:
-        return types.CallToolResult(content=[block], is_error=outcome.reply.is_error)
-    return types.CallToolResult(content=[block], structured_content=content, is_error=outcome.reply.is_error)
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
+    block = types.TextContent(type="text", text=SEE_STRUCTURED)
+    return types.CallToolResult(content=[block], structured_content=content, is_error=is_error)
 
 
 def _format_problem(error: ContextEngineError) -> str:
@@ -207,67 +227,45 @@ def _schema_of(name: str) -> Mapping[str, Any] | None:
 # -- requests -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ServerView:
+class ServerView(NamedTuple):
     """The server as one client sees it: a dispatcher, the names of several projects, the listed tools."""
 
     dispatcher: ToolDispatcher
     projects: tuple[str, ...]
     tools: list[types.Tool]
 
-    @property
-    def listed_names(self) -> frozenset[str]:
-        """The names of the listed tools."""
-        return frozenset(tool.name for tool in self.tools)
-
-
-class ServerViews:
-    """The views of one server: one for all clients, or one for each grant of a shared server. Thread-safe."""
-
-    def __init__(
-        self, dispatcher: ToolDispatcher, selection: ToolSelection, sessions: GrantSessions | None = None
-    ) -> None:
-        self._selection = selection
-        self._sessions = sessions
-        self._default = _create_view(dispatcher, selection)
-        self._known: dict[tuple[Grant, tuple[str, ...]], ServerView] = {}
-
-    def for_request(self, context: Context) -> ServerView:
-        """Return the view of a request. Raises: BugError for a request to a shared server without a grant."""
-        if self._sessions is None:
-            return self._default
-        grant = grant_of(context)
-        names = self._sessions.projects_of(grant).names
-        if (grant, names) not in self._known:
-            selection = self._selection._replace(projects=names if len(names) > 1 else ())
-            self._known[grant, names] = _create_view(self._sessions.dispatcher(grant), selection)
-        return self._known[grant, names]
-
-
-def _create_view(dispatcher: ToolDispatcher, selection: ToolSelection) -> ServerView:
-    listed = [wire_tool(tool, selection) for tool in _list_tools(selection) if tool.name not in dispatcher.forbidden]
-    return ServerView(dispatcher, tuple(selection.projects), listed)
-
-
-def grant_of(context: Context) -> Grant:
-    """Return the grant of a request. Raises: BugError."""
-    grant = context.request.scope.get(SCOPE_KEY) if context.request is not None else None
-    if not isinstance(grant, Grant):
-        raise BugError("a request reached a shared server without a grant")
-    return grant
-
 
 class _RequestHandlers:
     """The handlers of the protocol methods."""
 
-    def __init__(self, views: ServerViews, projects: Projects | None, threads: WorkerThreads) -> None:
-        self._views = views
+    def __init__(
+        self,
+        dispatcher: ToolDispatcher,
+        selection: ToolSelection,
+        projects: Projects | None,
+        threads: WorkerThreads,
+        shared: SharedAccess | None,
+    ) -> None:
+        self._selection = selection
         self._projects = projects
         self._threads = threads
+        self._shared = shared
+        self._view = _create_view(dispatcher, selection)
+        self._shared_views: dict[tuple[ToolDispatcher, tuple[str, ...]], ServerView] = {}
+
+    def _view_of(self, context: Context) -> ServerView:
+        """Return the view of a request: one for all clients, or one for each token. Raises: BugError without one."""
+        if self._shared is None:
+            return self._view
+        key = dispatcher, names = self._shared.dispatcher_of(_scope_of(context)[1])
+        if key not in self._shared_views:
+            selection = self._selection._replace(projects=names if len(names) > 1 else ())
+            self._shared_views[key] = _create_view(dispatcher, selection)
+        return self._shared_views[key]
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         _check_cursor(params)
-        listed = self._views.for_request(context).tools
+        listed = self._view_of(context).tools
         return types.ListToolsResult(tools=resources.link_views(listed) if _shows_apps(context) else listed)
 
     async def call_tool(
@@ -275,78 +273,84 @@ class _RequestHandlers:
     ) -> types.CallToolResult | types.InputRequiredResult:
         if (more := await settle_projects(context, params.input_responses, self._projects)) is not None:
             return more
-        return await call_tool(self._views.for_request(context).dispatcher, self._threads, context, params)
+        return await call_tool(self._view_of(context).dispatcher, self._threads, context, params)
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         _check_cursor(params)
-        listed = resources.list_resources(self._views.for_request(context).projects)
         views = resources.list_views() if _shows_apps(context) else []
-        return types.ListResourcesResult(resources=listed + views)
+        return types.ListResourcesResult(resources=resources.list_resources(self._view_of(context).projects) + views)
 
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         _check_cursor(params)
-        return types.ListResourceTemplatesResult(
-            resource_templates=[resources.file_template(self._views.for_request(context).projects)]
-        )
+        template = resources.file_template(self._view_of(context).projects)
+        return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         if (more := await settle_projects(context, params.input_responses, self._projects)) is not None:
             return more
-        dispatcher, uri = self._views.for_request(context).dispatcher, str(params.uri)
-        if _shows_apps(context) and (view := resources.find_view(uri)):
-            page = types.TextResourceContents(uri=uri, mime_type=resources.APP_TYPE, text=resources.render_view(view))
-            return types.ReadResourceResult(contents=[page])
-        try:
-            content = await self._threads.run(context, partial(resources.read_resource, dispatcher, uri))
-        except FileNotFound as error:
-            raise _protocol_error(dispatcher, error, _not_found_code(context), uri=uri) from None
-        except ContextEngineError as error:
-            raise _protocol_error(dispatcher, error, uri=uri) from None
-        text = types.TextResourceContents(uri=uri, mime_type=content.mime_type, text=content.text)
-        return types.ReadResourceResult(contents=[text])
+        dispatcher, uri = self._view_of(context).dispatcher, str(params.uri)
+        if uri in resources.APP_VIEWS and _shows_apps(context):
+            mime_type, text = resources.APP_TYPE, resources.render_view(uri)
+        else:
+            read = partial(resources.read_resource, dispatcher, uri)
+            mime_type, text = await self._run(context, dispatcher, read, uri=uri)
+        content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
+        return types.ReadResourceResult(contents=[content])
 
     async def list_prompts(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         _check_cursor(params)
-        return types.ListPromptsResult(prompts=prompt_templates.list_prompts(self._views.for_request(context).projects))
+        return types.ListPromptsResult(prompts=prompt_templates.list_prompts(self._view_of(context).projects))
 
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         if (more := await settle_projects(context, params.input_responses, self._projects)) is not None:
             return more
-        view = self._views.for_request(context)
-        write = partial(
-            prompt_templates.render_prompt,
-            view.dispatcher,
-            params.name,
-            params.arguments or {},
-            listed=view.listed_names,
-            projects=view.projects,
-        )
-        try:
-            text = await self._threads.run(context, lambda _: write())
-        except ContextEngineError as error:
-            raise _protocol_error(view.dispatcher, error) from None
+        dispatcher, projects, listed = self._view_of(context)
+        names = frozenset(tool.name for tool in listed)
+
+        def render(_: Call) -> str:
+            given = params.arguments or {}
+            return prompt_templates.render_prompt(dispatcher, params.name, given, listed=names, projects=projects)
+
+        text = await self._run(context, dispatcher, render)
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-        return types.GetPromptResult(
-            description=prompt_templates.find_prompt(params.name).description, messages=[message]
-        )
+        description = prompt_templates.find_prompt(params.name).description
+        return types.GetPromptResult(description=description, messages=[message])
 
     async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        view = self._views.for_request(context)
-        find = partial(prompt_templates.complete_argument, view.dispatcher, params, view.projects)
+        dispatcher, projects, _ = self._view_of(context)
+
+        def complete(_: Call) -> types.Completion:
+            return prompt_templates.complete_argument(dispatcher, params, projects)
+
+        return types.CompleteResult(completion=await self._run(context, dispatcher, complete))
+
+    async def _run(
+        self, context: Context, dispatcher: ToolDispatcher, work: Callable[[Call], Result], **details: str
+    ) -> Result:
+        """Return the result of work in a thread. Raises: MCPError, with a code for the caller or for the server."""
         try:
-            return types.CompleteResult(completion=await self._threads.run(context, lambda _: find()))
+            return await self._threads.run(context, work)
         except ContextEngineError as error:
-            raise _protocol_error(view.dispatcher, error) from None
+            code = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
+            if isinstance(error, FileNotFound) and context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+                code = RESOURCE_NOT_FOUND
+            text = dispatcher.redact(_format_problem(error))
+            raise MCPError(code, text, details | {"code": error.code}) from None
+
+
+def _create_view(dispatcher: ToolDispatcher, selection: ToolSelection) -> ServerView:
+    listed = [wire_tool(tool, selection) for tool in _list_tools(selection) if tool.name not in dispatcher.forbidden]
+    return ServerView(dispatcher, tuple(selection.projects), listed)
 
 
 def _shows_apps(context: Context) -> bool:
@@ -357,28 +361,22 @@ def _shows_apps(context: Context) -> bool:
     return isinstance(kinds, list) and resources.APP_TYPE in kinds
 
 
-def _protocol_error(
-    dispatcher: ToolDispatcher, error: ContextEngineError, code: int | None = None, **details: str
-) -> MCPError:
-    """Return an error of the protocol, with a code for an error of the caller or of the server."""
-    default = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
-    return MCPError(code or default, dispatcher.redact(_format_problem(error)), details | {"code": error.code})
-
-
 def _check_cursor(params: types.PaginatedRequestParams | None) -> None:
     """Refuse a cursor, because every list has one page."""
     if params is not None and params.cursor:
         raise MCPError(types.INVALID_PARAMS, "unknown cursor: the list has one page")
 
 
-def _not_found_code(context: Context) -> int:
-    if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-        return RESOURCE_NOT_FOUND
-    return types.INVALID_PARAMS
+def _scope_of(context: Context) -> tuple[str, Any]:
+    """Return the id and the grant of a request to a shared server. Raises: BugError."""
+    known = context.request.scope.get(SCOPE_KEY) if context.request is not None else None
+    if known is None:
+        raise BugError("a request reached a shared server without a grant")
+    return known
 
 
-async def _log_reads(views: ServerViews, ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Write an audit line for a read that is not a tool call. This is a middleware."""
+async def _log_reads(shared: SharedAccess, ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Log a read that is not a tool call for a team. This is a middleware."""
     if ctx.method not in READS:
         return await call_next(ctx)
     started, failure = time.perf_counter(), ""
@@ -388,28 +386,8 @@ async def _log_reads(views: ServerViews, ctx: Context, call_next: CallNext) -> H
         failure = str((error.error.data or {}).get("code", error.error.code))
         raise
     finally:
-        project = requested_project(ctx.method, ctx.params)
-        line: dict[str, Any] = {"event": "read", "method": ctx.method, "project": project, "ok": not failure}
-        if failure:
-            line["error"] = failure
-        line["ms"] = round((time.perf_counter() - started) * 1000, 2)
-        views.for_request(ctx).dispatcher.log(line)
-
-
-def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
-    """Return the project that a request other than a tool call names; empty when it names none.
-
-    >>> requested_project("resources/read", {"uri": "ctx://status?project=web"})
-    'web'
-    """
-    given = params or {}
-    if method == "resources/read":
-        return resources.project_in_uri(str(given.get("uri", "")))
-    holder = given.get("context") if method == "completion/complete" else given
-    named = holder.get("arguments") if isinstance(holder, Mapping) else None
-    if isinstance(named, Mapping):
-        return str(named.get("project", ""))
-    return ""
+        ms = (time.perf_counter() - started) * 1_000
+        shared.log_read(_scope_of(ctx)[1], ctx.method, ctx.params, failure, ms)
 
 
 async def _log_crashes(dispatcher: ToolDispatcher, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -422,7 +400,5 @@ async def _log_crashes(dispatcher: ToolDispatcher, ctx: Context, call_next: Call
         last = traceback.extract_tb(crash.__traceback__)[-1]
         location = f"{last.filename}:{last.lineno} in {last.name}"
         dispatcher.log({"event": "crash", "method": ctx.method, "ok": False, "error": repr(crash), "at": location})
-        raise MCPError(
-            types.INTERNAL_ERROR,
-            f"{ctx.method} failed; this is a defect of the server, and the log on stderr has the details",
-        ) from None
+        text = f"{ctx.method} failed; this is a defect of the server, and the log on stderr has the details"
+        raise MCPError(types.INTERNAL_ERROR, text) from None

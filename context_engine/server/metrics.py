@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +24,6 @@ STEP = 1.1
 LEAST_MS = 0.01
 BUCKETS = 200
 """From 10 microseconds to half an hour."""
-SHARES = (50, 95, 99)
-"""The percentiles in the reply."""
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COUNTERS = {
@@ -37,13 +35,12 @@ COUNTERS = {
 """Key of a row -> the name and meaning of its metric."""
 ERRORS = ("ctx_tool_errors_total", "Failed calls of a tool by the code of their error.")
 DURATIONS = ("ctx_tool_duration_seconds", "How long calls of a tool took.")
-QUANTILES = {"p50_ms": "0.5", "p95_ms": "0.95", "p99_ms": "0.99"}
+PERCENTILES = (50, 95, 99)
 
 Rows = Mapping[str, Mapping[str, Any]]
 """The result of `Metrics.rows`: tool -> its counts and times."""
-Row = tuple[Mapping[str, str], Mapping[str, Any]]
-"""Labels and their row."""
-Value = tuple[str, Mapping[str, str], float]
+Sample = tuple[str, Mapping[str, str], float]
+"""The end of the name of a metric, its labels, its value."""
 
 
 @dataclass(slots=True)
@@ -51,13 +48,34 @@ class _ToolCounts:
     """The counts of one tool."""
 
     calls: int = 0
-    ok: int = 0
     slow: int = 0
     masked: int = 0
     total_ms: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
     buckets: list[int] = field(default_factory=lambda: [0] * BUCKETS)
     longest_ms: float = 0.0
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the row as it is shown; counts of problems only where there were some."""
+        shown: dict[str, Any] = {"calls": self.calls, "ok": self.calls - self.errors.total()}
+        unusual = {
+            "errors": dict(sorted(self.errors.items())),
+            "rate_limited": self.errors[RateLimited.code],
+            "slow": self.slow,
+            "masked": self.masked,
+        }
+        shown |= {name: count for name, count in unusual.items() if count}
+        shown["total_ms"] = round(self.total_ms, 2)
+        return shown | {f"p{percent}_ms": self.quantile(percent / 100) for percent in PERCENTILES}
+
+    def quantile(self, share: float) -> float:
+        """Return the middle of the bucket in which that share of the calls is reached, at most the longest call."""
+        wanted, seen = share * self.calls, 0
+        for number, count in enumerate(self.buckets):
+            seen += count
+            if seen >= wanted and seen:
+                return round(min(LEAST_MS * STEP ** (number + 0.5), self.longest_ms), 2)
+        return 0.0
 
 
 class Metrics:
@@ -79,7 +97,6 @@ class Metrics:
         with self._lock:
             row = self._rows.setdefault(tool, _ToolCounts())
             row.calls += 1
-            row.ok += not error
             row.slow += slow
             row.total_ms += ms
             row.errors.update([error] if error else [])
@@ -97,28 +114,7 @@ class Metrics:
         """Return tool -> its counts, errors by code, and p50, p95 and p99 in milliseconds; most called first."""
         with self._lock:
             ordered = sorted(self._rows.items(), key=lambda pair: (-pair[1].calls, pair[0]))
-            return {tool: _format_row(row) for tool, row in ordered}
-
-
-def _format_row(row: _ToolCounts) -> dict[str, Any]:
-    """Return the row as it is shown; counts of problems only where there were some."""
-    shown: dict[str, Any] = {"calls": row.calls, "ok": row.ok}
-    if row.errors:
-        shown["errors"] = dict(sorted(row.errors.items()))
-    unusual = {"rate_limited": row.errors[RateLimited.code], "slow": row.slow, "masked": row.masked}
-    shown |= {name: count for name, count in unusual.items() if count}
-    shown["total_ms"] = round(row.total_ms, 2)
-    return shown | {f"p{percent}_ms": _quantile(row, percent / 100) for percent in SHARES}
-
-
-def _quantile(row: _ToolCounts, share: float) -> float:
-    """Return the middle of the bucket in which that share of the calls is reached, at most the longest call."""
-    wanted, seen = share * row.calls, 0
-    for number, count in enumerate(row.buckets):
-        seen += count
-        if seen >= wanted and seen:
-            return round(min(LEAST_MS * STEP ** (number + 0.5), row.longest_ms), 2)
-    return 0.0
+            return {tool: row.to_row() for tool, row in ordered}
 
 
 # -- the text format of Prometheus -------------------------------------------------------------------------------------
@@ -139,38 +135,30 @@ def format_metrics(roles: Mapping[str, Rows], version: str) -> str:
     ctx_tool_calls_total{tool="trace"} 2
     ...
     """
-    rows: list[Row] = [
-        ({"tool": tool} | ({"role": role} if role else {}), row)
-        for role, by_tool in roles.items()
-        for tool, row in by_tool.items()
-    ]
     lines = [*_metric("ctx_build_info", "The running version.", "gauge", [("", {"version": version}, 1)])]
+    samples: dict[str, list[Sample]] = {name: [] for name in (*COUNTERS, "errors", "durations")}
+    for role, by_tool in roles.items():
+        for tool, row in by_tool.items():
+            labels = {"tool": tool, "role": role} if role else {"tool": tool}
+            for key in COUNTERS:
+                samples[key].append(("", labels, row.get(key, 0)))
+            samples["errors"] += [("", {**labels, "code": code}, n) for code, n in row.get("errors", {}).items()]
+            samples["durations"] += [
+                *(("", {**labels, "quantile": f"{p / 100}"}, row.get(f"p{p}_ms", 0) / 1_000) for p in PERCENTILES),
+                ("_sum", labels, row.get("total_ms", 0) / 1_000),
+                ("_count", labels, row.get("calls", 0)),
+            ]
     for key, (name, meaning) in COUNTERS.items():
-        values: list[Value] = [("", labels, row.get(key, 0)) for labels, row in rows]
-        lines += _metric(name, meaning, "counter", values)
-    lines += _metric(*ERRORS, "counter", _errors(rows))
-    lines += _metric(*DURATIONS, "summary", _durations(rows))
+        lines += _metric(name, meaning, "counter", samples[key])
+    lines += _metric(*ERRORS, "counter", samples["errors"])
+    lines += _metric(*DURATIONS, "summary", samples["durations"])
     return "\n".join(lines) + "\n"
 
 
-def _errors(rows: Sequence[Row]) -> Iterator[Value]:
-    for labels, row in rows:
-        for code, count in row.get("errors", {}).items():
-            yield "", {**labels, "code": code}, count
-
-
-def _durations(rows: Sequence[Row]) -> Iterator[Value]:
-    for labels, row in rows:
-        for key, quantile in QUANTILES.items():
-            yield "", {**labels, "quantile": quantile}, row.get(key, 0) / 1000
-        yield "_sum", labels, row.get("total_ms", 0) / 1000
-        yield "_count", labels, row.get("calls", 0)
-
-
-def _metric(name: str, meaning: str, kind: str, values: Iterable[Value]) -> Iterator[str]:
+def _metric(name: str, meaning: str, kind: str, samples: Iterable[Sample]) -> Iterator[str]:
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} {kind}"
-    for suffix, labels, value in values:
+    for suffix, labels, value in samples:
         pairs = ",".join(f'{label}="{_escape_label(text)}"' for label, text in labels.items())
         yield f"{name}{suffix}{{{pairs}}} {value:.10g}"
 

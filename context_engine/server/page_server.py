@@ -128,18 +128,11 @@ class PageServer:
 
     def run(self) -> None:
         """Serve until SIGINT, SIGTERM or `stop`."""
-        among = connections.Connections()
-        config = uvicorn.Config(
-            self._handle,
-            http=connections.protocol_factory(among),
-            ws="none",
+        config = connections.create_config(
+            *(self._handle, connections.Connections()),
             lifespan="off",
             interface="asgi3",
             proxy_headers=False,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=connections.KEEP_ALIVE_S,
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
         self._server = uvicorn.Server(config)

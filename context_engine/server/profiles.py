@@ -134,24 +134,21 @@ def list_tools(known: Iterable[Tool], selection: ToolSelection) -> list[Tool]:
     """Return the tools of `tools/list` in the order of `known`, each under those of its names that are listed."""
     listed: list[Tool] = []
     for tool in known:
-        if not find_forbidding_option(selection, tool.name, tool.touches, destructive=tool.hints.destructive):
+        if not find_forbidding_option(selection, tool):
             named = [tool, *map(tool.under, tool.aliases)]
             listed += [one for one in named if selection.lists(one.alias or one.name)]
     return listed
 
 
-def find_forbidding_option(selection: ToolSelection, name: str, touches: str, *, destructive: bool) -> str:
-    """Return the option that forbids a tool, or an empty text. Rebuilding the index is not a write; deleting it is.
+def find_forbidding_option(selection: ToolSelection, tool: Tool, name: str = "") -> str:
+    """Return the option that forbids a tool, called by a `name`, or an empty text.
 
-    >>> find_forbidding_option(ToolSelection(read_only=True), "write_file", "files", destructive=True)
-    '--read-only'
+    Rebuilding the index is not a write; deleting it is.
     """
-    if selection.excludes(name):
+    if selection.excludes(name or tool.name):
         return "--exclude-tools"
-    writes = touches in ("files", "records") or (touches == "index" and destructive)
-    if selection.read_only and writes:
-        return "--read-only"
-    return ""
+    writes = tool.touches in ("files", "records") or (tool.touches == "index" and tool.hints.destructive)
+    return "--read-only" if selection.read_only and writes else ""
 
 
 def add_project_parameter(tool: str, schema: Mapping[str, Any], projects: Sequence[str]) -> Mapping[str, Any]:

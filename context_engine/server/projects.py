@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -71,14 +72,11 @@ def name_folders(paths: Sequence[str], given_names: Mapping[str, str] = NO_NAMES
     parts = {path: path.replace("\\", "/").rstrip("/").split("/") for path in paths}
     named: dict[str, str] = {}
     for path in paths:
-        if path in given_names:
-            named[given_names[path]] = path
-            continue
         others = [parts[other] for other in paths if other != path]
         depth = 1
         while depth < len(parts[path]) and any(other[-depth:] == parts[path][-depth:] for other in others):
             depth += 1
-        named["/".join(parts[path][-depth:]) or path] = path
+        named[given_names.get(path) or "/".join(parts[path][-depth:]) or path] = path
     return named
 
 
@@ -101,17 +99,18 @@ class Projects:
         given_names: Mapping[str, str] = NO_NAMES,
         lease: Lease | None = None,
     ) -> None:
-        self._lease = lease
-        self._named = tuple(named)
+        def create_loader(path: str) -> ProjectLoader:
+            return ProjectLoader(path, log=log, follow=follow, isolated=isolated, lease=lease)
+
+        self._create_loader = create_loader
         self._here = here
         self._log = log
-        self._follow = follow
-        self._isolated = isolated
         self._lock = threading.Lock()
         self._loaders: dict[str, ProjectLoader] = {}
         self._served: set[str] = set()
-        self._paths_by_name = name_folders(self._named, given_names)
-        self._settled = bool(self._named)
+        self._paths_by_name = name_folders(named, given_names)
+        self._is_named = bool(named)
+        self._settled = self._is_named
         self._closed = False
 
     @property
@@ -155,7 +154,7 @@ class Projects:
 
     def unsettle(self) -> None:
         """Ask the client for its folders again. Folders named at the start stay."""
-        self._settled = bool(self._named)
+        self._settled = self._is_named
 
     def engine(self, project: str = "") -> Engine:
         """Return the Engine of a project by name or path, or the only one. Waits until it is open.
@@ -164,7 +163,13 @@ class Projects:
         """
         self.settle()
         with self._lock:
-            path = self._path_of(project)
+            if not self._paths_by_name:
+                process = self._here or "this process"
+                raise UnsuitableRoot(
+                    f"no project is open: the client named no folder, and {process} is in no project",
+                    suggestion="Give the server --root PATH in the client's settings, or set CTX_ROOT.",
+                )
+            path = find_project_path(self._paths_by_name, project)
             loader = self._loader(path)
             self._served.add(path)
         return loader.engine()
@@ -193,18 +198,8 @@ class Projects:
         if self._closed:
             raise CallError("the server is ending", suggestion="Start it again.")
         if path not in self._loaders:
-            self._loaders[path] = ProjectLoader(
-                path, log=self._log, follow=self._follow, isolated=self._isolated, lease=self._lease
-            )
+            self._loaders[path] = self._create_loader(path)
         return self._loaders[path]
-
-    def _path_of(self, project: str) -> str:
-        if not self._paths_by_name:
-            raise UnsuitableRoot(
-                f"no project is open: the client named no folder, and {self._here or 'this process'} is in no project",
-                suggestion="Give the server --root PATH in the client's settings, or set CTX_ROOT.",
-            )
-        return find_project_path(self._paths_by_name, project)
 
     def _around_here(self) -> list[str]:
         """Return the project that this process was started in, if there is one."""
@@ -217,42 +212,33 @@ def find_project_path(paths_by_name: Mapping[str, str], project: str) -> str:
 
     Raises: InvalidArgument, with the open projects.
     """
-    listed = ", ".join(paths_by_name)
-    verb = "is" if len(paths_by_name) == 1 else "are"
+    names = tuple(paths_by_name)
+    if not project and len(names) == 1:
+        return paths_by_name[names[0]]
+    details = {"argument": "project", "projects": names}
     if not project:
-        if len(paths_by_name) == 1:
-            return next(iter(paths_by_name.values()))
         raise InvalidArgument(
-            f"{len(paths_by_name)} projects are open and the call does not say which",
-            suggestion=f"Give project: one of {listed}.",
-            details={"argument": "project", "projects": tuple(paths_by_name)},
+            f"{len(names)} projects are open and the call does not say which",
+            suggestion=f"Give project: one of {', '.join(names)}.",
+            details=details,
         )
-    path = paths_by_name.get(project) or _real_path(project)
-    if path not in paths_by_name.values():
-        raise InvalidArgument(
-            f"no open project is called {project!r}",
-            suggestion=f"There {verb} {listed}.",
-            details={"argument": "project", "projects": tuple(paths_by_name)},
-        )
-    return path
-
-
-def _real_path(path: str) -> str:
-    """Return the real path; empty for a text that cannot be a path."""
-    try:
-        return resolve_path(path)
-    except ValueError:
-        return ""
+    path = paths_by_name.get(project, "")
+    with suppress(ValueError):  # a text that cannot be a path
+        path = path or resolve_path(project)
+    if path in paths_by_name.values():
+        return path
+    verb = "is" if len(names) == 1 else "are"
+    raise InvalidArgument(
+        f"no open project is called {project!r}", suggestion=f"There {verb} {', '.join(names)}.", details=details
+    )
 
 
 def _usable_folders(folders: Iterable[str]) -> list[str]:
     """Return the real paths of the folders that can be a workspace."""
     found: dict[str, None] = {}
     for folder in folders:
-        try:
+        with suppress(CallError):  # a root such as `/` means that the client has none
             found[str(check_workspace_root(folder))] = None
-        except CallError:
-            continue  # a root such as `/` means that the client has none
     return list(found)
 
 
@@ -286,16 +272,12 @@ class ProjectLoader:
         """Return the open Engine. Raises: UnsuitableRoot, FileNotFound, InvalidArgument (settings), at every call."""
         self.start()
         engine = self._opened.result()
-        if self._leased is not None:
-            return self._leased.engine()
-        return engine
+        return engine if self._leased is None else self._leased.engine()
 
     @property
     def open_engine(self) -> Engine | None:
         """The Engine once it is open, else None."""
-        if self.state == "open":
-            return self._opened.result()
-        return None
+        return self._opened.result() if self.state == "open" else None
 
     @property
     def state(self) -> str:
@@ -306,15 +288,13 @@ class ProjectLoader:
 
     def close(self) -> None:
         """Close the Engine if it is open."""
-        engine = self.open_engine
-        if self._leased is not None:
-            self._leased.close()
-        elif engine is not None:
-            engine.close()
+        opened = self._leased or self.open_engine
+        if opened is not None:
+            opened.close()
 
     def _open(self) -> None:
         try:
-            engine = self._share_engine(self._lease) if self._lease else self._open_engine()
+            engine = self._open_engine()
         except Exception as error:  # noqa: BLE001 - a thread has no caller; each call reports it
             bug = BugError(f"the workspace did not open: {type(error).__name__}: {error}")
             known = error if isinstance(error, ContextEngineError) else bug
@@ -326,40 +306,31 @@ class ProjectLoader:
         self._log({"event": "open", "root": str(self.root), "ok": True} | notes)
         self._opened.set_result(engine)
         if self._follow and engine.settings.watch and self._lease is None:
-            self._watch(engine)
+            try:
+                engine.watch()  # it reads every folder once
+            except ContextEngineError as error:
+                self._log({"event": "watch", "ok": False, "error": error.as_dict()})
 
     def _open_engine(self) -> Engine:
-        from context_engine.engine import Engine
+        """Open the Engine, or lease it, and build an index that is not there yet, before any call sees the Engine.
 
-        settings = _isolated_settings(self.root) if self._isolated else None
-        engine = Engine.open(self.root, settings=settings)
-        if self._follow:
-            _update_missing(engine)
+        A call then answers "being built". Where there is an index, the first answer finds what has changed since, and
+        the watcher finds later changes.
+        """
+        if self._lease:
+            leased = self._lease(self.root)
+            engine = leased.engine()
+        else:
+            from context_engine.engine import Engine
+
+            leased = None
+            engine = Engine.open(self.root, settings=_isolated_settings(self.root) if self._isolated else None)
+        if (self._follow or leased) and not engine.index.is_available():
+            engine.index.update_in_background()
+        if self._follow and leased is None:
             engine.start_background_work(READ_AFTER_S)
-        return engine
-
-    def _share_engine(self, lease: Lease) -> Engine:
-        leased = lease(self.root)
-        engine = leased.engine()
-        _update_missing(engine)
         self._leased = leased
         return engine
-
-    def _watch(self, engine: Engine) -> None:
-        """Watch for edits; a watcher reads every folder once."""
-        try:
-            engine.watch()
-        except ContextEngineError as error:
-            self._log({"event": "watch", "ok": False, "error": error.as_dict()})
-
-
-def _update_missing(engine: Engine) -> None:
-    """Start to build an index that is not there yet, before any call sees the Engine: it then answers "being built".
-
-    Where there is one, the first answer finds what has changed since, and the watcher finds later changes.
-    """
-    if not engine.index.is_available():
-        engine.index.update_in_background()
 
 
 def _isolated_settings(root: str | Path) -> Settings:

@@ -1,15 +1,14 @@
 """Prompts that a user picks in the client, and completions while the user types.
 
-A prompt sends the agent to the right tools with what the index knows already. It is short (texts and facts stay under
-600 tokens), names only existing tools, and reports a missing index.
+A prompt sends the agent to the right tools with what the index knows already, in under 600 tokens.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mcp_types as types
 
@@ -30,91 +29,45 @@ QUERY_CHARS = 200
 """The part of a long task that goes into a call: the important words come first."""
 RULES_CHARS = 1_800
 """The rules in a prompt, about 450 tokens; `ctx://rules` has all of them."""
-SENDER = "(prompt)"
-"""The name under which the metrics count masked secrets."""
-COMPLETION_SENDER = "(completion)"
+SENDER, COMPLETION_SENDER = "(prompt)", "(completion)"
+"""The names under which the metrics count masked secrets."""
 VALUES_MAX = 100
 """The protocol allows as many in one answer."""
 TYPED_CHARS_MAX = 1_000
 """No path or name is longer."""
 
-Completes = Literal["", "files", "places", "symbols", "names", "projects"]
-"""The completions of an argument. `places` are files and folders; `names` are symbols, or places once a slash is
-typed."""
+FormatCall = Callable[..., str]
+"""`format_call("read", items=[...])` returns the call as an agent would write it; empty for a tool that is off."""
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateArgument:
-    """One argument of a prompt."""
+class PromptTemplate(NamedTuple):
+    """One prompt; `write` yields the paragraphs of its text."""
 
-    name: str
-    description: str
-    required: bool = False
-    completes: Completes = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptTemplate:
-    """One prompt; `write` creates its text from an engine, the given arguments and a formatter of calls."""
-
-    name: str
     title: str
     description: str
-    arguments: tuple[TemplateArgument, ...]
-    write: Callable[[Engine, Mapping[str, str], CallFormatter], str]
-
-
-@dataclass(frozen=True, slots=True)
-class CallFormatter:
-    """The format of tool calls for a client: by name, or through `call_tool` for a tool that is not listed."""
-
-    listed: frozenset[str]
-    forbidden: Sequence[str] = ()
-    project: str = ""
-
-    def format(self, tool: str, **arguments: Any) -> str:
-        """Return the call as an agent would write it; empty for a tool that is switched off."""
-        if tool in self.forbidden:
-            return ""
-        given = arguments | ({"project": self.project} if self.project else {})
-        if tool in self.listed or "call_tool" not in self.listed:
-            return f"{tool} {json.dumps(given, ensure_ascii=False)}"
-        return f"call_tool {json.dumps({'name': tool, 'arguments': given}, ensure_ascii=False)}"
+    arguments: tuple[types.PromptArgument, ...]
+    write: Callable[[Engine, Mapping[str, str], FormatCall], Iterator[str]]
 
 
 def list_prompts(projects: Sequence[str]) -> list[types.Prompt]:
     """Return the prompts for `prompts/list`."""
-    return [_listed_prompt(prompt, projects) for prompt in PROMPTS]
-
-
-def _listed_prompt(prompt: PromptTemplate, projects: Sequence[str]) -> types.Prompt:
-    arguments = [
-        types.PromptArgument(name=argument.name, description=argument.description, required=argument.required)
-        for argument in template_arguments(prompt, projects)
+    return [
+        types.Prompt(
+            name=name,
+            title=prompt.title,
+            description=prompt.description,
+            arguments=list(_arguments_of(name, projects).values()),
+        )
+        for name, prompt in PROMPTS.items()
     ]
-    return types.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=arguments)
 
 
 def find_prompt(name: str) -> PromptTemplate:
     """Return the prompt of a name. Raises: InvalidArgument, with the nearest name."""
-    for prompt in PROMPTS:
-        if prompt.name == name:
-            return prompt
-    names = [prompt.name for prompt in PROMPTS]
-    raise InvalidArgument(
-        f"no prompt is called {name!r}",
-        suggestion=suggest_nearest(name, names).strip() or f"There are {', '.join(names)}.",
-    )
-
-
-def template_arguments(prompt: PromptTemplate, projects: Sequence[str]) -> tuple[TemplateArgument, ...]:
-    """Return the arguments of a prompt, with `project` where there are several."""
-    if len(projects) < 2:
-        return prompt.arguments
-    return (
-        *prompt.arguments,
-        TemplateArgument("project", f"One of {', '.join(projects)}.", required=True, completes="projects"),
-    )
+    if name not in PROMPTS:
+        suggestion = suggest_nearest(name, PROMPTS).strip() or f"There are {', '.join(PROMPTS)}."
+        raise InvalidArgument(f"no prompt is called {name!r}", suggestion=suggestion)
+    return PROMPTS[name]
 
 
 def render_prompt(
@@ -126,177 +79,188 @@ def render_prompt(
     projects: Sequence[str],
 ) -> str:
     """Return the redacted text of a prompt. Raises: InvalidArgument, and why a workspace did not open."""
-    prompt = find_prompt(name)
-    given = _check_arguments(prompt, arguments, projects)
+    given = _check_arguments(name, arguments, projects)
     project = given.pop("project", "")
-    calls = CallFormatter(listed, tuple(dispatcher.forbidden), project)
+    format_call = partial(_format_call, listed, frozenset(dispatcher.forbidden), project)
     with collect_redactions():
-        return dispatcher.redact(prompt.write(dispatcher.engine(project), given, calls), SENDER)
+        text = "\n\n".join(find_prompt(name).write(dispatcher.engine(project), given, format_call))
+        return dispatcher.redact(text, SENDER)
 
 
-def _check_arguments(prompt: PromptTemplate, arguments: Mapping[str, str], projects: Sequence[str]) -> dict[str, str]:
+def _arguments_of(name: str, projects: Sequence[str]) -> dict[str, types.PromptArgument]:
+    """Return the arguments of a prompt by name, with `project` where there are several. Raises: InvalidArgument."""
+    arguments = list(find_prompt(name).arguments)
+    if len(projects) > 1:
+        description = f"One of {', '.join(projects)}."
+        arguments.append(types.PromptArgument(name="project", description=description, required=True))
+    return {argument.name: argument for argument in arguments}
+
+
+def _check_arguments(prompt: str, arguments: Mapping[str, str], projects: Sequence[str]) -> dict[str, str]:
     """Return the non-empty arguments. Raises: InvalidArgument for a missing, unknown or too long one."""
-    known = {argument.name: argument for argument in template_arguments(prompt, projects)}
+    known = _arguments_of(prompt, projects)
     given = {name: value.strip() for name, value in arguments.items() if value.strip()}
     for name, value in given.items():
         if name not in known:
-            suggestion = suggest_nearest(name, known).strip() or f"It has {', '.join(known)}."
-            raise _argument_error(prompt, f"has no argument {name!r}", suggestion)
+            nearest = suggest_nearest(name, known).strip() or f"It has {', '.join(known)}."
+            raise InvalidArgument(f"the prompt {prompt} has no argument {name!r}", suggestion=nearest)
         if len(value) > QUESTION_CHARS_MAX:
-            problem = f"takes at most {QUESTION_CHARS_MAX:,} characters of {name}"
-            raise _argument_error(prompt, problem, "Say the rest in the conversation.")
+            raise InvalidArgument(
+                f"the prompt {prompt} takes at most {QUESTION_CHARS_MAX:,} characters of {name}",
+                suggestion="Say the rest in the conversation.",
+            )
     for name, argument in known.items():
         if argument.required and name not in given:
-            raise _argument_error(prompt, f"needs {name}", argument.description)
+            raise InvalidArgument(f"the prompt {prompt} needs {name}", suggestion=argument.description or "")
     return given
 
 
-def _argument_error(prompt: PromptTemplate, what: str, suggestion: str) -> InvalidArgument:
-    return InvalidArgument(f"the prompt {prompt.name} {what}", suggestion=suggestion)
+def _format_call(listed: frozenset[str], off: frozenset[str], project: str, tool: str, **arguments: Any) -> str:
+    """Return a call by the name of its tool, or through `call_tool` where the client does not list it."""
+    if tool in off:
+        return ""
+    given = arguments | ({"project": project} if project else {})
+    if tool not in listed and "call_tool" in listed:
+        tool, given = "call_tool", {"name": tool, "arguments": given}
+    return f"{tool} {json.dumps(given, ensure_ascii=False)}"
 
 
 # -- the prompts -------------------------------------------------------------------------------------------------
 
 
-def _write_understand(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
-    area, question = given.get("area", ""), given.get("question", "")
-    general = f"how does {area} work" if area else "what does this project do and how is it built"
-    if area:
-        inside = {"include": [f"{area}**" if area.endswith("/") else area]}
-    else:
-        inside = {}
-    outlined = area if area and not area.endswith("/") else "path/of/a/file"
-    aim = f"to answer: {question}" if question else "well enough to change it safely."
-    return _join_paragraphs(
-        f"Learn how {area or 'this code base'} works, {aim}\nState nothing that you have not read.",
-        *_describe_overview(engine, calls),
-        *_format_steps(
-            "Go on in this order:",
-            (calls.format("search_code", query=question or general, **inside), "the places worth reading"),
-            (calls.format("symbols", path=outlined, relation="outline"), "a file's skeleton before its text"),
-            (calls.format("symbols", name="Name", relation="callers"), "who uses what you found"),
-            (_lines_of_a_file(calls), "the lines themselves"),
-        ),
-        "Then report what it is for, its main parts and how they work together, where a change would begin, and what "
-        "you are not sure of. Give path:line for every statement.",
-    )
-
-
-def _write_find(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
-    return _join_paragraphs(
-        f"Find in this repository: {given['what']}",
-        *_describe_places(engine, given["what"], calls),
-        *_format_steps(
-            "Go on with:",
-            (_lines_of_a_file(calls), "the lines themselves"),
-            (calls.format("search_code", query="other words for it"), "other places"),
-            (calls.format("symbols", name="Name", relation="callers"), "who uses a name"),
-        ),
-        "Give path:line for each place and a sentence on what is there. If it does not exist, say so and what "
-        "you tried.",
-    )
-
-
-def _write_change(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
-    task, target = given["task"], given.get("target", "")
-    traced = {"path": target} if "/" in target else {"name": target or "Name"}
-    return _join_paragraphs(
-        f"Make this change: {task}",
-        *_describe_places(engine, target or task, calls),
-        *_format_steps(
-            "Read those places. Then, before you edit:",
-            (calls.format("search_code", query=task[:QUERY_CHARS]), "more of them"),
-            (calls.format("symbols", **traced, relation="impact", depth=2), "what depends on what you touch"),
-            (calls.format("search_code", query=f"test {target or task}"[:QUERY_CHARS]), "the tests to extend"),
-        ),
-        "Make the smallest change that does it, in the style of the code around it, with a test that fails without it. "
-        "Edits are searchable at once. Run the tests, then report what changed, path:line, and what could break.",
-    )
-
-
-def _write_begin(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
+def _write_begin(engine: Engine, given: Mapping[str, str], call: FormatCall) -> Iterator[str]:
     task = given.get("task", "")
     subject = f" on this: {task}" if task else ""
-    context_call = calls.format("get_context", query=task[:QUERY_CHARS]) if task else ""
-    search_call = calls.format("search_memory", query=task[:QUERY_CHARS] or "what the task is about")
-    memory_call = calls.format("add_memory", category="decisions", content="what was decided, and why")
-    return _join_paragraphs(
+    yield (
         f"Before work begins{subject}, here is what holds in this project. Keep to it; where the task asks for "
-        "something else, say so and ask.",
-        render_rules_page(engine, chars_max=RULES_CHARS),
-        *([_describe_missing_index(engine, calls)] if engine.status().state != "ready" else []),
-        *_format_steps(
-            "Then:",
-            (context_call, "what to read first"),
-            (search_call, "known issues and patterns"),
-            (memory_call, "what the team should remember"),
+        "something else, say so and ask."
+    )
+    yield render_rules_page(engine, chars_max=RULES_CHARS)
+    if engine.status().state != "ready":
+        yield _describe_missing_index(engine, call)
+    yield from _list_steps(
+        "Then:",
+        (call("get_context", query=task[:QUERY_CHARS]) if task else "", "what to read first"),
+        (
+            call("search_memory", query=task[:QUERY_CHARS] or "what the task is about"),
+            "known issues and patterns",
+        ),
+        (
+            call("add_memory", category="decisions", content="what was decided, and why"),
+            "what the team should remember",
         ),
     )
 
 
-def _format_steps(above: str, *steps: tuple[str, str]) -> Iterator[str]:
+def _write_understand(engine: Engine, given: Mapping[str, str], call: FormatCall) -> Iterator[str]:
+    area, question = given.get("area", ""), given.get("question", "")
+    aim = f"to answer: {question}" if question else "well enough to change it safely."
+    yield f"Learn how {area or 'this code base'} works, {aim}\nState nothing that you have not read."
+    yield from _describe_overview(engine, call)
+    is_folder = area.endswith("/")
+    inside = {"include": [f"{area}**" if is_folder else area]} if area else {}
+    general = f"how does {area} work" if area else "what does this project do and how is it built"
+    outlined = "path/of/a/file" if is_folder or not area else area
+    yield from _list_steps(
+        "Go on in this order:",
+        (call("search_code", query=question or general, **inside), "the places worth reading"),
+        (call("symbols", path=outlined, relation="outline"), "a file's skeleton before its text"),
+        (call("symbols", name="Name", relation="callers"), "who uses what you found"),
+        (call("read", items=["path/of/a/file:1-60"]), "the lines themselves"),
+    )
+    yield (
+        "Then report what it is for, its main parts and how they work together, where a change would begin, and what "
+        "you are not sure of. Give path:line for every statement."
+    )
+
+
+def _write_find(engine: Engine, given: Mapping[str, str], call: FormatCall) -> Iterator[str]:
+    yield f"Find in this repository: {given['what']}"
+    yield _describe_places(engine, given["what"], call)
+    yield from _list_steps(
+        "Go on with:",
+        (call("read", items=["path/of/a/file:1-60"]), "the lines themselves"),
+        (call("search_code", query="other words for it"), "other places"),
+        (call("symbols", name="Name", relation="callers"), "who uses a name"),
+    )
+    yield (
+        "Give path:line for each place and a sentence on what is there. If it does not exist, say so and what "
+        "you tried."
+    )
+
+
+def _write_change(engine: Engine, given: Mapping[str, str], call: FormatCall) -> Iterator[str]:
+    task, target = given["task"], given.get("target", "")
+    traced = {"path": target} if "/" in target else {"name": target or "Name"}
+    yield f"Make this change: {task}"
+    yield _describe_places(engine, target or task, call)
+    yield from _list_steps(
+        "Read those places. Then, before you edit:",
+        (call("search_code", query=task[:QUERY_CHARS]), "more of them"),
+        (call("symbols", **traced, relation="impact", depth=2), "what depends on what you touch"),
+        (call("search_code", query=f"test {target or task}"[:QUERY_CHARS]), "the tests to extend"),
+    )
+    yield (
+        "Make the smallest change that does it, in the style of the code around it, with a test that fails without it. "
+        "Edits are searchable at once. Run the tests, then report what changed, path:line, and what could break."
+    )
+
+
+def _list_steps(above: str, *steps: tuple[str, str]) -> Iterator[str]:
     """Yield a paragraph with a line for each call that can be made, and its purpose."""
     lines = [f"- {call} for {purpose}" for call, purpose in steps if call]
     if lines:
         yield "\n".join([above, *lines])
 
 
-def _join_paragraphs(*paragraphs: str) -> str:
-    return "\n\n".join(paragraphs)
+def _argument(name: str, description: str, *, required: bool = False) -> types.PromptArgument:
+    return types.PromptArgument(name=name, description=description, required=required)
 
 
-def _lines_of_a_file(calls: CallFormatter) -> str:
-    return calls.format("read", items=["path/of/a/file:1-60"])
-
-
-PROMPTS: tuple[PromptTemplate, ...] = (
-    PromptTemplate(
-        "begin",
+PROMPTS: Mapping[str, PromptTemplate] = {
+    "begin": PromptTemplate(
         "Begin with what the team knows",
         "Start a task with the rules and decisions of this project before the agent's eyes.",
-        (TemplateArgument("task", "What is to be done; empty: the rules alone."),),
+        (_argument("task", "What is to be done; empty: the rules alone."),),
         _write_begin,
     ),
-    PromptTemplate(
-        "understand",
+    "understand": PromptTemplate(
         "Understand this code",
         "Learn how this code base, or a part of it, works: sends the agent from the landmarks to the lines.",
         (
-            TemplateArgument("area", "A file or folder to look at; empty: everything.", completes="places"),
-            TemplateArgument("question", "What you want to know; empty: a tour."),
+            _argument("area", "A file or folder to look at; empty: everything."),
+            _argument("question", "What you want to know; empty: a tour."),
         ),
         _write_understand,
     ),
-    PromptTemplate(
-        "find",
+    "find": PromptTemplate(
         "Find something in the code",
         "Find where something is: starts at the best places the index knows.",
-        (TemplateArgument("what", "A behavior in plain words, or a symbol.", required=True, completes="symbols"),),
+        (_argument("what", "A behavior in plain words, or a symbol.", required=True),),
         _write_find,
     ),
-    PromptTemplate(
-        "change",
+    "change": PromptTemplate(
         "Change the code safely",
         "Make a change: the places it concerns, what depends on them, and the tests, before the first edit.",
         (
-            TemplateArgument("task", "What is to be different afterwards.", required=True),
-            TemplateArgument("target", "The symbol or file it is about, if you know it.", completes="names"),
+            _argument("task", "What is to be different afterwards.", required=True),
+            _argument("target", "The symbol or file it is about, if you know it."),
         ),
         _write_change,
     ),
-)
-"""All prompts, in the order in which clients list them."""
+}
+"""All prompts by name, in the order in which clients list them."""
 
 
 # -- what the index knows -----------------------------------------------------------------------------------------
 
 
-def _describe_overview(engine: Engine, calls: CallFormatter) -> Iterator[str]:
+def _describe_overview(engine: Engine, call: FormatCall) -> Iterator[str]:
     """Yield size, languages, folders, entry points and central files, one line each."""
     try:
         known = engine.search.overview()
     except NotIndexed:
-        yield _describe_missing_index(engine, calls)
+        yield _describe_missing_index(engine, call)
         return
     facts = {
         "files": f"{known.files:,} ({_format_counts(known.languages)})",
@@ -308,44 +272,39 @@ def _describe_overview(engine: Engine, calls: CallFormatter) -> Iterator[str]:
     yield "\n".join([f"What the index knows ({known.freshness}):", *lines])
 
 
-def _describe_places(engine: Engine, what: str, calls: CallFormatter) -> Iterator[str]:
-    """Yield where a symbol is defined; for any other text, and for an unknown symbol, what a search finds."""
-    try:
-        is_name = len(what.split()) == 1 and "/" not in what
-        found = engine.symbols.find(what, limit=PLACES_MAX) if is_name else None
-        if found and found.definitions:
-            rows = [
-                (symbol.path, symbol.span.first, symbol.span.last, symbol.qualified) for symbol in found.definitions
-            ]
-            yield "\n".join([f"Defined here, says the index ({found.freshness}):", *_format_places(rows)])
-            return
-        answer = engine.search.find(Query(what, limit=PLACES_MAX, chunks_per_file=1))
-    except NotIndexed:
-        yield _describe_missing_index(engine, calls)
-        return
-    rows = [(hit.chunk.path, hit.chunk.span.first, hit.chunk.span.last, hit.chunk.title) for hit in answer.hits]
-    if not rows:
-        yield f"The index has no place for it: {answer.reason}."
-        return
-    yield "\n".join([f"Start here, says the index ({answer.freshness}), best first:", *_format_places(rows)])
-
-
-def _format_places(rows: Iterable[tuple[str, int, int, str]]) -> list[str]:
-    titled = ((path, first, last, "" if title == path else title) for path, first, last, title in rows)
-    return [f"- {path}:{first}-{last} {title}".rstrip() for path, first, last, title in titled]
-
-
 def _format_counts(counts: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts)
 
 
-def _describe_missing_index(engine: Engine, calls: CallFormatter) -> str:
+def _describe_places(engine: Engine, what: str, call: FormatCall) -> str:
+    """Return where a symbol is defined; for any other text, and for an unknown symbol, what a search finds."""
+    try:
+        is_name = len(what.split()) == 1 and "/" not in what
+        found = engine.symbols.find(what, limit=PLACES_MAX) if is_name else None
+        if found and found.definitions:
+            places = [f"- {symbol.path}:{symbol.span} {symbol.qualified}" for symbol in found.definitions]
+            return "\n".join([f"Defined here, says the index ({found.freshness}):", *places])
+        answer = engine.search.find(Query(what, limit=PLACES_MAX, chunks_per_file=1))
+    except NotIndexed:
+        return _describe_missing_index(engine, call)
+    if not answer.hits:
+        return f"The index has no place for it: {answer.reason}."
+    chunks = [hit.chunk for hit in answer.hits]
+    titled = [f"- {chunk.path}:{chunk.span} {chunk.title}".removesuffix(f" {chunk.path}") for chunk in chunks]
+    return "\n".join([f"Start here, says the index ({answer.freshness}), best first:", *titled])
+
+
+def _describe_missing_index(engine: Engine, call: FormatCall) -> str:
     if engine.status().state == "building":
         return "The index is still being built, so nothing can be said beforehand; the tools answer as it grows."
-    return f"There is no index yet, so nothing can be said beforehand: call {calls.format('index_workspace')} first."
+    return f"There is no index yet, so nothing can be said beforehand: call {call('index_workspace')} first."
 
 
 # -- completions -------------------------------------------------------------------------------------------------------
+
+COMPLETED = {("understand", "area"): "places", ("find", "what"): "symbols", ("change", "target"): "names"}
+"""Prompt and argument -> what it is completed by: `places` are files and folders; `names` are symbols, or places once a
+slash is typed."""
 
 
 def complete_argument(
@@ -354,56 +313,36 @@ def complete_argument(
     """Return at most 100 completions of an argument, and their total number. Raises: InvalidArgument."""
     given = (params.context.arguments if params.context else None) or {}
     typed = params.argument.value[:TYPED_CHARS_MAX]
-    match _completion_kind(params, projects):
-        case "":
-            values: Sequence[str] = ()
-            total = 0
-        case "projects":
-            values = [name for name in projects if name.lower().startswith(typed.lower())]
-            total = len(values)
-        case kind:
-            values, total = _find_names(dispatcher.engine(given.get("project", "")), kind, typed)
-    return types.Completion(
-        values=[dispatcher.redact(value, COMPLETION_SENDER) for value in values],
-        total=total,
-        has_more=total > len(values),
-    )
-
-
-def _find_names(engine: Engine, kind: Completes, typed: str) -> tuple[Sequence[str], int]:
-    """Return names of a kind from the index, and their total number."""
+    kind = _completion_kind(params.ref, params.argument.name, projects)
     if kind == "names":
         kind = "places" if "/" in typed else "symbols"
-    if kind == "symbols":
-        return engine.search.complete_symbol(typed, limit=VALUES_MAX)
-    return engine.search.complete_path(typed, limit=VALUES_MAX, folders=kind == "places")
+    values: Sequence[str] = ()
+    if kind == "projects":
+        values = [name for name in projects if name.lower().startswith(typed.lower())]
+    total = len(values)
+    if kind in ("files", "places", "symbols"):
+        search = dispatcher.engine(given.get("project", "")).search
+        if kind == "symbols":
+            values, total = search.complete_symbol(typed, limit=VALUES_MAX)
+        else:
+            values, total = search.complete_path(typed, limit=VALUES_MAX, folders=kind == "places")
+    shown = [dispatcher.redact(value, COMPLETION_SENDER) for value in values]
+    return types.Completion(values=shown, total=total, has_more=total > len(shown))
 
 
-def _completion_kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Completes:
-    """Return the kind of completion of an argument.
-
-    Raises: InvalidArgument for an unknown prompt, template or argument.
-    """
-    kinds = _completion_kinds(params.ref, projects)
-    name = params.argument.name
-    if name not in kinds:
-        raise InvalidArgument(
-            f"there is no argument {name!r}",
-            suggestion=suggest_nearest(name, kinds).strip() or f"There is {', '.join(kinds)}.",
-        )
-    return kinds[name]
-
-
-def _completion_kinds(
-    ref: types.PromptReference | types.ResourceTemplateReference, projects: Sequence[str]
-) -> Mapping[str, Completes]:
-    """Return argument -> completions of a prompt, or of the template of files."""
+def _completion_kind(
+    ref: types.PromptReference | types.ResourceTemplateReference, argument: str, projects: Sequence[str]
+) -> str:
+    """Return the kind of completion of an argument; empty without one. Raises: InvalidArgument for an unknown one."""
     if isinstance(ref, types.PromptReference):
-        arguments = template_arguments(find_prompt(ref.name), projects)
-        return {argument.name: argument.completes for argument in arguments}
-    known = resources.file_template(projects).uri_template
-    if ref.uri != known:
+        kinds = {name: COMPLETED.get((ref.name, name), "") for name in _arguments_of(ref.name, projects)}
+    elif ref.uri != (known := resources.file_template(projects).uri_template):
         raise InvalidArgument(f"there is no resource template {ref.uri}", suggestion=f"There is {known}.")
-    if len(projects) < 2:
-        return {"path": "files"}
-    return {"path": "files", "project": "projects"}
+    else:
+        kinds = {"path": "files"}
+    if len(projects) > 1:
+        kinds["project"] = "projects"
+    if argument not in kinds:
+        nearest = suggest_nearest(argument, kinds).strip() or f"There is {', '.join(kinds)}."
+        raise InvalidArgument(f"there is no argument {argument!r}", suggestion=nearest)
+    return kinds[argument]

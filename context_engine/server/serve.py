@@ -36,28 +36,48 @@ LOG_S = 0.1
 def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     """Serve as the command line says. Return the exit code, unless the process ends by itself."""
     options = parse_options(argv, env)
-    if options.workspace:
-        options, problem = add_workspace(options)
-        if problem:
-            sys.stderr.write(problem)
+    if options.workspace or options.chunks_dir or options.http:
+        from context_engine.errors import ContextEngineError
+
+        try:
+            options = _check_options(options)
+            if options.http:
+                _serve_http(options, env)
+        except ContextEngineError as error:
+            sys.stderr.write(_format_error(error))
             return 1
-    if options.chunks_dir and (problem := find_chunks_problem(options.chunks_dir)):
-        sys.stderr.write(problem)
-        return 1
-    if options.http:
-        return _serve_http(options, env)
     StdioServer(options, env).serve()
     return 0
+
+
+def _check_options(options: ServeOptions) -> ServeOptions:
+    """Return the options with the repositories of the workspace among the roots, under their names there.
+
+    Raises: ContextEngineError where there is no such workspace, or no such folder of chunk files.
+    """
+    from context_engine.server.chunk_server import choose_folder
+    from context_engine.server.projects import workspace_folders
+
+    if options.workspace:
+        names = workspace_folders(options.workspace)
+        options = options._replace(roots=(*options.roots, *names), given_names=tuple(names.items()))
+    if options.chunks_dir:
+        choose_folder(options.chunks_dir)
+    return options
 
 
 class StdioServer:
     """The server of one client over stdin and stdout."""
 
     def __init__(self, options: ServeOptions, env: Mapping[str, str]) -> None:
-        self._options = options._replace(selection=options.selection._replace(projects=project_names(options, env)))
+        if len(options.roots) > 1:  # the schemas of the tools list the names of several projects
+            from context_engine.server.projects import initial_folders, name_folders
+
+            names = name_folders(initial_folders(options.roots, env), dict(options.given_names))
+            options = options._replace(selection=options.selection._replace(projects=tuple(names)))
+        self._options = options
         self._env = env
-        self._projects: Projects | None = None
-        self._chunks: ChunkFolderLoader | None = None
+        self._resources: list[Projects | ChunkFolderLoader] = []
         self.shutdown = ShutdownCoordinator(self._close, finish=lambda seconds: self.session.finish(seconds))
         self.session = StdioSession(claim_stdio(), gone=self.shutdown.shut_down_in_thread)
 
@@ -94,13 +114,12 @@ class StdioServer:
         from context_engine.server.server_log import install_bridge
 
         projects, dispatcher, chunks = open_projects(self._options, self._env, failed=self._refuse)
-        self._projects, self._chunks = projects, chunks
+        self._resources = [projects, *([chunks] if chunks else [])]
         install_bridge(dispatcher.log)
 
         def begin() -> None:
-            projects.start()
-            if chunks:
-                chunks.start()
+            for resource in self._resources:
+                resource.start()
 
         serve_session(self.session, projects, dispatcher, self._options.selection, running=self.shutdown, began=begin)
 
@@ -110,10 +129,8 @@ class StdioServer:
         self.shutdown.shut_down_in_thread(1)
 
     def _close(self) -> None:
-        for resource in (self._projects, self._chunks):
-            if resource is not None:
-                resource.close()
-        self.session.close()
+        for resource in (*self._resources, self.session):
+            resource.close()
         if isinstance(sys.stderr, LogStream):
             sys.stderr.end(LOG_S)
 
@@ -138,39 +155,6 @@ def serve_session(
 
     server = mcp_server.build_server(dispatcher, selection=selection, projects=projects, running=running)
     anyio.run(partial(session.run, server, began=began, ends_with_input=ends_with_input))
-
-
-def project_names(options: ServeOptions, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the projects when there are several; the schemas of the tools list them."""
-    if len(options.roots) < 2:
-        return ()
-    from context_engine.server.projects import initial_folders, name_folders
-
-    return tuple(name_folders(initial_folders(options.roots, env), dict(options.given_names)))
-
-
-def add_workspace(options: ServeOptions) -> tuple[ServeOptions, str]:
-    """Add the repositories of the workspace to the roots, with their names there; or return the problem in one line."""
-    from context_engine.errors import ContextEngineError
-    from context_engine.server.projects import workspace_folders
-
-    try:
-        names = workspace_folders(options.workspace)
-    except ContextEngineError as error:
-        return options, _format_error(error)
-    return options._replace(roots=(*options.roots, *names), given_names=tuple(names.items())), ""
-
-
-def find_chunks_problem(named: str) -> str:
-    """Return why a folder of chunk files cannot be served, in one line; empty when it can."""
-    from context_engine.errors import ContextEngineError
-    from context_engine.server.chunk_server import choose_folder
-
-    try:
-        choose_folder(named)
-    except ContextEngineError as error:
-        return _format_error(error)
-    return ""
 
 
 def open_projects(
@@ -203,68 +187,49 @@ def open_projects(
     log = create_log(settings.log_level, write_log or write_to_stderr)
     names = dict(options.given_names)
     projects = Projects(named, here=here, log=log, given_names=names, isolated=isolated, lease=lease)
-    chunks = None
+    chunks = remote = None
     if options.chunks_dir:
         from context_engine.server.chunk_server import ChunkFolderLoader, choose_folder
 
         chunks = ChunkFolderLoader(choose_folder(options.chunks_dir), settings, env, log=log, failed=failed)
-    remote = None
     if settings.store_visible:
         from context_engine.team_parts import load_team_part
 
         remote = load_team_part("projects")(settings)
-    served = chunks.wait if chunks else None
     dispatcher = ToolDispatcher(
         projects.engine,
         selection=options.selection,
         log=log,
-        chunks=served,
+        chunks=chunks.wait if chunks else None,
         project_names=lambda: projects.names,
         remote=remote,
     )
     return projects, dispatcher, chunks
 
 
-def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> int:
-    """Serve any number of clients over HTTP; return the exit code if the server cannot start."""
-    from context_engine.daemon import keep_one_arena
-    from context_engine.errors import ContextEngineError
-
-    keep_one_arena()
-    try:
-        _listen(options, env)
-    except ContextEngineError as error:
-        sys.stderr.write(_format_error(error))
-        return 1
-    return 0
-
-
-def _listen(options: ServeOptions, env: Mapping[str, str]) -> None:
+def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> None:
     """Serve over HTTP until a signal ends the process. Raises: ContextEngineError when the server cannot start."""
+    from context_engine.daemon import keep_one_arena
     from context_engine.server import http_server
     from context_engine.server.authentication import is_shared
     from context_engine.team_parts import load_team_part
 
+    keep_one_arena()
     shared = is_shared(options)
     projects, dispatcher, chunks = open_projects(options, env, isolated=shared)
 
     def close() -> None:
-        for resource in (projects, chunks):
-            if resource:
-                resource.close()
+        projects.close()
+        if chunks:
+            chunks.close()
 
     shutdown = ShutdownCoordinator(close)
     shutdown.shut_down_on_signals()
     if chunks:
         chunks.start()
         chunks.wait()
-    http_server.serve_http(
-        options,
-        projects,
-        dispatcher,
-        shutdown,
-        shared=load_team_part("server")(options, dispatcher, projects) if shared else None,
-    )
+    team = load_team_part("server")(options, dispatcher, projects) if shared else None
+    http_server.serve_http(options, projects, dispatcher, shutdown, shared=team)
 
 
 def _format_error(error: ContextEngineError) -> str:

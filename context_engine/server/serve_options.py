@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import namedtuple
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from context_engine.server.profiles import PROFILES, ToolSelection
 
@@ -116,30 +116,18 @@ def parse_options(argv: Sequence[str], env: Mapping[str, str]) -> ServeOptions:
     given, unknown = parser.parse_known_args(list(argv))
     if unknown:
         parser.error(_describe_unknown(unknown[0]))
-    values = {option.name: _option_value(parser, option, vars(given)[option.name], env) for option in OPTIONS}
-    tools = values["tools"] or ()
-    profiles = values["profile"] or (() if tools else ("core",))
-    selection = ToolSelection(
-        profiles, tools, values["exclude-tools"] or (), values["read-only"], structured=values["structured"]
-    )
+    values = {}
+    for option in OPTIONS:
+        value = _option_value(parser, option, vars(given)[option.name], env.get(option.variable, "").strip())
+        values[option.name.replace("-", "_")] = value
+    profiles, tools = values.pop("profile"), values.pop("tools")
+    profiles = profiles or (() if tools else ("core",))
+    limits = values.pop("exclude_tools"), values.pop("read_only")
+    selection = ToolSelection(profiles, tools, *limits, structured=values.pop("structured"))
     if problem := selection.find_unknown_name():
         parser.error(problem)
-    return ServeOptions(
-        roots=values["root"] or (),
-        selection=selection,
-        http_token=env.get(TOKEN_VARIABLE) or None,
-        chunks_dir=values["chunks-dir"],
-        http=values["http"],
-        token_file=values["token-file"],
-        http_hosts=values["http-host"] or (),
-        tokens=values["tokens"],
-        audit_log=values["audit-log"],
-        stateless=values["stateless"],
-        workspace=values["workspace"],
-        shutdown_timeout=values["shutdown-timeout"],
-        shutdown_delay=values["shutdown-delay"],
-        no_token=values["no-token"],
-    )
+    roots, hosts = values.pop("root"), values.pop("http_host")
+    return ServeOptions(roots, selection, env.get(TOKEN_VARIABLE) or None, http_hosts=hosts, **values)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -165,41 +153,27 @@ def _create_parser() -> _Parser:
         add_help=False,
     )
     parser.add_argument("-h", "--help", action="help", help="Show this message and exit.")
+    actions = {"flag": {"action": "store_const", "const": True}, "text": {}}
     for option in OPTIONS:
-        how: dict[str, Any] = {
-            "flag": {"action": "store_const", "const": True},
-            "text": {"metavar": option.metavar},
-        }.get(option.kind, {"metavar": option.metavar, "action": "append"})
+        how: dict[str, Any] = dict(actions.get(option.kind, {"action": "append"}))
+        if option.metavar:
+            how["metavar"] = option.metavar
         parser.add_argument(f"--{option.name}", dest=option.name, help=f"{option.meaning} [{option.variable}]", **how)
     return parser
 
 
-def _option_value(parser: _Parser, option: ServeOption, given: Any, env: Mapping[str, str]) -> Any:
-    """Return the value of an option: from the command line, else from its variable, else None (False for a flag)."""
-    text = env.get(option.variable, "").strip()
+def _option_value(parser: _Parser, option: ServeOption, given: Any, text: str) -> Any:
+    """Return the value of an option: from the command line, else the text of its variable, else nothing of its kind."""
     if option.kind == "flag":
-        return given or _parse_flag(parser, option, text)
+        if text.lower() not in (*YES, *NO):
+            parser.error(f"{option.variable} is {text!r}; it must be 1 or 0")
+        return given or text.lower() in YES
     if option.kind == "text":
         return given or text or None
     if option.kind == "paths":
-        return tuple(given or (path for path in text.split(os.pathsep) if path.strip())) or None
-    return tuple(_split_names(given or [text])) or None
-
-
-def _split_names(lists: Iterable[str]) -> Iterable[str]:
-    """Return the words of comma-separated lists, each once, in order.
-
-    >>> list(_split_names(["core, plan", "core"]))
-    ['core', 'plan']
-    """
-    words = ",".join(lists).split(",")
-    return dict.fromkeys(filter(None, map(str.strip, words)))
-
-
-def _parse_flag(parser: _Parser, option: ServeOption, text: str) -> bool:
-    if text.lower() not in (*YES, *NO):
-        parser.error(f"{option.variable} is {text!r}; it must be 1 or 0")
-    return text.lower() in YES
+        return tuple(given or (path for path in text.split(os.pathsep) if path.strip()))
+    words = ",".join(given or [text]).split(",")
+    return tuple(dict.fromkeys(filter(None, map(str.strip, words))))
 
 
 def _describe_unknown(word: str) -> str:

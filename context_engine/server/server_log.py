@@ -1,28 +1,16 @@
-"""The logs of a server: its own on stderr, Python's logging as lines of it, and the audit log of a shared server.
-
-An audit log has a JSON line for each call: which token called which tool on which project, and the outcome.
-
-    {"at":"2026-11-21T19:00:00.000Z","token":"ci","role":"read","event":"call","tool":"trace","project":"web","ok":true,"ms":1.2}
-
-It contains neither arguments nor replies, and so no secret and no code. Each line is one write to a file that is opened
-for it. So several servers may share the file, and it can be moved away at any time.
-"""
+"""The log of a server: JSON lines on stderr, with the warnings of Python's logging among them."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Hashable
 from typing import Any
 
-from context_engine.errors import HostError
 from context_engine.text import escape_controls
-from context_engine.timestamps import Now, format_timestamp
 
 Log = Callable[[dict[str, Any]], None]
 """Writes one line, given as its fields."""
@@ -34,9 +22,6 @@ LINES_MAX = 10
 """Lines of one kind in one window: enough to see what happens and from where."""
 KINDS_MAX = 1_000
 """Kinds that are counted separately. Further ones are counted as one, so that no client can make the table grow."""
-AUDIT_FIELDS = ("token", "role", "event", "method", "tool", "via", "project", "status", "from", "ok", "error", "ms")
-"""The fields of an audit line, in this order; other fields of the log are left out."""
-STDERR = "-"
 FAILURE_LEVELS = ("warning", "error")
 """The levels of `log_level` that write only the lines of calls that failed or took too long."""
 
@@ -127,54 +112,3 @@ class LoggingBridge(logging.Handler):
 def install_bridge(log: Log) -> None:
     """Send what libraries log through the log of the server. Call once, at the start of a server."""
     logging.basicConfig(handlers=[LoggingBridge(log)], level=logging.WARNING, force=True)
-
-
-# -- the audit log ----------------------------------------------------------------------------------------------------
-
-
-def format_audit_line(line: Mapping[str, Any], at_s: float) -> str:
-    """Format one line of the audit log.
-
-    >>> format_audit_line({"event": "call", "tool": "trace", "ok": False, "text": "not logged"}, 0.0)
-    '{"at":"1970-01-01T00:00:00.000Z","event":"call","tool":"trace","ok":false}'
-    """
-    fields = {"at": format_timestamp(at_s)} | {key: line[key] for key in AUDIT_FIELDS if key in line}
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-
-
-class AuditLog:
-    """An audit log in a file, or on stderr. Thread-safe. An error of writing is reported on stderr; calls continue."""
-
-    def __init__(self, location: str, *, now: Now) -> None:
-        """Check that the file can be written. Raises: HostError when it cannot."""
-        self._file = None if location == STDERR else Path(location).expanduser().absolute()
-        self._now = now
-        if self._file is not None:
-            try:
-                self._append(self._file, b"")
-            except OSError as error:
-                raise HostError(
-                    f"the audit log cannot be written to {self._file}: {error.strerror or error}",
-                    suggestion="Name a file in an existing folder, or - for stderr, with --audit-log.",
-                ) from error
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Write one line."""
-        text = format_audit_line(line, self._now()) + "\n"
-        if self._file is None:
-            sys.stderr.write(text)
-            return
-        try:
-            self._append(self._file, text.encode("utf-8", "replace"))
-        except OSError as error:
-            sys.stderr.write(f"ctx: the audit log cannot be written ({error.strerror or error}): {text}")
-
-    @staticmethod
-    def _append(path: Path, data: bytes) -> None:
-        """Append data in one write to a file that only its user can read."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            if data:
-                os.write(descriptor, data)
-        finally:
-            os.close(descriptor)

@@ -91,7 +91,8 @@ class RunningCalls:
 class ShutdownCoordinator(RunningCalls):
     """The running calls, and the shutdown of the process. Thread-safe.
 
-    `finish(seconds)` waits until all requests are answered; `close` closes what is open.
+    `finish(seconds)` waits until all requests are answered; `close` closes what is open. `is_ending` is whether the end
+    has been announced: the server still answers, but load balancers should not send requests.
     """
 
     def __init__(self, close: Callable[[], None], *, finish: Callable[[float], None] = lambda _: None) -> None:
@@ -100,11 +101,6 @@ class ShutdownCoordinator(RunningCalls):
         self._finish = finish
         self._has_begun = False
         self.is_ending = False
-        """Whether the end has been announced: the server still answers, but load balancers should not send requests."""
-
-    def announce(self) -> None:
-        """Let /ready report that the server will end."""
-        self.is_ending = True
 
     def shut_down_on_signals(self) -> None:
         """Make SIGINT, SIGTERM and similar signals end the process cleanly, also while it is idle."""
@@ -148,6 +144,37 @@ def wait_forever() -> None:
 # -- the client process ------------------------------------------------------------------------------------------------
 
 
+class ParentWatcher:
+    """A thread that calls `gone` once, when the process of the client has ended."""
+
+    def __init__(self, gone: Callable[[], None]) -> None:
+        self._gone = gone
+        self._woken = threading.Event()
+
+    def start(self) -> None:
+        """Start to watch. Call in the main thread, where alone a signal handler can be set."""
+        if hint := getattr(signal, HINT, None):
+            signal.signal(hint, lambda *_: self._woken.set())
+        threading.Thread(target=self._watch, name="parent", daemon=True).start()
+
+    def _watch(self) -> None:
+        watched = find_client(list_ancestors(os.getpid()))
+        if watched is None:
+            return
+        self._woken.wait(EVERY_S)  # the import below must not delay the first reply
+        if sys.platform == "linux":
+            # Linux sends the signal when the parent ends, or only the thread of it that started this process: so it
+            # means only that it is time to check. It is ignored where no handler is set.
+            import ctypes  # some milliseconds
+
+            with suppress(OSError, AttributeError):  # another C library, or a sandbox: the check every second is enough
+                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(getattr(signal, HINT)))
+        while (now := read_process(watched.pid)) is not None and now.started == watched.started:
+            self._woken.wait(EVERY_S)
+            self._woken.clear()
+        self._gone()
+
+
 def find_client(ancestors: Iterable[ProcessInfo]) -> ProcessInfo | None:
     """Return the first ancestor that is not a wrapper; None when there is none below process 1."""
     return next((process for process in ancestors if process.pid > 1 and not is_wrapper(process.arguments)), None)
@@ -161,7 +188,7 @@ def is_wrapper(arguments: Sequence[str]) -> bool:
     >>> is_wrapper(["python3.12", "-m", "pipx", "run"]), is_wrapper(["python3", "agent.py"])
     (True, False)
     """
-    words = [_program_name(word) for word in arguments]
+    words = [word.replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe") for word in arguments]
     if not words or words[0].lstrip("-") in (*SHELLS, *LAUNCHERS):
         return True
     if words[0] not in INTERPRETERS and not words[0].startswith("python3."):
@@ -185,47 +212,7 @@ def read_process(pid: int) -> ProcessInfo | None:
     """Return a process as it is now; None if it does not exist, or cannot be read."""
     if os.path.isdir("/proc/self"):
         return _read_proc(pid)
-    if os.name == "posix":
-        return _read_ps(pid)
-    return None
-
-
-class ParentWatcher:
-    """A thread that calls `gone` once, when the process of the client has ended."""
-
-    def __init__(self, gone: Callable[[], None]) -> None:
-        self._gone = gone
-        self._woken = threading.Event()
-
-    def start(self) -> None:
-        """Start to watch. Call in the main thread, where alone a signal handler can be set."""
-        if hint := getattr(signal, HINT, None):
-            signal.signal(hint, lambda *_: self._woken.set())
-        threading.Thread(target=self._watch, name="parent", daemon=True).start()
-
-    def _watch(self) -> None:
-        watched = find_client(list_ancestors(os.getpid()))
-        if watched is None:
-            return
-        self._woken.wait(EVERY_S)  # the import below must not delay the first reply
-        _request_death_signal()
-        while (now := read_process(watched.pid)) is not None and now.started == watched.started:
-            self._woken.wait(EVERY_S)
-            self._woken.clear()
-        self._gone()
-
-
-def _request_death_signal() -> None:
-    """Let Linux send a signal when the parent ends, or only the thread of it that started this process.
-
-    So the signal means only that it is time to check. It is ignored where no handler is set.
-    """
-    if sys.platform != "linux":
-        return
-    import ctypes  # some milliseconds
-
-    with suppress(OSError, AttributeError):  # another C library, or a sandbox: the check every second is enough
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(getattr(signal, HINT)))
+    return _read_ps(pid) if os.name == "posix" else None
 
 
 def _read_proc(pid: int) -> ProcessInfo | None:
@@ -237,10 +224,9 @@ def _read_proc(pid: int) -> ProcessInfo | None:
             arguments = tuple(word.decode(errors="replace") for word in file.read().split(b"\0") if word)
     except OSError:
         return None
-    state, parent, started = status[0], int(status[1]), status[19].decode()
-    if state in DEAD:
+    if status[0] in DEAD:
         return None
-    return ProcessInfo(pid, parent, started, arguments)
+    return ProcessInfo(pid, int(status[1]), status[19].decode(), arguments)
 
 
 def _read_ps(pid: int) -> ProcessInfo | None:
@@ -261,12 +247,3 @@ def _read_ps(pid: int) -> ProcessInfo | None:
     if len(words) < PS_WORDS_MIN or words[0][:1].encode() in DEAD:
         return None
     return ProcessInfo(pid, int(words[1]), " ".join(words[2:7]), tuple(words[7:]))
-
-
-def _program_name(word: str) -> str:
-    r"""Return the name of a program without folder and suffix.
-
-    >>> _program_name("/usr/bin/env"), _program_name(r"C:\x\UVX.EXE")
-    ('env', 'uvx')
-    """
-    return word.replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe")

@@ -18,6 +18,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from operator import eq
 
@@ -26,11 +27,9 @@ from context_engine.server.stdio_streams import StdioPipes, StreamWriter, has_hu
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    import asyncio
     from typing import Any, Protocol
 
-    from anyio import CancelScope
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from anyio.streams.memory import MemoryObjectReceiveStream
     from mcp.server.lowlevel import Server
     from mcp.shared.message import SessionMessage
 
@@ -81,35 +80,48 @@ class StdioSession:
         self._questions: set[Any] = set()  # ids of requests of the peer to the client
         self._late: set[Any] = set()  # ids of those that a daemon asked which has gone
         self._has_ended = False
+        self._ended: Callable[[], object] = lambda: None
 
     def read_messages(self) -> None:
         """Read messages until the client closes its end of the pipe or ends."""
         framer = LineFramer(LINE_BYTES_MAX)
+        if self._read_lines(framer):
+            self.receive(framer.rest())
+        with self._changed:
+            self._has_ended = True
+            self._ended()
+
+    def _read_lines(self, framer: LineFramer) -> bool:
+        """Receive whole lines; return False for a client that has gone while reading had to wait."""
         for chunk in read_chunks(self._pipes.incoming):
             for line in framer.feed(chunk):
-                if not self._has_room():
-                    self._end_input()
-                    return
+                with self._changed:
+                    while self._is_full():
+                        self._changed.wait(LOOK_S)
+                        if self._is_full() and has_hung_up(self._pipes.incoming):
+                            return False
                 self.receive(line)
-        self.receive(framer.rest())
-        self._end_input()
+        return True
 
     def receive(self, line: bytes) -> None:
-        """Handle one line of the client."""
+        """Handle one line of the client: track a message and hand it to the peer, unless it is refused or too late."""
         message, refusal = parse_line(line, bytes_max=LINE_BYTES_MAX)
-        if refusal:
-            self._send(refusal)
-        elif message:
-            with self._changed:
-                self._pass_on(message)
+        with self._changed:
+            if refusal:
+                self._send(refusal)
+            elif message and self._accept(message):
+                if self._peer is None:
+                    self._waiting.append(message)
+                else:
+                    self._peer.send(message)
 
     def finish(self, seconds: float) -> None:
         """Wait for a bounded time until every request is answered and the answers are written."""
-        if not has_hung_up(self._pipes.outgoing, reading=False):
-            with self._changed:
-                self._changed.wait_for(lambda: self._peer is not None or self._is_settled(), LOAD_S)
         until = time.monotonic() + seconds
         with self._changed:
+            if not has_hung_up(self._pipes.outgoing, reading=False):
+                self._changed.wait_for(lambda: self._peer is not None or self._is_settled(), LOAD_S)
+                until = time.monotonic() + seconds
             self._changed.wait_for(lambda: self._is_settled() or self._out.is_full, seconds)
         if not self._out.is_full:
             self._out.drain(until - time.monotonic())
@@ -158,38 +170,33 @@ class StdioSession:
                 self._unanswered.remove(request)
                 self._send(interrupted_reply(request))
             opening = [*self._opening.values()]
-            again = [request for request in self._unanswered if request not in opening]
-            self._waiting = [*map(self._as_replay, opening), *again]
+            self._waiting = [request for request in self._unanswered if request not in opening]
+            for message in reversed(opening):
+                is_answered = message["method"] == INITIALIZE and message not in self._unanswered
+                replay = {**message, "id": self._replay_id} if is_answered else message
+                self._waiting.insert(0, replay)
 
-    def _as_replay(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return a message of the opening for the next peer, whose reply the client must not get twice."""
-        is_answered = message["method"] == INITIALIZE and message not in self._unanswered
-        return {**message, "id": self._replay_id} if is_answered else message
+    # -- the lock is held --
 
-    # -- receiving; the lock is held --
-
-    def _pass_on(self, message: dict[str, Any]) -> None:
-        """Track a message and hand it to the peer, unless it is refused or came too late."""
+    def _accept(self, message: dict[str, Any]) -> bool:
+        """Track a message; return False for one that is refused or came too late."""
         method, ident = message.get("method"), message.get("id")
         if method is None:
             self._questions.discard(ident)
             if ident in self._late:
                 self._late.discard(ident)
-                return
+                return False
         elif "id" in message:
             if any(request["id"] == ident for request in self._unanswered):
                 self._send(duplicate_id_reply(message))
-                return
+                return False
             self._unanswered.append(message)
         elif method == "notifications/cancelled":
             canceled = str((message.get("params") or {}).get("requestId"))  # some clients turn 7 into "7" here
             self._settle(lambda open_id: str(open_id) == canceled)
         if method in (INITIALIZE, INITIALIZED):
             self._opening[method] = message
-        if self._peer is None:
-            self._waiting.append(message)
-        else:
-            self._peer.send(message)
+        return True
 
     def _settle(self, is_it: Callable[[Any], bool]) -> None:
         """Remove the newest such request, which is answered or canceled."""
@@ -206,20 +213,6 @@ class StdioSession:
         is_behind = self._peer is not None and self._peer.is_full
         return len(self._unanswered) + len(self._waiting) >= UNANSWERED_MAX or self._out.is_full or is_behind
 
-    def _has_room(self) -> bool:
-        """Wait until there is room for one more request; return False when the client is gone before."""
-        with self._changed:
-            while self._is_full():
-                self._changed.wait(LOOK_S)
-                if self._is_full() and has_hung_up(self._pipes.incoming):
-                    return False
-        return True
-
-    def _end_input(self) -> None:
-        with self._changed:
-            self._has_ended = True
-            self._changed.notify_all()
-
     def _send(self, message: dict[str, Any]) -> None:
         self._out.put(encode(message) + b"\n")
 
@@ -228,50 +221,54 @@ class StdioSession:
     async def run(
         self, server: Server[Any], *, began: Callable[[], None] = lambda: None, ends_with_input: bool = False
     ) -> None:
-        """Be the transport of the server of the library. `began` is called after the waiting messages are passed on."""
+        """Be the transport of the server of the library. `began` is called after the waiting messages are passed on.
+
+        `ends_with_input`: return when the client has left, even if it has not read every answer.
+        """
         import asyncio
+        import math
 
         import anyio
-
-        to_server, from_client = anyio.create_memory_object_stream["SessionMessage | Exception"]()
-        to_client, from_server = anyio.create_memory_object_stream["SessionMessage"]()
-        waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        async with to_server, from_server, anyio.create_task_group() as tasks:
-            tasks.start_soon(self._pass_to_server, waiting, to_server)
-            tasks.start_soon(self._pass_to_client, from_server)
-            if ends_with_input:
-                tasks.start_soon(self._cancel_at_end, tasks.cancel_scope)
-            self.attach(_LibraryPeer(waiting, asyncio.get_running_loop()))
-            began()
-            await server.run(from_client, to_client, server.create_initialization_options())
-            tasks.cancel_scope.cancel()
-
-    async def _cancel_at_end(self, scope: CancelScope) -> None:
-        """Cancel the server of the library when the client has left."""
-        from anyio import to_thread
-
-        def wait_for_end() -> None:
-            with self._changed:
-                self._changed.wait_for(lambda: self._has_ended)
-
-        await to_thread.run_sync(wait_for_end, abandon_on_cancel=True)
-        scope.cancel()
-
-    async def _pass_to_server(
-        self, waiting: asyncio.Queue[dict[str, Any]], to_server: MemoryObjectSendStream[SessionMessage | Exception]
-    ) -> None:
-        """Pass the messages of the client to the library."""
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
 
-        while True:
-            message = await waiting.get()
+        loop = asyncio.get_running_loop()
+        to_server, from_client = anyio.create_memory_object_stream["SessionMessage | Exception"](math.inf)
+        to_client, from_server = anyio.create_memory_object_stream["SessionMessage"]()
+
+        def take(message: dict[str, Any]) -> None:
             try:
-                parsed = jsonrpc_message_adapter.validate_python(message, by_name=False)
+                parsed: SessionMessage | Exception = SessionMessage(
+                    jsonrpc_message_adapter.validate_python(message, by_name=False)
+                )
             except ValueError as error:  # `parse_line` refuses such messages; this makes sure of a reply
-                await to_server.send(error)
-            else:
-                await to_server.send(SessionMessage(parsed))
+                parsed = error
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                to_server.send_nowait(parsed)
+
+        class Library:
+            """The protocol library in this process, which takes messages in its event loop."""
+
+            is_full = False
+
+            def send(self, message: dict[str, Any]) -> None:
+                loop.call_soon_threadsafe(take, message)
+
+        async with to_server, from_server, anyio.create_task_group() as tasks:
+            tasks.start_soon(self._pass_to_client, from_server)
+            self.attach(Library())
+            with self._changed:
+                if ends_with_input:
+                    self._ended = lambda: loop.call_soon_threadsafe(tasks.cancel_scope.cancel)
+                if self._has_ended:
+                    self._ended()
+            began()
+            try:
+                await server.run(from_client, to_client, server.create_initialization_options())
+            finally:
+                with self._changed:
+                    self._ended = lambda: None
+            tasks.cancel_scope.cancel()
 
     async def _pass_to_client(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Pass the messages of the library to the client."""
@@ -287,19 +284,6 @@ class StdioSession:
                 self.deliver(line, question_id=ident)
             else:
                 self.deliver(line, reply_id=ident)
-
-
-class _LibraryPeer:
-    """The protocol library in this process, which takes messages in its event loop."""
-
-    is_full = False
-
-    def __init__(self, waiting: asyncio.Queue[dict[str, Any]], loop: asyncio.AbstractEventLoop) -> None:
-        self._waiting = waiting
-        self._loop = loop
-
-    def send(self, message: dict[str, Any]) -> None:
-        self._loop.call_soon_threadsafe(self._waiting.put_nowait, message)
 
 
 def encode(message: dict[str, Any]) -> bytes:

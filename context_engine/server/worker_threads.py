@@ -6,18 +6,18 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, authorization_context
 from mcp.server.context import ServerRequestContext
 
 from context_engine.model import Progress
-from context_engine.server.call_progress import EVERY_S, ProgressTicker
 from context_engine.server.client_requests import Ask, ClientInputRequired
-from context_engine.server.grants import OWNER, SCOPE_KEY
 from context_engine.server.shutdown import RunningCalls
 from context_engine.tools import Call, no_answer
 
@@ -26,6 +26,10 @@ AT_ONCE = 8
 SESSION_CHARS = 12
 CLIENT_CHARS_MAX = 60
 SESSION_HEADER = "mcp-session-id"
+EVERY_S = 0.25
+"""The shortest time between two progress reports."""
+ALIVE_EVERY_S = 1.0
+"""A call without progress of its own reports the seconds it took so far, this often."""
 
 Result = TypeVar("Result")
 
@@ -46,22 +50,28 @@ class WorkerThreads:
         Raises: the errors of `work`, and ClientInputRequired.
         """
         newest: list[Progress] = []  # the newest step of the worker; one slot, written there and read here
+        session, is_own = self._session_of(context)
+        client = context.session.client_params
         call = Call(
             progress=lambda step: newest.__setitem__(slice(None), [step]),
             cancel=threading.Event(),
-            session=self._session(context),
-            connection=self._connection(context),
-            client=_client_name(context),
+            session=session,
+            connection=session if is_own else "",
+            client=client.client_info.name[:CLIENT_CHARS_MAX] if client else "",
             ask=ask,
         )
+
+        def run_tracked() -> Result:
+            with self._running.track(call.cancel):
+                return work(call)
+
         failure: Exception | ClientInputRequired | None = None
         try:
             async with anyio.create_task_group() as side:
                 side.start_soon(_send_progress, context, newest)
                 try:
-                    result = await anyio.to_thread.run_sync(
-                        partial(self._run_tracked, work, call), abandon_on_cancel=True, limiter=self._limiter
-                    )
+                    run = partial(anyio.to_thread.run_sync, abandon_on_cancel=True, limiter=self._limiter)
+                    result = await run(run_tracked)
                 except (Exception, ClientInputRequired) as error:  # noqa: BLE001 - raised below; the group would wrap it
                     failure = error
                 side.cancel_scope.cancel()
@@ -71,38 +81,70 @@ class WorkerThreads:
             raise failure
         return result
 
-    def _session(self, context: ServerRequestContext[Any]) -> str:
-        """Return a name for the session of the caller: the client of a pipe, else a session id or a token.
+    def _session_of(self, context: ServerRequestContext[Any]) -> tuple[str, bool]:
+        """Return a name for the session of the caller, and whether only one client can have it.
 
         A pipe has one client; over HTTP only older protocol versions send a session id. With a token of a shared server
         calls of newer versions belong together, too. The name is a hash, because the journal of edits contains it.
         """
         if context.request is None:
-            return self._pipe
-        grant = context.request.scope.get(SCOPE_KEY, OWNER)
-        identity = f"{grant.id}{context.request.headers.get(SESSION_HEADER, '')}"
-        if identity:
-            return sha256(identity.encode()).hexdigest()[:SESSION_CHARS]
-        return ""
-
-    def _connection(self, context: ServerRequestContext[Any]) -> str:
-        """Return the name of the session if only one client can have it: empty over HTTP without a session id."""
-        is_own = context.request is None or context.request.headers.get(SESSION_HEADER)
-        if is_own:
-            return self._session(context)
-        return ""
-
-    def _run_tracked(self, work: Callable[[Call], Result], call: Call) -> Result:
-        with self._running.track(call.cancel):
-            return work(call)
+            return self._pipe, True
+        own = context.request.headers.get(SESSION_HEADER, "")
+        identity = f"{token_of(context.request.scope)}{own}"
+        name = sha256(identity.encode()).hexdigest()[:SESSION_CHARS] if identity else ""
+        return name, bool(own)
 
 
-def _client_name(context: ServerRequestContext[Any]) -> str:
-    """Return the name that a client gives itself; empty if it gives none."""
-    parameters = context.session.client_params
-    if parameters is None:
-        return ""
-    return parameters.client_info.name[:CLIENT_CHARS_MAX]
+def token_of(scope: Any) -> str:
+    """Return the id of the token of an HTTP request; empty on a server with a single token or none."""
+    user = scope.get("user")
+    return authorization_context(user)["client_id"] if isinstance(user, AuthenticatedUser) else ""
+
+
+# -- progress ----------------------------------------------------------------------------------------------------------
+
+
+class ProgressNotification(NamedTuple):
+    """One notification."""
+
+    progress: float
+    total: float | None
+    message: str
+
+
+@dataclass(slots=True)
+class ProgressTicker:
+    """The progress reports of one call, which never go backwards: a stage starts where the one before ended."""
+
+    started_s: float
+    _stage: str = ""
+    _before: float = 0.0
+    _progress: float = 0.0
+    _last_s: float = float("-inf")
+
+    def tick(self, now_s: float, step: Progress | None) -> ProgressNotification | None:
+        """Return the notification to send now, or None. It may be called at any rate with the newest step."""
+        if now_s - self._last_s < EVERY_S:
+            return None
+        if step is not None:
+            notification = self._report_step(step)
+        elif now_s - max(self._last_s, self.started_s) < ALIVE_EVERY_S:
+            return None
+        else:
+            elapsed_s = now_s - self.started_s
+            notification = ProgressNotification(round(elapsed_s, 2), None, f"working for {elapsed_s:.0f} s")
+        if notification.progress <= self._progress:
+            return None
+        self._progress, self._last_s = notification.progress, now_s
+        return notification
+
+    def _report_step(self, step: Progress) -> ProgressNotification:
+        if step.stage != self._stage:
+            self._stage, self._before = step.stage, self._progress
+        if not step.total:
+            return ProgressNotification(self._before + step.done, None, step.stage)
+        message = f"{step.stage}: {step.done:,} of {step.total:,} files"
+        return ProgressNotification(self._before + step.done, self._before + step.total, message)
 
 
 async def _send_progress(context: ServerRequestContext[Any], newest: list[Progress]) -> None:
@@ -111,4 +153,4 @@ async def _send_progress(context: ServerRequestContext[Any], newest: list[Progre
     while True:
         await anyio.sleep(EVERY_S)
         if notification := ticker.tick(time.monotonic(), newest[0] if newest else None):
-            await context.session.report_progress(notification.progress, notification.total, notification.message)
+            await context.session.report_progress(*notification)

@@ -1,4 +1,4 @@
-"""A server that a team shares: its tokens, their authentication, a dispatcher for each grant, and the audit log.
+"""A server that a team shares: its tokens, a dispatcher for each of them, and the audit log.
 
 A server is shared where `--tokens` names a file, or where `ctx token create` created one and no single token is given.
 A dispatcher of a grant never asks who called: what a token may not see cannot be reached through it.
@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_engine.errors import ContextEngineError, UnsuitableRoot
-from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.grants import ROLES, Grant, SharedAccess
+from context_engine.errors import AccessDenied, ContextEngineError, UnsuitableRoot
+from context_engine.server import resources
+from context_engine.server.dispatcher import ToolDispatcher, rate_limit_error
+from context_engine.server.gain_store import GainStore
 from context_engine.server.metrics import Metrics
 from context_engine.server.projects import Projects, find_project_path
+from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.serve_options import ServeOptions
-from context_engine.server.server_log import AuditLog, Log
+from context_engine.server.server_log import Log
+from context_engine.team.audit_log import AuditLog
+from context_engine.team.grants import ROLES, Grant, forbids, required_role
 from context_engine.team.team_authentication import Authenticator
 from context_engine.team.token_file import TokenFile
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
+    from context_engine.server.authentication import HttpRefusal
+    from context_engine.tools import Tool
 
 Sees = Callable[[str, str], bool]
 """Returns whether a project of this name and path exists for the caller."""
 
 
-def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, projects: Projects) -> SharedAccess:
+def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, projects: Projects) -> SharedServer:
     """Create what a shared server needs besides the usual parts.
 
     Raises: HostError, StorageCorrupt, AccessFailed, InvalidArgument, each with the next step.
@@ -43,7 +49,115 @@ def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, proj
         location = f"one of the {count} in {tokens.path}"
     else:
         location = f"in {tokens.path}, which has none yet: ctx token create NAME"
-    return SharedAccess(sessions, Authenticator(tokens, log=sessions.audit), key, location)
+    return SharedServer(sessions, Authenticator(tokens, log=sessions.audit), key, location)
+
+
+class SharedServer:
+    """What the tokens of a team add to a server; `token_location` describes where they are.
+
+    All processes of the team seal with one key what a client carries from one request to the next.
+    """
+
+    def __init__(
+        self, sessions: ClientSessions, authenticator: Authenticator, sealing_key: bytes, token_location: str
+    ) -> None:
+        self.sessions = sessions
+        self.authenticator = authenticator
+        self.sealing_key = sealing_key
+        self.token_location = token_location
+
+    def authenticate(
+        self, path: str, headers: Mapping[str, str], address: str
+    ) -> tuple[str, Grant] | HttpRefusal | None:
+        """Return the id and the grant of a request, or why it is refused; None for a path without a token."""
+        grant = self.authenticator.authenticate(path, headers, address)
+        return (grant.id, grant) if isinstance(grant, Grant) else grant
+
+    def dispatcher_of(self, grant: Grant) -> tuple[ToolDispatcher, tuple[str, ...]]:
+        """Return the dispatcher of a grant, and the names of the projects that it sees."""
+        return self.sessions.dispatcher(grant), self.sessions.projects_of(grant).names
+
+    def metrics_of(self, grant: Grant) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return role -> metrics by tool, as far as a grant may read them."""
+        return self.sessions.metrics_by_role(grant)
+
+    def log_read(self, grant: Grant, method: str, params: Mapping[str, Any] | None, error: str, ms: float) -> None:
+        """Write an audit line for a read that is not a tool call."""
+        project = requested_project(method, params)
+        line: dict[str, Any] = {"event": "read", "method": method, "project": project, "ok": not error}
+        if error:
+            line["error"] = error
+        self.sessions.dispatcher(grant).log(line | {"ms": round(ms, 2)})
+
+
+def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
+    """Return the project that a request other than a tool call names; empty when it names none.
+
+    >>> requested_project("resources/read", {"uri": "ctx://status?project=web"})
+    'web'
+    """
+    given = params or {}
+    if method == "resources/read":
+        return resources.project_in_uri(str(given.get("uri", "")))
+    holder = given.get("context") if method == "completion/complete" else given
+    named = holder.get("arguments") if isinstance(holder, Mapping) else None
+    return str(named.get("project", "")) if isinstance(named, Mapping) else ""
+
+
+class GrantDispatcher(ToolDispatcher):
+    """The dispatcher of one token, with its own projects, role, rates, log and metrics. Its calls are not counted.
+
+    The folder of chunk files belongs to no project, so only grants that see every project have it.
+    """
+
+    def __init__(
+        self,
+        base: ToolDispatcher,
+        engine: Callable[[str], Engine],
+        grant: Grant,
+        *,
+        log: Log,
+        metrics: Metrics,
+        project_names: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:
+        super().__init__(
+            engine,
+            selection=base.selection,
+            log=log,
+            chunks=base.chunks if grant.sees_all else None,
+            metrics=metrics,
+            project_names=project_names,
+            gain=GainStore(enabled=False),
+            remote=base.remote,
+        )
+        self.grant = grant
+        self._pace = RateLimiter({grant.name: grant.per_minute}, burst_minutes=1)
+
+    def find_obstacle(self, tool: Tool) -> str:
+        """Return the reason why a tool is off: an option of the server, or the role of the caller."""
+        option = super().find_obstacle(tool)
+        if not option and forbids(self.grant.role, tool.touches, destructive=tool.hints.destructive):
+            return f"the role {self.grant.role}"
+        return option
+
+    def check_caller(self, tool: Tool) -> None:
+        """Refuse a tool that the role may not use, and too many calls. Raises: AccessDenied, RateLimited."""
+        role, destructive = self.grant.role, tool.hints.destructive
+        if forbids(role, tool.touches, destructive=destructive):
+            needed = required_role(tool.touches, destructive=destructive)
+            raise AccessDenied(
+                f"{tool.name} needs a token of the role {needed}, and this one is of the role {role}",
+                suggestion="Ask the operator of the server for such a token, or do without the tool.",
+                details={"tool": tool.name, "role": role, "needs": needed},
+            )
+        with self._lock:
+            wait_s = self._pace.wait_s(self.grant.name, self.clock())
+        if wait_s:
+            raise rate_limit_error("this token", self.grant.per_minute, wait_s, {"token": self.grant.name})
+
+    def sees(self, name: str, path: str) -> bool:
+        """Return whether a project exists for the caller."""
+        return self.grant.sees(name, path)
 
 
 class ClientSessions:
@@ -64,7 +178,15 @@ class ClientSessions:
         """Return the dispatcher of a grant, the same one each time."""
         with self._lock:
             if grant not in self._dispatchers:
-                self._dispatchers[grant] = self._create_dispatcher(grant)
+                scoped = self.projects_of(grant)
+                self._dispatchers[grant] = GrantDispatcher(
+                    self._dispatcher,
+                    scoped.engine,
+                    grant,
+                    log=self._create_log(grant, scoped),
+                    metrics=Metrics(within=self._by_role[grant.role]),
+                    project_names=lambda: scoped.names,
+                )
             return self._dispatchers[grant]
 
     def projects_of(self, grant: Grant) -> ScopedProjects:
@@ -76,16 +198,6 @@ class ClientSessions:
         if grant.role == ROLES[-1] and grant.sees_all:
             return {role: metrics.rows() for role, metrics in self._by_role.items()}
         return {grant.role: self.dispatcher(grant).metrics.rows()}
-
-    def _create_dispatcher(self, grant: Grant) -> ToolDispatcher:
-        scoped = self.projects_of(grant)
-        return self._dispatcher.for_grant(
-            scoped.engine,
-            grant,
-            log=self._create_log(grant, scoped),
-            metrics=Metrics(within=self._by_role[grant.role]),
-            project_names=lambda: scoped.names,
-        )
 
     def _create_log(self, grant: Grant, scoped: ScopedProjects) -> Log:
         """Return a log that adds the token and the name of the project; only calls and reads go to the audit log."""
@@ -132,10 +244,7 @@ class ScopedProjects:
             path = self._path(project)
         except ContextEngineError:
             return ""
-        names = [name for name, visible in self.paths_by_name.items() if visible == path]
-        if names:
-            return names[0]
-        return ""
+        return next((name for name, visible in self.paths_by_name.items() if visible == path), "")
 
     def _path(self, project: str) -> str:
         visible = self.paths_by_name

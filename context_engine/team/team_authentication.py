@@ -18,8 +18,9 @@ from typing import Any
 
 from context_engine.errors import ContextEngineError
 from context_engine.server.authentication import OPEN_PATHS, HttpRefusal, unauthorized_refusal
-from context_engine.server.grants import Grant, RateLimiter
+from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.server_log import Log, RepeatFilter
+from context_engine.team.grants import Grant
 from context_engine.team.token_file import TokenFile
 
 REQUESTS_A_CALL = 6

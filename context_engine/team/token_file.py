@@ -26,8 +26,8 @@ from filelock import Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
 from context_engine.server.authentication import default_token_file
-from context_engine.server.grants import EVERY_PROJECT, ROLES, Grant
 from context_engine.storage import lock_private, make_private_folder
+from context_engine.team.grants import EVERY_PROJECT, ROLES, Grant
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1

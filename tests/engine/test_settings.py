@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.daemon.daemon_client import is_switched_off
 from context_engine.errors import InvalidArgument
-from context_engine.server.grants import CALLS_PER_MINUTE, parse_rates
+from context_engine.server.rate_limits import CALLS_PER_MINUTE, parse_rates
 from context_engine.settings import Settings, list_settings
 
 

@@ -69,7 +69,7 @@ NAMED_IN = {
     "stdio_session.py": "texts for agents",
     "resources.py": "texts for agents",
     "profiles.py": "the lists of what a client is shown",
-    "grants.py": "the lists of what is limited",
+    "rate_limits.py": "the lists of what is limited",
     "serve_options.py": "what an option does, told to a person",
 }
 

@@ -23,6 +23,8 @@ from typing import Any, cast
 
 import httpx2
 import pytest
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 
 from context_engine.server import connections, http_server, mcp_server
 from context_engine.server.authentication import AllowedHosts, RequestGuard
@@ -506,7 +508,7 @@ def as_named(app: Any) -> Any:
 
     async def named(scope: Any, receive: Any, send: Any) -> None:
         known = dict(scope.get("headers", ())).get(b"x-token", b"").decode()
-        user = {"user": http_server.AuthenticatedUser(http_server.AccessToken(token="", client_id=known, scopes=[]))}
+        user = {"user": AuthenticatedUser(AccessToken(token="", client_id=known, scopes=[]))}
         await app({**scope, **user} if known else scope, receive, send)
 
     return named

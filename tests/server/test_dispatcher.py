@@ -15,9 +15,9 @@ from context_engine import tools
 from context_engine.errors import InvalidArgument, StorageCorrupt, UnsuitableRoot
 from context_engine.secrets import RedactedText
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
-from context_engine.server.grants import RateLimiter
 from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import ToolSelection
+from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.server_log import create_log
 from context_engine.settings import Settings
 from context_engine.tools import Call, Reply, Tool

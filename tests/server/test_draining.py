@@ -43,13 +43,13 @@ class Server:
 
     def __init__(self, engine: StandIn, drain_s: float, states: States, notice_s: float = 0.0) -> None:
         gate = ToolDispatcher(lambda _: engine)  # ty: ignore[invalid-argument-type] - a stand-in
-        self.life = ShutdownCoordinator(lambda: None)
+        self.life = QuietCoordinator(lambda: None)
         server = mcp_server.build_server(gate, running=self.life)
         application = http_server.create_application(
             server, gate, cast("Any", states), RequestGuard(AllowedHosts("127.0.0.1")), shutdown=self.life
         )
         self._hosted = http_server.create_http_server(
-            application, server, shutdown=cast("Any", Quiet(self.life)), timeout_s=drain_s, delay_s=notice_s
+            application, server, shutdown=self.life, timeout_s=drain_s, delay_s=notice_s
         )
         listening = connections.bind_socket("127.0.0.1", 0)
         self.base = http_server.endpoint_url(listening).removesuffix("/mcp")
@@ -60,14 +60,10 @@ class Server:
         self._hosted.should_exit = True
 
 
-class Quiet:
+class QuietCoordinator(ShutdownCoordinator):
     """A life that cannot end this process."""
 
-    def __init__(self, life: ShutdownCoordinator) -> None:
-        self.wait_until_idle = life.wait_until_idle
-        self.announce = life.announce
-
-    def shut_down(self) -> None:
+    def shut_down(self, status: int = 0) -> None:
         """Not here."""
 
 

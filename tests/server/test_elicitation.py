@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -233,8 +234,13 @@ def test_earlier_answers_travel_sealed(asking: Callable[..., Asking]) -> None:
 
 def test_a_client_that_only_opens_addresses_shows_no_forms() -> None:
     url_only = types.ClientCapabilities(elicitation=types.ElicitationCapability(url=types.UrlElicitationCapability()))
-    assert not client_requests._shows_forms(url_only)
-    assert client_requests._shows_forms(types.ClientCapabilities(elicitation=types.ElicitationCapability()))
+    older = types.ClientCapabilities(elicitation=types.ElicitationCapability())
+    for capabilities, asks in ((url_only, False), (older, True)):
+        context: Any = SimpleNamespace(
+            session=SimpleNamespace(client_capabilities=capabilities), protocol_version="2025-06-18"
+        )
+        asker = client_requests.create_asker(context, types.CallToolRequestParams(name="x"), str)
+        assert (asker is not no_answer) == asks
 
 
 def test_a_call_without_a_client_asks_nobody() -> None:

@@ -25,10 +25,7 @@ from context_engine.server.gain_store import (
     delete_counts,
     read_sessions,
 )
-from context_engine.server.grants import OWNER
-from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import ToolSelection
-from context_engine.server.server_log import discard_line
 from context_engine.tools import Call, Reply
 from tests.e2e.conftest import FILES
 from tests.e2e.wire import Wire
@@ -160,7 +157,7 @@ def test_a_switched_off_setting_stores_nothing(engine: Engine, tmp_path: Path) -
 
 
 def test_the_calls_of_a_shared_server_are_not_stored(engine: Engine, file: Path) -> None:
-    door = dispatcher(engine).for_grant(single_engine(engine), OWNER, log=discard_line, metrics=Metrics())
+    door = dispatcher(engine, GainStore(enabled=False))
     assert not door.call("find_symbol", {"name": "login"}, AGENT).error
     assert not file.exists()
 

@@ -80,7 +80,7 @@ def test_ps_says_the_same_as_proc() -> None:
 @pytest.mark.parametrize("tell", ["polling", "hint"])
 def test_the_end_of_whoever_started_us_is_told_once(tell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutdown, "EVERY_S", 0.01 if tell == "polling" else 3600.0)
-    monkeypatch.setattr(shutdown, "_request_death_signal", lambda: None)
+    monkeypatch.setattr(shutdown, "PR_SET_PDEATHSIG", 0)  # no option of prctl
     client = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
     while not (watched := read_process(client.pid)) or not watched.arguments:
         pass  # it is forked, but has not become `sleep` yet

@@ -156,8 +156,7 @@ def test_what_is_listed_is_wanted_and_never_refused(shown: ToolSelection) -> Non
     assert kept == [name for name in rows if name in found], "in the order of the catalogue"
     for name in kept:
         assert name in shown.tools or any(name in PROFILES[profile] for profile in shown.profiles)
-        destructive = rows[name].hints.destructive
-        assert not find_forbidding_option(shown, name, rows[name].touches, destructive=destructive)
+        assert not find_forbidding_option(shown, rows[name])
 
 
 @pytest.mark.parametrize(

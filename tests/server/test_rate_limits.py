@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.server.grants import CALLS_PER_MINUTE, RateLimiter, parse_rates, slow_after_s
+from context_engine.server.rate_limits import CALLS_PER_MINUTE, RateLimiter, parse_rates, slow_after_s
 
 
 def admitted(limits: RateLimiter, tool: str, calls: int, *, now_s: float = 0.0) -> int:

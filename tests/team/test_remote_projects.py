@@ -12,10 +12,11 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
-from context_engine.server.grants import OWNER, Grant
 from context_engine.server.metrics import Metrics
 from context_engine.settings import Settings
+from context_engine.team.grants import OWNER, Grant
 from context_engine.team.remote_projects import RemoteProjects
+from context_engine.team.shared_server import GrantDispatcher
 from context_engine.tools import Call
 from tests.support.databases import new_database
 from tests.support.engines import open_engine
@@ -46,7 +47,7 @@ def ask(tmp_path: Path) -> Iterator[Callable[..., CallResult]]:
         remote = RemoteProjects(Settings(store_url=database(), store_visible=visible))
         closing.append(remote)
         server = ToolDispatcher(open_nothing, remote=remote)
-        dispatcher = server.for_grant(open_nothing, grant, log=lambda _: None, metrics=Metrics())
+        dispatcher = GrantDispatcher(server, open_nothing, grant, log=lambda _: None, metrics=Metrics())
         return dispatcher.call(tool, {"query": "lion", "project": project}, Call())
 
     yield ask_one

@@ -21,10 +21,10 @@ from context_engine.errors import ContextEngineError, HostError, InvalidArgument
 from context_engine.server import http_server, mcp_server
 from context_engine.server.authentication import AllowedHosts, RequestGuard, is_shared
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.grants import Grant, SharedAccess
 from context_engine.server.metrics import Metrics
 from context_engine.server.serve_options import parse_options
-from context_engine.team.shared_server import create_shared_server
+from context_engine.team.grants import Grant
+from context_engine.team.shared_server import GrantDispatcher, SharedServer, create_shared_server
 from context_engine.team.token_file import TokenFile, TokenRequest
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import UserQuestion, tool
@@ -57,7 +57,7 @@ def created(tokens: TokenFile, name: str, role: str = "write", *projects: str) -
     return tokens.create(TokenRequest(name, role, projects or ("till",)))[1]
 
 
-def team(tokens: TokenFile) -> SharedAccess:
+def team(tokens: TokenFile) -> SharedServer:
     projects = cast("Any", Projects())
     gate = ToolDispatcher(projects.engine)
     return create_shared_server(parse_options(["--http", "0", "--tokens", str(tokens.path)], {}), gate, projects)
@@ -165,10 +165,10 @@ def test_chunk_files_belong_to_no_project_so_only_who_sees_all_is_answered_from_
 
     def beside(*projects: str) -> ToolDispatcher:
         grant = Grant("1", "ann", "admin", projects)
-        return gate.for_grant(gate.engine, grant, log=lambda _: None, metrics=Metrics())
+        return GrantDispatcher(gate, gate.engine, grant, log=lambda _: None, metrics=Metrics())
 
-    assert beside("*")._chunks is not None
-    assert beside("till", "web")._chunks is None
+    assert beside("*").chunks is not None
+    assert beside("till", "web").chunks is None
 
 
 def test_sessions_of_two_tokens_are_two(tokens: TokenFile) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageCorrupt
 from context_engine.server.authentication import HttpRefusal, default_token_file
-from context_engine.server.grants import OWNER, ROLES, Grant, forbids
+from context_engine.team.grants import OWNER, ROLES, Grant, forbids
 from context_engine.team.team_authentication import REQUESTS_A_CALL, Authenticator
 from context_engine.team.token_file import TokenFile, TokenRequest
 from context_engine.tools import ALL
