@@ -56,7 +56,7 @@ PROGRAMS = (
         "files named one by one, no settings file, no shell, ended after its time",
     ),
     Reach(
-        "review/analyzer_runner.py:_Analysis._run_program",
+        "review/analyzers.py:_Analysis._run_program",
         "`ruff`, `typos`; `eslint`, `go`, `tsc`, `cargo` only where the user's CTX_REVIEW_PROGRAMS names them",
         "a review with analyzers; of these `ruff` for `execute_plan` with verify=lint",
         "over copies in a folder of their own, few variables, no tokens, no network asked for, ended after its time;"

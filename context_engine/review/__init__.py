@@ -6,12 +6,10 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.review.finding import CATEGORIES, PRIORITIES
+    from context_engine.review.finding import CATEGORIES, FAIL_ON, PRIORITIES, ReviewOptions, ReviewRequest
     from context_engine.review.review_formats import render_review, review_to_json
-    from context_engine.review.review_options import FAIL_ON, ReviewOptions, ReviewRequest
-    from context_engine.review.review_service import ReviewedChange, ReviewService
+    from context_engine.review.review_service import ReviewedChange, ReviewService, ReviewWorkspace
     from context_engine.review.review_store import ReviewSession
-    from context_engine.review.review_workspace import ReviewWorkspace
     from context_engine.review.second_pass import MergedReview
     from context_engine.review.validation.content_validation import ValidationService
     from context_engine.review.validation.critique import ContentCritique

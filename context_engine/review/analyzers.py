@@ -1,50 +1,60 @@
-"""The external analyzers: what each of them is, its command line, and how its output becomes findings.
+"""The external analyzers: what each is and prints, and how they run over both versions of the changed files.
 
     runs no code of the project   ruff, typos: always run where they are installed
     runs code of the project      eslint (its configuration), tsc, go vet, cargo (build scripts): if the user allows it
 
-The compilers and eslint know more than any check of this package. None of them reaches another machine: what their
-caches lack is their error, and a line of the coverage.
+They run in folders of their own; what both versions have is not new. None reaches another machine. One that hangs,
+crashes or prints nonsense is a warning and a line of the coverage, never the end of a review.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from context_engine.model import Finding, Suggestion
+from context_engine.repo import (
+    describe_exit,
+    find_program,
+    minimal_environment,
+    program_identity,
+    quote_known_words,
+    run_program,
+    temporary_files,
+)
+from context_engine.review.finding import ReviewOptions, assign_ids, mark_new
+from context_engine.review.reviewer import TESTS, is_generated
+from context_engine.review.source_versions import FileVersion, ReviewedFile
+from context_engine.review.verdict import NO_TIME, AnalyzerRun
 from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, read_json
 
-COMPILER = (1, "correctness", 0.85)
-
-
-class AnalyzerOutputError(Exception):
-    """The output of a program is not what it should be; the message is that output."""
-
-
-Command = Callable[[str, Sequence[str]], Sequence[str]]
-"""Takes the path of the program and those of the files; returns the command line."""
-Read = Callable[[bytes, str, Path], Sequence[Finding]]
-"""Takes stdout, stderr and the folder of the run; returns the findings. Raises: AnalyzerOutputError."""
 Kind = tuple[int, str, float]
 """Priority, category and confidence."""
+Read = Callable[[bytes, str, Path], Sequence[Finding]]
+"""Takes stdout, stderr and the folder of the run; returns the findings. Raises: OUTPUT_ERRORS."""
+OUTPUT_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
+"""The output of a program is not what it should be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
     """One program and the files it reads, by `suffixes`; without any it reads every file.
 
-    With `needs_whole_tree` it sees all files of the tree, of which `required_files` show that it is used here.
-    `runs_project_code`: to start it is to run what the repository wrote. `offline` keeps it from the network.
+    `command` takes the path of the program and those of the files. With `needs_whole_tree` it sees all files of the
+    tree, of which `required_files` show that it is used here. `runs_project_code`: to start it is to run what the
+    repository wrote. `offline` keeps it from the network.
     """
 
     name: str
     program: str
     suffixes: tuple[str, ...]
-    command: Command
+    command: Callable[[str, Sequence[str]], Sequence[str]]
     read: Read
     runs_project_code: bool = False
     needs_whole_tree: bool = False
@@ -52,18 +62,12 @@ class Analyzer:
     good_exits: tuple[int, ...] = (0,)
     offline: Mapping[str, str] | None = None
 
-    def accepts(self, path: str) -> bool:
-        """Whether it reads this file."""
-        return not self.suffixes or path.endswith(self.suffixes)
-
-
-def relative_path(path: str, folder: Path) -> str:
-    """Return a path of a program's output, relative to the folder of the run.
-
-    >>> relative_path("/tmp/x/src/a.py", Path("/tmp/x")), relative_path("./a.py", Path("/tmp/x"))
-    ('src/a.py', 'a.py')
-    """
-    return path.replace("\\", "/").removeprefix(f"{folder.as_posix()}/").removeprefix("./")
+    def accepts(self, file: ReviewedFile) -> bool:
+        """Whether it reads this file: a whole text that no program wrote."""
+        source = file.new
+        if source is None or not file.is_whole or source.is_binary or file.diff.is_symlink or is_generated(source):
+            return False
+        return not self.suffixes or file.path.endswith(self.suffixes)
 
 
 def report(
@@ -76,15 +80,16 @@ def report(
     return Finding(rule, "", text, text, priority, category, confidence, path, span, suggestion=fix)
 
 
-def _read_rows(rows: Callable[[], list[Finding]], problem: str) -> list[Finding]:
-    """Return the findings that `rows` makes of JSON. Raises: AnalyzerOutputError when the JSON is something else."""
-    try:
-        return rows()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise AnalyzerOutputError(problem or repr(error)) from error
+def _relative(path: str, folder: Path) -> str:
+    """Return a path of a program's output, relative to the folder of the run.
+
+    >>> _relative("/tmp/x/src/a.py", Path("/tmp/x")), _relative("./a.py", Path("/tmp/x"))
+    ('src/a.py', 'a.py')
+    """
+    return path.replace("\\", "/").removeprefix(f"{folder.as_posix()}/").removeprefix("./")
 
 
-# -- ruff --------------------------------------------------------------------------------------------------------------
+# -- ruff and typos ----------------------------------------------------------------------------------------------------
 
 RUFF_RULES = (
     "E9 F4 F5 F6 F7 F82 F84 F9 PLE "
@@ -96,34 +101,34 @@ RUFF_RULES = (
 """The rules that find mistakes, not style. F811, B026 and PLW0127 were wrong or useless on commits (evals/noise)."""
 RUFF_IGNORED = ("F405", "F403", "F406", "F407")
 """Star imports: a style, and what follows from it."""
-RUFF_KINDS: tuple[tuple[str, Kind], ...] = (
-    ("F401", (3, "maintainability", 0.65)),
-    ("F841", (3, "maintainability", 0.65)),
-    ("F541", (3, "style", 0.75)),
-    ("F82", (1, "correctness", 0.85)),
-    ("F", (1, "correctness", 0.85)),
-    ("E9", (0, "correctness", 0.9)),
-    ("PLE", (1, "correctness", 0.85)),
-    ("B018", (2, "correctness", 0.65)),
-    ("B023", (2, "correctness", 0.65)),
-    ("B", (2, "correctness", 0.75)),
-    ("S301", (2, "security", 0.6)),
-    ("S602", (1, "security", 0.7)),
-    ("S605", (1, "security", 0.65)),
-    ("S608", (1, "security", 0.6)),
-    ("S701", (1, "security", 0.65)),
-    ("S", (1, "security", 0.75)),
-    ("ASYNC", (1, "performance", 0.75)),
-    ("PL", (2, "correctness", 0.8)),
-    ("T100", (1, "correctness", 0.9)),
-    ("", (2, "correctness", 0.7)),
-)
+RUFF_KINDS: Mapping[str, Kind] = {
+    "F401": (3, "maintainability", 0.65),
+    "F841": (3, "maintainability", 0.65),
+    "F541": (3, "style", 0.75),
+    "F": (1, "correctness", 0.85),
+    "E9": (0, "correctness", 0.9),
+    "PLE": (1, "correctness", 0.85),
+    "B018": (2, "correctness", 0.65),
+    "B023": (2, "correctness", 0.65),
+    "B": (2, "correctness", 0.75),
+    "S301": (2, "security", 0.6),
+    "S602": (1, "security", 0.7),
+    "S605": (1, "security", 0.65),
+    "S608": (1, "security", 0.6),
+    "S701": (1, "security", 0.65),
+    "S": (1, "security", 0.75),
+    "ASYNC": (1, "performance", 0.75),
+    "PL": (2, "correctness", 0.8),
+    "T100": (1, "correctness", 0.9),
+    "": (2, "correctness", 0.7),
+}
 """By the beginning of a rule's name; the first one that fits counts."""
 OLDER_NAMES = (
     *("reveal_type", "reveal_locals"),
     *("unicode", "basestring", "long", "xrange", "raw_input", "unichr", "reload", "reduce", "execfile", "file", "cmp"),
 )
 """Names of type checkers and of Python 2, which Python 3 does not define."""
+TYPO: Kind = (3, "documentation", 0.7)
 
 
 def _ruff_command(program: str, paths: Sequence[str]) -> Sequence[str]:
@@ -136,203 +141,365 @@ def _ruff_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     return [program, "check", *options, *rules, "--", *paths]
 
 
-def read_ruff(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
+def _read_ruff(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
     """Read ruff's JSON, except files that it cannot parse: it only guesses there, and a check reports their syntax."""
-
-    def messages() -> list[Finding]:
-        rows = read_json(out or b"[]", bytes_max=OUTPUT_BYTES_MAX)
-        unparsed = {row["filename"] for row in rows if row["code"] in (None, "invalid-syntax")}
-        wanted = [row for row in rows if row["filename"] not in unparsed and not _is_older_name(row)]
-        return [_read_ruff_row(row, folder) for row in wanted]
-
-    return _read_rows(messages, complaint)
-
-
-def _is_older_name(row: Any) -> bool:
-    return row["code"] == "F821" and any(f"`{name}`" in row["message"] for name in OLDER_NAMES)
-
-
-def _read_ruff_row(row: Any, folder: Path) -> Finding:
-    rule, lines = row["code"], (row["location"]["row"], row["end_location"]["row"])
-    kind = next(kind for start, kind in RUFF_KINDS if rule.startswith(start))
-    fix = (row.get("fix") or {}).get("message")
-    suggestion = Suggestion(fix, can_auto_fix=True) if fix else None
-    return report(relative_path(row["filename"], folder), lines, rule, row["message"], kind, suggestion)
+    rows = read_json(out or b"[]", bytes_max=OUTPUT_BYTES_MAX)
+    unparsed = {row["filename"] for row in rows if row["code"] in (None, "invalid-syntax")}
+    found = []
+    for row in rows:
+        rule, message = row["code"], row["message"]
+        is_older_name = rule == "F821" and any(f"`{name}`" in message for name in OLDER_NAMES)
+        if row["filename"] in unparsed or is_older_name:
+            continue
+        kind = next(kind for start, kind in RUFF_KINDS.items() if rule.startswith(start))
+        fix = (row.get("fix") or {}).get("message")
+        lines = row["location"]["row"], row["end_location"]["row"]
+        suggestion = Suggestion(fix, can_auto_fix=True) if fix else None
+        found.append(report(_relative(row["filename"], folder), lines, rule, message, kind, suggestion))
+    return found
 
 
-# -- typos -------------------------------------------------------------------------------------------------------------
-
-TYPO: Kind = (3, "documentation", 0.7)
-
-
-def _typos_command(program: str, paths: Sequence[str]) -> Sequence[str]:
-    return [program, "--isolated", "--format=json", "--", *paths]
-
-
-def read_typos(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
+def read_typos(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
     """Read the lines of typos, one JSON object each; other kinds than `typo` are notes, such as on a binary file."""
-
-    def messages() -> list[Finding]:
-        rows = [read_json(line) for line in out.splitlines() if line.strip()]
-        return [_read_typo(row, folder) for row in rows if row.get("type") == "typo"]
-
-    return _read_rows(messages, complaint)
-
-
-def _read_typo(row: Any, folder: Path) -> Finding:
-    corrections, line = ", ".join(row.get("corrections") or ()), row.get("line_num", 1)
-    text = f"{row['typo']} is spelled {corrections or 'otherwise'}."
-    suggestion = Suggestion(f"write {corrections}") if corrections else None
-    return report(relative_path(row["path"], folder), (line, line), "typo", text, TYPO, suggestion)
+    found = []
+    for row in [read_json(line) for line in out.splitlines() if line.strip()]:
+        if row.get("type") == "typo":
+            corrections, line = ", ".join(row.get("corrections") or ()), row.get("line_num", 1)
+            text = f"{row['typo']} is spelled {corrections or 'otherwise'}."
+            fix = Suggestion(f"write {corrections}") if corrections else None
+            found.append(report(_relative(row["path"], folder), (line, line), "typo", text, TYPO, fix))
+    return found
 
 
 # -- JavaScript and TypeScript: programs of the project's own node_modules ---------------------------------------------
 
-SCRIPT_SUFFIXES = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 ESLINT_FATAL, ESLINT_ERROR, ESLINT_WARNING = (0, "correctness", 0.8), (2, "correctness", 0.8), (3, "style", 0.7)
 """An error of the project's own configuration is meant; its warnings are often left."""
+COMPILER = (1, "correctness", 0.85)
 _TSC_LINE = re.compile(r"^(.+?)\((\d+),\d+\): error (TS\d+): (.*)$", re.MULTILINE)
 
 
-def _eslint_command(program: str, paths: Sequence[str]) -> Sequence[str]:
-    return [program, "--format=json", "--no-error-on-unmatched-pattern", "--", *paths]
-
-
-def read_eslint(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
+def read_eslint(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
     """Read eslint's JSON. A row without a rule is about eslint itself, such as a file that it does not read."""
-
-    def messages() -> list[Finding]:
-        found = []
-        for file in read_json(out, bytes_max=OUTPUT_BYTES_MAX):
-            path = relative_path(file["filePath"], folder)
-            rows = [row for row in file["messages"] if row.get("ruleId") or row.get("fatal")]
-            found += [_read_eslint_row(row, path) for row in rows]
-        return found
-
-    return _read_rows(messages, complaint)
-
-
-def _read_eslint_row(row: Any, path: str) -> Finding:
-    kind = ESLINT_FATAL if row.get("fatal") else ESLINT_ERROR if row.get("severity") == 2 else ESLINT_WARNING
-    line = row.get("line") or 1
-    lines = (line, row.get("endLine") or line)
-    return report(path, lines, row.get("ruleId") or "syntax-error", row["message"], kind)
-
-
-def _tsc_command(program: str, paths: Sequence[str]) -> Sequence[str]:  # noqa: ARG001 - tsconfig.json names the files
-    return [program, "--noEmit", "--pretty", "false", "--incremental", "false"]
+    found = []
+    for file in read_json(out, bytes_max=OUTPUT_BYTES_MAX):
+        for row in file["messages"]:
+            rule, is_fatal = row.get("ruleId"), row.get("fatal")
+            if rule or is_fatal:
+                kind = ESLINT_FATAL if is_fatal else ESLINT_ERROR if row.get("severity") == 2 else ESLINT_WARNING
+                line, path = row.get("line") or 1, _relative(file["filePath"], folder)
+                lines = (line, row.get("endLine") or line)
+                found.append(report(path, lines, rule or "syntax-error", row["message"], kind))
+    return found
 
 
 def read_tsc(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read the lines `path(line,column): error TS2322: message` of tsc."""
     text = out.decode("utf-8", "replace")
-    messages = [
-        report(relative_path(path, folder), (line, line), rule, message, COMPILER)
+    found = [
+        report(_relative(path, folder), (line, line), rule, message, COMPILER)
         for path, line, rule, message in _TSC_LINE.findall(text)
     ]
-    if not messages and text.strip():
-        raise AnalyzerOutputError(complaint or text)
-    return messages
+    if not found and text.strip():
+        raise ValueError(complaint or text)
+    return found
 
 
 # -- Go and Rust: compilers that know every type -----------------------------------------------------------------------
 
-RUST_ERROR, RUST_WARNING = (0, "correctness", 0.85), (2, "maintainability", 0.75)
+RUST_KINDS: Mapping[str, Kind] = {"error": (0, "correctness", 0.85), "warning": (2, "maintainability", 0.75)}
 _VET_LINE = re.compile(r"^(?:vet: )?(\S+?\.go):(\d+):(?:\d+:)? (.+)$", re.MULTILINE)
-
-
-def _vet_command(program: str, paths: Sequence[str]) -> Sequence[str]:
-    """Return `go vet` of the packages that contain the files."""
-    return [program, "vet", *sorted({f"./{path.rpartition('/')[0]}".rstrip("/") for path in paths})]
 
 
 def read_vet(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read the lines `path:line:column: message` of go vet; errors of the compiler have the same form."""
     text = complaint or out.decode("utf-8", "replace")
-    messages = [
-        report(relative_path(path, folder), (line, line), "vet", message, COMPILER)
+    found = [
+        report(_relative(path, folder), (line, line), "vet", message, COMPILER)
         for path, line, message in _VET_LINE.findall(text)
     ]
-    if not messages and text.strip() and not all(line.startswith("#") for line in text.strip().splitlines()):
-        raise AnalyzerOutputError(text)
-    return messages
-
-
-def _cargo_command(program: str, paths: Sequence[str]) -> Sequence[str]:  # noqa: ARG001 - it reads the whole workspace
-    return [program, "check", "--workspace", "--all-targets", "--offline", "--quiet", "--message-format=json"]
+    if not found and text.strip() and not all(line.startswith("#") for line in text.strip().splitlines()):
+        raise ValueError(text)
+    return found
 
 
 def read_cargo(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read cargo's JSON. Messages without a place are summaries; tests are compiled separately and repeat messages."""
     lines = [line for line in out.splitlines() if line.startswith(b"{")]
     if not lines and complaint.strip():
-        raise AnalyzerOutputError(complaint)
-
-    def messages() -> list[Finding]:
-        rows = map(read_json, lines)
-        found = [_read_rustc(row["message"], folder) for row in rows if row.get("reason") == "compiler-message"]
-        return [message for message in found if message is not None]
-
-    return list(dict.fromkeys(_read_rows(messages, complaint)))
-
-
-def _read_rustc(message: Any, folder: Path) -> Finding | None:
-    place = next((span for span in message["spans"] if span["is_primary"]), None)
-    if place is None or message["level"] not in ("error", "warning"):
-        return None
-    rule, lines = (message.get("code") or {}).get("code") or "rustc", (place["line_start"], place["line_end"])
-    kind = RUST_ERROR if message["level"] == "error" else RUST_WARNING
-    return report(relative_path(place["file_name"], folder), lines, rule, message["message"], kind)
+        raise ValueError(complaint)
+    found = []
+    for row in map(read_json, lines):
+        message: dict[str, Any] = row["message"] if row.get("reason") == "compiler-message" else {"spans": ()}
+        place = next((span for span in message["spans"] if span["is_primary"]), None)
+        if place and message["level"] in RUST_KINDS:
+            rule, span = (message.get("code") or {}).get("code") or "rustc", (place["line_start"], place["line_end"])
+            path, kind = _relative(place["file_name"], folder), RUST_KINDS[message["level"]]
+            found.append(report(path, span, rule, message["message"], kind))
+    return list(dict.fromkeys(found))
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------
 
-RUFF = Analyzer("ruff", "ruff", (".py", ".pyi"), _ruff_command, read_ruff, good_exits=(0, 1))
-TYPOS = Analyzer("typos", "typos", (), _typos_command, read_typos, good_exits=(0, 2))
-ESLINT = Analyzer(
-    "eslint",
-    "eslint",
-    SCRIPT_SUFFIXES,
-    _eslint_command,
-    read_eslint,
-    runs_project_code=True,
-    needs_whole_tree=True,
-    good_exits=(0, 1),
+_OF_PROJECT: dict[str, Any] = {"runs_project_code": True, "needs_whole_tree": True}
+RUFF = Analyzer("ruff", "ruff", (".py", ".pyi"), _ruff_command, _read_ruff, good_exits=(0, 1))
+ALL = (
+    RUFF,
+    Analyzer(
+        "typos",
+        "typos",
+        (),
+        lambda program, paths: [program, "--isolated", "--format=json", "--", *paths],
+        read_typos,
+        good_exits=(0, 2),
+    ),
+    Analyzer(
+        "eslint",
+        "eslint",
+        (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"),
+        lambda program, paths: [program, "--format=json", "--no-error-on-unmatched-pattern", "--", *paths],
+        read_eslint,
+        good_exits=(0, 1),
+        **_OF_PROJECT,
+    ),
+    Analyzer(
+        "go vet",
+        "go",
+        (".go",),
+        lambda program, paths: [
+            program,
+            "vet",
+            *sorted({f"./{path.rpartition('/')[0]}".rstrip("/") for path in paths}),
+        ],
+        read_vet,
+        required_files=("go.mod",),
+        good_exits=(0, 1, 2),
+        offline={"GOPROXY": "off", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"},
+        **_OF_PROJECT,
+    ),
+    Analyzer(
+        "tsc",
+        "tsc",
+        (".ts", ".tsx", ".mts", ".cts"),
+        lambda program, _: [program, "--noEmit", "--pretty", "false", "--incremental", "false"],
+        read_tsc,
+        required_files=("tsconfig.json",),
+        good_exits=(0, 1, 2),
+        **_OF_PROJECT,
+    ),
+    Analyzer(
+        "cargo check",
+        "cargo",
+        (".rs",),
+        lambda program, _: [
+            *(program, "check", "--workspace", "--all-targets"),
+            *("--offline", "--quiet", "--message-format=json"),
+        ],
+        read_cargo,
+        required_files=("Cargo.toml",),
+        good_exits=(0, 101),
+        offline={"CARGO_NET_OFFLINE": "true", "CARGO_INCREMENTAL": "0"},
+        **_OF_PROJECT,
+    ),
 )
-TSC = Analyzer(
-    "tsc",
-    "tsc",
-    (".ts", ".tsx", ".mts", ".cts"),
-    _tsc_command,
-    read_tsc,
-    runs_project_code=True,
-    needs_whole_tree=True,
-    required_files=("tsconfig.json",),
-    good_exits=(0, 1, 2),
-)
-GO_VET = Analyzer(
-    "go vet",
-    "go",
-    (".go",),
-    _vet_command,
-    read_vet,
-    runs_project_code=True,
-    needs_whole_tree=True,
-    required_files=("go.mod",),
-    good_exits=(0, 1, 2),
-    offline={"GOPROXY": "off", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"},
-)
-CARGO = Analyzer(
-    "cargo check",
-    "cargo",
-    (".rs",),
-    _cargo_command,
-    read_cargo,
-    runs_project_code=True,
-    needs_whole_tree=True,
-    required_files=("Cargo.toml",),
-    good_exits=(0, 101),
-    offline={"CARGO_NET_OFFLINE": "true", "CARGO_INCREMENTAL": "0"},
-)
-ALL = (RUFF, TYPOS, ESLINT, GO_VET, TSC, CARGO)
 """In the order in which they run: the quick ones first."""
+
+# -- running them ------------------------------------------------------------------------------------------------------
+
+ANALYZER_S = 20.0
+"""One program over the files of one change; a compiler with a cold cache takes some ten seconds."""
+FILES_MAX = 500
+"""More paths are too long for the command line of some systems."""
+TREE_FILES_MAX, TREE_BYTES_MAX = 5_000, 100_000_000
+"""A compiler needs the whole tree; a larger one is left to the project's own CI."""
+SAID_BYTES_MAX = 10_000
+"""A program says at the beginning of its output why it failed."""
+QUIET_IN_TESTS = ("S", "ASYNC", "B003", "B018", "B015", "F841", "PLR0124")
+"""Rules that tests break on purpose."""
+
+TreeReader = Callable[[], Mapping[str, bytes]]
+"""Returns all files of a version."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzerReport:
+    """The findings of the analyzers, and the outcome of each."""
+
+    findings: tuple[Finding, ...] = ()
+    runs: tuple[AnalyzerRun, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for each analyzer that ran and failed."""
+        return tuple(f"{run.name} {run.why_not}" for run in self.runs if run.ran and run.why_not)
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzerRunner:
+    """The known analyzers, and the names of those that the user allowed to run code of the project.
+
+    Only these are looked for in `tools`, folders of the workspace, and find the folders `linked` next to the files
+    (`node_modules`). The others must not come from the workspace, which is `outside`: a repository could bring its own
+    ruff.
+    """
+
+    analyzers: tuple[Analyzer, ...]
+    allowed: frozenset[str] = frozenset()
+    tools: tuple[str, ...] = ()
+    outside: str = ""
+    linked: Mapping[str, str] = field(default_factory=dict)
+    analyzer_s: float = ANALYZER_S
+
+    def run(
+        self,
+        files: Sequence[ReviewedFile],
+        options: ReviewOptions,
+        *,
+        deadline: float,
+        before: TreeReader = dict,
+        after: TreeReader = dict,
+        cancel: threading.Event | None = None,
+    ) -> AnalyzerReport:
+        """Run the analyzers over the changed files until `deadline`, a moment of `time.monotonic`, or `cancel`.
+
+        Never raises for what a program does.
+        """
+        unknown = self.allowed - {"", *(analyzer.name for analyzer in self.analyzers)}
+        problem = "CTX_REVIEW_PROGRAMS names it, but there is no such analyzer"
+        runs = [AnalyzerRun(name, ran=False, why_not=problem) for name in sorted(unknown)]
+        findings: list[Finding] = []
+        for analyzer in self.analyzers:
+            accepted = list(filter(analyzer.accepts, files))
+            if not accepted:
+                continue
+            start = time.monotonic()
+            if why_not := self._refusal(analyzer, options, deadline - start):
+                runs.append(AnalyzerRun(analyzer.name, ran=False, why_not=why_not))
+                continue
+            limit_s = min(self.analyzer_s, deadline - start)
+            analysis = _Analysis(self, analyzer, accepted[:FILES_MAX], limit_s, cancel)
+            found, problem = analysis.run(before, after)
+            if not problem and len(accepted) > FILES_MAX:
+                problem = f"looked at {FILES_MAX} of {len(accepted)} files"
+            ms = round((time.monotonic() - start) * 1_000)
+            runs.append(AnalyzerRun(analyzer.name, True, ms, len(found), problem))
+            findings += found
+        return AnalyzerReport(assign_ids(findings), tuple(runs))
+
+    def fingerprint(self, options: ReviewOptions, commit: str) -> str:
+        """Return a text that changes when another program would run, or would see another tree."""
+        used = [analyzer for analyzer in self.analyzers if not self._refusal(analyzer, options, 1.0)]
+        programs = [f"{analyzer.name}={program_identity(self.find_program(analyzer))}" for analyzer in used]
+        needs_tree = any(analyzer.needs_whole_tree for analyzer in used)
+        return "\n".join([*programs, *([commit] if needs_tree else [])])
+
+    def find_program(self, analyzer: Analyzer) -> str:
+        """Return the path of a program; empty when it is not installed."""
+        if analyzer.runs_project_code:  # the user allowed it
+            return find_program(analyzer.program, beside=self.tools)
+        return find_program(analyzer.program, outside=self.outside)
+
+    def _refusal(self, analyzer: Analyzer, options: ReviewOptions, left_s: float) -> str:
+        """Return why an analyzer does not run; empty when it does."""
+        chosen = options.analyzers
+        if chosen == "none" or (chosen != "auto" and analyzer.name not in chosen):
+            return "not asked for"
+        if analyzer.runs_project_code and analyzer.name not in self.allowed:
+            return "it runs code of the project, which CTX_REVIEW_PROGRAMS does not allow"
+        if not self.find_program(analyzer):
+            return "not installed"
+        return NO_TIME if left_s <= 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Analysis:
+    """One analyzer over the files of one change, in both versions within `limit_s`."""
+
+    runner: AnalyzerRunner
+    analyzer: Analyzer
+    files: Sequence[ReviewedFile]
+    limit_s: float
+    cancel: threading.Event | None
+
+    def run(self, before: TreeReader, after: TreeReader) -> tuple[list[Finding], str]:
+        """Return the findings, or why there are none."""
+        new = {file.path: file.new.data for file in self.files if file.new is not None}
+        old = {file.path: file.old.data for file in self.files if file.old is not None}
+        if not self.analyzer.needs_whole_tree:  # one start of the program for both versions
+            both = {f"new/{path}": data for path, data in new.items()} | {f"old/{path}": old[path] for path in old}
+            messages, problem = self._run_program(both, sorted(both), self.limit_s)
+            sides = {"new": [], "old": []}
+            for message in messages:
+                side, _, path = message.path.partition("/")
+                sides.get(side, []).append(replace(message, path=path))
+            return list(self._compare(sides["new"], sides["old"])), problem
+        tree = after()
+        if len(tree) > TREE_FILES_MAX or sum(map(len, tree.values())) > TREE_BYTES_MAX or not tree:
+            return [], "wants the whole tree, which is not known here or too large"
+        if missing := [name for name in self.analyzer.required_files if name not in tree]:
+            return [], f"is not used here: there is no {missing[0]}"
+        end = time.monotonic() + self.limit_s
+        messages, problem = self._run_program({**tree, **new}, sorted(new), self.limit_s)
+        if problem or not messages:
+            return [], problem
+        left_s = end - time.monotonic()
+        old_messages, problem = self._run_program({**before(), **old}, sorted({**tree, **new}), left_s)
+        return ([], problem) if problem else (list(self._compare(messages, old_messages)), "")
+
+    def _run_program(
+        self, files: Mapping[str, bytes], paths: Sequence[str], limit_s: float
+    ) -> tuple[Sequence[Finding], str]:
+        """Return the messages of the program on one version, or why there are none."""
+        present = [path for path in paths if path in files]
+        if not present:
+            return (), ""
+        analyzer = self.analyzer
+        command = analyzer.command(self.runner.find_program(analyzer), present)
+        environment = minimal_environment(os.environ, analyzer.offline)
+        with temporary_files(files, self.runner.linked if analyzer.runs_project_code else {}) as folder:
+            result = run_program(command, folder, limit_s=limit_s, environment=environment, cancel=self.cancel)
+            if result.problem:
+                return (), result.problem
+            output = f"{result.err}\n{result.out[:SAID_BYTES_MAX].decode(errors='replace')}"
+            if result.exit not in analyzer.good_exits:
+                return (), f"failed with {describe_exit(result.exit, output)}"
+            try:
+                return analyzer.read(result.out, result.err, folder), ""
+            except OUTPUT_ERRORS:
+                return (), f"printed what cannot be read, {describe_exit(result.exit, output)}"
+
+    def _compare(self, messages: Iterable[Finding], old_messages: Iterable[Finding]) -> Iterator[Finding]:
+        """Yield the findings in the new version, each with whether it is new."""
+        groups: dict[tuple[str, str], list[Finding]] = {}
+        for message in messages:
+            if not (message.rule.startswith(QUIET_IN_TESTS) and TESTS.search(message.path)):
+                groups.setdefault((message.path, message.rule), []).append(message)
+        files = {file.path: file for file in self.files}
+        for (path, rule), group in groups.items():
+            file = files.get(path)
+            if file is None or file.new is None:
+                continue
+            old_group = [old for old in old_messages if (old.path, old.rule) == (path, rule)]
+            lines = [_line_with_message(file.new, message) for message in group]
+            old_lines = [_line_with_message(file.old, message) for message in old_group]
+            for message, is_new in zip(group, mark_new(lines, old_lines), strict=True):
+                yield self._complete(message, file, file.new, is_new=is_new)
+
+    def _complete(self, finding: Finding, file: ReviewedFile, new: FileVersion, *, is_new: bool) -> Finding:
+        text = finding.body
+        if self.analyzer.runs_project_code:  # which can read any file, and make its program print it
+            text = quote_known_words(text, new.text)
+        return replace(
+            finding,
+            source=self.analyzer.name,
+            title=text.partition("\n")[0],
+            body=text,
+            quote=new.line(finding.line).strip(),
+            is_on_changed_line=file.touches(LineSpan(finding.line, finding.line)),
+            is_new=is_new,
+        )
+
+
+def _line_with_message(source: FileVersion | None, message: Finding) -> str:
+    """Return the line of a message with its text, since one line may be wrong in two ways."""
+    return f"{source.line(message.line) if source else ''} {message.body}"

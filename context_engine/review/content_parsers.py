@@ -1,10 +1,7 @@
-r"""Read content with the real parser of its language.
-
-Never raises; an error that healthy files have, too, is marked unsure.
+r"""Read content with the real parser of its language. Never raises; an error that healthy files have is unsure.
 
 A grammar lags behind its language, so it reports errors in healthy files: in 6 of 100 C# files, in over half of the C
-files with macros, in a Rust file with a single `str![...]`. Its word alone counts where it was never wrong
-(evals/validation). Elsewhere an error also needs a bracket that does not close.
+files with macros. Its word alone counts where it was never wrong (evals/validation).
 
 >>> [(error.line, error.column, error.title) for error in find_json_errors('{"a": 1,}')]
 [(1, 9, 'Expecting property name enclosed in double quotes')]
@@ -20,7 +17,7 @@ import re
 import tomllib
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +37,6 @@ BRACKET_LANGUAGES = frozenset(
     "c cpp objc csharp javascript typescript tsx php rust kotlin swift lua zig haskell".split()
 )
 """Languages whose brackets closed in each of the 1,100 healthy files in which their parser reported an error."""
-CYTHON = (".pyx", ".pxd", ".pxi")
 ERRORS_MAX = 20
 """Later errors mostly repeat the first."""
 TOO_DEEP = "it is nested deeper than a parser can follow"
@@ -55,12 +51,12 @@ STRICT_JSON = re.compile(r"(?:^|/)(?:package|package-lock|composer|manifest|npm-
 JSON_LINES = (".jsonl", ".ndjson")
 TEMPLATE = re.compile(r"\{\{|\{%|<%")
 INTEGER_DIGITS_MAX = 4_000
+"""Python refuses to convert a little more."""
 
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[\w+#-]*\s*")
 _TALK = re.compile(
     r"(?:Here(?:'s| is| are)|Sure|Certainly|Of course|Below is|Okay|I(?:'ve| have)|The following)\b[^;{}()=]*[:.!]$"
 )
-_FRONT_MATTER = re.compile(r"(?:#!.*\n)?\s*---")
 _NEWER_PYTHON = re.compile(
     r"^\s*type\s+\w+|^\s*(?:async\s+)?def\s+\w+\s*\[|^\s*class\s+\w+\s*\[|\b[rbRB]*[ftFT][rbRB]*[\"']|^\s*except\s+[^:(]+,[^:]*:\s*$"
 )
@@ -74,39 +70,45 @@ SyntaxErrors = tuple[Finding, ...]
 
 def find_syntax_errors(text: str, path: str, language: Language, parsers: Parsers) -> SyntaxErrors | str:
     """Return the errors that the parser of a language reports, in order; a sentence when the text cannot be parsed."""
+    suffix = path.lower()
     match language.name:
-        case "python" if path.lower().endswith(CYTHON):
+        case "python" if suffix.endswith((".pyx", ".pxd", ".pxi")):
             return "it is Cython, which we have no parser for"
-        case "json" if path.lower().endswith(JSON_LINES):
-            return find_json_lines_errors(text)
+        case "python":
+            return _find_python_errors(text, language, parsers)
+        case "json" if suffix.endswith(JSON_LINES):
+            return _find_json_lines_errors(text)
+        case "json" if COMMENTED_JSON.search(path):
+            return find_json_errors(text, comments=True)
         case "json":
-            return find_json_file_errors(text, path)
+            errors = find_json_errors(text)
+            if STRICT_JSON.search(path) or isinstance(errors, str) or find_json_errors(text, comments=True) != ():
+                return errors
+            return _doubt(errors)
         case "toml":
             return find_toml_errors(text)
         case "yaml":
             return find_yaml_errors(text)
-        case "python":
-            return _find_python_errors(text, language, parsers)
+        case "rust" if re.match(r"(?:#!.*\n)?\s*---", text):
+            return "it begins with front matter, which our parser does not know"
     return _find_grammar_errors(text, language, parsers)
 
 
+def _doubt(errors: SyntaxErrors) -> SyntaxErrors:
+    return tuple(replace(error, confidence=UNSURE) for error in errors)
+
+
 def _find_grammar_errors(text: str, language: Language, parsers: Parsers) -> SyntaxErrors | str:
-    if language.name == "rust" and _FRONT_MATTER.match(text):
-        return "it begins with front matter, which our parser does not know"
     data = text.encode("utf-8", "replace")
     errors = read_syntax_errors(language, data, parsers.grammars)
     if isinstance(errors, str):
         return errors
     wrapping = tuple(_find_wrapping(text, bool(errors))) if language.content == "code" else ()
-    if not errors:
-        return wrapping
-    shown = errors[:ERRORS_MAX]
-    if language.name in SURE_LANGUAGES:
-        return (*wrapping, *shown)
-    unsure = [replace(error, confidence=UNSURE) for error in shown]
-    if language.name in BRACKET_LANGUAGES and (bracket := find_bracket_problem(language, data, parsers.grammars)):
-        return (*wrapping, bracket, *unsure)
-    return (*wrapping, *unsure)
+    if not errors or language.name in SURE_LANGUAGES:
+        return (*wrapping, *errors[:ERRORS_MAX])
+    is_bracketed = language.name in BRACKET_LANGUAGES
+    bracket = find_bracket_problem(language, data, parsers.grammars) if is_bracketed else None
+    return (*wrapping, *([bracket] if bracket else ()), *_doubt(tuple(errors[:ERRORS_MAX])))
 
 
 def _find_wrapping(text: str, is_broken: bool) -> Iterator[Finding]:
@@ -123,33 +125,32 @@ def _find_wrapping(text: str, is_broken: bool) -> Iterator[Finding]:
 def _find_python_errors(text: str, language: Language, parsers: Parsers) -> SyntaxErrors | str:
     """Ask Python itself. Its error is unsure where a newer Python may accept the code and the grammar does."""
     try:
-        parse_python(text)
+        _parse_python(text)
     except SyntaxError as error:
         line = error.lineno or 1
-        found = syntax_finding(line, max(1, error.offset or 1), error.msg)
-        if _is_newer(text, line, language, parsers):
-            return (replace(found, confidence=UNSURE),)
-        return (found,)
+        found = (syntax_finding(line, max(1, error.offset or 1), error.msg),)
+        nearby = text.split("\n")[max(0, line - 2) : line + 1]
+        may_be_newer = any(map(_NEWER_PYTHON.search, nearby))
+        if may_be_newer and read_syntax_errors(language, text.encode("utf-8", "replace"), parsers.grammars) == ():
+            return _doubt(found)
+        return found
     except (ValueError, RecursionError, MemoryError) as error:
-        if "\0" in text:
-            return (syntax_finding(1, 1, str(error)),)
-        return TOO_DEEP
+        return (syntax_finding(1, 1, str(error)),) if "\0" in text else TOO_DEEP
     return ()
 
 
-def parse_python(text: str) -> ast.Module:
-    """Parse Python without warnings. Raises: SyntaxError, ValueError, RecursionError, MemoryError."""
+def _parse_python(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an invalid escape in a string is a style problem, not an error
         return ast.parse(text)
 
 
-def _is_newer(text: str, line: int, language: Language, parsers: Parsers) -> bool:
-    lines: Sequence[str] = text.split("\n")
-    nearby = lines[max(0, line - 2) : line + 1]
-    if not any(map(_NEWER_PYTHON.search, nearby)):
-        return False
-    return read_syntax_errors(language, text.encode("utf-8", "replace"), parsers.grammars) == ()
+def parse_python(text: str) -> ast.Module | None:
+    """Return the syntax tree of a Python text; None when this Python cannot parse it."""
+    try:
+        return _parse_python(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 # -- data -------------------------------------------------------------------------------------------------------------
@@ -174,23 +175,12 @@ def find_json_errors(text: str, *, comments: bool = False) -> SyntaxErrors | str
     return ()
 
 
-def find_json_file_errors(text: str, path: str) -> SyntaxErrors | str:
-    """Return the first error of a JSON file.
-
-    It is unsure where the file is sound but for comments and trailing commas.
-    """
-    if COMMENTED_JSON.search(path):
-        return find_json_errors(text, comments=True)
-    errors = find_json_errors(text)
-    if isinstance(errors, str) or not errors or STRICT_JSON.search(path):
-        return errors
-    if find_json_errors(text, comments=True) == ():
-        return tuple(replace(error, confidence=UNSURE) for error in errors)
-    return errors
+def _blank(found: re.Match[str]) -> str:
+    """Keep a string as it is; replace anything else by blanks, with its line breaks."""
+    return found[1] or re.sub(r"[^\n]", " ", found.group())
 
 
-def find_json_lines_errors(text: str) -> SyntaxErrors | str:
-    """Return the errors of a file with one JSON value per line."""
+def _find_json_lines_errors(text: str) -> SyntaxErrors | str:
     found: list[Finding] = []
     for number, line in enumerate(text.split("\n"), 1):
         errors = find_json_errors(line) if line.strip() else ()
@@ -205,7 +195,14 @@ def load_json(text: str) -> Any:
 
     Raises: ValueError (NaN and Infinity, too), RecursionError.
     """
-    return json.loads(text, parse_constant=_refuse_constant, parse_int=_parse_integer)
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"{word} is not JSON")
+
+    def parse_integer(digits: str) -> int | float:
+        return int(digits) if len(digits) < INTEGER_DIGITS_MAX else float("inf")
+
+    return json.loads(text, parse_constant=refuse, parse_int=parse_integer)
 
 
 def find_toml_errors(text: str) -> SyntaxErrors | str:
@@ -236,10 +233,7 @@ def find_yaml_errors(text: str) -> SyntaxErrors | str:
         if TEMPLATE.search(text):
             return "it looks like a template, which is not YAML yet"
         mark = error.problem_mark or error.context_mark
-        if mark:
-            line, column = (mark.line + 1, mark.column + 1)
-        else:
-            line, column = (1, 1)
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         return (syntax_finding(line, column, " ".join(filter(None, (error.problem, error.context)))),)
     except (yaml.YAMLError, UnicodeEncodeError) as error:  # a character that YAML does not allow: test data has them
         return (syntax_finding(1, 1, str(error).split("\n")[0], confidence=UNSURE),)
@@ -288,17 +282,3 @@ def _find_repeated_yaml_keys(text: str) -> list[tuple[str, int]]:
         repeated += [(key, lines[key]) for key, count in counts.items() if count > 1]
         pending += [value for _, value in node.value] if is_mapping else node.value
     return repeated
-
-
-def _blank(found: re.Match[str]) -> str:
-    """Keep a string as it is; replace anything else by blanks, with its line breaks."""
-    return found[1] or re.sub(r"[^\n]", " ", found.group())
-
-
-def _parse_integer(digits: str) -> int | float:
-    """Python refuses to convert more than some thousand digits."""
-    return int(digits) if len(digits) < INTEGER_DIGITS_MAX else float("inf")
-
-
-def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not JSON")

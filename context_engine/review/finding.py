@@ -1,10 +1,12 @@
-"""PURE. The findings of a review: priorities, categories, stable ids, which of them are new, and their JSON.
+"""PURE. The findings of a review, with stable ids, and the options that say which of them count.
 
 >>> from context_engine.text import LineSpan
 >>> one = Finding("bare-except", "builtin", "Bare except", "It catches KeyboardInterrupt.", 2, "correctness", 0.8,
 ...     "a.py", LineSpan(3, 3), "except:")
 >>> finding_to_json(one)["code_location"]
 {'file_path': 'a.py', 'line_range': {'start': 3, 'end': 3}}
+>>> ReviewOptions(fail_on="P1").is_failing(1), ReviewOptions(fail_on="P1").is_failing(2), ReviewOptions().is_failing(0)
+(True, False, False)
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from context_engine.model import Finding
@@ -21,11 +23,57 @@ Category = Literal["correctness", "security", "performance", "maintainability", 
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 PRIORITIES = ("P0", "P1", "P2", "P3")
 """P0 must not be merged, P1 should not, P2 is worth a look, P3 is a hint."""
+FAIL_ON = ("none", *PRIORITIES)
 ID_CHARS = 16
 """64 bits of a hash: a repository never has so many findings that two of them collide."""
 
 Redact = Callable[[str], str]
 """Replaces the secrets in a text by labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewOptions:
+    """The options of one review. `analyzers` are all that are installed (`auto`), none, or those named."""
+
+    categories: tuple[Category, ...] = CATEGORIES
+    confidence_threshold: float = 0.7
+    max_findings: int = 20
+    changed_lines_only: bool = True
+    exclude_patterns: tuple[str, ...] = ()
+    analyzers: Literal["auto", "none"] | tuple[str, ...] = "auto"
+    fail_on: str = "none"
+    allow_ids: tuple[str, ...] = ()
+    custom_instructions: str = ""
+    invariants_path: str = ""
+    time_budget_s: float = 30.0
+
+    def is_failing(self, priority: int) -> bool:
+        """Whether a finding of this priority fails the review."""
+        return self.fail_on != "none" and priority <= PRIORITIES.index(self.fail_on)
+
+    @property
+    def key(self) -> str:
+        """A hash of the options for caches and sessions."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRequest:
+    """The change that a session reviews. It is stored with full hashes, so that it means the same tomorrow."""
+
+    commit: str
+    base: str
+    paths: tuple[str, ...] = ()
+    options: ReviewOptions = field(default_factory=ReviewOptions)
+    title: str = ""
+    author: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A hash of the change and the options; the title and the author do not count."""
+        text = "\0".join((self.commit, self.base, self.options.key, *self.paths))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def normalize_line(line: str) -> str:
@@ -76,14 +124,8 @@ def redact_finding(finding: Finding, redact: Redact) -> Finding:
     if suggestion:
         description, replacement = redact(suggestion.description), redact(suggestion.replacement)
         suggestion = replace(suggestion, description=description, replacement=replacement)
-    return replace(
-        finding,
-        title=redact(finding.title),
-        body=redact(finding.body),
-        quote=redact(finding.quote),
-        evidence=tuple(map(redact, finding.evidence)),
-        suggestion=suggestion,
-    )
+    texts = {name: redact(getattr(finding, name)) for name in ("title", "body", "quote")}
+    return replace(finding, **texts, evidence=tuple(map(redact, finding.evidence)), suggestion=suggestion)
 
 
 def finding_to_json(finding: Finding) -> dict[str, Any]:

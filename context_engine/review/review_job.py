@@ -20,7 +20,6 @@ import msgspec
 from context_engine.errors import Cancelled, NextStep, PreconditionFailed
 from context_engine.model import Finding
 from context_engine.repo import DiffRequest, GitDiff, TouchedFile
-from context_engine.review.classification import summarize_change
 from context_engine.review.finding import assign_ids, redact_finding
 from context_engine.review.review_formats import review_to_json
 from context_engine.review.review_store import ReviewStore, ReviewUnit
@@ -28,12 +27,19 @@ from context_engine.review.review_telemetry import ReviewMetrics
 from context_engine.review.reviewer import count_lines
 from context_engine.review.second_pass import encode_pending, make_pending
 from context_engine.review.source_versions import ReviewedFile
-from context_engine.review.verdict import AnalyzerRun, Coverage, FileCoverage, make_result, merge_coverage
+from context_engine.review.verdict import (
+    AnalyzerRun,
+    Coverage,
+    FileCoverage,
+    make_result,
+    merge_coverage,
+    summarize_change,
+)
 from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
 
 if TYPE_CHECKING:
-    from context_engine.review.review_options import ReviewRequest
-    from context_engine.review.review_workspace import ReviewWorkspace
+    from context_engine.review.finding import ReviewRequest
+    from context_engine.review.review_service import ReviewWorkspace
 
 Stages = dict[str, list[float]]
 """Milliseconds by stage."""
@@ -162,7 +168,7 @@ class ReviewJob:
         """The cache key of each file."""
         options = self.request.options
         reviewer, _ = self.workspace.make_reviewer(options)
-        analyzers = self.workspace.fingerprint_analyzers(options, self.taken)
+        analyzers = self.workspace.analyzers.fingerprint(options, self.taken.commit)
         common = (reviewer.ruleset, analyzers, options.key)
         touched = self._touched_files
         return {path: _hash((*touched[path], *common)) for path in self._diffs if path in touched}

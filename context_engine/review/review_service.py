@@ -1,7 +1,10 @@
 """The reviews of one Engine: of diffs, of what git reports, in the background, and with a second pass.
 
-result = engine.reviews.review_diff(text, ReviewOptions())
-taken, result = engine.reviews.review_git(DiffRequest("staged"), ReviewOptions())
+    result = engine.reviews.review_diff(text, ReviewOptions())
+    taken, result = engine.reviews.review_git(DiffRequest("staged"), ReviewOptions())
+
+Every text of a reviewed file comes from git's objects or from the caller. The work tree is read where it is the version
+under review, and never written.
 """
 
 from __future__ import annotations
@@ -10,39 +13,167 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from context_engine.errors import Cancelled, PreconditionFailed
+from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 from context_engine.model import ChangeObjections
-from context_engine.repo import DiffRequest, GitDiff, GitRevision
-from context_engine.review.analyzer_runner import TreeReader
-from context_engine.review.analyzers import RUFF
-from context_engine.review.classification import summarize_change
-from context_engine.review.finding import redact_finding
-from context_engine.review.invariants import compile_globs
+from context_engine.repo import DiffReader, DiffRequest, GitDiff, GitRevision, Root, is_sensitive
+from context_engine.review.analyzers import ALL as ANALYZERS
+from context_engine.review.analyzers import RUFF, AnalyzerReport, AnalyzerRunner, TreeReader
+from context_engine.review.finding import Redact, ReviewOptions, redact_finding
+from context_engine.review.invariants import FILE_NAMES, InvariantSet, compile_globs, read_invariants_file
 from context_engine.review.review_job import open_review_job
-from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore
-from context_engine.review.review_workspace import ReviewWorkspace, read_tree
-from context_engine.review.reviewer import FileFindings, count_lines
+from context_engine.review.reviewer import FileFindings, Reviewer, count_lines
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
-from context_engine.review.source_versions import DiffVersions, ReviewContext, ReviewedFile
-from context_engine.review.verdict import NO_TIME, Coverage, FileCoverage, ReviewResult, make_result
+from context_engine.review.source_versions import (
+    Parsers,
+    ReviewContext,
+    ReviewedFile,
+    find_versions,
+    iterate_versions,
+)
+from context_engine.review.verdict import (
+    NO_TIME,
+    Coverage,
+    FileCoverage,
+    ReviewResult,
+    make_result,
+    summarize_change,
+)
 from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
 from context_engine.team_parts import load_team_part
-from context_engine.text import parse_diff
+from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
 from context_engine.timestamps import Now
 
 if TYPE_CHECKING:
+    from context_engine.history import FileHistory
+    from context_engine.languages import Grammars, Languages
+    from context_engine.memory import KnowledgeService
     from context_engine.model import Skipped
+    from context_engine.repo import Git, WorkspaceFiles
+    from context_engine.secrets import Redactor
     from context_engine.storage import SharedRecords
 
-
+HOT_SHARE = 0.1
+"""The tenth of the files that change most."""
 WHOLE_CHANGE_SHARE = 0.8
 """When so much of the time is over, the checks that read the whole tree are not begun any more."""
+
+
+@dataclass
+class ReviewWorkspace:
+    """The sources of the reviews of one workspace. Thread-safe; nothing is opened before it is needed.
+
+    `programs` are the analyzers that the user allowed to run code of the project.
+    """
+
+    root: Root
+    git: Git
+    languages: Languages
+    grammars: Grammars
+    files: WorkspaceFiles
+    knowledge: KnowledgeService
+    redactor: Redactor
+    programs: tuple[str, ...] = ()
+    _heat: tuple[FileHistory | None, frozenset[str]] = field(default=(None, frozenset()), init=False)
+
+    @cached_property
+    def parsers(self) -> Parsers:
+        """The parsers of changed files, and the rules for secrets."""
+        return Parsers(self.languages, self.grammars, self.redactor.find)
+
+    @cached_property
+    def diffs(self) -> DiffReader:
+        """The changes that git reports."""
+        return DiffReader(self.git, self.root)
+
+    @cached_property
+    def analyzers(self) -> AnalyzerRunner:
+        """The external analyzers, those of the project's own `node_modules` too if the user allowed them."""
+        modules = self.root.path / "node_modules"
+        return AnalyzerRunner(
+            ANALYZERS,
+            frozenset(self.programs),
+            tools=(str(modules / ".bin"),),
+            outside=str(self.root.path),
+            linked={modules.name: str(modules)},
+        )
+
+    def read_tree(self, commit: str) -> TreeReader:
+        """Return a reader of all files of a commit; it reads nothing without one."""
+        version = GitRevision(self.git, commit)
+        return (lambda: version.read(version.paths())) if commit else dict
+
+    def read_work_tree(self, path: str) -> str | None:
+        """Return the text of a file of the work tree; None when it is absent or must not be read."""
+        if is_sensitive(path) or path.startswith("/") or ".." in path.split("/"):
+            return None
+        data = self.files.read_once(path)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def open_context(self, commit: str) -> ReviewContext:
+        """Return the tree of a commit, of the stage (`:`) or of the work tree (empty)."""
+        version = GitRevision(self.git, commit, self.files.read_once)
+        history = self.knowledge.history()
+        return ReviewContext(
+            self.parsers,
+            is_known=True,
+            list_paths=version.paths,
+            read=version.read,
+            files_with_words=version.files_with_words,
+            partners_of=history.list_usual_cochanges if history else lambda _path: (),
+            hot_paths=lambda: self._list_hot_paths(history),
+        )
+
+    def _list_hot_paths(self, history: FileHistory | None) -> frozenset[str]:
+        """Return the files that change most; counted once for a history."""
+        if history is None:
+            return frozenset()
+        known, paths = self._heat
+        if known is not history:
+            count = max(1, int(len(history.paths) * HOT_SHARE))
+            paths = frozenset(file.path for file in history.list_hot_files(count))
+            self._heat = history, paths
+        return paths
+
+    def make_reviewer(self, options: ReviewOptions) -> tuple[Reviewer, tuple[str, ...]]:
+        """Return the reviewer with this workspace's rules, and warnings about these. Raises: InvalidArgument."""
+        path, rules = options.invariants_path, InvariantSet()
+        for name in (path,) if path else FILE_NAMES:
+            data = self.files.read_once(name)
+            if data is not None:
+                rules = read_invariants_file(name, data)
+                break
+        else:
+            if path:
+                raise InvalidArgument(
+                    f"there is no invariants file {path!r}",
+                    suggestion="Leave invariants_path out, or name a file of the workspace.",
+                )
+        return Reviewer(rules.invariants), rules.warnings
+
+    def make_exclude_filter(self, options: ReviewOptions) -> Callable[[str], bool]:
+        """Return a filter of the paths that are not reviewed. Raises: InvalidArgument."""
+        return compile_globs(options.exclude_patterns)
+
+    def run_analyzers(self, files: Sequence[ReviewedFile], options: ReviewOptions, taken: GitDiff) -> AnalyzerReport:
+        """Run the analyzers over some files of a change between two commits."""
+        deadline = time.monotonic() + options.time_budget_s
+        before, after = self.read_tree(taken.merge_base or taken.base_commit), self.read_tree(taken.commit)
+        return self.analyzers.run(files, options, deadline=deadline, before=before, after=after)
+
+    def redact(self, text: str) -> str:
+        """Return a text without secrets, as it is stored and sent to others."""
+        return self.redactor.redact(text).text
+
+    def redact_parts(self, files: Iterable[ReviewedFile]) -> Redact:
+        """Return a function that takes secrets out of parts of these files, single lines of a key too."""
+        return self.redactor.redact_parts(iterate_versions(files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +227,12 @@ class ReviewService:
         redact = self.workspace.redact_parts(change.files)
         found = [redact_finding(finding, redact) for finding in report.findings if finding.is_new]
         result = self.review(change, replace(options, analyzers="none"))
+        runs = [run for run in report.runs if run.name == RUFF.name]
         return ChangeObjections(
             objections=result.fail_reasons,
-            linter=", ".join(run.name for run in report.runs if run.name == RUFF.name),
+            linter=", ".join(run.name for run in runs),
             lint=[f"{finding.rule} {finding.title} at {finding.path}:{finding.line}" for finding in found],
-            problem="; ".join(
-                f"{run.name}: {run.why_not}" for run in report.runs if run.name == RUFF.name and run.why_not
-            ),
+            problem="; ".join(f"{run.name}: {run.why_not}" for run in runs if run.why_not),
         )
 
     def review_git(
@@ -115,8 +245,52 @@ class ReviewService:
     def review(
         self, change: ReviewedChange, options: ReviewOptions, *, cancel: threading.Event | None = None
     ) -> ReviewResult:
-        """Review a change. Raises: InvalidArgument (patterns, the file of rules), Cancelled."""
-        return _review_change(change, options, self.workspace, cancel)
+        """Review each file, the change as a whole, and run the analyzers.
+
+        Only the time budget ends it early, and the result says so: files that were not reviewed are in the coverage.
+
+        Raises: InvalidArgument (patterns, the file of rules), Cancelled.
+        """
+        workspace = self.workspace
+        reviewer, warnings = workspace.make_reviewer(options)
+        is_excluded = workspace.make_exclude_filter(options)
+        files = [file for file in change.files if not is_excluded(file.path)]
+        deadline = change.began + options.time_budget_s
+        reviewed: dict[str, FileFindings] = {}
+        for file in files:
+            _check_cancelled(cancel)
+            if time.monotonic() > deadline:
+                break
+            reviewed[file.path] = reviewer.review_file(file)
+        findings = [finding for result in reviewed.values() for finding in result.findings]
+        files_end = time.monotonic()
+        is_late = files_end > change.began + WHOLE_CHANGE_SHARE * options.time_budget_s
+        is_partial = is_late or len(reviewed) < len(files)
+        if not is_partial:
+            findings += reviewer.review_change(files, change.context)
+        change_end = time.monotonic()
+        report = workspace.analyzers.run(
+            files,
+            options,
+            deadline=deadline,
+            before=change.before,
+            after=lambda: change.context.read(change.context.list_paths()),
+            cancel=cancel,
+        )
+        _check_cancelled(cancel)
+        ms = Counter({"across": (change_end - files_end) * 1_000, "analyzers": (time.monotonic() - change_end) * 1_000})
+        for result in reviewed.values():
+            ms.update(dict(result.ms))
+        redact = workspace.redact_parts(files)  # what is shown repeats no secret; ids were computed before
+        return make_result(
+            [redact_finding(finding, redact) for finding in (*findings, *report.findings)],
+            options,
+            Coverage(_cover_files(change, reviewed, is_excluded), report.runs),
+            summarize_change(count_lines(files), change.context.hot_paths()),
+            warnings=(*warnings, *report.warnings),
+            is_partial=is_partial,
+            ms=tuple(ms.items()),
+        )
 
     def read_diff(self, text: str, *, contexts: Mapping[str, str] | None = None, base_ref: str = "") -> ReviewedChange:
         """Return the change that a diff describes.
@@ -127,18 +301,24 @@ class ReviewService:
         """
         began = time.monotonic()
         diff = parse_diff(text)
-        workspace = self.workspace
-        base = workspace.version(workspace.git.commit(base_ref)) if base_ref else None
+        workspace, sent = self.workspace, contexts or {}
+        commit = workspace.git.commit(base_ref) if base_ref else ""
+        base = GitRevision(workspace.git, commit)
 
         def read_base(path: str) -> str | None:
-            data = base.read([path]).get(path) if base else None
+            data = base.read([path]).get(path) if commit else None
             return None if data is None else data.decode("utf-8", "replace")
 
-        versions = DiffVersions(contexts or {}, workspace.read_work_tree, read_base)
-        files = tuple(versions.find_versions(file, workspace.parsers) for file in diff.files)
-        is_applied = not contexts and all(file.new is None or self._is_in_work_tree(file) for file in files)
+        files = tuple(
+            find_versions(file, sent, workspace.read_work_tree, read_base, workspace.parsers) for file in diff.files
+        )
+        # where the work tree has the new versions, it is the tree that the change leads to
+        is_applied = not sent and all(
+            file.new is None or (file.is_whole and workspace.read_work_tree(file.path) == file.new.text)
+            for file in files
+        )
         context = workspace.open_context(GitRevision.WORK_TREE) if is_applied else ReviewContext(workspace.parsers)
-        return ReviewedChange(files, context, began, read_tree(base))
+        return ReviewedChange(files, context, began, workspace.read_tree(commit))
 
     def read_git_change(
         self, request: DiffRequest, *, include_patterns: Sequence[str] = ()
@@ -161,16 +341,16 @@ class ReviewService:
                 details={"reason": "filtered out"},
             )
         versions = workspace.diffs.versions(touched)
-        files = workspace.read_changed_files(taken, versions, {file.path for file in touched})
-        context = workspace.open_context(
-            taken.commit or (GitRevision.STAGE if request.target == "staged" else GitRevision.WORK_TREE)
+        wanted = {file.path for file in touched}
+        diffs = [diff for diff in parse_diff(taken.text, bytes_max=GIT_DIFF_BYTES_MAX).files if diff.path in wanted]
+        files = tuple(
+            ReviewedFile.of(diff, versions.old.get(diff.old_path), versions.new.get(diff.new_path), workspace.parsers)
+            for diff in diffs
         )
-        before = read_tree(workspace.version(taken.base_commit))
-        return taken, ReviewedChange(tuple(files), context, began, before, (*versions.left_out, *taken.left_out))
-
-    def _is_in_work_tree(self, file: ReviewedFile) -> bool:
-        """Whether the work tree has the new version: then it is the tree that the change leads to."""
-        return file.is_whole and file.new is not None and self.workspace.read_work_tree(file.path) == file.new.text
+        tree = GitRevision.STAGE if request.target == "staged" else GitRevision.WORK_TREE
+        context = workspace.open_context(taken.commit or tree)
+        left_out = (*versions.left_out, *taken.left_out)
+        return taken, ReviewedChange(files, context, began, workspace.read_tree(taken.base_commit), left_out)
 
     # -- second passes --
 
@@ -184,62 +364,6 @@ class ReviewService:
         """Return a function that explains what is wrong with a draft of findings. Raises: ReviewNotFound."""
         pending = self.second_passes.load(review_id)
         return lambda draft: explain_rejections(pending, draft)
-
-
-# -- one review in one go ----------------------------------------------------------------------------------------------
-
-
-def _review_change(
-    change: ReviewedChange,
-    options: ReviewOptions,
-    workspace: ReviewWorkspace,
-    cancel: threading.Event | None = None,
-) -> ReviewResult:
-    """Review each file, the change as a whole, and run the analyzers.
-
-    Only the time budget ends it early, and the result says so: files that were not reviewed are in the coverage.
-
-    Raises: InvalidArgument (patterns, the file of rules), Cancelled.
-    """
-    reviewer, warnings = workspace.make_reviewer(options)
-    is_excluded = workspace.make_exclude_filter(options)
-    files = [file for file in change.files if not is_excluded(file.path)]
-    deadline = change.began + options.time_budget_s
-    reviewed: dict[str, FileFindings] = {}
-    for file in files:
-        _check_cancelled(cancel)
-        if time.monotonic() > deadline:
-            break
-        reviewed[file.path] = reviewer.review_file(file)
-    findings = [finding for result in reviewed.values() for finding in result.findings]
-    files_end = time.monotonic()
-    is_late = files_end > change.began + WHOLE_CHANGE_SHARE * options.time_budget_s
-    is_partial = is_late or len(reviewed) < len(files)
-    if not is_partial:
-        findings += reviewer.review_change(files, change.context)
-    change_end = time.monotonic()
-    report = workspace.analyzers.run(
-        files,
-        options,
-        deadline=deadline,
-        before=change.before,
-        after=lambda: change.context.read(change.context.list_paths()),
-        cancel=cancel,
-    )
-    _check_cancelled(cancel)
-    ms = Counter({"across": (change_end - files_end) * 1_000, "analyzers": (time.monotonic() - change_end) * 1_000})
-    for result in reviewed.values():
-        ms.update(dict(result.ms))
-    redact = workspace.redact_parts(files)  # what is shown repeats no secret; ids were computed before
-    return make_result(
-        [redact_finding(finding, redact) for finding in (*findings, *report.findings)],
-        options,
-        Coverage(_cover_files(change, reviewed, is_excluded), report.runs),
-        summarize_change(count_lines(files), change.context.hot_paths()),
-        warnings=(*warnings, *report.warnings),
-        is_partial=is_partial,
-        ms=tuple(ms.items()),
-    )
 
 
 def _cover_files(
@@ -257,6 +381,5 @@ def _cover_files(
 
 
 def _check_cancelled(cancel: threading.Event | None) -> None:
-    """Do nothing unless the review was canceled. Raises: Cancelled."""
     if cancel is not None and cancel.is_set():
         raise Cancelled("the review was cancelled", suggestion="Call again.")

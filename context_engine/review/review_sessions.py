@@ -35,9 +35,8 @@ from context_engine.errors import (
     ReviewNotFound,
     TooLarge,
 )
-from context_engine.review.finding import finding_to_json
+from context_engine.review.finding import ReviewOptions, ReviewRequest, finding_to_json
 from context_engine.review.review_job import ReviewJob, SessionOutcome, UnitReview
-from context_engine.review.review_options import ReviewOptions, ReviewRequest
 from context_engine.review.review_store import OWNED, ReviewSession, ReviewStore, SessionUpdate, Status
 from context_engine.review.review_telemetry import summarize_metrics
 from context_engine.review.verdict import suppression_reason

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import apsw
 import msgspec
 
-from context_engine.review.review_options import ReviewRequest
+from context_engine.review.finding import ReviewRequest
 from context_engine.storage import PathLocks, StateFolder, database
 
 NAME = "state.db"

@@ -1,12 +1,7 @@
 """The reviewer: what the built-in checks and the invariants of a team find in a file, and in a change as a whole.
 
-It opens nothing and filters nothing.
-
-    findings = reviewer.review_file(file)              # one file: only its two versions and the rules count
-    more = reviewer.review_change(files, context)      # what needs the whole change, and the tree around it
-
-It returns everything found in the new version, marked as new or not, and as on a changed line or not; `verdict`
-decides what of it is shown.
+It opens nothing and filters nothing: it returns everything found in the new version, marked as new or not, and as on a
+changed line or not; `verdict` decides what of it is shown.
 """
 
 from __future__ import annotations
@@ -14,18 +9,18 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from context_engine.model import Finding
 from context_engine.review.checks import CHECKS, Check
-from context_engine.review.checks.companion_checks import LOCKS
-from context_engine.review.classification import FileStats
+from context_engine.review.checks.change_checks import LOCKS
 from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.invariants import Invariant, find_broken
 from context_engine.review.source_versions import TESTS
-from context_engine.review.verdict import FileCoverage
+from context_engine.review.verdict import FileCoverage, FileStats
 
 if TYPE_CHECKING:
     from context_engine.review.checks.check import CheckKind
@@ -58,16 +53,13 @@ class FileFindings:
 class Reviewer:
     """The built-in checks and a workspace's invariants. Stateless, so that threads may share it."""
 
-    def __init__(self, invariants: Sequence[Invariant] = (), *, now: Callable[[], float] = time.perf_counter) -> None:
-        """Create a reviewer. `now` counts seconds."""
+    def __init__(self, invariants: Sequence[Invariant] = ()) -> None:
         self._invariants = tuple(invariants)
-        self._now = now
 
     @property
     def ruleset(self) -> str:
         """A hash of the rules, by which caches know them."""
-        rules = [check.rule for check in CHECKS]
-        text = "\n".join((RULESET, *rules, *map(repr, self._invariants)))
+        text = "\n".join((RULESET, *(check.rule for check in CHECKS), *map(repr, self._invariants)))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -77,23 +69,21 @@ class Reviewer:
 
     def review_file(self, file: ReviewedFile) -> FileFindings:
         """Review one file by itself. Only its two versions count, so the result may be cached by their hashes."""
-        skipped = _skip_reason(file)
-        if skipped:
+        if skipped := _skip_reason(file):
             findings = self._run_file_checks(file, whole_only=False)
             return FileFindings(assign_ids(findings), FileCoverage(file.path, skipped))
-        start = self._now()
         generated = file.new is not None and is_generated(file.new)
+        times = [time.perf_counter()]
         findings = list(self._run_text_checks(file, dangers_only=generated))
-        text_end = self._now()
+        times.append(time.perf_counter())
         findings += self._run_file_checks(file, whole_only=not generated)
-        compare_end = self._now()
+        times.append(time.perf_counter())
         findings += find_broken(self._invariants, file)
-        end = self._now()
-        seconds = (("text", text_end - start), ("compare", compare_end - text_end), ("invariants", end - compare_end))
+        times.append(time.perf_counter())
+        spent = [(end - start) * 1_000 for start, end in pairwise(times)]
+        coverage = FileCoverage(file.path, partly=DANGERS_ONLY if generated else _partly_reason(file))
         return FileFindings(
-            assign_ids(findings),
-            FileCoverage(file.path, partly=DANGERS_ONLY if generated else _partly_reason(file)),
-            tuple((stage, duration * 1_000) for stage, duration in seconds),
+            assign_ids(findings), coverage, tuple(zip(("text", "compare", "invariants"), spent, strict=True))
         )
 
     def review_change(self, files: Sequence[ReviewedFile], surroundings: ReviewContext) -> tuple[Finding, ...]:
@@ -109,18 +99,15 @@ class Reviewer:
 
     def _run_text_checks(self, file: ReviewedFile, *, dangers_only: bool) -> Iterator[Finding]:
         new, old = file.new, file.old
-        if new is None:
-            return
         for check in _of_kind("text"):
-            if not _applies(check, file) or (dangers_only and check.priority > 0):
+            if new is None or not _applies(check, file) or (dangers_only and check.priority > 0):
                 continue
             findings = list(check.run(new))
-            if not findings:
-                continue
-            old_lines = [] if old is None else [old.line(found.line) for found in check.run(old)]
-            marks = mark_new([new.line(found.line) for found in findings], old_lines)
-            for found, is_new in zip(findings, marks, strict=True):
-                yield _complete(check, found, file, is_new=is_new, is_caused=False)
+            if findings:
+                old_lines = [] if old is None else [old.line(found.line) for found in check.run(old)]
+                marks = mark_new([new.line(found.line) for found in findings], old_lines)
+                for found, is_new in zip(findings, marks, strict=True):
+                    yield _complete(check, found, file, is_new=is_new, is_caused=False)
 
     def _run_file_checks(self, file: ReviewedFile, *, whole_only: bool) -> list[Finding]:
         findings = []
@@ -166,9 +153,7 @@ def _skip_reason(file: ReviewedFile) -> str:
     if file.diff.is_binary or (file.new is not None and file.new.is_binary):
         return "binary"
     if file.new is None:
-        if file.kind == "deleted":
-            return "deleted"
-        return "its text is not known"
+        return "deleted" if file.kind == "deleted" else "its text is not known"
     return "symbolic link" if file.diff.is_symlink else ""
 
 
@@ -184,9 +169,8 @@ def _partly_reason(file: ReviewedFile) -> str:
     if not file.is_whole:
         return "only the hunks are known: checks that need the whole file did not run"
     source = file.new
-    if source is None or not source.is_code:
-        return ""
-    return source.unparsed_reason and f"not parsed: {source.unparsed_reason}"
+    is_unparsed = source is not None and source.is_code and source.unparsed_reason
+    return f"not parsed: {source.unparsed_reason}" if source and is_unparsed else ""
 
 
 def count_lines(files: Sequence[ReviewedFile]) -> tuple[FileStats, ...]:

@@ -37,8 +37,7 @@ from context_engine.context import (
 )
 from context_engine.errors import ReviewNotFound
 from context_engine.model import Finding, Suggestion
-from context_engine.review.finding import CATEGORIES, PRIORITIES, Redact, fingerprint
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.finding import CATEGORIES, PRIORITIES, Redact, ReviewOptions, fingerprint
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.source_versions import TESTS, ReviewedFile
 from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result

@@ -5,9 +5,7 @@ Nothing here reads a file: the bytes are passed in. Lines, tree and outline are 
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,9 +24,12 @@ from context_engine.languages import (
     read_leaf_tokens,
     read_syntax_errors,
 )
+from context_engine.review.content_parsers import parse_python
 from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
+    import ast
+
     from context_engine.history import CochangedFile
     from context_engine.languages import LeafToken, Symbol
     from context_engine.model import Finding
@@ -50,8 +51,6 @@ MINIFIED_CHARS = 5_000
 
 ReadText = Callable[[str], str | None]
 """Returns the text of a path, or None when there is none."""
-WordSearch = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
-"""Returns for each word the files of the new tree that contain it as a whole word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +122,24 @@ class FileVersion:
         assert self.language  # `unparsed_reason` has checked it
         return Captures(self.language, self.data, self._parsers.grammars)
 
+    @property
+    def _parsed_language(self) -> Language | None:
+        return None if self.unparsed_reason else self.language
+
     def matches(self, query: str) -> list[CaptureMatch]:
         """Return what a tree-sitter query finds; nothing where there is no tree."""
-        return [] if self.unparsed_reason else self._captures.find(query)
+        return self._captures.find(query) if self._parsed_language else []
 
     @cached_property
     def outline(self) -> Outline:
         """The definitions and imports of the file; empty where there is no tree."""
-        if self.unparsed_reason or self.language is None:
-            return Outline()
-        return outline_file(self.language, self.data, self._parsers.grammars)
+        language = self._parsed_language
+        return outline_file(language, self.data, self._parsers.grammars) if language else Outline()
 
     def leaf_tokens(self, lines: Collection[int]) -> dict[int, list[LeafToken]]:
         """Return the tokens of these lines; none where there is no tree."""
-        if self.unparsed_reason or self.language is None:
-            return {}
-        return read_leaf_tokens(self.language, self.data, self._parsers.grammars, lines)
+        language = self._parsed_language
+        return read_leaf_tokens(language, self.data, self._parsers.grammars, lines) if language else {}
 
     @cached_property
     def functions(self) -> Mapping[str, Symbol]:
@@ -155,19 +156,15 @@ class FileVersion:
     @cached_property
     def python(self) -> ast.Module | None:
         """The syntax tree of Python itself; None when this Python cannot parse the file."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.parse(self.text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+        return parse_python(self.text)
 
     @cached_property
     def errors(self) -> Sequence[Finding]:
         """The syntax errors that the parser reports; none where there is no tree."""
-        if self.unparsed_reason or self.language is None or not self._captures.is_broken:
+        language = self._parsed_language
+        if language is None or not self._captures.is_broken:
             return ()
-        errors = read_syntax_errors(self.language, self.data, self._parsers.grammars)
+        errors = read_syntax_errors(language, self.data, self._parsers.grammars)
         return () if isinstance(errors, str) else errors
 
     @cached_property
@@ -217,6 +214,16 @@ class ReviewedFile:
         removed = frozenset(line.old for line in diff.removed_lines)
         return cls(diff.path, diff.old_path, diff.kind, before, after, diff.added_numbers, removed, diff, is_whole)
 
+    @property
+    def versions(self) -> tuple[FileVersion, FileVersion] | None:
+        """The old and the new version, if both exist and are known as a whole."""
+        return (self.old, self.new) if self.is_whole and self.old and self.new else None
+
+    @property
+    def first_added(self) -> int:
+        """The first added line; 1 without any."""
+        return min(self.added, default=1)
+
     def touches(self, span: LineSpan) -> bool:
         """Whether a line of the span was added or changed."""
         return any(line in self.added for line in range(span.first, span.last + 1))
@@ -233,47 +240,33 @@ def iterate_versions(files: Iterable[ReviewedFile]) -> Iterator[tuple[str, str]]
                 yield file.path, "\n".join(line.text for line in lines)
 
 
-@dataclass(frozen=True, slots=True)
-class DiffVersions:
-    """Finds both versions of the files of a diff that a caller sent.
+def find_versions(
+    diff: FileDiff, contexts: Mapping[str, str], in_work_tree: ReadText, in_base: ReadText, parsers: Parsers
+) -> ReviewedFile:
+    """Return a file of a diff that a caller sent, with both its versions.
 
     The new version is what came with the diff, or the file of the work tree when the diff was made for it. Else the old
     version is that of the base, or the file of the work tree while the diff is not applied yet. Else only the hunks are
     known.
     """
-
-    contexts: Mapping[str, str]
-    in_work_tree: ReadText
-    in_base: ReadText
-
-    def find_versions(self, diff: FileDiff, parsers: Parsers) -> ReviewedFile:
-        """Return a file of the diff with both its versions."""
-        old = new = None
-        if diff.hunks and not diff.is_submodule:
-            if not diff.old_path:
-                new = diff.apply("")
-            elif not diff.new_path:
-                old = diff.revert("")
-            else:
-                old, new = self._find_texts(diff)
-        return ReviewedFile.of(diff, _encode(old), _encode(new), parsers)
-
-    def _find_texts(self, diff: FileDiff) -> tuple[str | None, str | None]:
-        """Return the first pair of texts that the diff leads from and to."""
-        new = self.contexts.get(diff.new_path)
-        if new is None:
-            new = self.in_work_tree(diff.new_path)
-        if new is not None and (old := diff.revert(new)) is not None:
-            return old, new
-        for read in (self.in_base, self.in_work_tree):
-            old = read(diff.old_path)
-            if old is not None and (new := diff.apply(old)) is not None:
-                return old, new
-        return None, None
-
-
-def _encode(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "replace")
+    old = new = None
+    if not diff.hunks or diff.is_submodule:
+        pass
+    elif not diff.old_path:
+        new = diff.apply("")
+    elif not diff.new_path:
+        old = diff.revert("")
+    else:
+        new = contexts.get(diff.new_path)
+        new = in_work_tree(diff.new_path) if new is None else new
+        old = diff.revert(new) if new is not None else None
+        for read in (in_base, in_work_tree):
+            if old is None:
+                old = read(diff.old_path)
+                new = diff.apply(old) if old is not None else None
+                old = old if new is not None else None
+    before, after = (None if text is None else text.encode("utf-8", "replace") for text in (old, new))
+    return ReviewedFile.of(diff, before, after, parsers)
 
 
 @dataclass(frozen=True)
@@ -283,14 +276,15 @@ class ReviewContext:
     Nothing is opened here: the readers are passed in. Without a tree they return nothing, so the checks that need one
     report nothing. `is_known` is False where there is no such tree.
 
-    `partners_of` returns the files that usually change with one; `hot_paths` the tenth of all files that changes most.
+    `files_with_words` returns for each word the files that contain it, `partners_of` those that usually change with
+    one, `hot_paths` the tenth of all files that changes most.
     """
 
     parsers: Parsers
     is_known: bool = False
     list_paths: Callable[[], Sequence[str]] = tuple
     read: Callable[[Sequence[str]], Mapping[str, bytes]] = lambda _paths: {}
-    files_with_words: WordSearch = lambda _words: {}
+    files_with_words: Callable[[Sequence[str]], Mapping[str, Sequence[str]]] = lambda _words: {}
     partners_of: Callable[[str], Sequence[CochangedFile]] = lambda _path: ()
     hot_paths: Callable[[], frozenset[str]] = frozenset
 

@@ -1,4 +1,4 @@
-"""PURE. The result of a review: which findings are shown, which are suppressed and why, the verdict, the risk.
+"""PURE. The result of a review: the findings shown, the suppressed ones, the verdict, the kind and risk of the change.
 
 The verdict of checks alone is never "patch is correct": they find almost none of the real logic errors, so their
 silence says little. Only a second pass by an agent or a model may say so.
@@ -6,20 +6,17 @@ silence says little. Only a second pass by an agent or a model may say so.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal, NamedTuple
 
 from context_engine.model import Finding, Skipped
 from context_engine.review.checks import CHECKS
-from context_engine.review.classification import ChangeSummary
-from context_engine.review.finding import PRIORITIES
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.finding import PRIORITIES, ReviewOptions
 
-# -- review coverage ---------------------------------------------------------------------------------------------------
-
-# The coverage of a review: every file or the reason why not, and every analyzer with its outcome.
+# -- what was looked at ------------------------------------------------------------------------------------------------
 
 NO_TIME = "no time was left"
 """Why a file or an analyzer was left out: the next review may have the time."""
@@ -90,9 +87,116 @@ def merge_coverage(parts: Iterable[Coverage]) -> Coverage:
         for run in part.analyzers:
             one = runs.get(run.name, AnalyzerRun(run.name, ran=False))
             why_not = "; ".join(dict.fromkeys(filter(None, (one.why_not, run.why_not))))
-            merged = replace(one, ran=one.ran or run.ran, ms=one.ms + run.ms, why_not=why_not)
-            runs[run.name] = replace(merged, findings=one.findings + run.findings)
+            ran, ms, findings = one.ran or run.ran, one.ms + run.ms, one.findings + run.findings
+            runs[run.name] = AnalyzerRun(run.name, ran, ms, findings, why_not)
     return Coverage(tuple(files[path] for path in sorted(files)), tuple(runs[name] for name in sorted(runs)))
+
+
+# -- the kind of a change, and its risk --------------------------------------------------------------------------------
+
+# Risk is 1 plus the points of these, at most 5:
+#     size      0 up to 50 changed lines, 1 up to 400, 2 above        what a person reads in ten minutes, in an hour
+#     spread    1 above ten files
+#     heat      1 when it changes one of the files that change most (the top tenth of the repository)
+#     kind      1 when it touches migrations, deployment, dependencies or access rights
+#     tests     1 when code changes and no test does
+
+SMALL_LINES, LARGE_LINES = 50, 400
+"""A person reads some 400 lines an hour with care; reviewers find little in longer changes."""
+MANY_FILES = 10
+RISK_MAX = 5
+HOTSPOTS_MAX = 5
+KINDS = {
+    "dependencies": re.compile(
+        r"(?:^|/)(?:package(?:-lock)?\.json|yarn\.lock|pnpm-lock\.yaml|pyproject\.toml|poetry\.lock|uv\.lock"
+        r"|setup\.(?:py|cfg)|requirements[^/]*\.txt|go\.(?:mod|sum)|Cargo\.(?:toml|lock)|Gemfile(?:\.lock)?"
+        r"|composer\.(?:json|lock)|pom\.xml|[^/]*\.gradle(?:\.kts)?)$"
+    ),
+    "migration": re.compile(r"(?:^|/)(?:migrations?|alembic|db/migrate)/"),
+    "deployment": re.compile(
+        r"(?:^|/)(?:\.github|\.gitlab-ci|\.circleci|deploy\w*|k8s|helm|terraform)|Dockerfile|docker-compose|Jenkinsfile|\.tf$"
+    ),
+    "docs": re.compile(r"(?i)\.(?:md|rst|txt|adoc)$|(?:^|/)docs?/|(?:^|/)(?:license|changelog|authors|notice)[^/]*$"),
+}
+"""The kinds of files that their paths name; the first that fits counts."""
+ACCESS = re.compile(
+    r"(?i)(?:^|[/_.-])(?:auth\w*|login|permissions?|session|crypto|secrets?|security|password|token)(?:[/_.-]|$)"
+)
+RISKY_KINDS = {
+    "migrations": KINDS["migration"],
+    "deployment": KINDS["deployment"],
+    "dependencies": KINDS["dependencies"],
+    "access": ACCESS,
+}
+
+
+class FileStats(NamedTuple):
+    """One file of a change, in numbers."""
+
+    path: str
+    added: int
+    removed: int
+    is_test: bool
+    is_code: bool
+
+    @property
+    def kind(self) -> str:
+        """The kind of the file: tests, code, data, or a kind that its path names."""
+        if self.is_test:
+            return "tests"
+        named = next((name for name, pattern in KINDS.items() if pattern.search(self.path)), "")
+        return named or ("code" if self.is_code else "data")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSummary:
+    """A change in short. `factors` name the source of each point of the risk."""
+
+    classification: str = "empty"
+    risk: int = 1
+    factors: tuple[str, ...] = ()
+    hotspots: tuple[str, ...] = ()
+    files: int = 0
+    added: int = 0
+    removed: int = 0
+
+
+def summarize_change(files: Sequence[FileStats], hot_paths: Iterable[str] = ()) -> ChangeSummary:
+    """Return the summary of a change: the kind of all its files, else what they mostly are, and its risk.
+
+    >>> code, test = FileStats("a.py", 3, 1, False, True), FileStats("test_a.py", 9, 0, True, True)
+    >>> summarize_change([code, test]).classification
+    'code'
+    """
+    added, removed = sum(file.added for file in files), sum(file.removed for file in files)
+    hotspots = sorted(set(hot_paths) & {file.path for file in files})
+    factors = list(_find_factors(files, added + removed, hotspots))
+    kinds = {file.kind for file in files} or {"empty"}
+    mixed = "code" if "code" in kinds else "mixed"
+    return ChangeSummary(
+        classification=mixed if len(kinds) > 1 else kinds.pop(),
+        risk=min(RISK_MAX, 1 + sum(points for points, _ in factors)),
+        factors=tuple(reason for _, reason in factors),
+        hotspots=tuple(hotspots[:HOTSPOTS_MAX]),
+        files=len(files),
+        added=added,
+        removed=removed,
+    )
+
+
+def _find_factors(files: Sequence[FileStats], lines: int, hotspots: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield points of the risk, with their reasons."""
+    if lines > SMALL_LINES:
+        yield 2 if lines > LARGE_LINES else 1, f"size: {lines:,} changed lines"
+    if len(files) > MANY_FILES:
+        yield 1, f"spread: {len(files)} files"
+    if hotspots:
+        yield 1, f"heat: {', '.join(hotspots[:3])} are among the files that change most"
+    paths = [file.path for file in files if not file.is_test]
+    if kinds := [name for name, pattern in RISKY_KINDS.items() if any(map(pattern.search, paths))]:
+        yield 1, f"kind: {', '.join(kinds)}"
+    if any(file.kind == "code" for file in files) and not any(file.is_test for file in files):
+        yield 1, "tests: code changes and no test does"
 
 
 # -- verdict -----------------------------------------------------------------------------------------------------------
@@ -112,6 +216,8 @@ HEADLINES = {
     "needs_attention": "Needs attention",
     "no_deterministic_findings": "The checks found nothing",
 }
+SAME_RULES = {other: check.rule for check in CHECKS for other in check.also}
+"""Rules of analyzers that report the same as a check of this package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +247,21 @@ class ReviewResult:
 
     findings: tuple[Finding, ...]
     filtered: SuppressedCounts
-    verdict: Verdict
     coverage: Coverage
     summary: ChangeSummary
     fail_reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     is_partial: bool = False
     second_pass: bool = False
-    ms: tuple[tuple[str, float], ...] = field(default=())
+    ms: tuple[tuple[str, float], ...] = ()
     questions: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict by the findings that are shown."""
+        if any(finding.priority <= BLOCKING for finding in self.findings):
+            return "blocking_findings"
+        return "needs_attention" if self.findings else "no_deterministic_findings"
 
     @property
     def should_fail(self) -> bool:
@@ -168,15 +280,14 @@ class ReviewResult:
         """The verdict in the words of the first contract; only a second pass makes a patch correct."""
         if self.verdict == "blocking_findings":
             return "patch is incorrect"
-        is_clean = self.second_pass and self.verdict == "no_deterministic_findings" and not self.is_partial
+        is_clean = self.second_pass and not self.findings and not self.is_partial
         return "patch is correct" if is_clean else "needs attention"
 
     @property
     def overall_confidence(self) -> float:
         """The highest confidence of a finding; the silence of checks alone has none."""
-        if self.findings:
-            return max(finding.confidence for finding in self.findings)
-        return CORRECT_CONFIDENCE if self.second_pass else 0.0
+        silence = CORRECT_CONFIDENCE if self.second_pass else 0.0
+        return max((finding.confidence for finding in self.findings), default=silence)
 
     @property
     def overall_explanation(self) -> str:
@@ -204,31 +315,25 @@ def make_result(
     """Return the result of a review from everything that was found."""
     merged = merge_duplicates(findings)
     shown, filtered = select_findings(merged, options)
-    failing = [finding for finding in shown if options.is_failing(finding.priority)]
     reasons = [
-        f"{PRIORITIES[finding.priority]} {finding.title} at {finding.path}:{finding.span.first}" for finding in failing
+        f"{PRIORITIES[finding.priority]} {finding.title} at {finding.path}:{finding.span.first}"
+        for finding in shown
+        if options.is_failing(finding.priority)
     ]
     if options.fail_on != "none" and is_partial:
         reasons.append("the review is not complete: the time was over")
     return ReviewResult(
-        findings=shown,
-        filtered=filtered,
-        verdict=_decide_verdict(shown),
-        coverage=coverage,
-        summary=summary,
-        fail_reasons=tuple(reasons),
-        warnings=tuple(warnings),
+        shown,
+        filtered,
+        coverage,
+        summary,
+        tuple(reasons),
+        tuple(warnings),
         is_partial=is_partial,
         second_pass=second_pass,
         ms=tuple(ms),
         questions=ask_about_suspicions(merged, options),
     )
-
-
-def _decide_verdict(findings: Sequence[Finding]) -> Verdict:
-    if any(finding.priority <= BLOCKING for finding in findings):
-        return "blocking_findings"
-    return "needs_attention" if findings else "no_deterministic_findings"
 
 
 def select_findings(
@@ -287,7 +392,3 @@ def merge_duplicates(findings: Iterable[Finding]) -> list[Finding]:
         if finding.id != known.id:
             best[key] = replace(known, related=(*known.related, finding.id))
     return list(best.values())
-
-
-SAME_RULES = {other: check.rule for check in CHECKS for other in check.also}
-"""Rules of analyzers that report the same as a check of this package."""

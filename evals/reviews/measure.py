@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Finding
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.finding import ReviewOptions
 from context_engine.review.reviewer import TESTS, Reviewer
 from context_engine.review.source_versions import FileVersion, Parsers, ReviewContext, ReviewedFile
 from context_engine.review.verdict import ask_about_suspicions
@@ -443,8 +443,7 @@ def print_table(
 
 def print_counts(results: dict[str, list[tuple[Case, list[Finding]]]]) -> None:
     """Print the counts of each rule as rows for differences.toml."""
-    from context_engine.review.checks.difference_checks import SMALL_LINES
-    from context_engine.review.checks.difference_tables import RULES
+    from context_engine.review.checks.difference_checks import RULES, SMALL_LINES
 
     titles = {known.title: rule for rule, known in RULES.items()}
     counts: dict[str, Counter[str]] = defaultdict(Counter)

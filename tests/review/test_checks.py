@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from context_engine.model import Finding
-from context_engine.review.checks import CHECKS, Check, companion_checks, file_checks, symbol_checks
+from context_engine.review.checks import CHECKS, Check, change_checks, file_checks
 from context_engine.review.checks.check import CheckExample
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
@@ -145,25 +145,25 @@ def across(
 def test_a_function_that_is_gone_and_still_imported_is_found() -> None:
     gone = {"shop/prices.py": ("def total(x):\n    return x\n\ndef keep(): pass\n", "def keep(): pass\n")}
     user = {"shop/__init__.py": "", "shop/cart.py": "from shop.prices import (\n    keep,\n    total,\n)\n"}
-    (note,) = across(symbol_checks.removed_symbol, gone, user)
+    (note,) = across(change_checks.removed_symbol, gone, user)
     assert note.path == "shop/prices.py"
     assert note.evidence == ("shop/cart.py:3: total,",)
-    assert across(symbol_checks.removed_symbol, gone, user | {"shop/cart.py": "from shop.prices import keep\n"}) == []
-    assert across(symbol_checks.removed_symbol, gone, user | {"shop/cart.py": "from other.prices import total\n"}) == []
+    assert across(change_checks.removed_symbol, gone, user | {"shop/cart.py": "from shop.prices import keep\n"}) == []
+    assert across(change_checks.removed_symbol, gone, user | {"shop/cart.py": "from other.prices import total\n"}) == []
 
 
 def test_a_name_that_the_module_still_hands_on_is_not_gone() -> None:
     moved = {"shop/prices.py": ("def total(x): return x\n", "from shop.sums import total\n")}
     user = {"shop/cart.py": "from shop.prices import total\n", "shop/__init__.py": ""}
-    assert across(symbol_checks.removed_symbol, moved, user) == []
+    assert across(change_checks.removed_symbol, moved, user) == []
     star = {"shop/prices.py": ("def total(x): return x\n", "from shop.sums import *\n")}
-    assert across(symbol_checks.removed_symbol, star, user) == []
+    assert across(change_checks.removed_symbol, star, user) == []
 
 
 def test_an_export_that_is_gone_and_still_imported_is_found() -> None:
     gone = {"src/prices.ts": ("export function total() {}\nexport const keep = 1;\n", "export const keep = 1;\n")}
-    assert across(symbol_checks.removed_symbol, gone, {"src/cart.ts": "import { total } from './prices';\n"})
-    assert not across(symbol_checks.removed_symbol, gone, {"src/cart.ts": "import { total } from './others';\n"})
+    assert across(change_checks.removed_symbol, gone, {"src/cart.ts": "import { total } from './prices';\n"})
+    assert not across(change_checks.removed_symbol, gone, {"src/cart.ts": "import { total } from './others';\n"})
 
 
 @pytest.mark.parametrize(
@@ -177,15 +177,15 @@ def test_an_export_that_is_gone_and_still_imported_is_found() -> None:
 def test_a_function_that_is_renamed_and_still_called_in_its_file_is_found(
     path: str, old: str, new: str, line: int
 ) -> None:
-    (note,) = across(symbol_checks.removed_symbol, {path: (old, new)}, {})
+    (note,) = across(change_checks.removed_symbol, {path: (old, new)}, {})
     assert note.evidence[0].startswith(f"{path}:{line}:")
     elsewhere = {path: (old, new), f"b{path}": ("", old)}
-    assert across(symbol_checks.removed_symbol, elsewhere, {}) == []
+    assert across(change_checks.removed_symbol, elsewhere, {}) == []
 
 
 def test_a_function_that_is_imported_now_is_not_gone() -> None:
     moved = {"a.ts": ("function load() {}\nload();\n", "import { load } from './b';\nload();\n")}
-    assert across(symbol_checks.removed_symbol, moved, {}) == []
+    assert across(change_checks.removed_symbol, moved, {}) == []
 
 
 def test_files_that_moved_together_still_find_each_other() -> None:
@@ -193,43 +193,43 @@ def test_files_that_moved_together_still_find_each_other() -> None:
     text = "export function total() {}\n"
     file = ReviewedFile.of(parse_diff(moved).files[0], text.encode(), text.encode(), PARSERS)
     beside = {"new/a.ts": text, "new/b.ts": "import { total } from './a';\n"}
-    assert list(symbol_checks.removed_symbol.run([file], surroundings(beside))) == []
+    assert list(change_checks.removed_symbol.run([file], surroundings(beside))) == []
     behind = {"new/a.ts": text, "old/b.ts": "import { total } from './a';\n"}
-    (note,) = symbol_checks.removed_symbol.run([file], surroundings(behind))
+    (note,) = change_checks.removed_symbol.run([file], surroundings(behind))
     assert note.evidence == ("old/b.ts:1: import { total } from './a';",)
 
 
 def test_a_call_that_no_longer_fits_is_found() -> None:
     resigned = {"shop/prices.py": ("def total(items, tax=0): ...\n", "def total(items, rate): ...\n")}
     calls = {"shop/__init__.py": "", "shop/cart.py": "from shop.prices import total\n\nbill = total([1])\n"}
-    (note,) = across(symbol_checks.call_mismatch, resigned, calls)
+    (note,) = across(change_checks.call_mismatch, resigned, calls)
     assert "it does not pass rate" in note.body
     assert note.evidence == ("shop/cart.py:3: bill = total([1])",)
     for fine in ("total([1], 2)", "total([1], rate=2)", "total(*both)", "total([1], **more)"):
         calls["shop/cart.py"] = f"from shop.prices import total\n\nbill = {fine}\n"
-        assert across(symbol_checks.call_mismatch, resigned, calls) == []
+        assert across(change_checks.call_mismatch, resigned, calls) == []
 
 
 def test_a_call_that_was_wrong_before_is_nobodys_news() -> None:
     resigned = {"shop/prices.py": ("def total(items, tax=0): ...\n", "def total(items, rate=0): ...\n")}
     calls = {"shop/__init__.py": "", "shop/cart.py": "from shop.prices import total\n\nbill = total()\n"}
-    assert across(symbol_checks.call_mismatch, resigned, calls) == []
+    assert across(change_checks.call_mismatch, resigned, calls) == []
 
 
 def test_an_import_of_a_file_that_is_not_there_is_found() -> None:
     added = {
         "src/cart.ts": ("", "import { a } from './prices';\nimport { b } from './sums';\nimport c from 'react';\n")
     }
-    (note,) = across(symbol_checks.unresolved_import, added, {"src/sums.ts": "export const b = 1;\n"})
+    (note,) = across(change_checks.unresolved_import, added, {"src/sums.ts": "export const b = 1;\n"})
     assert (note.path, note.span.first) == ("src/cart.ts", 1)
     python = {"shop/cart.py": ("", "from .prices import a\nfrom .sums import b\nimport os\n")}
-    (note,) = across(symbol_checks.unresolved_import, python, {"shop/sums.py": "b = 1\n", "shop/__init__.py": ""})
+    (note,) = across(change_checks.unresolved_import, python, {"shop/sums.py": "b = 1\n", "shop/__init__.py": ""})
     assert note.span.first == 1
 
 
 def test_what_a_module_makes_as_it_runs_lies_in_no_file() -> None:
     added = {"shop/cart.py": ("", "from .six.moves.queue import Queue\nfrom .gone.moves import Queue\n")}
-    (note,) = across(symbol_checks.unresolved_import, added, {"shop/six.py": "moves = 1\n", "shop/__init__.py": ""})
+    (note,) = across(change_checks.unresolved_import, added, {"shop/six.py": "moves = 1\n", "shop/__init__.py": ""})
     assert note.span.first == 2
 
 
@@ -238,7 +238,7 @@ def test_a_package_that_moved_as_a_whole_is_found_wherever_its_program_begins() 
     text = "total = 1\n"
     file = ReviewedFile.of(parse_diff(moved).files[0], text.encode(), text.encode(), PARSERS)
     tree = {"new/app/__init__.py": text, "new/run.py": "from app import total\n"}
-    assert list(symbol_checks.removed_symbol.run([file], surroundings(tree))) == []
+    assert list(change_checks.removed_symbol.run([file], surroundings(tree))) == []
 
 
 def test_a_file_that_stands_again_where_another_left_has_its_names() -> None:
@@ -246,33 +246,33 @@ def test_a_file_that_stands_again_where_another_left_has_its_names() -> None:
     text = "class App: ...\n"
     file = ReviewedFile.of(parse_diff(moved).files[0], text.encode(), text.encode(), PARSERS)
     tree = {"shop/__init__.py": "from .app import App\n", "shop/base/app.py": text, "shop/app.py": "class App: ...\n"}
-    assert list(symbol_checks.removed_symbol.run([file], surroundings(tree))) == []
-    assert list(symbol_checks.removed_symbol.run([file], surroundings(tree | {"shop/app.py": "class Other: ...\n"})))
+    assert list(change_checks.removed_symbol.run([file], surroundings(tree))) == []
+    assert list(change_checks.removed_symbol.run([file], surroundings(tree | {"shop/app.py": "class Other: ...\n"})))
 
 
 def test_what_a_package_offers_must_keep_its_signature() -> None:
     offered = {"shop/__init__.py": "from shop.prices import total\n\n__all__ = ['total']\n"}
     breaking = {"shop/prices.py": ("def total(items, tax=0): ...\n", "def total(items, *, rate): ...\n")}
-    (note,) = across(symbol_checks.api_break, breaking, offered)
+    (note,) = across(change_checks.api_break, breaking, offered)
     assert "no longer takes tax" in note.body
     widened = {"shop/prices.py": ("def total(items): ...\n", "def total(items, rate=0): ...\n")}
-    assert across(symbol_checks.api_break, widened, offered) == []
-    assert across(symbol_checks.api_break, breaking, {"shop/__init__.py": "__all__ = ['other']\n"}) == []
+    assert across(change_checks.api_break, widened, offered) == []
+    assert across(change_checks.api_break, breaking, {"shop/__init__.py": "__all__ = ['other']\n"}) == []
 
 
 def test_a_dependency_without_its_lock_file_is_found() -> None:
     manifest = {"package.json": ('{"dependencies": {"a": "1"}}\n', '{"dependencies": {"a": "1", "b": "2"}}\n')}
-    (note,) = across(companion_checks.lock_behind, manifest, {"package-lock.json": "{}"})
+    (note,) = across(change_checks.lock_behind, manifest, {"package-lock.json": "{}"})
     assert "b changed, package-lock.json did not" in note.body
-    assert across(companion_checks.lock_behind, manifest, {}) == []
-    assert across(companion_checks.lock_behind, manifest | {"package-lock.json": ("{}", '{"b": 2}')}, {}) == []
+    assert across(change_checks.lock_behind, manifest, {}) == []
+    assert across(change_checks.lock_behind, manifest | {"package-lock.json": ("{}", '{"b": 2}')}, {}) == []
     version = {
         "package.json": (
             '{"version": "1", "dependencies": {"a": "1"}}\n',
             '{"version": "2", "dependencies": {"a": "1"}}\n',
         )
     }
-    assert across(companion_checks.lock_behind, version, {"package-lock.json": "{}"}) == []
+    assert across(change_checks.lock_behind, version, {"package-lock.json": "{}"}) == []
 
 
 def test_a_dependency_that_is_a_part_of_the_same_tree_has_no_lock() -> None:
@@ -280,8 +280,8 @@ def test_a_dependency_that_is_a_part_of_the_same_tree_has_no_lock() -> None:
         "pyproject.toml": ("[project]\ndependencies = ['core==1']\n", "[project]\ndependencies = ['core==2']\n")
     }
     lock = '[[package]]\nname = "core"\nversion = "2"\nsource = { editable = "core" }\n'
-    assert across(companion_checks.lock_behind, manifest, {"uv.lock": lock}) == []
-    assert across(companion_checks.lock_behind, manifest, {"uv.lock": lock.replace("editable", "registry")})
+    assert across(change_checks.lock_behind, manifest, {"uv.lock": lock}) == []
+    assert across(change_checks.lock_behind, manifest, {"uv.lock": lock.replace("editable", "registry")})
 
 
 LONG = "\n    a()\n    b()\n    c()\n    d()\n    return 1\n"
@@ -290,10 +290,10 @@ LONG = "\n    a()\n    b()\n    c()\n    d()\n    return 1\n"
 def test_a_new_function_is_untested_only_where_the_others_are_tested() -> None:
     old = f"def one():{LONG}\ndef two():{LONG}"
     change = {"shop/prices.py": (old, f"{old}\ndef three():{LONG}")}
-    (note,) = across(companion_checks.untested_function, change, {"tests/test_prices.py": "one(); two()\n"})
+    (note,) = across(change_checks.untested_function, change, {"tests/test_prices.py": "one(); two()\n"})
     assert (note.path, note.confidence) == ("shop/prices.py", 0.65)
-    assert across(companion_checks.untested_function, change, {"tests/test_other.py": "four()\n"}) == []
-    assert across(companion_checks.untested_function, change, {"tests/test_prices.py": "one(); two(); three()\n"}) == []
+    assert across(change_checks.untested_function, change, {"tests/test_other.py": "four()\n"}) == []
+    assert across(change_checks.untested_function, change, {"tests/test_prices.py": "one(); two(); three()\n"}) == []
 
 
 def test_without_a_tree_nothing_is_said_of_it() -> None:

@@ -6,10 +6,8 @@ import pytest
 
 from context_engine.languages.leaf_tokens import read_leaf_tokens
 from context_engine.model import Finding
-from context_engine.review.checks.difference_checks import difference
-from context_engine.review.checks.difference_tables import RULES, confidence_of
-from context_engine.review.finding import assign_ids
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.checks.difference_checks import RULES, confidence_of, difference
+from context_engine.review.finding import ReviewOptions, assign_ids
 from context_engine.review.source_versions import ReviewContext
 from context_engine.review.verdict import QUESTION_CONFIDENCE_MIN, ask_about_suspicions
 from tests.support.changes import PARSERS, changed_file

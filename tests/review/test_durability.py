@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.review.review_options import ReviewRequest
+from context_engine.review.finding import ReviewRequest
 from context_engine.tools.review_tools import parse_review_options
 from tests.support import preloaded
 from tests.support.engines import cache_for, open_engine
@@ -29,7 +29,7 @@ KILLS = int(os.environ.get("CTX_TEST_REVIEW_KILLS", "4"))
 STARTS = """
     import sys, threading
     from pathlib import Path
-    from context_engine.review.review_options import ReviewRequest
+    from context_engine.review.finding import ReviewRequest
     from context_engine.tools.review_tools import parse_review_options
     from tests.support.engines import open_engine
     from tests.support.pull_requests import NO_ANALYZERS

@@ -15,11 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.model import Finding, Suggestion
-from context_engine.review.classification import ChangeSummary
-from context_engine.review.finding import CATEGORIES, PRIORITIES
+from context_engine.review.finding import CATEGORIES, PRIORITIES, ReviewOptions
 from context_engine.review.review_formats import FINGERPRINT, render_markdown, render_rdjson, render_sarif
-from context_engine.review.review_options import ReviewOptions
-from context_engine.review.verdict import AnalyzerRun, Coverage, FileCoverage, ReviewResult, make_result
+from context_engine.review.verdict import AnalyzerRun, ChangeSummary, Coverage, FileCoverage, ReviewResult, make_result
 from context_engine.text.lines import LineSpan
 
 FIX = Suggestion("Close it.", "with open(path) as file:\n    pass", can_auto_fix=True)

@@ -20,8 +20,8 @@ from context_engine.model import Finding
 from context_engine.repo.git import Git
 from context_engine.repo.git_diffs import DiffReader
 from context_engine.repo.paths import Root
-from context_engine.review.analyzer_runner import AnalyzerRunner
-from context_engine.review.analyzers import ALL
+from context_engine.review.analyzers import ALL, AnalyzerRunner
+from context_engine.review.finding import ReviewOptions, ReviewRequest
 from context_engine.review.review_job import (
     UNIT_FILES_MAX,
     UNIT_LINES_MAX,
@@ -30,7 +30,6 @@ from context_engine.review.review_job import (
     cut_into_units,
     open_review_job,
 )
-from context_engine.review.review_options import ReviewOptions, ReviewRequest
 from context_engine.review.review_store import ReviewSession, ReviewStore
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import Parsers, ReviewContext
@@ -56,7 +55,7 @@ def means(root: Path, **other: Any) -> Any:
         "parsers": PARSERS,
         "make_reviewer": lambda _options: (Reviewer(), ()),
         "run_analyzers": lambda _files, _options, _taken: analysed(),
-        "fingerprint_analyzers": lambda _options, _taken: "",
+        "analyzers": SimpleNamespace(fingerprint=lambda _options, _commit: ""),
         "open_context": lambda _commit: ReviewContext(PARSERS),
         "make_exclude_filter": lambda options: options.exclude_patterns.__contains__,
         "redact": lambda text: redact(text).text,
@@ -151,7 +150,7 @@ def test_a_file_with_another_content_name_or_mode_is_not_known(root: Path, what:
 def test_other_rules_analysers_or_options_know_nothing(root: Path) -> None:
     before = change(root).keys["new.py"]
     other = [
-        change(root, means(root, fingerprint_analyzers=lambda _options, _taken: "ruff 1.0")),
+        change(root, means(root, analyzers=SimpleNamespace(fingerprint=lambda _options, _commit: "ruff 1.0"))),
         change(root, means(root, make_reviewer=lambda _options: (SimpleNamespace(ruleset="other"), ()))),
         change(root, options=ReviewOptions(confidence_threshold=0.5)),
     ]

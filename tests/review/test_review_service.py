@@ -11,7 +11,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import DiffInvalid, InvalidArgument, PreconditionFailed
 from context_engine.repo.git_diffs import DiffRequest
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.finding import ReviewOptions
 from context_engine.review.verdict import ReviewResult
 from tests.support.changes import commit, diff_text, git, repository, write
 from tests.support.engines import open_engine

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from context_engine.errors import StorageCorrupt, WriteFailed
 from context_engine.review import review_store as module
-from context_engine.review.review_options import ReviewRequest
+from context_engine.review.finding import ReviewRequest
 from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit
 from context_engine.storage.locks import LivenessLock, PathLocks
 from context_engine.storage.state_folder import is_state_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_engine.model import Finding
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.finding import ReviewOptions
 from context_engine.review.reviewer import Reviewer, count_lines
 from context_engine.review.verdict import select_findings
 from tests.support.changes import changed_file, surroundings

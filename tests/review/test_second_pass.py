@@ -16,8 +16,7 @@ from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.proposals import is_strict
 from context_engine.errors import InvalidArgument, ReviewNotFound
 from context_engine.model import Finding
-from context_engine.review.classification import ChangeSummary
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.finding import ReviewOptions
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.second_pass import (
     CONFIDENCE_MAX,
@@ -35,7 +34,14 @@ from context_engine.review.second_pass import (
     word_similarity,
 )
 from context_engine.review.source_versions import Parsers, ReviewedFile
-from context_engine.review.verdict import Coverage, FileCoverage, ReviewResult, SuppressedCounts, make_result
+from context_engine.review.verdict import (
+    ChangeSummary,
+    Coverage,
+    FileCoverage,
+    ReviewResult,
+    SuppressedCounts,
+    make_result,
+)
 from context_engine.secrets import redact
 from context_engine.text.diff_reader import parse_diff
 from context_engine.text.lines import LineSpan

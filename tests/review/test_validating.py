@@ -17,7 +17,7 @@ from context_engine.languages import PathIndex
 from context_engine.languages.brackets import check_brackets, check_c_brackets, find_bracket_problem
 from context_engine.languages.comments import blank_comments_and_strings
 from context_engine.repo.paths import Root
-from context_engine.review.checks.text_checks import find_conflicts
+from context_engine.review.checks.file_checks import find_conflicts
 from context_engine.review.validation.content_validation import ValidationService
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
 from context_engine.review.validation.validation_request import (

@@ -8,17 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.model import Finding
-from context_engine.review.classification import ChangeSummary, FileStats, summarize_change
-from context_engine.review.finding import CATEGORIES, assign_ids
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.finding import CATEGORIES, ReviewOptions, assign_ids
 from context_engine.review.verdict import (
     AnalyzerRun,
+    ChangeSummary,
     Coverage,
     FileCoverage,
+    FileStats,
     make_result,
     merge_coverage,
     merge_duplicates,
     select_findings,
+    summarize_change,
 )
 from context_engine.text.lines import LineSpan
 

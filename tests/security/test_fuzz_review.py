@@ -20,7 +20,7 @@ from context_engine.plans.plan_json import normalize_plan
 from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.review import analyzers
-from context_engine.review.analyzers import AnalyzerOutputError
+from context_engine.review.analyzers import OUTPUT_ERRORS
 from context_engine.review.checks import CHECKS
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
@@ -135,7 +135,7 @@ def test_reports_of_programs(tmp_path: Path) -> None:
         for analyzer in analyzers.ALL:
             try:
                 analyzer.read(as_bytes(text), "", tmp_path)
-            except AnalyzerOutputError:
+            except OUTPUT_ERRORS:
                 continue
 
     fuzz("reports of programs", mutated(seeds), read)

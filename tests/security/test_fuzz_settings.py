@@ -15,7 +15,7 @@ from context_engine.languages.language import read_language
 from context_engine.languages.outline import outline_file
 from context_engine.memory import memory_file
 from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, RuleStack
-from context_engine.review.checks.companion_checks import dependencies
+from context_engine.review.checks.change_checks import dependencies
 from context_engine.review.invariants import read_invariants_file
 from context_engine.review.source_versions import FileVersion
 from context_engine.secrets import find_secrets, read_rules

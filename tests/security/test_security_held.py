@@ -16,7 +16,7 @@ from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, TimedOut
 from context_engine.plans.step_tracking import PlanWorkTree
 from context_engine.repo import DiffRequest, Git, GitRevision, Root, cloning
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.finding import ReviewOptions
 from tests.support.engines import indexed
 from tests.support.trees import git, repository, tree
 

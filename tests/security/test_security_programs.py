@@ -21,9 +21,8 @@ from context_engine.errors import AccessFailed
 from context_engine.plans.plan_execution import ChangeVerifier
 from context_engine.repo import DiffRequest, Git
 from context_engine.repo.executables import find_program
-from context_engine.review.analyzer_runner import AnalyzerRunner
-from context_engine.review.analyzers import ALL, Analyzer
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review.analyzers import ALL, Analyzer, AnalyzerRunner
+from context_engine.review.finding import ReviewOptions
 from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.plan_step_tools import execute_plan
 from context_engine.tools.tool import Call, Tool

@@ -20,7 +20,7 @@ NO_ANALYZERS: dict[str, Any] = {"analyzers": ["none"], "max_findings": 100}
 VICTIM = """
     import json, sys, threading
     from pathlib import Path
-    from context_engine.review.review_options import ReviewRequest
+    from context_engine.review.finding import ReviewRequest
     from context_engine.tools.review_tools import parse_review_options
     from tests.support.engines import open_engine
     from tests.support.pull_requests import NO_ANALYZERS

@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.errors import StoreUnavailable
 from context_engine.review import review_store
-from context_engine.review.review_options import ReviewRequest
+from context_engine.review.finding import ReviewRequest
 from context_engine.review.review_sessions import SILENT_S
 from context_engine.review.review_store import ReviewSession
 from context_engine.team.postgres_records import PostgresRecords

@@ -1,4 +1,4 @@
-"""Checks that compare the two versions of a file: its metadata, its syntax, its definitions, its longest functions."""
+"""Checks of one file: of its new text alone, and of its two versions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import json
 import posixpath
 import re
 import symtable
+import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.model import Finding, syntax_finding
-from context_engine.review.checks.check import SCRIPT, check, on_line
+from context_engine.review.checks.check import SCRIPT, at_capture, check, on_line
 from context_engine.review.content_parsers import (
     COMMENTED_JSON,
     TEMPLATE,
@@ -25,8 +26,215 @@ from context_engine.review.content_parsers import (
 from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.languages import Capture, Symbol
+    from context_engine.languages import Capture
     from context_engine.review.source_versions import FileVersion, ReviewedFile
+
+# -- conflicts and hidden characters, for reviews and for validation ---------------------------------------------------
+
+BIDI_OPENERS = frozenset("\u202a\u202b\u202d\u202e\u2066\u2067\u2068")
+BIDI_CLOSERS = frozenset("\u202c\u2069")
+"""Embeddings and isolates, and their ends: a line that leaves one open is shown in another order (CVE-2021-42574)."""
+
+_HIDDEN = re.compile(
+    "[\u202a-\u202e\u2066-\u2069\u200b\u2060\u2062-\u2064\u00ad\ufeff\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]"
+)
+_MARKER = re.compile(r"(?:<{7} \S|\|{7} |={7}\r?$|>{7} \S)")
+
+
+class HiddenCharacter(NamedTuple):
+    """A character that readers do not see.
+
+    `is_bidi`: it turns the direction of text, `is_opener` from here on; `is_open`: nothing on its line ends it.
+    """
+
+    character: str
+    line: int
+    column: int
+    is_bidi: bool
+    is_opener: bool
+    is_open: bool
+
+    @property
+    def name(self) -> str:
+        """The code point and its Unicode name."""
+        return f"U+{ord(self.character):04X} {unicodedata.name(self.character, 'a control character').lower()}"
+
+
+def find_hidden_characters(lines: Sequence[str]) -> Iterator[HiddenCharacter]:
+    """Yield the hidden characters of a text in their order; a byte order mark at its beginning is fine."""
+    for number, line in enumerate(lines, 1):
+        if not _HIDDEN.search(line):
+            continue
+        text = line.removeprefix("\ufeff") if number == 1 else line
+        openers = sum(character in BIDI_OPENERS for character in text)
+        is_open = openers > sum(character in BIDI_CLOSERS for character in text)
+        for found in _HIDDEN.finditer(text):
+            character, is_opener = found.group(), found.group() in BIDI_OPENERS
+            is_bidi = is_opener or character in BIDI_CLOSERS
+            yield HiddenCharacter(character, number, found.start() + 1, is_bidi, is_opener, is_open)
+
+
+def find_conflicts(lines: Sequence[str]) -> Iterator[list[int]]:
+    """Yield the lines of the markers of each conflict: all of them, in the order in which git writes them."""
+    markers = [(number, line[0]) for number, line in enumerate(lines, 1) if _MARKER.match(line)]
+    kinds = "".join(kind for _, kind in markers)
+    for found in re.finditer(r"<\|?=>", kinds):
+        yield [number for number, _ in markers[found.start() : found.end()]]
+
+
+@check("conflict-marker")
+def conflict_marker(source: FileVersion) -> Iterator[Finding]:
+    """Report the lines that git writes around the two sides of a conflict, in their order."""
+    for conflict in find_conflicts(source.lines):
+        yield from map(on_line, conflict)
+
+
+@check("hidden-character")
+def hidden_character(source: FileVersion) -> Iterator[Finding]:
+    """Report characters that change the direction of text, in code; translations need them."""
+    found = [hidden for hidden in find_hidden_characters(source.lines) if hidden.is_bidi]
+    first_of_line = {hidden.line: hidden for hidden in reversed(found)}
+    for line, hidden in sorted(first_of_line.items()):
+        code = f"U+{ord(hidden.character):04X}"
+        yield on_line(line, f"{code} changes the direction of the text: the code does not run as it reads.")
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+SAMPLE_CONFIDENCE = 0.5
+"""In tests, docs and examples most apparent passwords are made up."""
+UNSIGNED = frozenset({
+    *("assigned-secret", "password", "secret", "random-value", "token", "jwt", "encrypted-token", "session-cookie"),
+    *("password-in-address", "secret-in-address", "basic-authorization", "token-authorization", "curl-password"),
+    *("connection-password", "private-key", "putty-private-key"),
+})  # fmt: skip
+"""Kinds without the prefix of a provider: a made-up one looks the same."""
+_SAMPLE = re.compile(r"(?:^|/)(?:tests?|specs?|__tests__|docs?|examples?|fixtures?|samples?)(?:/|$)|[._]test\.")
+
+
+@check("secret")
+def secret(source: FileVersion) -> Iterator[Finding]:
+    """Report what the rules for secrets find; what only looks like a secret has less confidence."""
+    is_sample = bool(_SAMPLE.search(source.path))
+    for detected in source.secrets:
+        is_unsure = is_sample and detected.rule in UNSIGNED
+        yield on_line(
+            detected.line,
+            f"{detected.title}: once pushed it is known. Revoke it; read it from the environment or a secret store.",
+            title=f"{detected.title} in the file",
+            priority=0 if detected.tier == "strict" else 1,
+            confidence=SAMPLE_CONFIDENCE if is_unsure else detected.confidence,
+        )
+
+
+# -- Python, and deployment --------------------------------------------------------------------------------------------
+
+_DEFAULTS = """
+(function_definition
+  parameters: (parameters [
+    (default_parameter name: (identifier) @name value: [(list) (dictionary) (set)] @value)
+    (typed_default_parameter name: (identifier) @name value: [(list) (dictionary) (set)] @value)
+    (default_parameter name: (identifier) @name
+      value: (call function: (identifier) @_made arguments: (argument_list)) @value)
+    (typed_default_parameter name: (identifier) @name
+      value: (call function: (identifier) @_made arguments: (argument_list)) @value)
+  ])
+  body: (block) @body
+  (#any-of? @_made "list" "dict" "set" "defaultdict" "deque"))
+"""
+_CHANGES = (
+    r"\b{name}(?:\.(?:append|extend|insert|add|update|pop|popitem|remove|discard|clear|sort|reverse|setdefault)\("
+    r"|\[[^\]\n]*\]\s*[-+*/|&]?=(?!=)|\s*[-+|&]=)|(?m:^\s*return {name}\s*$)|self\.\w+ = {name}\b"
+)
+
+
+@check("mutable-default")
+def mutable_default(source: FileVersion) -> Iterator[Finding]:
+    """Report a list, dict or set as a default that the function changes or returns; one that is only read is fine."""
+    for found in source.matches(_DEFAULTS):
+        if re.search(_CHANGES.format(name=re.escape(found["name"].text)), found["body"].text):
+            yield at_capture(found["value"])
+
+
+@check("sql-built")
+def sql_built(source: FileVersion) -> Iterator[Finding]:
+    """Report `execute` of a statement that contains a value where a parameter could be."""
+    query = (
+        "(call function: (attribute attribute: (identifier) @_name) arguments: (argument_list . (_) @text)"
+        ' (#any-of? @_name "execute" "executemany" "executescript")) @it'
+    )
+    for found in source.matches(query):
+        if _is_built_sql(found["text"].text):
+            yield at_capture(found["it"])
+
+
+def _is_built_sql(text: str) -> bool:
+    """Whether a statement has a placeholder after a comparison, or is joined from parts.
+
+    >>> _is_built_sql('f"SELECT a FROM b WHERE c = {d}"'), _is_built_sql('f"SELECT a FROM {table}"')
+    (True, False)
+    """
+    statement = r"(?is)['\"]\s*(?:select\b.*\bfrom|insert\s+into|update\b.*\bset|delete\s+from)\b"
+    if not re.search(statement, text):
+        return False
+    if re.match(r"[rR]?[fF][rR]?['\"]", text):
+        return bool(re.search(r"(?i)(?:=|<|>|\blike\b|\bin\b|values\s*\()\s*\(?\s*['\"]?%?\{(?!(?-i:[A-Z_]+)\})", text))
+    return bool(re.search(r"['\"]\s*(?:%\s*[\w(]|\+\s*\w)|['\"]\.format\(", text))
+
+
+@check("image-unpinned")
+def image_unpinned(source: FileVersion) -> Iterator[Finding]:
+    """Report `FROM image` with no tag, or `latest`."""
+    stages = {"scratch"}
+    for number, line in enumerate(source.lines, 1):
+        found = re.match(r"(?i)\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", line)
+        if found:
+            if found[1].lower() not in stages and not re.search(r"[$@]|:(?!latest$)[^/]+$", found[1]):
+                yield on_line(number)
+            stages.add((found[2] or "").lower())
+
+
+_STRANGE = re.compile(
+    r"\$\{\{[^}]{0,300}?github\.(?:head_ref|event\.(?:issue|pull_request|comment|review|discussion)"
+    r"\.(?:title|body|head\.(?:ref|label)))"
+)
+
+
+@check("workflow-injection")
+def workflow_injection(source: FileVersion) -> Iterator[Finding]:
+    """Report `run` with an expression that strangers write."""
+    script_indent = -1
+    for number, line in enumerate(source.lines, 1):
+        indent = len(line) - len(line.lstrip(" -"))
+        if line.strip() and indent <= script_indent:
+            script_indent = -1
+        if found := re.match(r"(\s*-?\s*)run:", line):
+            script_indent = len(found[1])
+        if script_indent >= 0 and _STRANGE.search(line):
+            yield on_line(number)
+
+
+@check("migration-one-way")
+def migration_one_way(source: FileVersion) -> Iterator[Finding]:
+    """Report Alembic's empty `downgrade`, Django's `RunPython` without a reverse."""
+    if re.search(r"(?:^|/)migrations/", source.path):
+        query = (
+            "(call function: (attribute) @_name arguments: (argument_list . (_) .)"
+            ' (#any-of? @_name "migrations.RunPython" "migrations.RunSQL")) @it'
+        )
+        yield from (at_capture(found["it"]) for found in source.matches(query))
+        return
+    functions = source.matches("(module (function_definition name: (identifier) @name body: (block) @body) @it)")
+    by_name = {found["name"].text: found for found in functions}
+    up, down = by_name.get("upgrade"), by_name.get("downgrade")
+    if up and down and _does_something(up["body"].text) and not _does_something(down["body"].text):
+        yield on_line(down["it"].first)
+
+
+def _does_something(body: str) -> bool:
+    plain = re.sub(r'"""[\s\S]*?"""|#.*', "", body)
+    return any(line.strip() not in ("", "pass", "...") for line in plain.split("\n"))
+
 
 # -- metadata ----------------------------------------------------------------------------------------------------------
 
@@ -40,9 +248,8 @@ def path_escape(file: ReviewedFile) -> Iterator[Finding]:
     for path in (file.path, file.old_path):
         parts = path.replace("\\", "/").lower().split("/")
         if {"..", ".git"} & {*parts} or re.match(r"/|[A-Za-z]:", path):
-            yield on_line(
-                1, f"{path!r}: to apply this change is to write outside of the work tree, or into git's own folder."
-            )
+            body = "to apply this change is to write outside of the work tree, or into git's own folder."
+            yield on_line(1, f"{path!r}: {body}")
             return
 
 
@@ -63,7 +270,7 @@ def executable_text(file: ReviewedFile) -> Iterator[Finding]:
     new = file.new
     if file.diff.new_mode != "100755" or file.diff.old_mode == "100755" or new is None or new.is_binary:
         return
-    if new.data and not new.text.startswith("#!") and not re.search(r"\.(?:bat|cmd|ps1|exe)$", file.path):
+    if new.data and not new.text.startswith("#!") and not file.path.endswith((".bat", ".cmd", ".ps1", ".exe")):
         yield on_line(1)
 
 
@@ -91,19 +298,19 @@ FORKS = frozenset("if elif elsif unless for foreach while until case when catch 
 @check("long-function")
 def long_function(file: ReviewedFile) -> Iterator[Finding]:
     """Report a function above 80 lines that has more of them than before."""
-    before = {name: function.last - function.first + 1 for name, function in _functions(file.old).items()}
-    for name, function in _functions(file.new).items():
+    old = file.old.functions if file.old else {}
+    before = {name: function.last - function.first + 1 for name, function in old.items()}
+    for name, function in file.new.functions.items() if file.new else ():
         span = LineSpan(function.first, function.last)
-        lines = span.last - span.first + 1
-        if lines > LONG_LINES and lines - before.get(name, 0) >= GREW_LINES and file.touches(span):
+        if span.lines > LONG_LINES and span.lines - before.get(name, 0) >= GREW_LINES and file.touches(span):
             was = f"had {before[name]} lines and " if name in before else ""
-            yield on_line(function.line, f"{function.name} {was}has {lines} lines now, more than a screen.")
+            yield on_line(function.line, f"{function.name} {was}has {span.lines} lines now, more than a screen.")
 
 
 @check("complexity")
 def complexity(file: ReviewedFile) -> Iterator[Finding]:
     """Report a function with a cyclomatic complexity above 15 that is 3 more than before."""
-    functions = _functions(file.new)
+    functions = file.new.functions if file.new else {}
     touched = [name for name, one in functions.items() if file.touches(LineSpan(one.first, one.last))]
     complex_now = {name: count for name, count in _count_paths(file.new, touched).items() if count > PATHS_MAX}
     before = _count_paths(file.old, complex_now)
@@ -113,19 +320,16 @@ def complexity(file: ReviewedFile) -> Iterator[Finding]:
             yield on_line(functions[name].line, f"{functions[name].name} {was}has {count} now; each path needs a test.")
 
 
-def _functions(source: FileVersion | None) -> Mapping[str, Symbol]:
-    return source.functions if source else {}
-
-
-def _count_paths(source: FileVersion | None, names: Iterable[str]) -> Counter[str]:
+def _count_paths(source: FileVersion | None, names: Collection[str]) -> Counter[str]:
     """Return the cyclomatic complexity of these functions that are long: one, and one more for each fork."""
-    functions = _functions(source)
-    known = [
-        name for name in names if name in functions and functions[name].last - functions[name].first > PATHS_GROWTH
-    ]
-    counts = Counter(dict.fromkeys(known, 1))
-    lines = {line for name in known for line in range(functions[name].first, functions[name].last + 1)}
-    for line, tokens in source.leaf_tokens(lines).items() if source and lines else ():
+    counts: Counter[str] = Counter()
+    if source is None or not names:
+        return counts
+    functions = source.functions
+    known = [name for name in names if name in functions]
+    counts.update(name for name in known if functions[name].last - functions[name].first > PATHS_GROWTH)
+    lines = {line for name in counts for line in range(functions[name].first, functions[name].last + 1)}
+    for line, tokens in source.leaf_tokens(lines).items() if lines else ():
         name = min((one.last - one.first, name) for name, one in functions.items() if one.first <= line <= one.last)[1]
         for token in tokens if name in counts else ():
             inside = token.around[0] if token.around else ""
@@ -151,48 +355,39 @@ def syntax_error(file: ReviewedFile) -> Iterator[Finding]:
     new, old = file.new, file.old
     if new is None or new.language_name in _PREPROCESSED or (old is None and new.language_name not in _TRUSTED):
         return
-    if not new.errors or (old is not None and old.errors) or (new.language_name == "python" and new.python is not None):
-        return
-    first = new.errors[0]
-    near = min(file.added, key=lambda line: abs(line - first.line), default=first.line)
-    yield on_line(near, f"It does not parse any more: line {first.line}: {first.title}.")
+    if new.errors and not (old and old.errors) and (new.language_name != "python" or new.python is None):
+        yield _report_error(file, new.errors[0], "It does not parse any more")
 
 
 @check("invalid-data")
 def invalid_data(file: ReviewedFile) -> Iterator[Finding]:
     """Report JSON, TOML or YAML that its parser refuses and accepted before."""
-    if file.new is None or not file.new.text.strip():
-        return
-    now = _find_data_error(file.new)
-    if now is None or (file.old is not None and file.old.text.strip() and _find_data_error(file.old)):
-        return
-    near = min(file.added, key=lambda added: abs(added - now.line), default=now.line)
-    yield on_line(near, f"It cannot be read any more: line {now.line}: {now.title}.")
+    now = _find_data_error(file.new) if file.new else None
+    if now and not (file.old and _find_data_error(file.old)):
+        yield _report_error(file, now, "It cannot be read any more")
+
+
+def _report_error(file: ReviewedFile, error: Finding, problem: str) -> Finding:
+    near = min(file.added, key=lambda added: abs(added - error.line), default=error.line)
+    return on_line(near, f"{problem}: line {error.line}: {error.title}.")
 
 
 def _find_data_error(source: FileVersion) -> Finding | None:
-    """Return the first certain error of a data file; None for a sound one, and for other files."""
+    """Return the first certain error of a data file; None for a sound or empty one, and for other files."""
     errors: SyntaxErrors | str = ()
-    match source.path.rpartition(".")[2].lower():
+    match source.path.rpartition(".")[2].lower() if source.text.strip() else "":
         case "json" if not TEMPLATE.search(source.text) and not COMMENTED_JSON.search(source.path):
-            errors = _find_json_error(source.text)
+            try:  # NaN and numbers of a million digits are up to its reader
+                json.loads(source.text.removeprefix("\ufeff"))
+            except json.JSONDecodeError as error:
+                return syntax_finding(error.lineno, error.colno, error.msg)
+            except (RecursionError, ValueError):
+                return None
         case "toml":
             errors = find_toml_errors(source.text)
         case "yml" | "yaml" if not TEMPLATE.search(source.text):
             errors = find_yaml_errors(source.text)
-    certain = [error for error in errors if not isinstance(error, str) and error.confidence == 1]
-    return next(iter(certain), None)
-
-
-def _find_json_error(text: str) -> SyntaxErrors:
-    """Return the first error of a JSON text; NaN and numbers of a million digits are up to its reader."""
-    try:
-        json.loads(text.removeprefix("\ufeff"))
-    except json.JSONDecodeError as error:
-        return (syntax_finding(error.lineno, error.colno, error.msg),)
-    except (RecursionError, ValueError):
-        pass
-    return ()
+    return next((error for error in errors if not isinstance(error, str) and error.confidence == 1), None)
 
 
 # -- definitions -------------------------------------------------------------------------------------------------------
@@ -217,30 +412,26 @@ def duplicate_definition(file: ReviewedFile) -> Iterator[Finding]:
     if file.new is None:
         return
     now = _find_doubles(file.new)
-    before = {key[1:] for key in _find_doubles(file.old if now else None)}
+    before = {key[1:] for key in _find_doubles(file.old)} if now and file.old else set()
     for key, found in now.items():
-        added = [definition.first for definition in found if definition.first in file.added]
-        if added and key[1:] not in before and not _is_rebound(file.new, key[2], found):
+        name, added = key[2], [definition.first for definition in found if definition.first in file.added]
+        between = "\n".join(file.new.lines[found[0].last : found[-1].first - 1])
+        is_rebound = re.search(rf"\b{re.escape(name)}\b(?!\s*\(self)", between)  # then both definitions count
+        if added and key[1:] not in before and not is_rebound:
             others = ", ".join(str(one.first) for one in found if one.first != added[-1])
-            yield on_line(added[-1], f"{key[2]} is defined on line {others}, too: the last one replaces the others.")
+            yield on_line(added[-1], f"{name} is defined on line {others}, too: the last one replaces the others.")
 
 
-def _find_doubles(source: FileVersion | None) -> Mapping[tuple[int, str, str], list[Capture]]:
+def _find_doubles(source: FileVersion) -> Mapping[tuple[int, str, str], list[Capture]]:
     """Return what is defined twice by block, kind (a getter is not a setter) and name."""
     by_place: dict[tuple[int, str, str], list[Capture]] = {}
-    for found in source.matches(_DEFINED.get(source.language_name, "")) if source else ():
+    for found in source.matches(_DEFINED.get(source.language_name, "")):
         definition, name = found["it"], found["name"].text
         how = definition.text.partition(name)[0] if definition.kind == "method_definition" else ""
         if name != "_":
             key = (found["block"].start, definition.kind + " ".join(how.split()), name)
             by_place.setdefault(key, []).append(definition)
     return {key: found for key, found in by_place.items() if len(found) > 1}
-
-
-def _is_rebound(source: FileVersion, name: str, found: Sequence[Capture]) -> bool:
-    """Whether the name is used between its definitions: then both definitions count."""
-    between = "\n".join(source.lines[found[0].last : found[-1].first - 1])
-    return bool(re.search(rf"\b{re.escape(name)}\b(?!\s*\(self)", between))
 
 
 UNDEFINED_MAX = 5
@@ -261,20 +452,19 @@ def undefined_name(file: ReviewedFile) -> Iterator[Finding]:
     """
     if file.new is None or file.new.python is None or DYNAMIC.search(file.new.text):
         return
-    missing = find_undefined(file.new)
-    known = find_undefined(file.old) if missing and file.old is not None else frozenset()
+    missing = _find_undefined(file.new)
+    known = _find_undefined(file.old) if missing and file.old is not None else frozenset()
     uses: dict[str, list[int]] = {}
     for node in ast.walk(file.new.python):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in missing - known:
             uses.setdefault(node.id, []).append(node.lineno)
     for name, lines in [*uses.items()][:UNDEFINED_MAX]:
         line = min(lines, key=lambda line: (line not in file.added, line))
-        yield on_line(
-            line, f"`{name}` is not defined in this file, nor is it a builtin. Using it fails with a NameError."
-        )
+        body = f"`{name}` is not defined in this file, nor is it a builtin. Using it fails with a NameError."
+        yield on_line(line, body)
 
 
-def find_undefined(source: FileVersion) -> frozenset[str]:
+def _find_undefined(source: FileVersion) -> frozenset[str]:
     """Return the names that a file of Python uses and no scope of it defines; none where it cannot be read."""
     try:
         with warnings.catch_warnings():

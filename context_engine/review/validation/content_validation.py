@@ -9,15 +9,16 @@ reported as skipped. No content is kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from context_engine.context import RepositoryFacts, parse_draft
 from context_engine.errors import ContextEngineError
-from context_engine.review.checks.text_checks import HiddenCharacter, find_conflicts, find_hidden_characters
+from context_engine.languages import blank_comments_and_strings
+from context_engine.review.checks.file_checks import find_conflicts, find_hidden_characters
 from context_engine.review.content_parsers import (
     JSON_LINES,
     SyntaxErrors,
@@ -37,21 +38,14 @@ from context_engine.review.validation.structured_content import (
     check_plan,
     find_schema_errors,
 )
-from context_engine.review.validation.style_checks import (
-    LINE_LENGTH,
-    SHOWN_MAX,
-    check_style,
-    find_empty_bodies,
-    find_omissions,
-)
+from context_engine.review.validation.style_checks import LINE_LENGTH, check_style, find_empty_bodies, find_omissions
 from context_engine.review.validation.validation_request import (
     ValidationRequest,
     ValidationResult,
     complete_findings,
-    make_finding,
+    report,
 )
 from context_engine.review.validation.workspace_claims import (
-    ImportingSource,
     find_misplaced_hunks,
     find_unknown_names,
     find_unresolved_imports,
@@ -76,8 +70,6 @@ DIAGRAMS_MAX = 50
 NEAR_PATHS_MAX = 3
 YAML_NODES_MAX = 500_000
 """A large API description; reading it takes some seconds."""
-NO_VALUE: Any = object()
-"""Stands for a value that cannot be read."""
 
 _MARKDOWN = re.compile(r"^(?:#{1,6} |[-*+] |\d{1,3}[.)] )", re.MULTILINE)
 _DIAGRAM = re.compile(r"^[ \t]*```mermaid[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
@@ -146,28 +138,25 @@ class ValidationService:
             findings += tier()
             run.append(number)
         result = ValidationResult(complete_findings(findings, content), tuple(run), tuple(check.skipped))
-        return self._redact(content, result) if request.redacts else result
-
-    def _redact(self, content: str, result: ValidationResult) -> ValidationResult:
-        """Add the content without its secrets, and take them out of the messages, too."""
-        redacted = self.redactor.redact(content)
-        if not redacted.count:
+        redacted = self.redactor.redact(content) if request.redacts else None
+        if redacted is None or not redacted.count:
             return result
         clean = [redact_finding(finding, lambda text: self.redactor.redact(text).text) for finding in result.findings]
         return replace(result, findings=tuple(clean), redacted=redacted.text, secrets=redacted.count)
 
 
-@dataclass(slots=True)
 class _ContentCheck:
     """One content on its way through the tiers; a tier builds on what the tier before it learned."""
 
-    content: str
-    request: ValidationRequest
-    service: ValidationService
-    skipped: list[tuple[int, str]] = field(default_factory=list)
-    is_sound: bool = False
+    def __init__(self, content: str, request: ValidationRequest, service: ValidationService) -> None:
+        self.content = content
+        self.request = request
+        self.service = service
+        self.skipped: list[tuple[int, str]] = []
+        self.is_sound = False
+        self.lines = content.split("\n")
 
-    @property
+    @cached_property
     def language(self) -> Language | None:
         """The language of the content, as far as it is known."""
         languages, request = self.service.parsers.languages, self.request
@@ -184,36 +173,19 @@ class _ContentCheck:
 
     # -- tier 0 --
 
-    def find_secrets(self) -> list[Finding]:
+    def find_secrets(self) -> Iterator[Finding]:
         """Report keys and passwords; what only looks like one is a warning."""
-        advice = "Take it out; use `scrubbed_content`, and read it from the environment."
-        findings = []
         for secret in self.service.redactor.find(self.content, self.request.path):
-            severity = "error" if secret.tier == "strict" else "warning"
-            message = f"{secret.title} in the content"
             if not secret.is_allowed:
+                severity = "error" if secret.tier == "strict" else "warning"
                 place = (secret.line, secret.column)
-                findings.append(make_finding(0, severity, "secret", secret.rule, message, place, advice))
-        return findings
+                message = f"{secret.title} in the content"
+                yield report(secret.rule, message, place, family="secret", severity=severity)
 
     # -- tier 1 --
 
-    def parse(self) -> list[Finding]:
+    def parse(self) -> Iterator[Finding]:
         """Report what a real parser says, and characters and marks that no finished text has."""
-        findings = [*self._parse_kind()]
-        language = self.language
-        is_code = self.request.kind == "generated_code" or (language is not None and language.name not in PROSE)
-        lines = self.content.split("\n")
-        findings += [*_report_hidden(find_hidden_characters(lines), is_code=is_code)]
-        severity = "error" if is_code and not self.is_sound else "warning"
-        for conflict in find_conflicts(lines):
-            message = "an unresolved conflict begins here"
-            findings.append(
-                make_finding(1, severity, "conflict", "conflict-marker", message, (conflict[0], 1), "Resolve it.")
-            )
-        return findings
-
-    def _parse_kind(self) -> Iterator[Finding]:
         match self.request.kind:
             case "plan_output" | "review_finding":
                 yield from self._check_structure()
@@ -223,10 +195,16 @@ class _ContentCheck:
                 yield from _report_syntax(find_mermaid_errors(self.content))
             case _:
                 yield from self._parse_language()
+        language = self.language
+        is_code = self.request.kind == "generated_code" or (language is not None and language.name not in PROSE)
+        yield from _report_hidden(self.lines, is_code=is_code)
+        severity = "error" if is_code and not self.is_sound else "warning"
+        for conflict in find_conflicts(self.lines):
+            message = "an unresolved conflict begins here"
+            yield report("conflict-marker", message, (conflict[0], 1), severity=severity)
 
     def _parse_language(self) -> Iterator[Finding]:
-        """Parse something in a language."""
-        language, request = self.language, self.request
+        language, request, parsers = self.language, self.request, self.service.parsers
         if language is None:
             if request.kind != "raw_text" or request.path or request.language:
                 self._skip(f"{request.language or request.path or 'the content'} is in no language that we know")
@@ -240,16 +218,17 @@ class _ContentCheck:
         if parse := DATA.get(request.kind):
             errors = parse(self.content)
         else:
-            errors = find_syntax_errors(self.content, request.path, language, self.service.parsers)
+            errors = find_syntax_errors(self.content, request.path, language, parsers)
         if isinstance(errors, str):
             self._skip(errors)
             return
-        self.is_sound = not errors
         yield from _report_syntax(errors)
+        self.is_sound = not errors
         if self.is_sound:
-            yield from map(_report_repeated_key, find_repeated_keys(self.content, language, self.service.parsers))
-        if self.is_sound and request.schema is not None:
-            yield from self._check_schema(_read_value(self.content, language.name))
+            for key, line in find_repeated_keys(self.content, language, parsers):
+                yield report("repeated-key", f"the key {key[:80]!r} occurs twice in one object", (line, int(line > 0)))
+            if request.schema is not None:
+                yield from _check_value(self.content, language.name, request.schema)
 
     def _check_structure(self) -> Iterator[Finding]:
         """Check a plan or findings, which are JSON of a known structure."""
@@ -258,7 +237,7 @@ class _ContentCheck:
         except ValueError:
             errors = find_json_errors(self.content)
             if isinstance(errors, str):
-                yield make_finding(1, "error", "syntax", "syntax-error", "it is nested too deep", (1, 1), "Correct it.")
+                yield report("syntax-error", "it is nested too deep", (1, 1))
             else:
                 yield from _report_syntax(errors)
             return
@@ -269,10 +248,7 @@ class _ContentCheck:
             self._skip("plans are not known here")
         else:
             yield from check_plan(value, self.service.root)
-        yield from self._check_schema(value)
-
-    def _check_schema(self, value: Any) -> Iterator[Finding]:
-        if self.request.schema is not None and value is not NO_VALUE:
+        if self.request.schema is not None:
             yield from find_schema_errors(value, self.request.schema)
 
     def _skip(self, reason: str) -> None:
@@ -280,88 +256,84 @@ class _ContentCheck:
 
     # -- tier 2 --
 
-    def check_style(self) -> list[Finding]:
+    def check_style(self) -> Iterator[Finding]:
         """Report what a reader would stumble over, and claims about the workspace that are wrong."""
-        language = self.language
-        name = language.name if language else ""
-        lines = self.content.split("\n")
-        if name in PROSE or language is None:  # prose may say what is left to do, and where
-            findings = [*islice(find_omissions(lines), SHOWN_MAX)]
+        name = self.language.name if self.language else ""
+        if name in PROSE or not name:  # prose may say what is left to do, and where
+            yield from find_omissions(self.lines)
         else:
-            findings = [*check_style(lines, self._code_lines(), name, 0 if name in DATA else LINE_LENGTH)]
+            yield from check_style(self.lines, self._code_lines(), name, 0 if name in DATA else LINE_LENGTH)
         if name == "python" and not self.request.path.endswith(".pyi"):
-            findings += find_empty_bodies(self.content)
-        return findings + self._check_claims(language)
+            yield from find_empty_bodies(self.content)
+        yield from self._check_claims()
 
     def _code_lines(self) -> list[str]:
         """Return the lines without strings and comments; none where the language is not known well enough."""
-        from context_engine.languages import blank_comments_and_strings
-
-        language = self.language
-        if language is None or language.content != "code":
+        if self.language is None or self.language.content != "code":
             return []
-        data = blank_comments_and_strings(
-            language, self.content.encode("utf-8", "replace"), self.service.parsers.grammars
-        )
+        encoded = self.content.encode("utf-8", "replace")
+        data = blank_comments_and_strings(self.language, encoded, self.service.parsers.grammars)
         return data.decode("utf-8", "replace").split("\n") if data is not None else []
 
-    def _check_claims(self, language: Language | None) -> list[Finding]:
+    def _check_claims(self) -> Iterable[Finding]:
         """Report what the content says of the workspace and is wrong."""
-        service, kind, workspace = self.service, self.request.kind, self.service.workspace
-        if workspace is None:
-            return []
+        service, language, workspace = self.service, self.language, self.service.workspace
+        kind = self.request.kind
+        if workspace is None or (kind == "diff" and [*check_diff(self.content)]):
+            return ()
         if kind == "diff":
-            if [*check_diff(self.content)]:
-                return []
-            diff = parse_diff(self.content, bytes_max=GIT_DIFF_BYTES_MAX)
-            return [*find_misplaced_hunks(diff, service.read)]
+            return find_misplaced_hunks(parse_diff(self.content, bytes_max=GIT_DIFF_BYTES_MAX), service.read)
         if kind in ("markdown", "raw_text") and (language is None or language.name in PROSE):
-            return [*find_unknown_names(self.content, workspace)]
-        if language is not None and language.content == "code":
-            source = ImportingSource(self.content, self.request.path, language)
-            return [*find_unresolved_imports(source, service.parsers.grammars, workspace.symbols.paths(), service.read)]
-        return []
+            return find_unknown_names(self.content, workspace)
+        if language is None or language.content != "code":
+            return ()
+        paths, grammars = workspace.symbols.paths(), service.parsers.grammars
+        return find_unresolved_imports(self.content, self.request.path, language, grammars, paths, service.read)
 
 
-def _read_value(content: str, language: str) -> Any:
-    """Return the value of a sound data file; NO_VALUE when it has none."""
-    readers = {"json": load_json, "toml": read_toml, "yaml": partial(read_yaml, nodes_max=YAML_NODES_MAX)}
+def _check_value(content: str, language: str, schema: Mapping[str, Any]) -> Iterable[Finding]:
+    """Compare a sound data file with a schema, if it has one value."""
     try:
-        return readers[language](content.removeprefix("\ufeff")) if language in readers else NO_VALUE
+        match language:
+            case "json":
+                value = load_json(content.removeprefix("\ufeff"))
+            case "toml":
+                value = read_toml(content)
+            case "yaml":
+                value = read_yaml(content, nodes_max=YAML_NODES_MAX)
+            case _:
+                return ()
     except (ParseError, ValueError, RecursionError):  # one value per line, or tags that only its reader knows
-        return NO_VALUE
+        return ()
+    return find_schema_errors(value, schema)
 
 
 def _report_syntax(errors: Iterable[Finding]) -> Iterator[Finding]:
     """Report parser errors; what a parser is not sure of is a warning."""
     for error in errors:
-        place = (error.line, error.column)
         if error.confidence == 1:
-            yield make_finding(1, "error", "syntax", "syntax-error", error.title, place, "Correct it.")
+            yield report("syntax-error", error.title, (error.line, error.column))
         else:
             message = f"the parser reports an error here, as it does in healthy files as well: {error.title}"
-            yield make_finding(1, "warning", "syntax", "syntax-doubt", message, place, "Look at it.")
+            yield report("syntax-doubt", message, (error.line, error.column))
 
 
-def _report_hidden(characters: Iterable[HiddenCharacter], *, is_code: bool) -> Iterator[Finding]:
+def _report_hidden(lines: Sequence[str], *, is_code: bool) -> Iterator[Finding]:
     """Report hidden characters. Changing the direction of text is fine in prose, and in a string that ends it."""
-    for hidden in characters:
-        severity, category, advice = "warning", "encoding", "Delete it, or write it as an escape."
-        if hidden.is_bidi and not hidden.is_opener:
-            continue
-        if hidden.is_bidi:
+    for hidden in find_hidden_characters(lines):
+        place = (hidden.line, hidden.column)
+        if hidden.is_opener:
             is_error = is_code and hidden.is_open
-            rule, severity, category = "bidi-character", "error" if is_error else "warning", "security"
-            message = f"{hidden.name} changes the order in which this line is shown"
-            message += " and is never ended" if is_error else ""
+            message = f"{hidden.name} changes the order in which this line is shown{' and is never ended' * is_error}"
             advice = f"Delete it, or write it as an escape: \\u{ord(hidden.character):04x}."
+            severity = "error" if is_error else "warning"
+            yield report("bidi-character", message, place, advice=advice, severity=severity)
         elif hidden.character == "\0":
-            rule, severity, message = "nul-character", "error", "a NUL character, which no text has"
+            yield report("nul-character", "a NUL character, which no text has", place)
         elif hidden.character == "\ufffd":
-            rule, message = "replacement-character", "a character that was lost in decoding"
-        else:
-            rule, message = "hidden-character", f"{hidden.name} is invisible"
-        yield make_finding(1, severity, category, rule, message, (hidden.line, hidden.column), advice)
+            yield report("replacement-character", "a character that was lost in decoding", place)
+        elif not hidden.is_bidi:
+            yield report("hidden-character", f"{hidden.name} is invisible", place)
 
 
 def _find_broken_diagrams(content: str) -> Iterator[Finding]:
@@ -370,18 +342,10 @@ def _find_broken_diagrams(content: str) -> Iterator[Finding]:
         first = content.count("\n", 0, found.start(1))
         for error in find_mermaid_errors(found[1]):
             message = f"the diagram cannot be drawn: {error.title}"
-            place = (first + error.line, error.column)
-            yield make_finding(1, "warning", "syntax", "broken-diagram", message, place, "Correct it.")
-
-
-def _report_repeated_key(repeated: tuple[str, int]) -> Finding:
-    key, line = repeated
-    message, advice = f"the key {key[:80]!r} occurs twice in one object", "Keep one: most readers use the last one."
-    return make_finding(1, "error", "data", "repeated-key", message, (line, int(line > 0)), advice)
+            yield report("broken-diagram", message, (first + error.line, error.column))
 
 
 def _is_markdown(text: str) -> bool:
-    """Whether a plan is written in Markdown, not as JSON."""
     try:
         parse_draft(text)
     except ValueError:

@@ -26,7 +26,7 @@ from context_engine.review.validation.validation_request import (
     ValidationRequest,
     ValidationResult,
     complete_findings,
-    make_finding,
+    report,
 )
 from context_engine.text import split_lines
 
@@ -114,5 +114,6 @@ class ContentCritique:
 def _to_finding(row: Mapping[str, Any], content: str) -> Finding:
     category, lines = row["category"], split_lines(content)
     line = find_quote(enumerate(lines, 1), row["quote"], row["line"], row["line"])
-    place, message = (min(line, len(lines)), 1), row["message"].strip()
-    return make_finding(3, "warning", category, f"critique-{category}", message, place, row["suggestion"].strip())
+    place, advice = (min(line, len(lines)), 1), row["suggestion"].strip()
+    rule, message = f"critique-{category}", row["message"].strip()
+    return report(rule, message, place, family="critique", category=category, advice=advice)

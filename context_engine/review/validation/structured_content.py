@@ -5,7 +5,9 @@ No other machine is asked for a schema, and no pattern of one takes more than li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from context_engine.context import (
@@ -18,22 +20,15 @@ from context_engine.context import (
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.second_pass import SCHEMA, make_claim
-from context_engine.review.validation.validation_request import make_finding
+from context_engine.review.validation.validation_request import report
 from context_engine.text import compile_linear, parse_diff
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
-    from context_engine.plans import PlanFinding
     from context_engine.repo import Root
 
 Schema = Mapping[str, Any]
-Search = Callable[[str, str], bool]
 
-_SPAN = {
-    "type": "object",
-    "required": ["start", "end"],
-    "properties": {"start": {"type": "integer", "minimum": 1}, "end": {"type": "integer", "minimum": 1}},
-}
 _FINDING = {
     "type": "object",
     "required": ["title", "body", "priority", "confidence_score", "code_location"],
@@ -47,7 +42,14 @@ _FINDING = {
             "type": "object",
             "required": ["line_range"],
             "properties": {
-                "line_range": _SPAN,
+                "line_range": {
+                    "type": "object",
+                    "required": ["start", "end"],
+                    "properties": {
+                        "start": {"type": "integer", "minimum": 1},
+                        "end": {"type": "integer", "minimum": 1},
+                    },
+                },
                 "file_path": {"type": "string"},
                 "absolute_file_path": {"type": "string"},
             },
@@ -64,54 +66,42 @@ def check_diff(text: str) -> Iterator[Finding]:
     except CallError as error:
         line = error.details.get("line", 0)
         place = (line, int(line > 0))
-        yield make_finding(1, "error", "syntax", _rule_name(error.code), error.message, place, error.suggestion)
+        yield report(_rule_name(error.code), error.message, place, family="diff", advice=error.suggestion)
 
 
 def check_plan(value: object, root: Root) -> Iterator[Finding]:
     """Report what is wrong with a plan: its fields, the order of its steps, the files it names."""
-    from context_engine.plans import (
-        parse_plan,  # 20 ms, only for those who validate a plan
-        validate_plan,
-        workspace_paths,
-    )
+    from context_engine.plans import parse_plan, validate_plan, workspace_paths  # 20 ms, only for plans
+
+    def remark(code: str, path: str, message: str, advice: str, severity: str = "error") -> Finding:
+        text = _add_place(path, message)
+        return report(f"plan-{_rule_name(code)}", text, family="plan", advice=advice, severity=severity)
 
     try:
         plan, remarks = parse_plan(value)
         result = validate_plan(plan, workspace_paths(root), remarks=remarks)
     except CallError as error:
-        message = add_place(str(error.details.get("path", "")), error.message)
-        yield make_finding(1, "error", "schema", f"plan-{_rule_name(error.code)}", message, advice=error.suggestion)
+        yield remark(error.code, str(error.details.get("path", "")), error.message, error.suggestion)
         return
-    groups: tuple[tuple[str, Sequence[PlanFinding]], ...] = (
-        ("error", result.errors),
-        ("warning", result.warnings),
-        ("info", result.autofixes),
-    )
-    for severity, group in groups:
-        for remark in group:
-            rule, message = f"plan-{_rule_name(remark.code)}", add_place(remark.path, remark.message)
-            yield make_finding(1, severity, "schema", rule, message, advice=remark.suggestion)
+    for severity, found in (("error", result.errors), ("warning", result.warnings), ("info", result.autofixes)):
+        for one in found:
+            yield remark(one.code, one.path, one.message, one.suggestion, severity)
 
 
 def check_findings(value: Any, facts: RepositoryFacts | None) -> Iterator[Finding]:
     """Report findings without the fields of one, or on lines and code that do not exist."""
     rows = value.get("findings", [value]) if isinstance(value, Mapping) else value
-    if not isinstance(rows, list):
-        rows = [rows]
     claims = []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
         place = f"findings[{number}]"
         is_draft = isinstance(row, Mapping) and "file_path" in row
         schema = SCHEMA["properties"]["findings"]["items"] if is_draft else _FINDING
         errors = list(find_schema_errors(row, schema, rule="finding-schema", prefix=place))
+        yield from errors
         if not errors:
             claims.append(_claim(row, place))
-        yield from errors
-    if facts is None:
-        return
-    for rejected in check_claims(claims, facts).rejected:
-        message, advice = f"{rejected.place}: {rejected.reason}", "Anchor it to code that exists."
-        yield make_finding(1, "error", "anchor", "finding-anchor", message, advice=advice)
+    for rejected in check_claims(claims, facts).rejected if facts else ():
+        yield report("finding-anchor", f"{rejected.place}: {rejected.reason}")
 
 
 def _claim(row: Mapping[str, Any], place: str) -> Claim:
@@ -140,22 +130,21 @@ def find_schema_errors(value: Any, schema: Schema, *, rule: str = "schema", pref
         errors = _validate(value, schema, skipped)
     except RecursionError:
         message = "it is nested too deep to be compared with its schema"
-        yield make_finding(1, "warning", "schema", rule, message)
+        yield report(rule, message, family="schema", severity="warning", advice="")
         return
     for error in errors:
         text = error.message
         if len(text) > PROBLEM_CHARS_MAX:
             text = f"… {text[-PROBLEM_CHARS_MAX:]}"
         where = ".".join(filter(None, (prefix, format_location(error.absolute_path))))
-        yield make_finding(1, "error", "schema", rule, add_place(where, text), advice="Make it what the schema says.")
+        yield report(rule, _add_place(where, text), family="schema")
     for pattern in skipped:
         message = f"the pattern {pattern[:PROBLEM_CHARS_MAX]!r} of the schema was not tried"
         advice = "Write it in RE2's syntax: no look-around."
-        yield make_finding(1, "warning", "schema", f"{rule}-pattern", message, advice=advice)
+        yield report(f"{rule}-pattern", message, family="schema", severity="warning", advice=advice)
 
 
-def add_place(where: str, message: str) -> str:
-    """Return a message with its place in front, if it has one."""
+def _add_place(where: str, message: str) -> str:
     return f"{where}: {message}" if where else message
 
 
@@ -169,47 +158,37 @@ def _validate(value: Any, schema: Schema, skipped: dict[str, None]) -> list[Any]
     kind = validator_for(schema, default=Draft202012Validator)
     try:
         kind.check_schema(schema)
-        careful = extend(kind, _make_keywords(_make_search(skipped)))
-        errors = careful(schema, registry=REGISTRY).iter_errors(value)
+        errors = extend(kind, _make_keywords(skipped))(schema, registry=REGISTRY).iter_errors(value)
         return sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
     except SchemaError as error:
-        raise _schema_error(
-            f"is not a JSON Schema: {error.message[-PROBLEM_CHARS_MAX:]}", 'Send one like {"type": "object"}.'
-        ) from None
+        problem = f"is not a JSON Schema: {error.message[-PROBLEM_CHARS_MAX:]}"
+        advice = 'Send one like {"type": "object"}.'
     except Unresolvable as error:
+        problem = f"refers to something that it does not contain: {error}"
         advice = "Put what it refers to into its own $defs: no other machine is asked."
-        raise _schema_error(f"refers to something that it does not contain: {error}", advice) from None
+    raise InvalidArgument(f"schema {problem}", suggestion=advice, details={"argument": "schema"})
 
 
-def _schema_error(problem: str, suggestion: str) -> InvalidArgument:
-    return InvalidArgument(f"schema {problem}", suggestion=suggestion, details={"argument": "schema"})
+def _make_search(skipped: dict[str, None]) -> Callable[[str, str], bool]:
+    @cache
+    def compile_pattern(pattern: str) -> Any:
+        try:
+            return compile_linear(pattern)
+        except ValueError:
+            skipped[pattern] = None
+            return re.compile("")
+
+    return lambda pattern, text: compile_pattern(pattern).search(text) is not None
 
 
-def _make_search(skipped: dict[str, None]) -> Search:
-    """Return a search in linear time that skips other patterns.
+def _make_keywords(skipped: dict[str, None]) -> dict[str, Any]:
+    """Return the keywords that contain patterns, which are tried in linear time or skipped.
 
     Python's own engine may take years for thirty letters.
     """
-    compiled: dict[str, Any] = {}
-
-    def search(pattern: str, text: str) -> bool:
-        if pattern not in compiled and pattern not in skipped:
-            try:
-                compiled[pattern] = compile_linear(pattern)
-            except ValueError:
-                skipped[pattern] = None
-        return pattern in skipped or compiled[pattern].search(text) is not None
-
-    return search
-
-
-def _fits_any(name: str, patterns: Iterable[str], search: Search) -> bool:
-    return any(search(pattern, name) for pattern in patterns)
-
-
-def _make_keywords(search: Search) -> dict[str, Any]:
-    """Return the keywords that contain patterns, tried by `search`."""
     from jsonschema import ValidationError
+
+    search = _make_search(skipped)
 
     def pattern(validator: Any, wanted: str, instance: Any, _schema: Schema) -> Iterator[Any]:
         if validator.is_type(instance, "string") and not search(wanted, instance):
@@ -222,14 +201,12 @@ def _make_keywords(search: Search) -> dict[str, Any]:
                     yield from validator.descend(value, inner, path=name, schema_path=expression)
 
     def additional_properties(validator: Any, wanted: Any, instance: Any, schema: Schema) -> Iterator[Any]:
-        if not validator.is_type(instance, "object"):
-            return
         known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-        unknown = [name for name in instance if name not in known and not _fits_any(name, patterns, search)]
-        for name in unknown:
-            if isinstance(wanted, Mapping):
-                yield from validator.descend(instance[name], wanted, path=name)
-            elif not wanted:
+        for name, value in instance.items() if validator.is_type(instance, "object") else ():
+            is_known = name in known or any(search(pattern, name) for pattern in patterns)
+            if not is_known and isinstance(wanted, Mapping):
+                yield from validator.descend(value, wanted, path=name)
+            elif not is_known and not wanted:
                 yield ValidationError(f"{name!r} is not expected")
 
     return {"pattern": pattern, "patternProperties": pattern_properties, "additionalProperties": additional_properties}

@@ -1,7 +1,6 @@
 """Report what a reader stumbles over in sound code: code that was left out, debug output, addresses, long lines.
 
-Each of these may be right where it is, so none of them fails content. The linter or formatter of a project knows the
-length that it allows; here a line is long for any project.
+Each of these may be right where it is, so none of them fails content.
 """
 
 from __future__ import annotations
@@ -9,13 +8,13 @@ from __future__ import annotations
 import ast
 import ipaddress
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from context_engine.edit import placeholders
 from context_engine.review.content_parsers import parse_python
-from context_engine.review.validation.validation_request import make_finding
+from context_engine.review.validation.validation_request import report
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
@@ -45,69 +44,60 @@ _DOCUMENTATION_NETWORKS = tuple(
 )
 """RFC 5737, and masks."""
 
-_BREAKPOINT, _OUTPUT = ("warning", "a breakpoint"), ("info", "printed output")
-_JS = ((r"^\s*debugger\b", *_BREAKPOINT), (r"\bconsole\.(?:log|debug|trace)\s*\(", *_OUTPUT))
-DEBUG_OUTPUT: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "python": (
-        (r"\bbreakpoint\s*\(|\bi?pdb\.set_trace\s*\(|^\s*import i?pdb\b", *_BREAKPOINT),
-        (r"^\s*print\s*\(", *_OUTPUT),
-    ),
+_BREAKPOINT, _DEBUG, _OUTPUT = ("warning", "a breakpoint"), ("warning", "debug output"), ("info", "printed output")
+_JS = {r"^\s*debugger\b": _BREAKPOINT, r"\bconsole\.(?:log|debug|trace)\s*\(": _OUTPUT}
+DEBUG_OUTPUT: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "python": {
+        r"\bbreakpoint\s*\(|\bi?pdb\.set_trace\s*\(|^\s*import i?pdb\b": _BREAKPOINT,
+        r"^\s*print\s*\(": _OUTPUT,
+    },
     **dict.fromkeys(("javascript", "typescript", "tsx", "vue", "svelte"), _JS),
-    "rust": ((r"\bdbg!\s*[(\[{]", "warning", "debug output"),),
-    "ruby": ((r"\bbinding\.(?:pry|irb|break)\b|^\s*byebug\b", *_BREAKPOINT),),
-    "php": ((r"(?<![>:$\w])(?:var_dump|print_r|dd|dump)\s*\(", "warning", "debug output"),),
-    "java": ((r"\bSystem\.(?:out|err)\.print|\.printStackTrace\s*\(\s*\)", *_OUTPUT),),
-    "kotlin": ((r"^\s*println\s*\(", *_OUTPUT),),
-    "csharp": ((r"\bDebugger\.Break\s*\(", *_BREAKPOINT), (r"\bConsole\.Write", *_OUTPUT)),
-    "swift": ((r"^\s*(?:debugPrint|dump)\s*\(", *_OUTPUT),),
-    "elixir": ((r"\bIEx\.pry\b|\bIO\.inspect\b", *_OUTPUT),),
+    "rust": {r"\bdbg!\s*[(\[{]": _DEBUG},
+    "ruby": {r"\bbinding\.(?:pry|irb|break)\b|^\s*byebug\b": _BREAKPOINT},
+    "php": {r"(?<![>:$\w])(?:var_dump|print_r|dd|dump)\s*\(": _DEBUG},
+    "java": {r"\bSystem\.(?:out|err)\.print|\.printStackTrace\s*\(\s*\)": _OUTPUT},
+    "kotlin": {r"^\s*println\s*\(": _OUTPUT},
+    "csharp": {r"\bDebugger\.Break\s*\(": _BREAKPOINT, r"\bConsole\.Write": _OUTPUT},
+    "swift": {r"^\s*(?:debugPrint|dump)\s*\(": _OUTPUT},
+    "elixir": {r"\bIEx\.pry\b|\bIO\.inspect\b": _OUTPUT},
 }
-"""Code that shows the state of a running program, by language; searched for in code without its strings and comments.
-
-The checks of a change look at syntax trees and at the role of the file, for two languages.
-"""
+"""Code that shows the state of a running program; searched for in code without its strings and comments."""
 
 
 def check_style(lines: Sequence[str], code: Sequence[str], language: str, width: int) -> Iterator[Finding]:
     """Report all style findings; `code` are the lines without strings and comments; `width` 0 is any length."""
-    checks = (
-        find_omissions(lines),
-        _find_todos(lines),
-        _find_debug_output(code, language),
-        _find_addresses(lines),
-        _find_long_lines(lines, width),
-        _find_mixed_indents(code),
-    )
-    for findings in checks:
-        yield from islice(findings, SHOWN_MAX)
+    yield from find_omissions(lines)
+    yield from islice(_find_todos(lines), SHOWN_MAX)
+    yield from islice(_find_debug_output(code, language), SHOWN_MAX)
+    yield from islice(_find_addresses(lines), SHOWN_MAX)
+    if width:
+        yield from islice(_find_long_lines(lines, width), SHOWN_MAX)
+    yield from _find_mixed_indents(code)
 
 
-def find_omissions(lines: Sequence[str]) -> Iterator[Finding]:
+def find_omissions(lines: Sequence[str]) -> Iterable[Finding]:
     """Report placeholders of code that was left out."""
     omissions = set(placeholders("\n".join(lines)))
-    for number, line in enumerate(lines, 1):
-        if line.strip() in omissions or _TO_BE_WRITTEN.search(line):
-            message = f"this is a placeholder for missing code: {line.strip()[:80]}"
-            yield make_finding(
-                2, "warning", "unfinished", "placeholder", message, (number, 1), "Write the missing code."
-            )
+    found = (
+        report("placeholder", f"this is a placeholder for missing code: {line.strip()[:80]}", (number, 1))
+        for number, line in enumerate(lines, 1)
+        if line.strip() in omissions or _TO_BE_WRITTEN.search(line)
+    )
+    return islice(found, SHOWN_MAX)
 
 
 def _find_todos(lines: Sequence[str]) -> Iterator[Finding]:
     for number, line in enumerate(lines, 1):
         if found := _TODO.search(line):
-            place = (number, found.start() + 1)
-            message, advice = f"{found.group()} is left", "Do it, or write it down elsewhere."
-            yield make_finding(2, "info", "unfinished", "todo", message, place, advice)
+            yield report("todo", f"{found.group()} is left", (number, found.start() + 1))
 
 
 def _find_debug_output(code: Sequence[str], language: str) -> Iterator[Finding]:
-    for pattern, severity, noun in DEBUG_OUTPUT.get(language, ()):
+    for pattern, (severity, noun) in DEBUG_OUTPUT.get(language, {}).items():
         for number, line in enumerate(code, 1):
             if found := re.search(pattern, line):
-                place, message = (number, found.start() + 1), f"{noun}: {found.group().strip()}"
-                advice = "Delete it, or use a logger."
-                yield make_finding(2, severity, "debugging", "debug-output", message, place, advice)
+                message = f"{noun}: {found.group().strip()}"
+                yield report("debug-output", message, (number, found.start() + 1), severity=severity)
 
 
 def _find_addresses(lines: Sequence[str]) -> Iterator[Finding]:
@@ -117,9 +107,7 @@ def _find_addresses(lines: Sequence[str]) -> Iterator[Finding]:
         addresses = [found for found in _IP_ADDRESS.finditer(line) if _is_machine(found.group())]
         for rule, places in (("hard-coded-url", urls), ("hard-coded-ip", addresses)):
             for found in places:
-                message = f"an address is hard-coded: {found.group()[:80]}"
-                place = (number, found.start() + 1)
-                yield make_finding(2, "info", "hard-coded", rule, message, place, "Make it a setting.")
+                yield report(rule, f"an address is hard-coded: {found.group()[:80]}", (number, found.start() + 1))
 
 
 def _is_machine(text: str) -> bool:
@@ -141,45 +129,34 @@ def _find_long_lines(lines: Sequence[str], width: int) -> Iterator[Finding]:
     """Report lines over the limit, except those with one word that cannot be broken."""
     for number, line in enumerate(lines, 1):
         text = line.rstrip("\r")
-        if width and len(text) > width and not _URL.search(text) and len(text.split()) > 2:
+        if len(text) > width and not _URL.search(text) and len(text.split()) > 2:
             message = f"the line has {len(text):,} characters, {width} are usual here"
-            yield make_finding(2, "info", "style", "long-line", message, (number, width + 1), "Break it.")
+            yield report("long-line", message, (number, width + 1))
 
 
 def _find_mixed_indents(code: Sequence[str]) -> Iterator[Finding]:
-    """Report the first line that is indented otherwise than most: with tabs or with spaces."""
+    """Report the first line that is indented otherwise than nine of ten: with tabs or with spaces."""
     indents = [(number, line[0]) for number, line in enumerate(code, 1) if line[:1] in "\t " and line.strip()]
     tabs = sum(mark == "\t" for _, mark in indents)
-    spaces = len(indents) - tabs
-    # A tenth at most: half and half is a choice.
-    if 0 < min(tabs, spaces) * 10 <= len(indents):
-        rare, message = (
-            ("\t", "a tab here, spaces elsewhere") if tabs < spaces else (" ", "spaces here, tabs elsewhere")
-        )
-        line = next(number for number, mark in indents if mark == rare)
-        yield make_finding(2, "info", "style", "mixed-indentation", message, (line, 1), "Indent alike.")
+    rare, common = sorted((("\t", "a tab", tabs), (" ", "spaces", len(indents) - tabs)), key=lambda kind: kind[2])
+    if 0 < rare[2] * 10 <= len(indents):
+        line = next(number for number, mark in indents if mark == rare[0])
+        usual = "tabs" if common[0] == "\t" else "spaces"
+        yield report("mixed-indentation", f"{rare[1]} here, {usual} elsewhere", (line, 1))
 
 
 def find_empty_bodies(text: str) -> Iterator[Finding]:
     """Report Python functions whose body is `...`, except in stubs, protocols and abstract classes."""
-    try:
-        module = parse_python(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for owner in ast.walk(module):
+    module = parse_python(text)
+    for owner in ast.walk(module) if module else ():
         for node in owner.body if isinstance(owner, ast.Module | ast.ClassDef) else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_empty(node, owner):
-                message, place = f"{node.name} has no body but ...", (node.lineno, node.col_offset + 1)
-                yield make_finding(2, "warning", "unfinished", "empty-body", message, place, "Write it.")
+                yield report("empty-body", f"{node.name} has no body but ...", (node.lineno, node.col_offset + 1))
 
 
 def _is_empty(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ast.AST) -> bool:
-    """Whether a body is only `...`, where nothing allows that."""
-    constants = [
-        statement.value.value
-        for statement in node.body
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    ]
+    expressions = [statement.value for statement in node.body if isinstance(statement, ast.Expr)]
+    constants = [value.value for value in expressions if isinstance(value, ast.Constant)]
     if len(constants) < len(node.body) or ... not in constants:
         return False
     decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}

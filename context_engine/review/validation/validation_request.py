@@ -1,4 +1,4 @@
-"""PURE. A validation request and its result; light enough for the list of tools."""
+"""PURE. A validation request, its result, and the findings as rows; light enough for the list of tools."""
 
 from __future__ import annotations
 
@@ -18,6 +18,38 @@ CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
 TIERS = ("secrets", "parser", "style", "critique")
 """The sources of findings, by number: secrets, what a parser is sure of, style and claims, a second pass."""
 PRIORITY_OF = {"error": 0, "warning": 2, "info": 3}
+
+RULES: Mapping[str, tuple[int, str, str, str]] = {
+    "secret": (0, "error", "secret", "Take it out; use `scrubbed_content`, and read it from the environment."),
+    "syntax-error": (1, "error", "syntax", "Correct it."),
+    "syntax-doubt": (1, "warning", "syntax", "Look at it."),
+    "diff": (1, "error", "syntax", ""),
+    "broken-diagram": (1, "warning", "syntax", "Correct it."),
+    "conflict-marker": (1, "error", "conflict", "Resolve it."),
+    "bidi-character": (1, "warning", "security", ""),
+    "nul-character": (1, "error", "encoding", "Delete it, or write it as an escape."),
+    "replacement-character": (1, "warning", "encoding", "Delete it, or write it as an escape."),
+    "hidden-character": (1, "warning", "encoding", "Delete it, or write it as an escape."),
+    "repeated-key": (1, "error", "data", "Keep one: most readers use the last one."),
+    "plan": (1, "error", "schema", ""),
+    "schema": (1, "error", "schema", "Make it what the schema says."),
+    "finding-anchor": (1, "error", "anchor", "Anchor it to code that exists."),
+    "placeholder": (2, "warning", "unfinished", "Write the missing code."),
+    "empty-body": (2, "warning", "unfinished", "Write it."),
+    "todo": (2, "info", "unfinished", "Do it, or write it down elsewhere."),
+    "debug-output": (2, "info", "debugging", "Delete it, or use a logger."),
+    "hard-coded-url": (2, "info", "hard-coded", "Make it a setting."),
+    "hard-coded-ip": (2, "info", "hard-coded", "Make it a setting."),
+    "long-line": (2, "info", "style", "Break it."),
+    "mixed-indentation": (2, "info", "style", "Indent alike."),
+    "unknown-file": (2, "warning", "grounding", "Name what exists, or say that it is new."),
+    "unknown-symbol": (2, "warning", "grounding", "Name what exists, or say that it is new."),
+    "unresolved-import": (2, "error", "grounding", "Import what exists, or create it."),
+    "unknown-import-name": (2, "error", "grounding", "Import a name that the file has, or define it there."),
+    "hunk-does-not-apply": (2, "warning", "grounding", "Make the diff of the file as it is now."),
+    "critique": (3, "warning", "", ""),
+}
+"""Tier, usual severity, category and usual advice of each rule, or family of rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,36 +110,30 @@ def tier_of(finding: Finding) -> int:
     return TIERS.index(finding.source)
 
 
-def make_finding(
-    tier: int,
-    severity: str,
-    category: str,
-    rule: str,
-    message: str,
-    place: tuple[int, int] = (0, 0),
-    advice: str = "",
-) -> Finding:
-    """Return a finding of a tier. `place` is line and column, 0 for the content as a whole."""
-    line, column = place
+def report(rule: str, message: str, place: tuple[int, int] = (0, 0), *, family: str = "", **fields: str) -> Finding:
+    """Return a finding; `place` is line and column, 0 for the content as a whole.
+
+    `RULES` has what the `fields` severity, category and advice leave open, for the rule or its `family`.
+    """
+    tier, severity, category, advice = RULES[family or rule]
     return Finding(
         rule=rule,
         source=TIERS[tier],
         title=message,
-        priority=PRIORITY_OF[severity],
-        category=category,
+        priority=PRIORITY_OF[fields.get("severity", severity)],
+        category=fields.get("category", category),
         confidence=1.0,
-        span=LineSpan(line, line),
-        column=column,
-        suggestion=Suggestion(advice),
+        span=LineSpan(place[0], place[0]),
+        column=place[1],
+        suggestion=Suggestion(fields.get("advice", advice)),
     )
 
 
 def complete_findings(findings: Iterable[Finding], content: str) -> tuple[Finding, ...]:
     """Return findings with the lines they are about and their ids, by tier, severity, and place in the content."""
-    lines = content.split("\n")
+    lines = ["", *content.split("\n")]
     quoted = [
-        replace(finding, quote=lines[finding.line - 1].strip() if 0 < finding.line <= len(lines) else "")
-        for finding in findings
+        replace(finding, quote=lines[finding.line].strip() if finding.line < len(lines) else "") for finding in findings
     ]
 
     def order(finding: Finding) -> tuple[int, int, int, int, str]:

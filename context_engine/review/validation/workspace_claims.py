@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from context_engine.context import parse_mentions, resolve_mentions
 from context_engine.languages import Import, blank_comments_and_strings, outline_file, resolve_import
 from context_engine.review.content_parsers import parse_python
-from context_engine.review.validation.validation_request import make_finding
+from context_engine.review.validation.validation_request import report
 
 if TYPE_CHECKING:
     from context_engine.context import Workspace
@@ -37,8 +37,7 @@ _OPEN_MODULE = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """A file with one of these may have any name."""
-DOTTED_LANGUAGES = frozenset({"python"})
-"""Languages in which an import that begins with a folder of the workspace means a file of it."""
+ReadText = Callable[[str], str | None]
 
 
 def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
@@ -48,65 +47,50 @@ def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
             continue
         start = text.find(reference.text)
         place = (0, 0) if start < 0 else (text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
-        advice = "Name what exists, or say that it is new."
-        if reference.near:
-            advice = f"Did you mean {', '.join(reference.near)}?"
+        near = {"advice": f"Did you mean {', '.join(reference.near)}?"} if reference.near else {}
         noun = "file" if reference.kind == "path" else "symbol"
-        message = f"no {noun} here is called {reference.text[:80]}"
-        yield make_finding(2, "warning", "grounding", f"unknown-{noun}", message, place, advice)
+        yield report(f"unknown-{noun}", f"no {noun} here is called {reference.text[:80]}", place, **near)
 
 
-class ImportingSource(NamedTuple):
-    """A text with its path and language, whose imports are compared with the workspace."""
-
-    text: str
-    path: str
-    language: Language
+# -- imports ----------------------------------------------------------------------------------------------------------
 
 
 def find_unresolved_imports(
-    source: ImportingSource, grammars: Grammars, paths: PathIndex, read: Callable[[str], str | None]
+    text: str, path: str, language: Language, grammars: Grammars, paths: PathIndex, read: ReadText
 ) -> Iterator[Finding]:
     """Report imports that must mean a file of the workspace and mean none, and names that their file does not have.
 
     Other packages are not checked. An import that the code tries, or whose file a program may write, is a warning.
     """
-    text, path, language = source
     tried = _tried_lines(text) if language.name == "python" else frozenset()
     reported: set[tuple[str, int]] = set()
     for imported in _read_imports(text, language, grammars):
-        place = (imported.line, 1)
-        is_unsure = imported.line in tried or bool(GENERATED_MODULE.search(imported.target))
-        severity = "warning" if is_unsure else "error"
-        found = resolve_import(language, path, imported.target, paths, imported.names)
-        if not found and _is_local(imported.target, path, language, paths):
-            if (imported.target, imported.line) in reported:
-                continue
-            reported.add((imported.target, imported.line))
-            message = f"{imported.target[:80]} is not a file of this workspace"
-            advice = "Import what exists, or create it."
-            yield make_finding(2, severity, "grounding", "unresolved-import", message, place, advice)
-        elif found and imported.names and _is_local(imported.target, path, language, paths):
-            for name in _missing_names(imported.names, found[:1], language, read, paths):
+        target, line = imported.target, imported.line
+        severity = "warning" if line in tried or GENERATED_MODULE.search(target) else "error"
+        found = resolve_import(language, path, target, paths, imported.names)
+        if not _is_local(target, path, language, paths):
+            continue
+        if not found and (target, line) not in reported:
+            reported.add((target, line))
+            message = f"{target[:80]} is not a file of this workspace"
+            yield report("unresolved-import", message, (line, 1), severity=severity)
+        if found and imported.names:
+            for name in _missing_names(imported.names, found[0], language, read, paths):
                 message = f"{found[0]} has no {name[:80]}"
-                advice = "Import a name that the file has, or define it there."
-                yield make_finding(2, severity, "grounding", "unknown-import-name", message, place, advice)
+                yield report("unknown-import-name", message, (line, 1), severity=severity)
 
 
 def _tried_lines(text: str) -> frozenset[int]:
     """Return the lines of Python code that run only under a condition: in `try`, or in `if`."""
-    try:
-        nodes = [node for node in ast.walk(parse_python(text)) if isinstance(node, ast.Try | ast.If)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
+    module = parse_python(text)
+    nodes = [node for node in ast.walk(module) if isinstance(node, ast.Try | ast.If)] if module else []
     return frozenset(line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
 def _missing_names(
-    names: Sequence[str], found: Sequence[str], language: Language, read: Callable[[str], str | None], paths: PathIndex
+    names: Sequence[str], path: str, language: Language, read: ReadText, paths: PathIndex
 ) -> Iterator[str]:
-    """Yield the imported names that the file of an import does not contain, where that is certain."""
-    (path,) = found
+    """Yield the imported names that a file does not contain, where that is certain."""
     has_types = path.endswith("js") and f"{path.rpartition('.')[0]}.d.ts" in paths
     if language.name not in NAME_LANGUAGES or not path.endswith(NAME_SUFFIXES) or has_types:
         return
@@ -116,9 +100,8 @@ def _missing_names(
     words = frozenset(re.findall(r"\w+", text))
     folder = path.rpartition("/")[0]
     for name in names:
-        is_module = path.endswith("__init__.py") and any(
-            f"{folder}/{name}{suffix}" in paths for suffix in (".py", "/__init__.py", ".pyi", ".so", ".pyx")
-        )
+        modules = (f"{folder}/{name}{suffix}" for suffix in (".py", "/__init__.py", ".pyi", ".so", ".pyx"))
+        is_module = path.endswith("__init__.py") and any(module in paths for module in modules)
         if name.isidentifier() and name != "default" and name not in words and not is_module:
             yield name
 
@@ -130,12 +113,9 @@ def _read_imports(text: str, language: Language, grammars: Grammars) -> Sequence
         if language.name in NAME_LANGUAGES:
             return [*outlined, *_named_imports(text, language, grammars)]
         return outlined
-    try:
-        nodes = ast.walk(parse_python(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
     imports: list[Import] = []
-    for node in nodes:
+    module = parse_python(text)
+    for node in ast.walk(module) if module else ():
         if isinstance(node, ast.Import):
             imports += (Import(name.name, node.lineno) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -147,28 +127,27 @@ def _read_imports(text: str, language: Language, grammars: Grammars) -> Sequence
 def _named_imports(text: str, language: Language, grammars: Grammars) -> Iterator[Import]:
     """Yield the imports of JavaScript with the names between their braces, which an outline does not have."""
     matches = list(_NAMED_IMPORT.finditer(text))
-    if not matches:
-        return
-    code = blank_comments_and_strings(language, text.encode("utf-8", "replace"), grammars)
-    if code is None:
-        return
-    lines = code.decode("utf-8", "replace").split("\n")
+    code = blank_comments_and_strings(language, text.encode("utf-8", "replace"), grammars) if matches else None
+    lines = code.decode("utf-8", "replace").split("\n") if code is not None else []
     for found in matches:
         number = text.count("\n", 0, found.start()) + 1
-        if number > len(lines) or "import" not in lines[number - 1]:  # it is in a string or a comment
-            continue
-        parts = (part.split(" as ")[0].split() for part in found[1].split(","))
-        yield Import(found[2], number, tuple(words[-1] for words in parts if words))
+        if number <= len(lines) and "import" in lines[number - 1]:  # else it is in a string or a comment
+            parts = (part.split(" as ")[0].split() for part in found[1].split(","))
+            yield Import(found[2], number, tuple(words[-1] for words in parts if words))
 
 
 def _is_local(target: str, path: str, language: Language, paths: PathIndex) -> bool:
+    """Whether an import must mean a file of the workspace: a relative one, or one of Python below a folder of it."""
     if target.startswith("."):
-        return bool(path) and not re.fullmatch(r"\.+", target)
+        return bool(path) and bool(target.strip("."))
     first, dot, _ = target.partition(".")
-    return bool(dot) and language.name in DOTTED_LANGUAGES and bool(resolve_import(language, path, first, paths))
+    return bool(dot) and language.name == "python" and bool(resolve_import(language, path, first, paths))
 
 
-def find_misplaced_hunks(diff: UnifiedDiff, read: Callable[[str], str | None]) -> Iterator[Finding]:
+# -- diffs ------------------------------------------------------------------------------------------------------------
+
+
+def find_misplaced_hunks(diff: UnifiedDiff, read: ReadText) -> Iterator[Finding]:
     """Report hunks whose old lines are not in the file that they change."""
     for file in diff.files:
         if not file.old_path or file.is_binary or not file.hunks:
@@ -176,23 +155,16 @@ def find_misplaced_hunks(diff: UnifiedDiff, read: Callable[[str], str | None]) -
         text = read(file.old_path)
         if text is None:
             message = f"{file.old_path} is not in this workspace"
-            advice = "Name a file that exists."
-            yield make_finding(2, "warning", "grounding", "unknown-file", message, advice=advice)
+            yield report("unknown-file", message, advice="Name a file that exists.")
             continue
         lines = text.split("\n")
         for hunk in file.hunks:
-            if not _fits(hunk, lines):
-                line = hunk.old.first if hunk.old else 0
-                message = f"{file.old_path}: the hunk at line {line} does not fit the file as it is"
-                advice = "Make the diff of the file as it is now."
-                yield make_finding(2, "warning", "grounding", "hunk-does-not-apply", message, advice=advice)
+            if hunk.old and not _fits(hunk, hunk.old.first - 1, lines):
+                message = f"{file.old_path}: the hunk at line {hunk.old.first} does not fit the file as it is"
+                yield report("hunk-does-not-apply", message)
 
 
-def _fits(hunk: DiffHunk, lines: Sequence[str]) -> bool:
-    """Whether the old lines of a hunk are where it says, or near."""
-    if hunk.old is None:
-        return True
+def _fits(hunk: DiffHunk, expected: int, lines: Sequence[str]) -> bool:
     wanted = [line.text for line in hunk.lines if line.old]
-    expected = hunk.old.first - 1
     starts = range(max(0, expected - NEAR_LINES), expected + NEAR_LINES)
     return any(list(lines[start : start + len(wanted)]) == wanted for start in starts)
