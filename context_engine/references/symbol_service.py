@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
@@ -192,24 +192,30 @@ class SymbolService:
 
     def importers(self, path: str) -> tuple[RelPath, ...]:
         """List the files whose indexed imports mean this file: quick, where `trace` is thorough. Raises: NotIndexed."""
-        found = self._fresh_graph().importers_as_indexed(str(self._root.rel(path)))
+        found = self._newest_graph().importers_as_indexed(str(self._root.rel(path)))
         return tuple(path_of_listing(file) for file in found if not is_sensitive(file))
 
     def neighbors(self, path: str, span: LineSpan) -> list[Neighbor]:
-        """List a few definitions that lines of a file use, and some that use them. Raises: NotIndexed."""
-        return NeighborFinder(self._fresh_graph()).find(str(self._root.rel(path)), span)
+        """List a few definitions that lines of a file use, and some that use them. Raises: NotIndexed.
+
+        This, `importers` and `files_named` follow a question that has looked for edits, so they do not look again.
+        """
+        return NeighborFinder(self._newest_graph()).find(str(self._root.rel(path)), span)
 
     def files_named(self, *names: str) -> tuple[RelPath, ...]:
         """List the files whose path ends with the components of a name, sorted; works without an index."""
-        paths = self.paths()
+        paths = self._paths(self._newest_graph)
         found = {path for name in names if (ending := name.strip("/")) for path in paths.by_suffix(ending)}
         return tuple(path_of_listing(file) for file in sorted(found) if not is_sensitive(file))
 
     def paths(self) -> PathIndex:
         """Return the files of the index, or those that a walk finds while there is no complete index."""
+        return self._paths(self._fresh_graph)
+
+    def _paths(self, find_graph: Callable[[], SymbolGraph]) -> PathIndex:
         if self._live.snapshot() is None or self._live.is_building:
             return PathIndex(entry.path for entry in walk(self._root.path, [""]).entries)
-        return self._fresh_graph().paths
+        return find_graph().paths
 
     def forget(self) -> None:
         """Release the graph of an index that is about to be deleted."""
