@@ -19,7 +19,8 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
@@ -98,7 +99,7 @@ KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFI
 """Where git and the user's settings are stored. All other `GIT_*` are dropped: a hook that starts us sets GIT_DIR."""
 
 _FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
-ORIGIN_WAIT_S = EXCLUDES_WAIT_S = 5.0
+SETTING_WAIT_S = 5.0
 WORK_TREES_MAX = 64
 """A repository with more work trees has leftovers of some program; the first ones are enough."""
 
@@ -142,10 +143,9 @@ class Git:
 
         Without an origin it is the name of the folder.
         """
-        try:
-            address = self.run("config", "--get", "remote.origin.url", timeout_s=ORIGIN_WAIT_S)
-        except (AccessFailed, UnsupportedHost):  # no repository, or one without an origin
-            address = b""
+        address = b""
+        with suppress(AccessFailed, UnsupportedHost):  # no repository, or one without an origin
+            address = self.run("config", "--get", "remote.origin.url", timeout_s=SETTING_WAIT_S)
         origin = origin_name(os.fsdecode(address).strip())
         below = self.below()
         return (f"{origin}/{below}" if below else origin) or os.path.basename(self._root)
@@ -183,17 +183,13 @@ class Git:
         A repository cannot set it. Git is asked again when the user's settings have changed.
         """
         key = _settings_key(None)
-        if self._excludes and self._excludes[0] == key:
-            return self._excludes[1]
-        try:
-            words = ("config", "--type=path", "--get", "core.excludesFile")
-            said = self._output(words, self._place(None, words), timeout_s=EXCLUDES_WAIT_S)
-        except (AccessFailed, UnsupportedHost):  # exit 1 = not set; without git the usual place still counts
-            said = b""
-        path = os.path.join(self._root, os.fsdecode(said).rstrip("\n") or _usual_excludes())
-        found = path if os.path.isfile(path) else None
-        self._excludes = (key, found)
-        return found
+        if self._excludes is None or self._excludes[0] != key:
+            said, words = b"", ("config", "--type=path", "--get", "core.excludesFile")
+            with suppress(AccessFailed, UnsupportedHost):  # not set; without git the usual place still counts
+                said = self._output(words, self._place(None, words), timeout_s=SETTING_WAIT_S)
+            path = os.path.join(self._root, os.fsdecode(said).rstrip("\n") or _usual_excludes())
+            self._excludes = (key, path if os.path.isfile(path) else None)
+        return self._excludes[1]
 
     def tracked_paths(self) -> list[str]:
         """Return the paths below the root that git tracks, a submodule as one. Raises: as `run`."""
@@ -220,9 +216,8 @@ class Git:
         rows = self.run("cat-file", "--batch-check", given=_as_lines(wanted)).split(b"\n")
         found = {name: row.decode().split() for name, row in zip(wanted, rows, strict=False) if _BLOB.fullmatch(row)}
         sizes = {words[0]: int(words[2]) for words in found.values() if int(words[2]) <= bytes_max}
-        blobs: dict[str, bytes] = {}
-        for group in _group_blobs(sizes.items()):
-            blobs |= parse_batch(self.run("cat-file", "--batch", given=_as_lines(group)))
+        room = sum(sizes.values()) + len(sizes) * BLOB_HEAD_BYTES
+        blobs = parse_batch(self.run("cat-file", "--batch", given=_as_lines(sizes), bytes_max=room))
         return {name: blobs[words[0]] for name, words in found.items() if words[0] in blobs}
 
     def commit(self, ref: str) -> str:
@@ -230,16 +225,10 @@ class Git:
 
         Raises: InvalidArgument when it names none; AccessFailed, UnsupportedHost as `run`.
         """
-        wrong = not ref or "\0" in ref
-        try:
-            if wrong:
-                said = b""
-            else:
-                said = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-        except AccessFailed as error:
-            if error.details.get("exit") != 1:
-                raise
-            said = b""
+        said = b""
+        if ref and "\0" not in ref:
+            words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+            said = self.run(*words, may_be_empty=True)
         if not HASH.fullmatch(found := said.decode("ascii", "replace").strip()):
             raise InvalidArgument(
                 f"{ref!r} names no commit of this repository",
@@ -250,10 +239,8 @@ class Git:
 
     def shallow_commits(self) -> frozenset[str]:
         """Return the commits at which a shallow clone ends: they look as if they had added every file."""
-        found = repository_of(self._root)  # a whole clone has no such file
-        if found:
-            return frozenset(read_text(found.common_dir, "shallow", REFS_BYTES_MAX).split())
-        return frozenset()
+        found = self.repository  # a whole clone has no such file
+        return frozenset(read_text(found.common_dir, "shallow", REFS_BYTES_MAX).split() if found else ())
 
     def run(
         self,
@@ -261,10 +248,11 @@ class Git:
         given: bytes = b"",
         timeout_s: float = TIMEOUT_S,
         bytes_max: int = OUTPUT_BYTES_MAX,
+        may_be_empty: bool = False,
     ) -> bytes:
         """Run one git command in the root and return its output. Refs among `args` must have come from `commit`.
 
-        `given` is its input.
+        `given` is its input. `may_be_empty`: exit code 1 means that there is nothing to print.
 
         Raises: AccessFailed (git refused, `details` has `exit` and `stderr`; or it took too long; or the repository
         belongs to another user, or is a trap), TooLarge, UnsupportedHost (git is not installed).
@@ -272,8 +260,8 @@ class Git:
         repository = self.repository
         if repository:
             self._check(repository)
-        environment = self._place(repository, args)
-        return self._output(args, environment, given=given, timeout_s=timeout_s, bytes_max=bytes_max)
+        place = self._place(repository, args)
+        return self._output(args, place, given, timeout_s, bytes_max, may_be_empty=may_be_empty)
 
     def start(
         self,
@@ -335,18 +323,17 @@ class Git:
                 f"git is not run on this repository: {problem}",
                 suggestion="Restore or delete it; a fresh clone has none like it.",
             )
-        if self._accepted == repository:
-            return
-        if not _is_own(repository):
-            self._ask_whether_it_is_trusted(repository)
-        self._accepted = repository
+        if self._accepted != repository:
+            if not _is_own(repository):
+                self._ask_whether_it_is_trusted(repository)
+            self._accepted = repository
 
     def _ask_whether_it_is_trusted(self, repository: Repository) -> None:
         """Ask git whether the user trusts a repository of another user (`safe.directory`). Raises: AccessFailed."""
         alone = Git(repository.top)
         ceiling = {"GIT_CEILING_DIRECTORIES": os.path.dirname(repository.top)}
         try:
-            said = alone._output(("rev-parse", "--absolute-git-dir"), ceiling, timeout_s=TIMEOUT_S)
+            said = alone._output(("rev-parse", "--absolute-git-dir"), ceiling)
         except AccessFailed as error:
             raise AccessFailed(
                 f"git does not trust {repository.top}: {error.message.partition(': ')[2]}",
@@ -375,13 +362,8 @@ class Git:
         key, kept = _settings_key(repository), self._overrides
         if kept and key and kept[0] == key:
             return kept[1]
-        try:
-            where = self._place(repository, ("config",))
-            said = self._output(("config", "-z", "--name-only", "--get-regexp", _FILTERS), where, timeout_s=TIMEOUT_S)
-        except AccessFailed as error:
-            if error.details.get("exit") != 1:
-                raise
-            said = b""  # none is set
+        words = ("config", "-z", "--name-only", "--get-regexp", _FILTERS)
+        said = self._output(words, self._place(repository, words), may_be_empty=True)
         names = filter(None, said.decode("utf-8", "surrogateescape").split("\0"))
         found = {name: "false" if name.endswith(".required") else "" for name in names}
         found["core.excludesFile"] = os.devnull  # `diff` opens it: a pipe would hold it
@@ -410,10 +392,11 @@ class Git:
         self,
         args: Sequence[str],
         environment: Mapping[str, str],
-        *,
         given: bytes = b"",
-        timeout_s: float,
+        timeout_s: float = TIMEOUT_S,
         bytes_max: int = OUTPUT_BYTES_MAX,
+        *,
+        may_be_empty: bool = False,
     ) -> bytes:
         """Return what git prints. Raises: as `run`."""
         import subprocess
@@ -441,6 +424,8 @@ class Git:
                 suggestion="ask for fewer files or fewer commits",
                 details={"args": list(args), "limit": bytes_max},
             )
+        if process.returncode == 1 and may_be_empty:
+            return b""
         if process.returncode:
             raise AccessFailed(
                 f"git {args[0]} failed with {describe_exit(process.returncode, complaint)}",
@@ -464,25 +449,12 @@ class Git:
 # -- objects -----------------------------------------------------------------------------------------------------------
 
 _BLOB = re.compile(rb"[0-9a-f]+ blob \d+")
+BLOB_HEAD_BYTES = 100
+"""Room for the line before each object."""
 
 
 def _as_lines(names: Iterable[str]) -> bytes:
     return "".join(f"{name}\n" for name in names).encode("utf-8", "surrogatepass")
-
-
-def _group_blobs(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Yield blobs in groups whose output stays under the limit of one answer; mostly there is one group."""
-    names: list[str] = []
-    total = 0
-    for name, size in sizes:
-        size += 100  # the line before each
-        if names and total + size > OUTPUT_BYTES_MAX:
-            yield names
-            names, total = [], 0
-        names.append(name)
-        total += size
-    if names:
-        yield names
 
 
 def parse_batch(said: bytes) -> dict[str, bytes]:
@@ -517,9 +489,7 @@ def _settings_key(repository: Repository | None) -> object:
     home = os.path.expanduser("~")
     users = (os.environ.get("GIT_CONFIG_GLOBAL"), f"{home}/.gitconfig", f"{os.path.dirname(_usual_excludes())}/config")
     texts = []
-    places = ()
-    if repository:
-        places = ((repository.common_dir, "config"), (repository.git_dir, "config.worktree"))
+    places = ((repository.common_dir, "config"), (repository.git_dir, "config.worktree")) if repository else ()
     for folder, name in places:
         text = read_text(folder, name, CONFIG_BYTES_MAX)
         if "include" in text.lower() or (not text and os.path.lexists(os.path.join(folder, name))):
@@ -565,14 +535,10 @@ def _environment(path: str) -> dict[str, str]:
 
 def _as_variables(settings: Mapping[str, str]) -> dict[str, str]:
     """Return settings as git reads them from its environment, where a name may contain any character."""
-    numbered: dict[str, str] = {
-        f"GIT_CONFIG_{part}_{number}": said
-        for number, pair in enumerate(settings.items())
-        for part, said in zip(("KEY", "VALUE"), pair, strict=True)
-    }
-    if settings:
-        return numbered | {"GIT_CONFIG_COUNT": str(len(settings))}
-    return {}
+    found = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings.items()):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
 
 
 # -- the process --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from context_engine.errors import (
     AccessFailed,
@@ -24,7 +24,7 @@ from context_engine.errors import (
 )
 from context_engine.model import Skipped
 from context_engine.repo.file_reader import read_bytes, why_binary
-from context_engine.repo.git import OUTPUT_BYTES_MAX, Git
+from context_engine.repo.git import Git
 from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing
 from context_engine.text import quote_path, unquote_path
 
@@ -132,44 +132,43 @@ class DiffReader:
 
     def versions(self, files: Iterable[TouchedFile], *, bytes_max: int = VERSION_BYTES_MAX) -> ChangeContents:
         """Return both sides of these files in memory: ask for some hundred at a time. Raises: AccessFailed."""
-        files = tuple(files)
         left_out: dict[str, Skipped] = {}
-        blobs = self._git.read_blobs(_needed_blobs(files, left_out), bytes_max=bytes_max)
+        files = [file for file in files if not _is_left_out(file, left_out)]
+        names = [blob for file in files for blob in (file.old_blob, file.new_blob) if blob]
+        blobs = self._git.read_blobs(names, bytes_max=bytes_max)
         old: dict[str, bytes] = {}
         new: dict[str, bytes] = {}
-        for file in (file for file in files if file.status != "U"):
-            if file.old_blob in blobs:
-                old[file.old_path] = blobs[file.old_blob]
-            elif file.old_path and file.path not in left_out:
+        for file in files:
+            before = blobs.get(file.old_blob) if file.old_path else None
+            after: bytes | Skipped | None = blobs.get(file.new_blob)
+            if file.new_path and not file.new_blob:
+                after = self._in_work_tree(file, bytes_max)
+            if before is not None:
+                old[file.old_path] = before
+            elif file.old_path:
                 left_out[file.path] = Skipped(file.path, "too_large", "the old version")
-            if file.new_blob:
-                content = blobs.get(file.new_blob)
-            else:
-                content = self._in_work_tree(file, bytes_max)
-            if isinstance(content, bytes):
-                new[file.new_path] = content
-            elif file.new_path and file.path not in left_out:
-                left_out[file.path] = content or Skipped(file.path, "too_large", "the new version")
+            if isinstance(after, bytes):
+                new[file.new_path] = after
+            elif file.new_path:
+                left_out.setdefault(file.path, after or Skipped(file.path, "too_large", "the new version"))
         return ChangeContents(old, new, tuple(left_out.values()))
 
     # -- the diff --
 
     def _take(self, asked: DiffRequest) -> GitDiff:
         scope = scope_of(self._git, asked.target, asked.base)
-        said = self._git.run(
-            *("diff", *SHAPE, f"-U{asked.context_lines}", *scope.args, "--"),
-            bytes_max=OUTPUT_BYTES_MAX,
-        )
+        said = self._git.run("diff", *SHAPE, f"-U{asked.context_lines}", *scope.args, "--")
         files, text = split_raw_diff(said.decode("utf-8", "replace"))
         left_out: list[Skipped] = []
-        if asked.include_untracked and not scope.commit and not scope.is_staged:
-            added = [*self._untracked_files(left_out)]
-            files, text = (*files, *(touched for touched, _ in added)), text + "".join(written for _, written in added)
+        if asked.include_untracked and not scope.commit and "--cached" not in scope.args:
+            for touched, written in self._untracked_files(left_out):
+                files.append(touched)
+                text += written
         if not files:
             raise self._empty(scope, asked)
         return GitDiff(
             text=text,
-            files=files,
+            files=tuple(files),
             target=asked.target,
             base=scope.base,
             base_commit=scope.base_commit,
@@ -181,19 +180,13 @@ class DiffReader:
 
     def _empty(self, scope: DiffRange, asked: DiffRequest) -> PreconditionFailed:
         """Return the error that there is no change, with the other target that has one."""
-        others = {}
-        if asked.target in ("staged", "unstaged"):
-            others = {"staged": "unstaged", "unstaged": "staged"}
         suggestion = "Compare others: staged, unstaged, head, a branch, a commit, a..b or a...b, or another base."
-        if other := others.get(asked.target):
-            args = ("--cached",) if other == "staged" else ()
-            names = self._git.run("diff", "--name-only", "-z", *args, "--")
-            if count := names.count(b"\0"):
-                if count == 1:
-                    are = "1 file is"
-                else:
-                    are = f"{count:,} files are"
-                suggestion = f"{are} changed and {'staged' if other == 'staged' else 'not staged'}: target {other!r}."
+        for other, args, place in (("staged", ("--cached",), "staged"), ("unstaged", (), "not staged")):
+            if asked.target in ("staged", "unstaged") and asked.target != other:
+                count = self._git.run("diff", "--name-only", "-z", *args, "--").count(b"\0")
+                if count:
+                    are = "1 file is" if count == 1 else f"{count:,} files are"
+                    suggestion = f"{are} changed and {place}: target {other!r}."
         return PreconditionFailed(
             f"there is no change: {scope.nothing}",
             suggestion=suggestion,
@@ -234,25 +227,26 @@ class DiffReader:
             return Skipped(path, "access_failed", str(error))
 
 
-def split_raw_diff(said: str) -> tuple[tuple[TouchedFile, ...], str]:
+def split_raw_diff(said: str) -> tuple[list[TouchedFile], str]:
     """Return the files in the list before a diff, and the diff.
 
-    A file whose content did not change is only in the list.
+    A file whose content did not change is only in the list: one of the work tree may be listed for its times alone.
     """
     at = 0
-    files: list[TouchedFile] = []
+    listed: list[TouchedFile] = []
     while said.startswith(":", at):
         end = said.find("\n", at)
-        files += [_parse_touched(said[at:end])]
+        listed.append(_parse_touched(said[at:end]))
         at = end + 1
     text = said[at:].removeprefix("\n")
     shown = set(_HEADER.findall(text))
-    compared = {file.path for file in files if file.status != "U"}  # in a conflict, with our side
-    return tuple(
-        file
-        for file in files
-        if (_is_known(file) or _header(file.path) in shown) and not (file.status == "U" and file.path in compared)
-    ), text
+    compared = {file.path for file in listed if file.status != "U"}  # in a conflict, with our side
+    files = []
+    for file in listed:
+        is_compared = file.status != "M" or file.new_blob or _header(file.path) in shown
+        if is_compared and not (file.status == "U" and file.path in compared):
+            files.append(file)
+    return files, text
 
 
 def adding(path: str, content: bytes) -> str:
@@ -275,21 +269,13 @@ def adding(path: str, content: bytes) -> str:
         return head
     lines = text.removesuffix("\n").split("\n")
     body = "".join(f"+{line}\n" for line in lines)
-    if text.endswith("\n"):
-        ends = ""
-    else:
-        ends = "\\ No newline at end of file\n"
+    ends = "" if text.endswith("\n") else "\\ No newline at end of file\n"
     return f"{head}--- /dev/null\n+++ {new}\n@@ -0,0 +1,{len(lines)} @@\n{body}{ends}"
 
 
 def _header(path: str) -> str:
     """Return the line with which git begins the diff of a file."""
     return f"diff --git {quote_path(f'a/{path}')} {quote_path(f'b/{path}')}"
-
-
-def _is_known(touched: TouchedFile) -> bool:
-    """Return whether git has compared both sides: a file of the work tree may be listed for its times alone."""
-    return touched.status != "M" or bool(touched.new_blob)
 
 
 def _parse_touched(line: str) -> TouchedFile:
@@ -310,17 +296,13 @@ def _parse_touched(line: str) -> TouchedFile:
     )
 
 
-def _needed_blobs(files: Iterable[TouchedFile], left_out: dict[str, Skipped]) -> list[str]:
-    """Return the blobs of these files, each once; a submodule has none."""
-    names: dict[str, None] = {}
-    for file in files:
-        if SUBMODULE in (file.old_mode, file.new_mode):
-            left_out[file.path] = Skipped(file.path, "submodule", "another repository")
-        elif file.status == "U":
-            left_out[file.path] = Skipped(file.path, "unmerged", "in the middle of a merge")
-        else:
-            names |= dict.fromkeys(filter(None, (file.old_blob, file.new_blob)))
-    return list(names)
+def _is_left_out(file: TouchedFile, left_out: dict[str, Skipped]) -> bool:
+    """Return whether a file has no contents to compare, and say why."""
+    if SUBMODULE in (file.old_mode, file.new_mode):
+        left_out[file.path] = Skipped(file.path, "submodule", "another repository")
+    elif file.status == "U":
+        left_out[file.path] = Skipped(file.path, "unmerged", "in the middle of a merge")
+    return file.path in left_out
 
 
 def _printable(path: str) -> str:
@@ -331,7 +313,6 @@ def _printable(path: str) -> str:
 # -- which two versions are compared -----------------------------------------------------------------------------------
 
 # The names that a caller gives become commits, and the arguments of git.
-
 
 DEFAULT_BRANCHES = ("refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master", "refs/remotes/origin/main")
 NAMES_MAX = 10_000
@@ -351,11 +332,6 @@ class DiffRange:
     base_commit: str = ""
     commit: str = ""
     merge_base: str = ""
-
-    @property
-    def is_staged(self) -> bool:
-        """Whether the new version is what the next commit would contain."""
-        return "--cached" in self.args
 
 
 def scope_of(git: Git, target: str, base: str = "") -> DiffRange:
@@ -398,8 +374,15 @@ def commit_of(git: Git, name: str) -> str:
         )
     try:
         return git.commit(name)
-    except InvalidArgument:
-        _not_found(git, name)
+    except InvalidArgument as error:
+        said = git.run("for-each-ref", f"--count={NAMES_MAX}", "--format=%(refname:short)").decode("utf-8", "replace")
+        nearest = near_names(name, said.split())
+        did = "`git branch --all` and `git tag` list the names that exist."
+        if nearest:
+            did = f"Did you mean {', '.join(nearest)}?"
+        details = {"ref": name, "nearest": nearest}
+        message = f"{name!r} is not a branch, tag or commit"
+        raise RefNotFound(message, suggestion=did, details=details) from error
 
 
 def _uncommitted_range(git: Git, base: str, args: tuple[str, ...], nothing: str) -> DiffRange:
@@ -420,18 +403,15 @@ def _between(git: Git, old: str, new: str) -> DiffRange:
 def _branch_range(git: Git, base: str, target: str) -> DiffRange:
     """Return the changes of a branch since it left its base."""
     before, after = commit_of(git, base), commit_of(git, target)
-    try:
-        meets = git.run("merge-base", before, after).decode("ascii").split()[0]
-    except AccessFailed as error:
-        if error.details.get("exit") != 1:
-            raise
+    meets = git.run("merge-base", before, after, may_be_empty=True).decode("ascii").split()
+    if not meets:
         raise PreconditionFailed(
             f"{base} and {target} have no common history",
             suggestion=f"Compare them as they are: {base}..{target}.",
             details={"base": base, "target": target},
-        ) from error
+        )
     nothing = f"{target} brings nothing that {base} has not"
-    return DiffRange((meets, after), nothing, base, before, after, meets)
+    return DiffRange((meets[0], after), nothing, base, before, after, meets[0])
 
 
 def _one_commit(git: Git, name: str) -> DiffRange:
@@ -480,15 +460,4 @@ def _default_branch(git: Git) -> str:
     raise PreconditionFailed(
         "there is no origin/HEAD, main or master to compare with",
         suggestion="Name the base, or the commits: base, or target a...b.",
-    )
-
-
-def _not_found(git: Git, name: str) -> NoReturn:
-    said = git.run("for-each-ref", f"--count={NAMES_MAX}", "--format=%(refname:short)").decode("utf-8", "replace")
-    nearest = near_names(name, said.split())
-    did = "`git branch --all` and `git tag` list the names that exist."
-    if nearest:
-        did = f"Did you mean {', '.join(nearest)}?"
-    raise RefNotFound(
-        f"{name!r} is not a branch, tag or commit", suggestion=did, details={"ref": name, "nearest": nearest}
     )

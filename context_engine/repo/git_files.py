@@ -91,25 +91,13 @@ def repository_at(top: str) -> Repository | None:
     if not os.path.isdir(os.path.join(common, "objects")):
         return None
     found = Repository(os.path.realpath(top), git_dir, common)
-    if is_folder or _leads_back(found):
-        return found
-    return None
-
-
-def enclosing_work_tree(folder: str) -> str | None:
-    """Return the nearest folder, at or above this one, that has a repository."""
-    found = repository_of(folder)
-    if found:
-        return found.top
-    return None
+    return found if is_folder or _leads_back(found) else None
 
 
 def common_dir_of(top: str) -> str | None:
     """Return the real path of the repository of a work tree, the same for all its work trees; None without one."""
     found = repository_at(top)
-    if found:
-        return found.common_dir
-    return None
+    return found.common_dir if found else None
 
 
 def read_head(repository: Repository) -> GitHead | None:
@@ -239,14 +227,9 @@ def core_worktree(config: str) -> str:
             line = line[section.end() :]
         if is_core and (said := _WORK_TREE.match(line)):
             quoted = re.match(r'"((?:[^"\\]|\\.)*)"', said[1])
-            if quoted:
-                value = quoted[1]
-            else:
-                value = re.split(r"[#;]", said[1])[0].strip()
+            value = quoted[1] if quoted else re.split(r"[#;]", said[1])[0].strip()
             found = re.sub(r"\\(.)", r"\1", value)
-    if "\0" not in found:
-        return found
-    return ""
+    return "" if "\0" in found else found
 
 
 def _ref(repository: Repository, name: str) -> str:
@@ -255,12 +238,8 @@ def _ref(repository: Repository, name: str) -> str:
         if said := read_line(place, name):
             return said
     packed = read_text(repository.common_dir, "packed-refs", REFS_BYTES_MAX)
-    found = None
-    if name in packed:
-        found = re.search(rf"^(\S+) {re.escape(name)}\r?$", packed, re.MULTILINE)
-    if found:
-        return found[1]
-    return ""
+    found = re.search(rf"^(\S+) {re.escape(name)}\r?$", packed, re.MULTILINE) if name in packed else None
+    return found[1] if found else ""
 
 
 def work_trees_of(common: str) -> Iterator[str]:

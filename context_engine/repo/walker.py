@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from context_engine.errors import AccessFailed, FileNotFound
 from context_engine.model import RelPath, Skipped
-from context_engine.repo.git_files import common_dir_of, enclosing_work_tree
+from context_engine.repo.git_files import common_dir_of, repository_of
 from context_engine.repo.ignore_rules import IGNORE_FILES, NO_RULE, IgnoreRules, PlacedRules, RuleStack
 from context_engine.repo.paths import (
     SENSITIVE_NAMES,
@@ -340,7 +340,8 @@ class _Walker:
     def _outer_rules(self, excludes_file: str | None) -> RuleStack:
         """Return the rules before the root is listed: built in, git's own, and those of the folders above it."""
         inner = self._built_in
-        top = enclosing_work_tree(self._root) or self._root
+        repository = repository_of(self._root)
+        top = repository.top if repository else self._root
         if top == self._root:
             way = []
         else:

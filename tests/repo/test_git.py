@@ -12,7 +12,7 @@ import pytest
 
 from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
 from context_engine.repo.git import Git
-from context_engine.repo.git_files import GitHead, common_dir_of, enclosing_work_tree
+from context_engine.repo.git_files import GitHead, common_dir_of, repository_of
 from tests.support.trees import commit, git, repository, tree
 
 
@@ -50,7 +50,8 @@ def test_head_starts_no_process(repo: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_repository_above_the_root_counts(repo: Path) -> None:
     assert Git(repo / "src").head() == Git(repo).head()
-    assert enclosing_work_tree(str(repo / "src")) == str(repo)
+    found = repository_of(str(repo / "src"))
+    assert found and found.top == str(repo)
 
 
 def test_a_folder_without_a_repository_has_no_head(tmp_path: Path) -> None:

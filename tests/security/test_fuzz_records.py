@@ -164,7 +164,7 @@ def test_files_of_git(tmp_path: Path) -> None:
         (git / given[0]).write_bytes(as_bytes(given[1]))
         found = git_files.repository_at(str(tmp_path))
         git_files.core_worktree(given[1])
-        git_files.enclosing_work_tree(str(tmp_path))
+        git_files.repository_of(str(tmp_path))
         if found:
             git_files.problem_of(found)
             git_files.read_head(found)
