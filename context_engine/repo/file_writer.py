@@ -23,10 +23,14 @@ from context_engine.errors import AccessFailed, BinaryFile, InvalidPath, StaleFi
 from context_engine.repo import file_reader
 from context_engine.repo.executables import is_within
 from context_engine.repo.paths import Root
-from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError
-
-TEMPORARY_PREFIX = ".ctx-"
-"""Names of temporary files begin with it; the walk ignores what a crash leaves of them."""
+from context_engine.storage import (
+    ConfinedFolder,
+    OpenFolder,
+    UnsafePathError,
+    is_temporary,
+    temporary_name,
+    write_all,
+)
 
 FOLDERS_OPEN_MAX = 64
 """Folders that one transaction keeps open: a quarter of the files that a process may open on macOS."""
@@ -34,9 +38,7 @@ FOLDERS_OPEN_MAX = 64
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_SUPPORTED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """The answers of file systems without hard links, extended attributes or flushing of folders."""
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
-_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class ParentFolder:
@@ -66,14 +68,9 @@ class ParentFolder:
         """Open the folder that has the name now, if it is the one that was looked at. Raises: as `open`."""
         folder = self._root.open_folder(self.path)
         try:
-            if self.identity is None:
-                self.identity = folder.identity()
-            elif folder.identity() != self.identity:
-                raise StaleFile(
-                    f"another folder is called {self.path} by now; nothing was written",
-                    suggestion="Read the file again, then repeat the call.",
-                    details={"path": self.path},
-                )
+            self.identity = self.identity or folder.identity()
+            if folder.identity() != self.identity:
+                raise _stale(self.path, f"another folder is called {self.path} by now")
         except BaseException:
             folder.close()
             raise
@@ -109,10 +106,7 @@ class TargetFile:
         """Read the file once more, in the folder where it was. Raises: as `read`."""
         try:
             with self.folder.open() as folder:
-                try:
-                    folder.stat(self.name)
-                except FileNotFoundError:
-                    return replace(self, data=b"", status=None)
+                folder.stat(self.name)
                 data, status = file_reader.contents_in(folder, self.name, self.path, bytes_max=bytes_max)
                 return replace(
                     self,
@@ -122,10 +116,9 @@ class TargetFile:
                     may_replace=_is_allowed(folder, os.curdir, os.W_OK | os.X_OK),
                 )
         except TooLarge as error:
-            raise TooLarge(
-                error.message, suggestion="Change it with a program made for files of that size.", details=error.details
-            ) from None
-        except (FileNotFoundError, NotADirectoryError):  # no folder yet
+            suggestion = "Change it with a program made for files of that size."
+            raise TooLarge(error.message, suggestion=suggestion, details=error.details) from None
+        except (FileNotFoundError, NotADirectoryError):  # no file or no folder yet
             return replace(self, data=b"", status=None)
         except UnsafePathError as error:
             raise _behind_link(self.path) from error
@@ -136,10 +129,7 @@ class TargetFile:
                 details={"path": self.path},
             ) from error
 
-    @staticmethod
-    def temporary_name() -> str:
-        """Return an unused name for what is written next to a file until it is renamed onto it."""
-        return f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}.tmp"
+    temporary_name = staticmethod(temporary_name)
 
     @property
     def exists(self) -> bool:
@@ -149,9 +139,7 @@ class TargetFile:
     @property
     def mode(self) -> int | None:
         """Its permissions."""
-        if self.status is None:
-            return None
-        return stat.S_IMODE(self.status.st_mode)
+        return stat.S_IMODE(self.status.st_mode) if self.status else None
 
     @property
     def name(self) -> str:
@@ -169,31 +157,24 @@ class TargetFile:
 
     def check_may_write(self) -> None:
         """Refuse a write-protected file: replacing it would bypass the protection. Raises: WriteFailed."""
-        if self.status is None or self.may_write:
-            return
-        raise WriteFailed(
-            f"{self.path} is write-protected; nothing was written",
-            suggestion="Ask the user whether it may be changed; they can make it writable.",
-            details={"path": self.path},
-        )
+        if self.status is not None and not self.may_write:
+            raise WriteFailed(
+                f"{self.path} is write-protected; nothing was written",
+                suggestion="Ask the user whether it may be changed; they can make it writable.",
+                details={"path": self.path},
+            )
 
     def check_unchanged(self) -> None:
         """Refuse a file that is no longer the one that was read, or no longer in its place.
 
         Raises: StaleFile, InvalidPath.
         """
-        with _translate_errors(self.path):
-            try:
-                with self.folder.enter() as folder:
-                    status = folder.stat(self.name)
-            except (FileNotFoundError, NotADirectoryError):
-                status = None
+        status = None
+        is_gone = suppress(FileNotFoundError, NotADirectoryError)
+        with _translate_errors(self.path), is_gone, self.folder.enter() as folder:
+            status = folder.stat(self.name)
         if _identity_and_time(status) != _identity_and_time(self.status):
-            raise StaleFile(
-                f"{self.path} has just been changed by another program; nothing was written",
-                suggestion="Read it again, then repeat the call.",
-                details={"path": self.path},
-            )
+            raise _stale(self.path, f"{self.path} has just been changed by another program")
 
     # -- replacing it --
 
@@ -203,16 +184,12 @@ class TargetFile:
         Raises: WriteFailed.
         """
         with _translate_errors(self.path), self.folder.open() as folder:
-            mode = 0o600 if self.exists else 0o666
-            descriptor = os.open(folder.name_of(temporary), _NEW | _SAFE, mode, dir_fd=folder.descriptor)
-            try:
-                _write_all(descriptor, data)
+
+            def finish(descriptor: int) -> None:
                 if self.status is not None:
                     _copy_metadata(descriptor, folder, temporary, self)
-                if flush:
-                    os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+
+            folder.create(temporary, data, 0o600 if self.exists else 0o666, finish, flush=flush)
 
     def put(self, temporary: str, *, mode: int | None = None) -> None:
         """Rename the staged content onto the file; a new file never replaces one that has appeared meanwhile.
@@ -221,18 +198,21 @@ class TargetFile:
         """
         with _translate_errors(self.path), self.folder.open() as folder:
             if self.exists:
-                _rename(folder, temporary, self.name)
+                folder.rename(temporary, self.name)
                 return
             if mode is not None:
                 _set_mode(folder, temporary, mode)
             try:
-                _rename_to_new(folder, temporary, self.name)
-            except FileExistsError:
+                is_new = folder.rename_new(temporary, self.name)
+            except OSError:  # a file system without hard links
+                folder.rename(temporary, self.name)
+                is_new = True
+            if not is_new:
                 raise StaleFile(
                     f"{self.path} has just been made by another program; nothing was written",
                     suggestion="Read it, then decide whether to overwrite it.",
                     details={"path": self.path},
-                ) from None
+                )
 
     def write_over(self, data: bytes, *, flush: bool) -> None:
         """Overwrite the file in place. What does not fit on the disk fails before a byte of the old content is lost.
@@ -241,39 +221,37 @@ class TargetFile:
         another file.
         """
         with _translate_errors(self.path), self.folder.open() as folder:
-            descriptor = os.open(folder.name_of(self.name), os.O_WRONLY | _NO_WAIT | _SAFE, dir_fd=folder.descriptor)
+            descriptor = folder.open(self.name, os.O_WRONLY | _NO_WAIT)
             try:
                 self.check_same(os.fstat(descriptor))
                 try:
-                    _write_all(descriptor, data[len(self.data) :], at=len(self.data))
-                    _write_all(descriptor, data[: len(self.data)], at=0)
-                    os.ftruncate(descriptor, len(data))
+                    os.lseek(descriptor, len(self.data), os.SEEK_SET)
+                    write_all(descriptor, data[len(self.data) :])
+                    _overwrite(descriptor, data[: len(self.data)], len(data))
                     if flush:
                         os.fsync(descriptor)
                 except OSError:
-                    _write_all(descriptor, self.data, at=0)
-                    os.ftruncate(descriptor, len(self.data))
+                    _overwrite(descriptor, self.data, len(self.data))
                     raise
             finally:
                 os.close(descriptor)
 
     def is_torn(self, old: bytes, new: bytes) -> bool:
-        """Return whether the file is what a crash leaves of `write_over`."""
-        return _is_torn(self.data, old, new)
+        """Return whether the file is what a crash leaves of `write_over`: each byte is the old or new one there."""
+        data = self.data
+        if not min(len(old), len(new)) <= len(data) <= max(len(old), len(new)):
+            return False
+        return all(data[at : at + 1] in (old[at : at + 1], new[at : at + 1]) for at in range(len(data)))
 
     def check_same(self, status: os.stat_result) -> None:
         """Refuse an open file that is not the one that was read. Raises: StaleFile."""
         if self.status is None or (status.st_dev, status.st_ino) != (self.status.st_dev, self.status.st_ino):
-            raise StaleFile(
-                f"{self.path} has just been exchanged; nothing was written",
-                suggestion="Read it again, then repeat the call.",
-                details={"path": self.path},
-            )
+            raise _stale(self.path, f"{self.path} has just been exchanged")
 
     def remove(self) -> None:
         """Delete the file. Raises: WriteFailed."""
         with _translate_errors(self.path), self.folder.open() as folder:
-            os.unlink(folder.name_of(self.name), dir_fd=folder.descriptor)
+            folder.unlink(self.name)
 
     def is_staged(self, temporary: str) -> bool:
         """Return whether the staged content still exists as another file, so that it never took its place."""
@@ -285,20 +263,9 @@ class TargetFile:
 
     def discard(self, temporary: str) -> None:
         """Delete the staged content, if there is any."""
-        if temporary.startswith(TEMPORARY_PREFIX) and os.path.basename(temporary) == temporary:
+        if is_temporary(temporary) and os.path.basename(temporary) == temporary:
             with suppress(OSError, StaleFile), self.folder.open() as folder:  # it was renamed, or never made
-                os.unlink(folder.name_of(temporary), dir_fd=folder.descriptor)
-
-
-def _is_torn(data: bytes, old: bytes, new: bytes) -> bool:
-    """Return whether each byte is the old or the new one of its place.
-
-    >>> _is_torn(b"ned text", b"old text", b"new text.."), _is_torn(b"neX text", b"old text", b"new text..")
-    (True, False)
-    """
-    if not min(len(old), len(new)) <= len(data) <= max(len(old), len(new)):
-        return False
-    return all(data[at : at + 1] in (old[at : at + 1], new[at : at + 1]) for at in range(len(data)))
+                folder.unlink(temporary)
 
 
 def encode_as(path: str, text: str, old: bytes | None) -> bytes:
@@ -408,18 +375,13 @@ class FolderWriter:
 
 
 def _flush_folders(folders: Iterable[ParentFolder]) -> None:
-    if os.name != "posix":
-        return
     for parent in {folder.path: folder for folder in folders}.values():
         with _translate_errors(parent.path), parent.open() as folder:
-            descriptor = folder.open(os.curdir, os.O_RDONLY | _SAFE)
             try:
-                os.fsync(descriptor)
+                folder.flush()
             except OSError as error:
                 if error.errno not in _NOT_SUPPORTED:  # the file is written even where folders cannot be flushed
                     raise
-            finally:
-                os.close(descriptor)
 
 
 # -- one file anywhere -------------------------------------------------------------------------------------------------
@@ -442,13 +404,13 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
         )
     folder, name = os.path.split(target)
     file = TargetFile(name, target, ParentFolder(ConfinedFolder(folder), ""))
-    temporary = TargetFile.temporary_name()
+    temporary = temporary_name()
     try:
         with _translate_errors(name), file.folder.open() as opened, suppress(FileNotFoundError):
             file = replace(file, status=opened.stat(name))
         file.stage(data, temporary, flush=True)
         with _translate_errors(name), file.folder.open() as opened:
-            _rename(opened, temporary, name)
+            opened.rename(temporary, name)
         _flush_folders([file.folder])
     except BaseException:
         file.discard(temporary)
@@ -480,34 +442,11 @@ def _identity_and_time(status: os.stat_result | None) -> tuple[int, int, int] | 
     return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _rename(folder: OpenFolder, temporary: str, name: str) -> None:
-    here = folder.descriptor
-    os.replace(folder.name_of(temporary), folder.name_of(name), src_dir_fd=here, dst_dir_fd=here)
-
-
-def _rename_to_new(folder: OpenFolder, temporary: str, name: str) -> None:
-    """Rename without replacing. Raises: FileExistsError."""
-    here = folder.descriptor
-    if os.name == "nt":
-        os.rename(folder.at(temporary), folder.at(name))  # refuses to replace, there
-        return
-    try:
-        os.link(
-            folder.name_of(temporary), folder.name_of(name), src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False
-        )
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        _rename(folder, temporary, name)
-    else:
-        os.unlink(folder.name_of(temporary), dir_fd=here)
-
-
-def _write_all(descriptor: int, data: bytes, *, at: int = 0) -> None:
-    os.lseek(descriptor, at, os.SEEK_SET)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+def _overwrite(descriptor: int, data: bytes, size: int) -> None:
+    """Write bytes over the beginning of an open file, and give it a size."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    write_all(descriptor, data)
+    os.ftruncate(descriptor, size)
 
 
 def _copy_metadata(descriptor: int, folder: OpenFolder, temporary: str, file: TargetFile) -> None:
@@ -525,34 +464,31 @@ def _copy_metadata(descriptor: int, folder: OpenFolder, temporary: str, file: Ta
 
 def _copy_attributes(descriptor: int, folder: OpenFolder, file: TargetFile) -> None:
     """Copy extended attributes, among which are access lists. Some belong to the system and cannot be set."""
+    refusals = {*_NOT_SUPPORTED, errno.EPERM, errno.EACCES}
     try:
-        old = folder.open(file.name, os.O_RDONLY | _NO_WAIT | _SAFE)
+        old = folder.open(file.name, os.O_RDONLY | _NO_WAIT)
     except OSError:
         return
     try:
         file.check_same(os.fstat(old))
         for name in os.listxattr(old):
-            _copy_attribute(old, descriptor, name)
+            try:
+                os.setxattr(descriptor, name, os.getxattr(old, name))
+            except OSError as error:
+                if error.errno not in {*refusals, errno.ENODATA}:
+                    raise
     except OSError as error:
-        if error.errno not in {*_NOT_SUPPORTED, errno.EPERM, errno.EACCES}:
+        if error.errno not in refusals:
             raise
     finally:
         os.close(old)
-
-
-def _copy_attribute(old: int, new: int, name: str) -> None:
-    try:
-        os.setxattr(new, name, os.getxattr(old, name))
-    except OSError as error:
-        if error.errno not in {*_NOT_SUPPORTED, errno.EPERM, errno.EACCES, errno.ENODATA}:
-            raise
 
 
 def _set_mode(folder: OpenFolder, temporary: str, mode: int) -> None:
     if not hasattr(os, "fchmod"):
         os.chmod(folder.name_of(temporary), mode)
         return
-    descriptor = folder.open(temporary, os.O_RDONLY | _NO_WAIT | _SAFE)
+    descriptor = folder.open(temporary, os.O_RDONLY | _NO_WAIT)
     try:
         os.fchmod(descriptor, mode)
     finally:
@@ -584,3 +520,8 @@ def _behind_link(path: str) -> InvalidPath:
         suggestion="Name a file inside the workspace.",
         details={"path": path},
     )
+
+
+def _stale(path: str, what: str) -> StaleFile:
+    suggestion = "Read it again, then repeat the call."
+    return StaleFile(f"{what}; nothing was written", suggestion=suggestion, details={"path": path})

@@ -10,9 +10,16 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.storage.cache_database import CacheDatabase
-    from context_engine.storage.confined_folder import ConfinedFolder, OpenFolder, UnsafePathError
+    from context_engine.storage.confined_folder import (
+        ConfinedFolder,
+        OpenFolder,
+        UnsafePathError,
+        is_temporary,
+        temporary_name,
+        write_all,
+    )
     from context_engine.storage.database import open_in_cache, open_in_state, transaction
-    from context_engine.storage.event_log import EventLog, LogContent, head_path
+    from context_engine.storage.event_log import LogContent, head_path
     from context_engine.storage.index_folders import (
         is_network_drive,
         readable_config_folder,
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
         workspace_id,
     )
     from context_engine.storage.locks import LivenessLock, PathLocks, home_id
-    from context_engine.storage.numbered_versions import NumberedVersions, corrupt_version_error, version_file_name
+    from context_engine.storage.numbered_versions import corrupt_version_error, version_file_name
     from context_engine.storage.private_files import (
         close_to_others,
         create_private,
@@ -43,7 +50,6 @@ if TYPE_CHECKING:
         STATE_FOLDER,
         UNSETTLED_NS,
         FileStamp,
-        PublishFiles,
         StateFolder,
         is_state_path,
         translate_os_errors,

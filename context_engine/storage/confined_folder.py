@@ -48,7 +48,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not block
 _LISTED = os.O_RDONLY | _COMMON | getattr(os, "O_DIRECTORY", 0)
 _ENTERED = _LISTED | getattr(os, "O_PATH", 0)  # with O_PATH a folder need not be readable
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON | _NO_LINK
+_RENAME_NO_REPLACE = 1
 
 
 class UnsafePathError(OSError):
@@ -117,14 +117,13 @@ class ConfinedFolder:
 
     def stat(self, relative: str = "") -> os.stat_result:
         """Return the status of a file, folder or link; a link at its end is not followed. Raises: OSError."""
-        with self._parent(relative) as (parent, name):
-            return os.stat(name, dir_fd=parent, follow_symlinks=False)
+        with self._parent(relative) as (folder, name):
+            return folder.stat(name)
 
     def statuses(self, relative: str, names: Iterable[str]) -> list[os.stat_result]:
         """Return the status of a folder, then of each of these names in it; links are not followed. Raises: OSError."""
-        with self._enter(self._full_path(relative)) as (folder, path):
-            inner = [os.stat(os.path.join(path, name), dir_fd=folder, follow_symlinks=False) for name in names]
-            return [os.stat(path or ".", dir_fd=folder), *inner]
+        with self.open_folder(relative) as folder:
+            return [folder.stat(name) for name in (os.curdir, *names)]
 
     def check_file(self, relative: str) -> os.stat_result:
         """Return the status of a file without opening it, if it may be opened. Raises: OSError, UnsafePathError."""
@@ -144,8 +143,8 @@ class ConfinedFolder:
     def scan(self, relative: str = "") -> Generator[Iterator[os.DirEntry[str]]]:
         """List a folder; until the block ends its entries can report their kind and status. Raises: OSError."""
         with (
-            self._enter(self._full_path(relative), _LISTED) as (descriptor, path),
-            os.scandir(path if descriptor is None else descriptor) as found,
+            self._enter(self._full_path(relative), _LISTED) as folder,
+            os.scandir(folder.path if folder.descriptor is None else folder.descriptor) as found,
         ):
             yield found
 
@@ -154,14 +153,7 @@ class ConfinedFolder:
 
         Raises: OSError, UnsafePathError.
         """
-        way = self._full_path(relative)
-        if not opens_relative():
-            path = _check_names(self._top, way, self.follow_links)
-            os.scandir(path).close()  # it is a folder
-            return OpenFolder(path, None)
-        if not way:
-            return OpenFolder(self._top, os.open(self._top, _ENTERED))
-        return OpenFolder(os.path.join(self._top, way), self._open_beneath(way, _ENTERED))
+        return self._enter(self._full_path(relative))
 
     # -- writing --
 
@@ -180,24 +172,35 @@ class ConfinedFolder:
         The permissions of a file that is replaced are kept, else `mode` is used. `flush`: it survives a power cut;
         `owner`: the user and the group that it is given to. Raises: OSError, UnsafePathError.
         """
-        way = self._full_path(relative)
-        with self._parent(relative) as (parent, name):
-            before = self._replaceable(way, parent, name)
-            if before and not replace:
-                return False
-            temporary = os.path.join(os.path.dirname(name), temporary_name())
+
+        def finish(descriptor: int) -> None:
+            if owner and hasattr(os, "fchown"):
+                with suppress(PermissionError):
+                    os.fchown(descriptor, *owner)
+            if before and hasattr(os, "fchmod"):
+                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+        with self._parent(relative) as (folder, name):
+            before: os.stat_result | None = None
+            with suppress(FileNotFoundError):
+                before = folder.stat(name)
+            if before:
+                self._check_status(self._full_path(relative), before)
+                if not replace:
+                    return False
+            temporary = temporary_name()
             try:
-                kept = stat.S_IMODE(before.st_mode) if before else None
-                _write_new(parent, temporary, data, flush=flush, mode=mode, kept=kept, owner=owner)
+                folder.create(temporary, data, mode, finish, flush=flush)
                 if replace:
-                    os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
-                elif not _rename_new(parent, temporary, name):
+                    folder.rename(temporary, name)
+                elif not folder.rename_new(temporary, name):
                     return False
             finally:
                 with suppress(OSError):  # it has its name by now
-                    os.unlink(temporary, dir_fd=parent)
+                    folder.unlink(temporary)
             if flush:
-                _flush(parent, os.path.dirname(name))
+                with suppress(OSError):  # some file systems cannot; the file is written all the same
+                    folder.flush()
         return True
 
     def make_folders(self, relative: str = "", *, mode: int = 0o777, owner: tuple[int, int] | None = None) -> None:
@@ -206,25 +209,26 @@ class ConfinedFolder:
         with suppress(FileNotFoundError), self._enter(way):
             return
         os.makedirs(self._top, exist_ok=True)
-        parts = way.split("/") if way else []
-        for count in range(1, len(parts) + 1):
-            with self._enter("/".join(parts[: count - 1])) as (parent, prefix), suppress(FileExistsError):
-                name = os.path.join(prefix, parts[count - 1])
-                os.mkdir(name, mode, dir_fd=parent)
-                if owner:
-                    _change_owner(name, parent, owner)
-        with self._enter(way):  # what was there already is a folder
-            return
+        above = ""
+        for part in way.split("/") if way else ():
+            with self._enter(above) as folder, suppress(FileExistsError):
+                name = folder.name_of(part)
+                os.mkdir(name, mode, dir_fd=folder.descriptor)
+                if owner and hasattr(os, "chown"):
+                    with suppress(PermissionError):
+                        os.chown(name, *owner, dir_fd=folder.descriptor, follow_symlinks=False)
+            above = f"{above}/{part}" if above else part
+        self._enter(way).close()  # what was there already is a folder
 
     def unlink(self, relative: str) -> None:
         """Delete a file or a link, never the target of the link. Raises: OSError."""
-        with self._parent(relative) as (parent, name):
-            os.unlink(name, dir_fd=parent)
+        with self._parent(relative) as (folder, name):
+            folder.unlink(name)
 
     def remove_folder(self, relative: str) -> None:
         """Delete an empty folder. Raises: OSError."""
-        with self._parent(relative) as (parent, name):
-            os.rmdir(name, dir_fd=parent)
+        with self._parent(relative) as (folder, name):
+            os.rmdir(folder.name_of(name), dir_fd=folder.descriptor)
 
     def remove_tree(self, relative: str) -> None:
         """Delete a folder with all that it contains; links are deleted, not followed. Raises: OSError."""
@@ -237,14 +241,15 @@ class ConfinedFolder:
     def rename(self, old: str, new: str) -> None:
         """Rename a file or a folder; a file of the new name is replaced. Raises: OSError."""
         with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
-            os.replace(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
+            old_name, new_name = source.name_of(old_name), target.name_of(new_name)
+            os.replace(old_name, new_name, src_dir_fd=source.descriptor, dst_dir_fd=target.descriptor)
 
     def flush(self, relative: str = "") -> None:
         """Make the names in a folder survive a power cut, where the system can. Raises: OSError."""
-        with self._enter(self._full_path(relative)) as (descriptor, path):
-            _flush(descriptor, path)
+        with self.open_folder(relative) as folder, suppress(OSError):
+            folder.flush()
 
-    # -- resolving --
+    # -- what may be opened --
 
     def _full_path(self, relative: str) -> str:
         """Return the path beneath the trusted folder. Raises: UnsafePathError unless it is a plain relative path."""
@@ -258,44 +263,37 @@ class ConfinedFolder:
 
     def _open_beneath(self, way: str, flags: int, mode: int = 0o666) -> int:
         try:
-            open_path = open_by_walk if opens_relative() else open_by_names
-            return open_path(self._top, way, flags, mode, self.follow_links)
+            if not opens_relative():
+                return os.open(_check_names(self._top, way, self.follow_links), flags, mode)
+            if not way:
+                return os.open(self._top, flags, mode)
+            return _walk(os.open(self._top, _ENTERED), self._top, way, flags, mode, self.follow_links)
         except OSError as error:
             raise _explain_error(self._top, way, error, follow_links=self.follow_links) from None
 
-    @contextmanager
-    def _enter(self, way: str, flags: int = _ENTERED) -> Generator[tuple[int | None, str]]:
-        """Yield a folder as (descriptor, ""), or as (None, its path) where nothing can be opened relative to it."""
-        if not opens_relative():
-            try:
-                path = _check_names(self._top, way, self.follow_links)
-                with os.scandir(path):  # it is a folder
-                    pass
-            except OSError as error:
-                raise _explain_error(self._top, way, error, follow_links=self.follow_links) from None
-            yield None, path
-            return
-        descriptor = self._open_beneath(way, flags)
+    def _enter(self, way: str, flags: int = _ENTERED) -> OpenFolder:
+        if opens_relative():
+            return OpenFolder(os.path.join(self._top, way), self._open_beneath(way, flags))
         try:
-            yield descriptor, ""
-        finally:
-            os.close(descriptor)
+            path = _check_names(self._top, way, self.follow_links)
+            os.scandir(path).close()  # it is a folder
+        except OSError as error:
+            raise _explain_error(self._top, way, error, follow_links=self.follow_links) from None
+        return OpenFolder(path, None)
 
     @contextmanager
-    def _parent(self, relative: str) -> Generator[tuple[int | None, str]]:
-        """Yield the opened folder of a file, and the file's name relative to it."""
-        folder, _, name = self._full_path(relative).rpartition("/")
-        with self._enter(folder) as (descriptor, path):
-            yield descriptor, os.path.join(path, name or ".")
-
-    # -- what may be opened --
+    def _parent(self, relative: str) -> Generator[tuple[OpenFolder, str]]:
+        """Yield the opened folder of a file, and the file's name in it."""
+        above, _, name = self._full_path(relative).rpartition("/")
+        with self._enter(above) as folder:
+            yield folder, name or os.curdir
 
     def _check_file(self, way: str, descriptor: int) -> None:
         """Refuse anything but a regular file, and a second name of one. Raises: UnsafePathError."""
         status = os.fstat(descriptor)
         until = time.monotonic() + SECOND_NAME_S
         while status.st_nlink > 1 and not self.follow_links and time.monotonic() < until:
-            time.sleep(SECOND_NAME_S / 10)  # it may be in the making, see `_rename_new`
+            time.sleep(SECOND_NAME_S / 10)  # it may be in the making, see `OpenFolder.rename_new`
             status = os.fstat(descriptor)
         self._check_status(way, status)
 
@@ -306,21 +304,12 @@ class ConfinedFolder:
         if status.st_nlink > 1 and not self.follow_links:
             raise UnsafePathError(errno.EMLINK, "has a second name (a hard link)", way)
 
-    def _replaceable(self, way: str, parent: int | None, name: str) -> os.stat_result | None:
-        """Return the status of the file to be replaced; None when there is none. Raises: UnsafePathError."""
-        try:
-            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-        self._check_status(way, status)
-        return status
-
 
 class OpenFolder:
     """An open folder: all operations happen in this very folder, even if another one has its name by now.
 
     `descriptor` is None where nothing can be opened relative to a folder. Calls that take a `dir_fd` get it and
-    `name_of(name)`.
+    `name_of(name)`. No method follows a link. Raises: OSError.
     """
 
     __slots__ = ("descriptor", "path")
@@ -346,19 +335,17 @@ class OpenFolder:
         return os.path.join(self.path, name) if self.descriptor is None else name
 
     def identity(self) -> tuple[int, int]:
-        """Return device and number of the folder: the same as long as it is the same folder. Raises: OSError."""
+        """Return device and number of the folder: the same as long as it is the same folder."""
         status = os.stat(self.path) if self.descriptor is None else os.fstat(self.descriptor)
         return status.st_dev, status.st_ino
 
     def stat(self, name: str) -> os.stat_result:
-        """Return the status of a name in it; a link is not followed. Raises: OSError."""
+        """Return the status of a name in it."""
         return os.stat(self.name_of(name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def open(self, way: str, flags: int, mode: int = 0o666) -> int:
-        """Open a file or folder beneath it, of any kind, and return its descriptor; no link is followed.
-
-        Raises: OSError.
-        """
+        """Open a file or folder beneath it, of any kind, and return its descriptor."""
+        flags |= _COMMON
         if self.descriptor is None:
             return os.open(_check_names(self.path, way, follow_links=False), flags, mode)
         parts = way.split("/")
@@ -367,6 +354,54 @@ class OpenFolder:
         if len(parts) == 1:
             return os.open(way or ".", flags | _NO_LINK, mode, dir_fd=self.descriptor)
         return _walk(os.dup(self.descriptor), self.path, way, flags, mode, follow_links=False)
+
+    def create(
+        self, name: str, data: bytes, mode: int, finish: Callable[[int], None] | None = None, *, flush: bool
+    ) -> None:
+        """Write a new file. `finish` gets its descriptor at the end, before it is flushed."""
+        descriptor = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            write_all(descriptor, data)
+            if finish:
+                finish(descriptor)
+            if flush:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def unlink(self, name: str) -> None:
+        """Delete a file or a link."""
+        os.unlink(self.name_of(name), dir_fd=self.descriptor)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file; one of the new name is replaced."""
+        here = self.descriptor
+        os.replace(self.name_of(old), self.name_of(new), src_dir_fd=here, dst_dir_fd=here)
+
+    def rename_new(self, old: str, new: str) -> bool:
+        """Rename a file unless the new name exists: return False then."""
+        here, old, new = self.descriptor, self.name_of(old), self.name_of(new)
+        with suppress(FileExistsError):
+            if os.name == "nt":
+                os.rename(old, new)  # refuses to replace, there
+                return True
+            reason = errno.ENOSYS if here is None else _rename_call()(here, os.fsencode(old), os.fsencode(new))
+            if reason in {errno.ENOSYS, errno.EINVAL, errno.EPERM}:  # a file system that cannot: two names for a moment
+                os.link(old, new, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
+                os.unlink(old, dir_fd=here)
+            elif reason:
+                raise OSError(reason, os.strerror(reason), new)
+            return True
+        return False
+
+    def flush(self) -> None:
+        """Make the names in it survive a power cut; some file systems cannot."""
+        if os.name == "posix":
+            descriptor = self.open(os.curdir, _LISTED)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def temporary_name() -> str:
@@ -383,16 +418,18 @@ def is_temporary(name: str) -> bool:
     return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 
+_KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+
 def describe_kind(status: os.stat_result) -> str:
     """Return what a file system entry is, in words."""
-    kinds = {
-        stat.S_IFREG: "a file",
-        stat.S_IFDIR: "a folder",
-        stat.S_IFLNK: "a symbolic link",
-        stat.S_IFIFO: "a named pipe",
-        stat.S_IFSOCK: "a socket",
-    }
-    return kinds.get(stat.S_IFMT(status.st_mode), "a device")
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "a device")
 
 
 # -- two ways to resolve a path, the better first ----------------------------------------------------------------------
@@ -403,24 +440,21 @@ def opens_relative() -> bool:
     return os.open in os.supports_dir_fd and bool(_NO_LINK)
 
 
-_RENAME_NO_REPLACE = 1
-
-
-def open_by_walk(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
-    """Open part by part, each relative to the folder before it and never through an unchecked link."""
-    return _walk(os.open(top, _ENTERED), top, way, flags, mode, follow_links)
-
-
 def _walk(opened_top: int, top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
-    """Open part by part from an open folder, which is closed after it."""
+    """Open part by part, each relative to the folder before it and never through an unchecked link.
+
+    `opened_top` is closed after it.
+    """
     folders = [opened_top]  # from the top to the folder that was reached
-    ahead = [*reversed(way.split("/"))] if way else ["."]  # the parts that are left, the next one last
+    ahead = [*reversed(way.split("/"))]  # the parts that are left, the next one last
     links = 0
     try:
         while True:
             part = ahead.pop()
             if part == "..":  # only the target of a link has it
-                _leave_folder(folders, way)
+                if len(folders) == 1:
+                    raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
+                os.close(folders.pop())
                 ahead = ahead or ["."]
                 continue
             try:
@@ -442,17 +476,15 @@ def _walk(opened_top: int, top: str, way: str, flags: int, mode: int, follow_lin
             os.close(folder)
 
 
-def _leave_folder(folders: list[int], way: str) -> None:
-    """Close the innermost folder and return to the one around it. Raises: UnsafePathError, if that leads out."""
-    if len(folders) == 1:
-        raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
-    os.close(folders.pop())
-
-
 def _follow_link(folders: list[int], top: str, target: str, way: str) -> list[str]:
     """Return the parts of the target of a link; an absolute one begins at the top. Raises: UnsafePathError."""
     if os.path.isabs(target):
-        target = _relative_target(top, target, way)
+        for folder in (top, os.path.realpath(top)):
+            if target == folder or target.startswith(os.path.join(folder, "")):
+                target = target[len(folder) :]
+                break
+        else:
+            raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
         while len(folders) > 1:
             os.close(folders.pop())
     return [part for part in target.split("/") if part not in {"", "."}] or ["."]
@@ -465,23 +497,10 @@ def _link_target(folder: int, name: str) -> str | None:
         return None
 
 
-def _relative_target(top: str, target: str, way: str) -> str:
-    """Return an absolute path relative to a folder that it is beneath. Raises: UnsafePathError."""
-    for folder in (top, os.path.realpath(top)):
-        if target == folder or target.startswith(os.path.join(folder, "")):
-            return target[len(folder) :].lstrip("/")
-    raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
-
-
-def open_by_names(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
-    """Open a path whose parts were checked just before: for systems that cannot open relative to a folder."""
-    return os.open(_check_names(top, way, follow_links), flags, mode)
-
-
 def _check_names(top: str, way: str, follow_links: bool) -> str:
     """Return the absolute path of something beneath a folder, without a link in it.
 
-    Raises: OSError, UnsafePathError.
+    For systems that cannot open relative to a folder: it is opened just after. Raises: OSError, UnsafePathError.
     """
     if follow_links:
         real, path = os.path.realpath(top), os.path.realpath(os.path.join(top, way))
@@ -491,18 +510,12 @@ def _check_names(top: str, way: str, follow_links: bool) -> str:
     path = top
     for part in way.split("/") if way else ():
         path = os.path.join(path, part)
-        if _is_link(path):
-            raise UnsafePathError(errno.ELOOP, "is a symbolic link", way)
+        with suppress(FileNotFoundError):
+            status = os.stat(path, follow_symlinks=False)
+            # on Windows other names lead elsewhere, too
+            if stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0):
+                raise UnsafePathError(errno.ELOOP, "is a symbolic link", way)
     return path
-
-
-def _is_link(path: str) -> bool:
-    """Return whether a path is a symbolic link, or on Windows any other name that leads elsewhere."""
-    try:
-        status = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return stat.S_ISLNK(status.st_mode) or bool(getattr(status, "st_reparse_tag", 0))
 
 
 def _explain_error(top: str, way: str, error: OSError, *, follow_links: bool) -> OSError:
@@ -544,60 +557,11 @@ def _read(descriptor: int, bytes_max: int) -> bytes:
     return b"".join(parts)
 
 
-def _write_new(
-    parent: int | None,
-    name: str,
-    data: bytes,
-    *,
-    flush: bool,
-    mode: int,
-    kept: int | None,
-    owner: tuple[int, int] | None,
-) -> None:
-    descriptor = os.open(name, _NEW, mode, dir_fd=parent)
-    try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        if owner and hasattr(os, "fchown"):
-            with suppress(PermissionError):
-                os.fchown(descriptor, *owner)
-        if kept is not None and hasattr(os, "fchmod"):
-            os.fchmod(descriptor, kept)
-        if flush:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _change_owner(name: str, parent: int | None, owner: tuple[int, int]) -> None:
-    if hasattr(os, "chown"):
-        with suppress(PermissionError):
-            os.chown(name, *owner, dir_fd=parent, follow_symlinks=False)
-
-
-def _rename_new(parent: int | None, temporary: str, name: str) -> bool:
-    """Rename a file unless the name exists: return False then."""
-    if os.name == "nt":
-        with suppress(FileExistsError):
-            os.rename(temporary, name)  # refuses to replace, there
-            return True
-        return False
-    if parent is None:
-        reason = errno.ENOSYS
-    else:
-        reason = _rename_call()(parent, os.fsencode(temporary), os.fsencode(name))
-    if reason == errno.EEXIST:
-        return False
-    if reason in {errno.ENOSYS, errno.EINVAL, errno.EPERM}:  # a file system that cannot; two names for a moment
-        with suppress(FileExistsError):
-            os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
-            os.unlink(temporary, dir_fd=parent)
-            return True
-        return False
-    if reason:
-        raise OSError(reason, os.strerror(reason), name)
-    return True
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes at the place where an open file is. Raises: OSError."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 @cache
@@ -610,18 +574,6 @@ def _rename_call() -> Callable[[int, bytes, bytes], int]:
     def rename(parent: int, old: bytes, new: bytes) -> int:
         if call is None:
             return errno.ENOSYS
-        if call(parent, old, parent, new, _RENAME_NO_REPLACE) == 0:
-            return 0
-        return ctypes.get_errno()
+        return ctypes.get_errno() if call(parent, old, parent, new, _RENAME_NO_REPLACE) else 0
 
     return rename
-
-
-def _flush(parent: int | None, path: str) -> None:
-    if os.name == "posix":
-        descriptor = os.open(path or ".", _LISTED, dir_fd=parent)
-        try:
-            with suppress(OSError):  # some file systems cannot; the file is written all the same
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

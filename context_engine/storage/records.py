@@ -18,19 +18,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
-from context_engine.storage import (
+from context_engine.storage import numbered_versions
+from context_engine.storage.event_log import EventLog
+from context_engine.storage.locks import PathLocks
+from context_engine.storage.numbered_versions import NumberedVersions
+from context_engine.storage.state_folder import (
     ABANDONED_AFTER_S,
     UNSETTLED_NS,
-    EventLog,
     FileStamp,
-    NumberedVersions,
-    PathLocks,
     PublishFiles,
     StateFolder,
-    numbered_versions,
 )
 
 SUFFIX = ".md"
@@ -43,6 +43,32 @@ MergePolicy = Literal["edited", "grows", "fixed", "derived"]
 """How a record changes: anyone may edit it, lines are appended, it never changes, or it is made from other records."""
 MergePolicyOf = Callable[[str], MergePolicy | None]
 """Returns how the record at a path changes; None for a file that is not a record."""
+
+
+def text_merge_policy(path: str) -> MergePolicy | None:
+    """Return how a text record changes: anyone may edit it. None for other files.
+
+    >>> text_merge_policy("decisions/use-tabs.md"), text_merge_policy("decisions/sketch.png")
+    ('edited', None)
+    """
+    return "edited" if path.endswith(SUFFIX) else None
+
+
+def versioned_merge_policy(path: str) -> MergePolicy | None:
+    """Return how a file of a versioned record changes: a log grows, a version never changes, a rendering is derived.
+
+    >>> [versioned_merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
+    ['grows', 'fixed', 'derived', None]
+    """
+    if path.startswith(f"{numbered_versions.TRASH_FOLDER}/"):
+        return "fixed"
+    if path.endswith(f"/{LOG}"):
+        return "grows"
+    if path.endswith((".json", ".json.gz")):
+        return "fixed"
+    if path.endswith(".md"):
+        return "derived"
+    return None
 
 
 class SyncedRecords(ABC):
@@ -84,16 +110,23 @@ class SharedRecords(ABC):
 class _StoredRecords:
     """What both kinds of records have in common. Thread-safe; several processes may use one folder."""
 
+    policy_of: ClassVar[Callable[[str], MergePolicy | None]]
+
     def __init__(
-        self, home: Path, name: str, policy: MergePolicyOf, *, flush: bool, shared_records: SharedRecords | None
+        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
     ) -> None:
+        """Nothing is created until something is written.
+
+        `flush=False` gives up on surviving a power failure; `shared_records` are the team's, None without a team.
+        """
         self.folder = home / name
         self._files = StateFolder(home).folder(name)
         self._flush = flush
         self._locks = PathLocks(home / "locks")
         self._synced: SyncedRecords | None = None
         if shared_records:
-            self._synced = shared_records.open_folder(self.folder, policy, flush=flush)
+            self._synced = shared_records.open_folder(self.folder, self.policy_of, flush=flush)
+        self._share: PublishFiles | None = self._synced.publish if self._synced else None
 
     @property
     def problem(self) -> str:
@@ -104,9 +137,10 @@ class _StoredRecords:
         if self._synced:
             self._synced.sync()
 
-    @property
-    def _publish(self) -> PublishFiles | None:
-        return self._synced.publish if self._synced else None
+    def _publish(self, files: Mapping[Path, bytes | None]) -> None:
+        """Write changes to the team's database before they become files."""
+        if self._share:
+            self._share(files)
 
     @contextmanager
     def _lock(self, paths: Iterable[str]) -> Generator[None]:
@@ -119,14 +153,7 @@ class _StoredRecords:
 class RecordFolder(_StoredRecords):
     """The text records of one kind, below `<home>/<name>`."""
 
-    def __init__(
-        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
-    ) -> None:
-        """Nothing is created until something is written.
-
-        `flush=False` gives up on surviving a power failure; `shared_records` are the team's, None without a team.
-        """
-        super().__init__(home, name, text_merge_policy, flush=flush, shared_records=shared_records)
+    policy_of = staticmethod(text_merge_policy)
 
     def listing(self) -> dict[str, FileStamp]:
         """Return every record by its path below the folder (`decisions/use-tabs--0c07398f.md`)."""
@@ -162,37 +189,25 @@ class RecordFolder(_StoredRecords):
         """Write a new record; return False if it exists already. Raises: WriteFailed, DiskFull, StorageCorrupt."""
         if self._synced and self._files.exists(name):
             return False
-        self._publish_change(name, data)
+        self._publish({self.folder / name: data})
         return self._files.create(name, data, flush=self._flush)
 
     def replace(self, name: str, data: bytes) -> None:
         """Replace a record. Raises: WriteFailed, DiskFull, StorageCorrupt."""
-        self._publish_change(name, data)
+        self._publish({self.folder / name: data})
         self._files.replace(name, data, flush=self._flush)
 
     def remove(self, name: str) -> None:
         """Delete a record, and its folder after the last one. Raises: WriteFailed, StorageCorrupt."""
-        self._publish_change(name, None)
+        self._publish({self.folder / name: None})
         self._files.remove(name)
         self._files.remove_empty(name.rpartition("/")[0])
-
-    def _publish_change(self, name: str, data: bytes | None) -> None:
-        """Write a change to the team's database before it becomes a file."""
-        if self._publish:
-            self._publish({self.folder / name: data})
 
 
 class VersionedRecords(_StoredRecords):
     """The records of one kind that have versions and a log."""
 
-    def __init__(
-        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
-    ) -> None:
-        """Nothing is created until something is written.
-
-        `flush=False` gives up on surviving a power failure; `shared_records` are the team's, None without a team.
-        """
-        super().__init__(home, name, versioned_merge_policy, flush=flush, shared_records=shared_records)
+    policy_of = staticmethod(versioned_merge_policy)
 
     def list_names(self) -> list[str]:
         """Return the name of every record, sorted."""
@@ -202,12 +217,12 @@ class VersionedRecords(_StoredRecords):
     def versions(self, name: str) -> NumberedVersions:
         """Return the versions of a record, whether it exists or not."""
         self._sync()
-        return NumberedVersions(self._files.folder(name), flush=self._flush, share=self._publish)
+        return NumberedVersions(self._files.folder(name), flush=self._flush, share=self._share)
 
     def log(self, name: str) -> EventLog:
         """Return the log of a record, whether it exists or not."""
         self._sync()
-        return EventLog(self._files.folder(name), LOG, flush=self._flush, share=self._publish)
+        return EventLog(self._files.folder(name), LOG, flush=self._flush, share=self._share)
 
     def stamp(self, name: str, newest: str) -> tuple[int, ...]:
         """Return what changes with a record: times, sizes and inodes of its folder, its newest version and its log.
@@ -251,8 +266,7 @@ class VersionedRecords(_StoredRecords):
 
     def put_mirror(self, name: str, file: str, data: bytes) -> None:
         """Store a rendering of a record for people. Raises: WriteFailed, DiskFull, StorageCorrupt."""
-        if self._publish:
-            self._publish({self.folder / name / file: data})
+        self._publish({self.folder / name / file: data})
         self._files.replace(f"{name}/{file}", data, flush=False)
 
     def move_to_trash(self, name: str, stamp: str, *, purge: bool = False) -> str:
@@ -260,33 +274,7 @@ class VersionedRecords(_StoredRecords):
 
         Raises: WriteFailed, DiskFull, StorageCorrupt.
         """
-        trashed = numbered_versions.move_to_trash(self._files, name, stamp, self._publish)
+        trashed = numbered_versions.move_to_trash(self._files, name, stamp, self._share)
         if purge:
-            numbered_versions.purge(self._files, trashed, self._publish)
+            numbered_versions.purge(self._files, trashed, self._share)
         return "" if purge else self.display_path(trashed)
-
-
-def text_merge_policy(path: str) -> MergePolicy | None:
-    """Return how a text record changes: anyone may edit it. None for other files.
-
-    >>> text_merge_policy("decisions/use-tabs.md"), text_merge_policy("decisions/sketch.png")
-    ('edited', None)
-    """
-    return "edited" if path.endswith(SUFFIX) else None
-
-
-def versioned_merge_policy(path: str) -> MergePolicy | None:
-    """Return how a file of a versioned record changes: a log grows, a version never changes, a rendering is derived.
-
-    >>> [versioned_merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
-    ['grows', 'fixed', 'derived', None]
-    """
-    if path.startswith(f"{numbered_versions.TRASH_FOLDER}/"):
-        return "fixed"
-    if path.endswith(f"/{LOG}"):
-        return "grows"
-    if path.endswith((".json", ".json.gz")):
-        return "fixed"
-    if path.endswith(".md"):
-        return "derived"
-    return None

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from context_engine.errors import InvalidPath, StaleFile, TooLarge, WriteFailed
 from context_engine.repo import file_writer
-from context_engine.repo.file_writer import FolderWriter, TargetFile, _is_torn, write_atomic
+from context_engine.repo.file_writer import FolderWriter, ParentFolder, TargetFile, write_atomic
 from context_engine.repo.paths import Root, path_of_listing
+from context_engine.storage import ConfinedFolder
 from tests.support.trees import ordinary_user, tree
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -274,6 +275,11 @@ def test_what_does_not_fit_in_place_leaves_the_old_content(tmp_path: Path) -> No
     assert path.read_bytes() == b"old " * 500
 
 
+def left_behind(data: bytes) -> TargetFile:
+    """A file with these bytes."""
+    return TargetFile("a.txt", "/a.txt", ParentFolder(ConfinedFolder("/"), ""), data)
+
+
 @given(st.binary(max_size=12), st.binary(max_size=12), st.data())
 def test_whatever_a_crash_leaves_in_place_is_known_as_torn(old: bytes, new: bytes, data: st.DataObject) -> None:
     grown = data.draw(st.integers(0, max(0, len(new) - len(old))), "bytes written behind the old end")
@@ -283,14 +289,14 @@ def test_whatever_a_crash_leaves_in_place_is_known_as_torn(old: bytes, new: byte
         state = new[:done] + state[done:]
         if done == min(len(old), len(new)) and data.draw(st.booleans(), label="cut off"):
             state = state[: len(new)]
-    assert _is_torn(state, old, new)
+    assert left_behind(state).is_torn(old, new)
 
 
 @given(st.binary(min_size=1, max_size=12), st.binary(min_size=1, max_size=12), st.integers(0, 11), st.integers(0, 255))
 def test_a_byte_that_is_neither_old_nor_new_is_of_somebody_else(old: bytes, new: bytes, at: int, byte: int) -> None:
     at %= min(len(old), len(new))
     state = new[:at] + bytes([byte]) + new[at + 1 :]
-    assert _is_torn(state, old, new) == (byte in {old[at], new[at]})
+    assert left_behind(state).is_torn(old, new) == (byte in {old[at], new[at]})
 
 
 # -- one file of any place ---------------------------------------------------------------------------------------------
