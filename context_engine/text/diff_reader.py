@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from context_engine.errors import DiffCombinedUnsupported, DiffInvalid, DiffTruncated, TooLarge
 from context_engine.text.lines import LineSpan
@@ -71,7 +71,6 @@ class FileDiff:
     new_mode: str = ""
     old_blob: str = ""
     new_blob: str = ""
-    similarity: int | None = None
     old_has_newline: bool = True
     new_has_newline: bool = True
 
@@ -145,16 +144,10 @@ class UnifiedDiff:
         """Return the files whose path passes."""
         return replace(self, files=tuple(file for file in self.files if keep(file.path)))
 
-    def file(self, path: str) -> FileDiff | None:
-        """Return the file with this name now or before."""
-        return next((file for file in self.files if path in (file.new_path, file.old_path)), None)
-
 
 def _patch(diff: FileDiff, text: str, removed: str, added: str, *, ends: bool) -> str | None:
     """Return the text with the lines marked `removed` replaced by those marked `added`; None where it does not fit."""
-    lines = []
-    if text:
-        lines = text.removesuffix("\n").split("\n")
+    lines = text.removesuffix("\n").split("\n") if text else []
     patched: list[str] = []
     at = 0
     for hunk in diff.hunks:
@@ -268,40 +261,45 @@ def _join_sections(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
 
 @dataclass(slots=True)
 class _Section:
-    """The content of a diff about one file, as far as it has been read."""
+    """The content of a diff about one file, as far as it has been read; `headers` are git's extended ones by name."""
 
     line: int
     header_names: tuple[str, str] = ("", "")
     marked_names: tuple[str, str] | None = None
-    moved_from: str = ""
-    moved_to: str = ""
-    is_copy: bool = False
-    old_mode: str = ""
-    new_mode: str = ""
-    is_added: bool = False
-    is_deleted: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+    index_mode: str = ""
+    blobs: tuple[str, str] = ("", "")
     is_binary: bool = False
     is_unmerged: bool = False
-    similarity: int | None = None
-    blobs: tuple[str, str] = ("", "")
     hunks: list[DiffHunk] = field(default_factory=list)
     without_newline: set[str] = field(default_factory=set)
 
     @property
+    def is_added(self) -> bool:
+        return "new file mode" in self.headers
+
+    @property
+    def moved_from(self) -> str:
+        return self.headers.get("rename from", self.headers.get("copy from", ""))
+
+    @property
     def has_change(self) -> bool:
         """Whether it changes anything: git also shows a header for a file that was touched and is as before."""
-        changes = self.hunks, self.moved_from, self.is_added, self.is_deleted, self.is_binary, self.is_unmerged
-        return any(changes) or self.old_mode != self.new_mode
+        is_deleted, (old_mode, new_mode) = "deleted file mode" in self.headers, self._modes
+        changes = self.hunks, self.moved_from, self.is_added, is_deleted, self.is_binary, self.is_unmerged
+        return any(changes) or old_mode != new_mode
 
     @property
     def paths(self) -> tuple[str, str]:
         """The old and the new name, without prefixes; empty where there is none."""
+        is_deleted = "deleted file mode" in self.headers
         if self.moved_from:
-            old, new = self.moved_from, self.moved_to
+            moved_to = self.headers.get("rename to", self.headers.get("copy to", ""))
+            old, new = unquote_path(self.moved_from), unquote_path(moved_to)
         else:
             old, new = strip_prefixes(*(self.marked_names or self.header_names))
         old = "" if self.is_added or old == NOWHERE else old
-        new = "" if self.is_deleted or new == NOWHERE else new
+        new = "" if is_deleted or new == NOWHERE else new
         if not old and not new and self.header_names != ("", ""):  # an empty file that was added or deleted
             old, new = strip_prefixes(*self.header_names)
             return ("", new) if self.is_added else (old, "")
@@ -310,36 +308,15 @@ class _Section:
     def take_header_line(self, line: str) -> bool:
         """Take in a line between `diff --git` and the first hunk; return False if it is not one of git's."""
         if index := _INDEX.fullmatch(line):
-            self.blobs = index[1], index[2]
-            if index[3]:
-                self.old_mode = self.new_mode = index[3]
-            return True
-        header = _HEADER.fullmatch(line)
-        if header is None:
-            return False
-        name, value = header.groups()
-        match name:
-            case "new file mode":
-                self.is_added, self.new_mode = True, value
-            case "deleted file mode":
-                self.is_deleted, self.old_mode = True, value
-            case "old mode":
-                self.old_mode = value
-            case "new mode":
-                self.new_mode = value
-            case "rename from" | "copy from":
-                self.is_copy, self.moved_from = self.is_copy or name == "copy from", unquote_path(value)
-            case "rename to" | "copy to":
-                self.moved_to = unquote_path(value)
-            case _:
-                percent = value.rstrip("%")
-                known = int(percent) if percent.isdecimal() else None
-                self.similarity = 100 - known if known is not None and name == "dissimilarity index" else known
-        return True
+            self.blobs, self.index_mode = (index[1], index[2]), index[3] or ""
+        elif header := _HEADER.fullmatch(line):
+            self.headers[header[1]] = header[2]
+        return bool(index or header)
 
     def to_file_diff(self) -> FileDiff:
         """Return the section as a value."""
         old, new = self.paths
+        old_mode, new_mode = self._modes
         old_blob, new_blob = (blob if blob.strip("0") else "" for blob in self.blobs)
         return FileDiff(
             old_path=old,
@@ -347,13 +324,19 @@ class _Section:
             kind=self._kind(old, new),
             hunks=tuple(self.hunks),
             is_binary=self.is_binary,
-            old_mode=self.old_mode if old else "",
-            new_mode=self.new_mode if new else "",
+            old_mode=old_mode if old else "",
+            new_mode=new_mode if new else "",
             old_blob=old_blob,
             new_blob=new_blob,
-            similarity=self.similarity,
             old_has_newline="-" not in self.without_newline,
             new_has_newline="+" not in self.without_newline,
+        )
+
+    @property
+    def _modes(self) -> tuple[str, str]:
+        return (
+            self.headers.get("old mode", self.headers.get("deleted file mode", self.index_mode)),
+            self.headers.get("new mode", self.headers.get("new file mode", self.index_mode)),
         )
 
     def _kind(self, old: str, new: str) -> Kind:
@@ -361,11 +344,9 @@ class _Section:
             return "unmerged"
         if not old or not new:
             return "deleted" if old else "added"
-        if self.is_copy:
+        if "copy from" in self.headers:
             return "copied"
-        if old == new:
-            return "modified"
-        return "renamed"
+        return "modified" if old == new else "renamed"
 
     def check_whole(self) -> None:
         """Refuse a file whose names are given, but no hunk. Raises: DiffTruncated."""
@@ -376,8 +357,8 @@ class _Section:
         """Refuse a header alone at the end of the text: the rest was cut off. Raises: DiffTruncated."""
         self.check_whole()
         old, new = self.blobs
-        has_content = not (set(old + new) == {"0"} or new.startswith(_EMPTY_BLOBS) or old.startswith(_EMPTY_BLOBS))
-        if old != new and has_content and not (self.hunks or self.is_binary):
+        is_empty = set(old + new) == {"0"} or new.startswith(_EMPTY_BLOBS) or old.startswith(_EMPTY_BLOBS)
+        if old != new and not (is_empty or self.hunks or self.is_binary):
             raise self._truncated_error()
 
     def _truncated_error(self) -> DiffTruncated:
@@ -390,7 +371,10 @@ class _Section:
 
 
 class _Reader:
-    """One pass over the lines. `_at` is the next line; the last section of `_sections` is still open."""
+    """One pass over the lines. `_at` is the next line; the last section of `_sections` is still open.
+
+    A method that reads a kind of lines returns how many, 0 if they are prose after all.
+    """
 
     def __init__(self, text: str) -> None:
         if _CONVERTED.search(text):  # the headers end in carriage returns, so a program converted all lines
@@ -403,32 +387,37 @@ class _Reader:
     def read(self) -> list[_Section]:
         """Return one section per changed file, in order."""
         while self._at < len(self._lines):
-            self._step()
+            self._at += self._step() or 1
         if self._sections:
             self._sections[-1].check_last()
         return [section for section in self._sections if section.has_change]
 
-    def _step(self) -> None:
+    def _step(self) -> int:
         """Read the next line, and those that belong to it."""
         line = self._line(self._at)
         for start, read in _READERS:
-            if line.startswith(start) and read(self, line):
-                return
+            if line.startswith(start) and (count := read(self, line)):
+                return count
         if not (self._in_header and self._sections[-1].take_header_line(line)):
             self._in_header = self._in_header and not line
-        self._at += 1
+        return 1
 
     def _line(self, place: int) -> str:
         return self._lines[place].rstrip("\r") if place < len(self._lines) else ""
 
-    def read_git_header(self, line: str) -> bool:
-        """Open a section for `diff --git a/x b/x`."""
-        self._open(_Section(self._at + 1, header_names=split_names(line.removeprefix("diff --git "))))
-        self._in_header = True
-        self._at += 1
-        return True
+    def _open(self, *, in_header: bool = False, **known: Any) -> _Section:
+        if self._sections:
+            self._sections[-1].check_whole()
+        self._sections.append(_Section(self._at + 1, **known))
+        self._in_header = in_header
+        return self._sections[-1]
 
-    def refuse_combined(self, line: str) -> bool:
+    def read_git_header(self, line: str) -> int:
+        """Open a section for `diff --git a/x b/x`."""
+        self._open(in_header=True, header_names=split_names(line.removeprefix("diff --git ")))
+        return 1
+
+    def refuse_combined(self, line: str) -> int:
         """Refuse a diff against several parents."""
         raise DiffCombinedUnsupported(
             f"line {self._at + 1} begins a combined diff: {line[:SHOWN_CHARS]}",
@@ -437,83 +426,68 @@ class _Reader:
             details={"line": self._at + 1},
         )
 
-    def read_file_names(self, line: str) -> bool:
+    def read_file_names(self, line: str) -> int:
         """Read `--- a/x` with `+++ b/x` after it; alone the first is prose."""
         after = self._line(self._at + 1)
         if not after.startswith("+++ "):
-            return False
-        if not self._in_header:
-            self._open(_Section(self._at + 1))
-        self._sections[-1].marked_names = _marked_name(line[4:]), _marked_name(after[4:])
+            return 0
+        section = self._sections[-1] if self._in_header else self._open()
+        section.marked_names = _marked_name(line[4:]), _marked_name(after[4:])
         self._in_header = False
-        self._at += 2
-        return True
+        return 2
 
-    def read_binary(self, line: str) -> bool:
-        """Read the one line that `diff` writes for a whole binary change."""
+    def read_binary(self, line: str) -> int:
+        """Read what stands for a whole binary change: one line of `diff`, or the head of a patch of encoded bytes."""
         match = _BINARY.fullmatch(line)
-        if match is None:
-            return False
-        if not self._in_header:
-            names = _marked_name(match[1] or match[3]), _marked_name(match[2] or match[3])
-            self._open(_Section(self._at + 1, marked_names=names))
-        return self._close_binary()
-
-    def read_binary_patch(self, line: str) -> bool:
-        """Read the head of a binary patch: no line of its encoded bytes looks like a header."""
-        return self._in_header and line == "GIT binary patch" and self._close_binary()
-
-    def _close_binary(self) -> bool:
+        if match is None and not (self._in_header and line == "GIT binary patch"):
+            return 0
+        if match and not self._in_header:
+            self._open(marked_names=(_marked_name(match[1] or match[3]), _marked_name(match[2] or match[3])))
         self._sections[-1].is_binary = True
         self._in_header = False
-        self._at += 1
-        return True
+        return 1
 
-    def read_unmerged(self, line: str) -> bool:
+    def read_unmerged(self, line: str) -> int:
         """Read the line for a file in the middle of a merge; git shows nothing more of it."""
         name = unquote_path(line.removeprefix("* Unmerged path "))
-        self._open(_Section(self._at + 1, marked_names=(name, name), is_unmerged=True))
-        self._at += 1
-        return True
+        self._open(marked_names=(name, name), is_unmerged=True)
+        return 1
 
-    def read_submodule(self, line: str) -> bool:
+    def read_submodule(self, line: str) -> int:
         """Read the line that `diff.submodule=log` writes instead of a hunk."""
         match = _SUBMODULE_LOG.match(line)
         if match is None:
-            return False
-        section = _Section(self._at + 1, marked_names=(match[1], match[1]), old_mode=SUBMODULE, new_mode=SUBMODULE)
+            return 0
         commits = (
             DiffLine("-", 1, 0, f"Subproject commit {match[2]}"),
             DiffLine("+", 0, 1, f"Subproject commit {match[3]}"),
         )
-        section.hunks = [DiffHunk(LineSpan(1, 1), LineSpan(1, 1), "", commits)]
-        self._open(section)
-        self._at += 1
-        return True
+        hunk = DiffHunk(LineSpan(1, 1), LineSpan(1, 1), "", commits)
+        self._open(marked_names=(match[1], match[1]), index_mode=SUBMODULE, hunks=[hunk])
+        return 1
 
-    def read_hunk(self, line: str) -> bool:
+    def read_hunk(self, line: str) -> int:
         """Read a hunk with as many lines as its header announces."""
-        header = _HUNK_HEADER.match(line)
+        header, first = _HUNK_HEADER.match(line), self._at
         if header is None:
             raise self._invalid_error(f"is not a hunk header with line numbers: {line[:SHOWN_CHARS]}")
         if not self._sections or self._sections[-1].marked_names is None:
             raise self._invalid_error("begins a hunk, but no file was named before it")
         self._in_header = False
-        section = self._lines[self._at][header.end() :].removeprefix(" ")
+        section = self._lines[first][header.end() :].removeprefix(" ")
         old, new = int(header[1]), int(header[3])
         lines = tuple(self._hunk_lines(int(header[2] or 1), int(header[4] or 1), old, new))
         old_count, new_count = (sum(line.mark != mark for line in lines) for mark in "+-")
         self._sections[-1].hunks.append(DiffHunk(_span(old, old_count), _span(new, new_count), section, lines))
-        return True
+        count, self._at = self._at - first, first
+        return count
 
     def _hunk_lines(self, old_left: int, new_left: int, old: int, new: int) -> Iterator[DiffLine]:
         """Yield the lines of a hunk that has so many of each version left, from these line numbers on."""
         header, before = self._at, ""
         self._at += 1
         while old_left > 0 or new_left > 0:
-            line = None
-            if self._at < len(self._lines):
-                line = self._lines[self._at]
+            line = self._lines[self._at] if self._at < len(self._lines) else None
             if line is None and old_left == new_left == 1:  # the blank last line was trimmed with the text
                 yield DiffLine(" ", old, new, "")
                 return
@@ -538,24 +512,14 @@ class _Reader:
         if self._line(self._at).startswith("\\"):
             self._note_missing_newline(before)
             self._at += 1
-        self._check_end(header)
+        line = self._line(self._at)  # it must not look like more of the hunk
+        if line[:1] in ("+", "-", " ") and line.strip() and not line.startswith(("--- ", "-- ")) and line != "--":
+            raise self._invalid_error("follows the last line that the header of its hunk announces", header)
 
     def _note_missing_newline(self, mark: str) -> None:
         r"""Note `\ No newline at end of file` after a line with this mark; a context line is in both versions."""
         if mark:
             self._sections[-1].without_newline |= {mark} if mark in ("+", "-") else {"+", "-"}
-
-    def _check_end(self, header: int) -> None:
-        """Refuse a line after a hunk that looks like more of it. Raises: DiffInvalid."""
-        line = self._line(self._at)
-        if line[:1] in ("+", "-", " ") and line.strip() and not line.startswith(("--- ", "-- ")) and line != "--":
-            raise self._invalid_error("follows the last line that the header of its hunk announces", header)
-
-    def _open(self, section: _Section) -> None:
-        if self._sections:
-            self._sections[-1].check_whole()
-        self._sections.append(section)
-        self._in_header = False
 
     def _truncated_error(self, header: int, old: int, new: int) -> DiffTruncated:
         return DiffTruncated(
@@ -570,7 +534,7 @@ class _Reader:
         return DiffInvalid(f"line {self._at + 1} {why}", suggestion=suggestion, details=details)
 
 
-_READERS: tuple[tuple[str, Callable[[_Reader, str], bool]], ...] = (
+_READERS: tuple[tuple[str, Callable[[_Reader, str], int]], ...] = (
     ("diff --git ", _Reader.read_git_header),
     ("diff --cc ", _Reader.refuse_combined),
     ("diff --combined ", _Reader.refuse_combined),
@@ -578,11 +542,11 @@ _READERS: tuple[tuple[str, Callable[[_Reader, str], bool]], ...] = (
     ("@@ ", _Reader.read_hunk),
     ("--- ", _Reader.read_file_names),
     ("Binary file", _Reader.read_binary),
-    ("GIT binary patch", _Reader.read_binary_patch),
+    ("GIT binary patch", _Reader.read_binary),
     ("* Unmerged path ", _Reader.read_unmerged),
     ("Submodule ", _Reader.read_submodule),
 )
-"""The beginning of a line -> its reader, which returns False if the line is prose after all."""
+"""The beginning of a line -> its reader."""
 
 
 def _span(start: int, length: int) -> LineSpan | None:
@@ -647,7 +611,12 @@ def unquote_path(name: str) -> str:
     """
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':
         return name
-    return _ESCAPE.sub(_unescape, name[1:-1].encode()).decode("utf-8", "replace")
+
+    def unescape(match: re.Match[bytes]) -> bytes:
+        escape = match[1].decode("latin-1")
+        return bytes([int(escape, 8)]) if len(escape) == 3 else _LETTERS.get(escape, escape).encode()
+
+    return _ESCAPE.sub(unescape, name[1:-1].encode()).decode("utf-8", "replace")
 
 
 def quote_path(name: str) -> str:
@@ -656,17 +625,5 @@ def quote_path(name: str) -> str:
     >>> quote_path("täb\there"), quote_path("plain name")
     ('"täb\\there"', 'plain name')
     """
-    special = _SPECIAL.sub(lambda match: _escape(match.group()), name)
+    special = _SPECIAL.sub(lambda found: f"\\{_ESCAPES.get(found[0]) or format(ord(found[0]), '03o')}", name)
     return name if special == name else f'"{special}"'
-
-
-def _unescape(match: re.Match[bytes]) -> bytes:
-    escape = match[1].decode("latin-1")
-    if len(escape) == 3:
-        return bytes([int(escape, 8)])
-    return _LETTERS.get(escape, escape).encode()
-
-
-def _escape(character: str) -> str:
-    letter = _ESCAPES.get(character)
-    return f"\\{letter}" if letter else f"\\{ord(character):03o}"

@@ -107,7 +107,7 @@ def test_a_name_is_read_whatever_git_does_to_it() -> None:
     assert only(GOLDEN["quoted path"]).path == "größe\t.py"
     assert only(GOLDEN["path with blanks"]).path == "b/x b/ x.py"
     moved = only(GOLDEN["rename only"])
-    assert (moved.kind, moved.old_path, moved.new_path, moved.similarity) == ("renamed", "old name", "new name", 100)
+    assert (moved.kind, moved.old_path, moved.new_path) == ("renamed", "old name", "new name")
 
 
 @pytest.mark.parametrize(
