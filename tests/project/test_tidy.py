@@ -377,7 +377,7 @@ def test_one_file_of_the_workspace_writes() -> None:
         if call in writes
     ]
     assert found == []
-    assert {call for _, call in file_touches(parsed("repo/file_writer.py"))} >= {"os.replace", "os.write"}
+    assert {call for _, call in file_touches(parsed("storage/confined_folder.py"))} >= {"os.replace", "os.write"}
 
 
 def test_only_a_confined_folder_opens_state() -> None:
