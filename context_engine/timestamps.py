@@ -23,7 +23,6 @@ def make_clock(fake: str = "") -> Now:
     """Return the clock of this machine, or one that always returns the moment of `CTX_FAKE_NOW`, for tests.
 
     Raises: InvalidArgument when it is not a moment.
-
     """
     if not fake:
         return time.time
@@ -58,3 +57,17 @@ def parse_timestamp(text: str) -> float | None:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def format_age(then_s: float | None, now_s: float) -> str:
+    """Format how long ago a moment was, in the largest unit that fits.
+
+    >>> format_age(0, 59), format_age(0, 7_300), format_age(0, 90_000), format_age(9, 0), format_age(None, 0)
+    ('just now', '2 h ago', '1 d ago', 'just now', '')
+    """
+    if then_s is None:
+        return ""
+    for name, length_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if now_s - then_s >= length_s:
+            return f"{int((now_s - then_s) // length_s)} {name} ago"
+    return "just now"

@@ -381,9 +381,12 @@ def hooks(client: str) -> dict[str, str]:
 
     An older ctx has no command `hook`: its error must not stop a prompt, so the command line always succeeds.
     """
-    from context_engine.cli.clients.hook_config import FORMATS, add_hooks
+    from context_engine.cli.clients.client_table import find_client
+    from context_engine.cli.clients.hook_config import add_hooks
 
-    text = add_hooks(FORMATS[client], "", lambda event: f"ctx hook {event} --client {client} || exit 0")
+    form = find_client(client).hooks
+    assert form
+    text = add_hooks(form, "", lambda event: f"ctx hook {event} --client {client} || exit 0")
     return {"hooks/hooks.json": as_json(json.loads(text))}
 
 

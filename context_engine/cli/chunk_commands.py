@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from context_engine import embedding, search
 from context_engine.cli.common_options import AsJson, Root, command_group, open_engine, print_json
+from context_engine.cli.progress import run_index, run_with_progress
+from context_engine.cli.screens import process_screen
+from context_engine.text import format_count, format_size
 
 if TYPE_CHECKING:
     from context_engine.model import ChunkKind
@@ -37,14 +41,13 @@ def chunk_export(
     - `ctx chunk export /tmp/chunks --root ~/src/project --provider`
     - `ctx chunk export /tmp/chunks --no-vectors`
     """
-    from context_engine.cli.console import print_note, run_index, run_with_progress
-    from context_engine.embedding import EmbedderConfig
     from context_engine.engine_parts import read_embedder_config
-    from context_engine.text import format_size
 
     target = folder.expanduser().absolute()
     with open_engine(root) as engine:
-        chosen = read_embedder_config(engine.settings, os.environ) if provider else EmbedderConfig("static")
+        chosen = embedding.EmbedderConfig("static")
+        if provider:
+            chosen = read_embedder_config(engine.settings, os.environ)
         run_index(engine)
         report = run_with_progress(
             lambda on_progress, cancel: engine.search.export_chunks(
@@ -54,16 +57,13 @@ def chunk_export(
             unit="chunks",
         )
         if target.is_relative_to(engine.root):
-            print_note(
-                f"{folder} is inside the workspace: unless an ignore file names it, it is indexed like other files"
-            )
+            step = "unless an ignore file names it, it is indexed like other files"
+            process_screen().note(f"{folder} is inside the workspace: {step}")
     if as_json:
         counts = {"chunks": dict(report.kinds), "model": report.model, "dimensions": report.dimensions}
         print_json({"folder": str(target), **counts, "size_bytes": report.size_bytes})
         return
-    vectors = "no vectors"
-    if report.model:
-        vectors = f"vectors of {report.dimensions} numbers by {report.model}"
+    vectors = f"vectors of {report.dimensions} numbers by {report.model}" if report.model else "no vectors"
     print(f"wrote {_count_by_kind(report.kinds)}, {vectors}, {format_size(report.size_bytes)}: {folder}")
 
 
@@ -77,27 +77,21 @@ def chunk_check(
 
     - `ctx chunk check .cortex/chunks`
     """
-    from context_engine.cli.console import print_rows
-    from context_engine.search import FILES, read_folder
-
-    chunks = read_folder(folder.expanduser())
+    chunks = search.read_folder(folder.expanduser())
     problems = {skipped.path: skipped.detail for skipped in chunks.skipped}
-    counts = {kind: sum(row.kind == kind for row in chunks.rows) for kind in FILES}
+    counts = {kind: sum(row.kind == kind for row in chunks.rows) for kind in search.FILES}
+    names = search.FILES.values()
+    if as_json:
+        files = {name: name in chunks.files for name in names}
+        print_json({"files": files, "problems": problems, "chunks": counts, "model": chunks.model or None})
+        raise typer.Exit(1 if problems else 0)
     vectors = "none"
     if chunks.dimensions:
         vectors = f"{int(chunks.embedded.sum()):,} of {chunks.dimensions} numbers"
-    if as_json:
-        files = {name: name in chunks.files for name in FILES.values()}
-        print_json({"files": files, "problems": problems, "chunks": counts, "model": chunks.model or None})
-        raise typer.Exit(1 if problems else 0)
-    print_rows((name, "ok" if name in chunks.files else problems.get(name, "not there")) for name in FILES.values())
-    print_rows(
-        [
-            ("chunks", _count_by_kind(counts)),
-            ("vectors", vectors),
-            ("model", f"{chunks.model} {chunks.fingerprint}".strip()),
-        ]
-    )
+    out = process_screen().out
+    out.show_rows((name, "ok" if name in chunks.files else problems.get(name, "not there")) for name in names)
+    model = f"{chunks.model} {chunks.fingerprint}".strip()
+    out.show_rows([("chunks", _count_by_kind(counts)), ("vectors", vectors), ("model", model)])
     raise typer.Exit(1 if problems else 0)
 
 
@@ -107,7 +101,5 @@ def _count_by_kind(kinds: Mapping[ChunkKind, int]) -> str:
     >>> _count_by_kind({"documentation": 2, "data": 1})
     '3 chunks (2 documentation, 1 data)'
     """
-    from context_engine.text import format_count
-
     counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
     return f"{format_count(sum(kinds.values()), 'chunk')} ({counts})"

@@ -1,34 +1,24 @@
-"""Shared by the commands of `ctx`: options, exit codes, and the workspace that a command works on."""
+"""Shared by the commands of `ctx`: options, help pages, and the workspace that a command works on."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from context_engine.cli.exit_codes import INTERRUPTED, NOTHING_FOUND
-from context_engine.cli.workspace_root import find_project, open_engine, resolve_root
+from context_engine.cli.global_options import VERBOSE
+from context_engine.repo import nearest_project
+from context_engine.text import escape_line
 
-__all__ = [
-    "INTERRUPTED",
-    "NOTHING_FOUND",
-    "AsJson",
-    "CommandApp",
-    "CommandGroup",
-    "HelpCommand",
-    "Root",
-    "WorkspaceName",
-    "Yes",
-    "command_group",
-    "find_project",
-    "open_engine",
-    "print_json",
-    "resolve_root",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+ROOT_VARIABLE = "CTX_ROOT"
 
 Root = Annotated[
     Path | None,
@@ -95,3 +85,31 @@ class CommandGroup(TyperGroup):
 def command_group(name: str, description: str) -> CommandApp:
     """Create an empty group of commands, such as `ctx memory`."""
     return CommandApp(name=name, help=description, cls=CommandGroup, no_args_is_help=True)
+
+
+# -- the workspace ----------------------------------------------------------------------------------------------------
+
+
+def resolve_root(root: Path | None, folder: Path | None = None) -> Path:
+    """Return the given workspace, else the one in CTX_ROOT, else the project around a folder, by default this one."""
+    folder = folder or Path.cwd()
+    chosen = root or os.environ.get(ROOT_VARIABLE, "").strip()
+    if chosen:
+        found, reason = folder / Path(chosen).expanduser(), "--root" if root else ROOT_VARIABLE
+    else:
+        found, reason = find_project(folder), "the project around this folder"
+    if os.environ.get(VERBOSE):
+        sys.stderr.write(f"workspace {escape_line(str(found))} ({reason})\n")
+    return found
+
+
+def find_project(start: Path) -> Path:
+    """Return the nearest project at or above `start`, or `start` itself if there is none."""
+    return nearest_project(start) or start
+
+
+def open_engine(root: Path | None) -> Engine:
+    """Open the engine of the workspace. It is imported here, because it takes longer than the help of a command."""
+    from context_engine.engine import Engine
+
+    return Engine.open(resolve_root(root))

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from context_engine.cli.common_options import NOTHING_FOUND, AsJson, command_group
+from context_engine import daemon
+from context_engine.cli.command_runner import NOTHING_FOUND
+from context_engine.cli.common_options import AsJson, command_group
+from context_engine.cli.screens import process_screen
+from context_engine.text import format_count
+from context_engine.timestamps import make_clock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from context_engine.daemon import DaemonServices
     from context_engine.engine import Engine
 
 ANSWER_S = 10.0
@@ -41,21 +45,12 @@ def status(as_json: AsJson = False) -> None:
     - `ctx daemon status --json | jq '.[].roots'`
     """
     found = _ask_all("status")
-    if as_json:
-        print(json.dumps(found))
-    from context_engine.text import format_count
-
-    for row in [] if as_json else found:
+    lines = []
+    for row in found:
         clients = format_count(row.get("sessions", 0), "client")
-        print(
-            f"pid {row['pid']}  version {row['version']}  {row['state']}  {clients}"
-            f"  {row['seconds']} s  {row['program']}"
-        )
-        for root in row.get("roots", ()):
-            print(f"  {root}")
-    if not found:
-        _print_reason()
-        raise typer.Exit(NOTHING_FOUND)
+        facts = (f"pid {row['pid']}", f"version {row['version']}", row["state"], clients, f"{row['seconds']} s")
+        lines += ["  ".join((*facts, row["program"])), *(f"  {root}" for root in row.get("roots", ()))]
+    _report(found, lines, as_json=as_json)
 
 
 @app.command()
@@ -67,15 +62,11 @@ def stop(as_json: AsJson = False) -> None:
     - `ctx daemon stop`
     - `CTX_DAEMON=0` in the environment keeps it off
     """
-    stopped = _ask_all("stop")
-    _wait_for_end([row["pid"] for row in stopped])
-    if as_json:
-        print(json.dumps([row["pid"] for row in stopped]))
-    for row in [] if as_json else stopped:
-        print(f"stopped {row['pid']}")
-    if not stopped:
-        _print_reason()
-        raise typer.Exit(NOTHING_FOUND)
+    stopped = [row["pid"] for row in _ask_all("stop")]
+    until = time.monotonic() + ANSWER_S
+    while {row["pid"] for row in _ask_all("status")}.intersection(stopped) and time.monotonic() < until:
+        time.sleep(END_LOOK_S)
+    _report(stopped, [f"stopped {pid}" for pid in stopped], as_json=as_json)
 
 
 @app.command()
@@ -93,13 +84,10 @@ def run(
 
 def run_daemon(*, background: bool) -> int:
     """Be the daemon of this environment; return 0 at its end, 1 where another process is."""
-    from context_engine.daemon import DaemonLog, DaemonServer, RuntimeFolder, process_key
-    from context_engine.timestamps import make_clock
-
-    key = process_key(os.environ)
-    with RuntimeFolder.open(os.environ, create=True) as folder:
-        log = DaemonLog(folder, now=make_clock())
-        server = DaemonServer(folder, key, load_services, log=log.write)
+    key = daemon.process_key(os.environ)
+    with daemon.RuntimeFolder.open(os.environ, create=True) as folder:
+        log = daemon.DaemonLog(folder, now=make_clock())
+        server = daemon.DaemonServer(folder, key, load_services, log=log.write)
         is_daemon = server.run()
     if background:
         os._exit(0)  # without waiting for threads
@@ -108,19 +96,18 @@ def run_daemon(*, background: bool) -> int:
     return int(not is_daemon)
 
 
-def load_services() -> DaemonServices:
+def load_services() -> daemon.DaemonServices:
     """Import what answers requests. Raises: InvalidArgument (settings)."""
     from context_engine.cli.daemon_queries import QueryAnswerer
     from context_engine.cli.hook_command import answer_hook_request
-    from context_engine.daemon import DaemonServices, EnginePool
     from context_engine.hooks import HookResponder
     from context_engine.server import SessionServer
     from context_engine.settings import Settings
 
     settings = Settings.load(None)
-    pool = EnginePool(settings.daemon_engines, prepare=follow_edits)
+    pool = daemon.EnginePool(settings.daemon_engines, prepare=follow_edits)
     queries, sessions = QueryAnswerer(pool), SessionServer(pool)
-    return DaemonServices(
+    return daemon.DaemonServices(
         handlers={
             "query": queries.answer,
             "index": queries.index,
@@ -142,13 +129,11 @@ def follow_edits(engine: Engine) -> None:
 
 def hand_over_index(root: Path) -> str:
     """Have the daemon go on with an index that this process began; return a note about it."""
-    from context_engine.daemon import ask_daemon, start_daemon
-
     until = time.monotonic() + HAND_OVER_S
     request = {"kind": "index", "root": str(root), "patient": True}
-    if start_daemon(os.environ):
+    if daemon.start_daemon(os.environ):
         while time.monotonic() < until:
-            if ask_daemon(request, HAND_OVER_S):
+            if daemon.ask_daemon(request, HAND_OVER_S):
                 return "the daemon indexes the rest in the background"
             time.sleep(HAND_OVER_LOOK_S)
     return "ctx index completes the index"
@@ -156,35 +141,29 @@ def hand_over_index(root: Path) -> str:
 
 def _ask_all(kind: str) -> list[dict[str, Any]]:
     """Ask every daemon of this user and return the answers."""
-    from context_engine.daemon import RuntimeFolder, ask_daemon
-
     try:
-        with RuntimeFolder.open(os.environ) as folder:
+        with daemon.RuntimeFolder.open(os.environ) as folder:
             keys = folder.list_keys()
     except OSError:
         return []
     env = {**os.environ, "CTX_DAEMON": "1"}  # it may be switched off for this shell and still run for another client
-    answers = (ask_daemon({"kind": kind}, ANSWER_S, env=env, key=key) for key in keys)
+    answers = (daemon.ask_daemon({"kind": kind}, ANSWER_S, env=env, key=key) for key in keys)
     return [answer for answer in answers if answer is not None]
 
 
-def _wait_for_end(stopped: list[int]) -> None:
-    """Wait until none of these processes answers any more, `ANSWER_S` at most."""
-    until = time.monotonic() + ANSWER_S
-    while {row["pid"] for row in _ask_all("status")}.intersection(stopped) and time.monotonic() < until:
-        time.sleep(END_LOOK_S)
-
-
-def _print_reason() -> None:
-    from context_engine.cli.console import print_note
-    from context_engine.daemon import RuntimeFolder, RuntimeFolderError, is_switched_off
-
+def _report(found: list[Any], lines: list[str], *, as_json: bool) -> None:
+    """Print what daemons answered; where none did, say why and leave with exit code 1."""
+    for line in [json.dumps(found)] if as_json else lines:
+        print(line)
+    if found:
+        return
     reason = "no daemon is running; the next ctx search starts one"
-    if is_switched_off(os.environ):
+    if daemon.is_switched_off(os.environ):
         reason = "no daemon is running: CTX_DAEMON=0, or this system has no Unix sockets"
     try:
         with suppress(FileNotFoundError):
-            RuntimeFolder.open(os.environ).close()
-    except RuntimeFolderError as error:
+            daemon.RuntimeFolder.open(os.environ).close()
+    except daemon.RuntimeFolderError as error:
         reason = f"no daemon can run: {error}"
-    print_note(reason)
+    process_screen().note(reason)
+    raise typer.Exit(NOTHING_FOUND)

@@ -14,10 +14,10 @@ import typer
 from context_engine.cli.app import app
 from context_engine.cli.command_runner import report_failure
 from context_engine.cli.command_table import QUERIES
+from context_engine.cli.common_options import find_project
 from context_engine.cli.query_commands import STDIN
 from context_engine.cli.screens import RecordedScreen
 from context_engine.cli.tool_commands import QueryPlace, Values
-from context_engine.cli.workspace_root import find_project
 from context_engine.errors import ContextEngineError
 from context_engine.server import parse_call
 
@@ -61,13 +61,13 @@ class QueryAnswerer:
         if values.get("workspace") or (name == "call" and not _may_be_repeated(values)):
             return DECLINED
         root = folder / Path(values["root"] or request["root"] or find_project(folder)).expanduser()
-        place = QueryPlace(folder, partial(self._lease, root), recorded.screen, _check_index)
+        place = QueryPlace(folder, partial(self._lease, root), recorded, _check_index)
         try:
             code = QUERIES[name].run(place, values)
         except DeclinedError:
             return DECLINED
         except Exception as error:  # noqa: BLE001 - as at the terminal: every failure becomes one line
-            code = report_failure(error, recorded.screen, as_json=values.get("as_json") is True)
+            code = report_failure(error, recorded, as_json=values.get("as_json") is True)
         out, err = recorded.texts
         self.count = next(self._counter)
         return {"code": code, "out": out, "err": err}

@@ -27,10 +27,10 @@ from typing import Any, Literal
 from context_engine import __version__
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.client_config import ClientConfigState
-from context_engine.cli.clients.config_paths import Machine
+from context_engine.cli.clients.client_table import Machine
 from context_engine.cli.clients.launch_command import PACKAGE, LaunchCommand, find_own_launch_command
-from context_engine.cli.console import escape_text, out
-from context_engine.cli.workspace_root import ROOT_VARIABLE, resolve_root
+from context_engine.cli.common_options import ROOT_VARIABLE, resolve_root
+from context_engine.cli.screens import process_screen
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Status
@@ -403,13 +403,12 @@ def _run_safely(check: Check, case: DoctorContext) -> list[CheckResult]:
 
 def _print_results(findings: Sequence[CheckResult]) -> None:
     """Print a line for each result, its next step below it, and a summary."""
-    width = max(len(finding.part) for finding in findings)
+    width, out = max(len(finding.part) for finding in findings), process_screen().out
     for finding in findings:
-        color = COLORS[finding.verdict]
-        text = escape_text(f"{finding.part:<{width}}  {finding.found}")
-        out.print(f"[{color}]{finding.verdict:<7}[/{color}]  {text}")
+        head = (f"{finding.verdict:<7}", COLORS[finding.verdict])
+        out.show(head, f"  {finding.part:<{width}}  {finding.found}")
         if finding.step:
-            out.print(f"{'':<{width + 11}}[cyan]-> {escape_text(finding.step)}[/cyan]")
+            out.show((f"{'':<{width + 11}}-> {finding.step}", "cyan"))
     counted = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in ("warning", "problem")}
     summary = [f"{count} {verdict}{'s' * (count > 1)}" for verdict, count in counted.items() if count]
-    out.print(f"\n{', '.join(summary) or 'Everything works.'}", markup=False)
+    out.write(f"\n{', '.join(summary) or 'Everything works.'}")

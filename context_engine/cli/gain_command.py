@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
+from typing import Annotated, Any
 
-from context_engine.cli.common_options import NOTHING_FOUND, print_json, resolve_root
-from context_engine.cli.console import print_note, print_table
+import typer
+
+from context_engine import server
+from context_engine.cli.command_runner import NOTHING_FOUND
+from context_engine.cli.common_options import AsJson, Root, print_json, resolve_root
+from context_engine.cli.screens import process_screen
 from context_engine.repo import check_workspace_root
-from context_engine.server import GainSession, delete_counts, gain_file, read_sessions
 from context_engine.settings import Settings
 from context_engine.storage import workspace_id
 
@@ -18,41 +20,51 @@ CHARS_OF_TOKEN = 4
 HEAD = ("last call", "client", "workspace", "calls", "failed", "characters", "tokens", "seconds")
 
 
-def gain(root: Path | None, *, limit: int, as_json: bool, delete: bool) -> int:
-    """Print the counts of the newest sessions and of all, or delete all counts; return the exit code."""
-    settings = Settings.load(resolve_root(root))
-    file = gain_file(settings)
+def gain(
+    root: Root = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="Most sessions, newest first.")] = 10,
+    as_json: AsJson = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete all counts.")] = False,
+) -> None:
+    """Show what the calls of agents cost, for each client and session.
+
+    Only calls, characters and time are counted, on this machine; the setting `gain` turns it off.
+
+    **Examples**
+
+    - `ctx gain`
+    - `ctx gain --root . -n 3`
+    - `ctx gain --json | jq .all`
+    - `ctx gain --delete`
+    """
+    settings, screen = Settings.load(resolve_root(root)), process_screen()
+    file = server.gain_file(settings)
     if delete:
-        delete_counts(file)
-        print_note(f"the counts in {file} are deleted")
-        return 0
-    sessions = read_sessions(file)
+        server.delete_counts(file)
+        screen.note(f"the counts in {file} are deleted")
+        return
+    sessions = server.read_sessions(file)
     if root is not None:
         workspace = workspace_id(check_workspace_root(root))
         sessions = [session for session in sessions if session.workspace == workspace]
+    rows = [asdict(session) for session in sessions]
+    total = {name: sum(row[name] for row in rows) for name in ("calls", "failed", "shown", "ms")}
     if as_json:
-        rows = [asdict(session) for session in sessions[:limit]]
-        print_json({"sessions": rows, "all": _add_up(sessions), "counting": settings.gain, "file": str(file)})
-        return 0
+        print_json({"sessions": rows[:limit], "all": total, "counting": settings.gain, "file": str(file)})
+        return
     if not settings.gain:
-        print_note("nothing is counted: the setting gain is off")
+        screen.note("nothing is counted: the setting gain is off")
     if not sessions:
-        print_note("no call of an agent was counted yet; ctx setup adds the server to one")
-        return NOTHING_FOUND
-    print_table(HEAD, [*map(_format_session, sessions[:limit]), ("all", "", "", *_format_counts(_add_up(sessions)))])
-    return 0
+        screen.note("no call of an agent was counted yet; ctx setup adds the server to one")
+        raise typer.Exit(NOTHING_FOUND)
+    cells = []
+    for row in rows[:limit]:
+        moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["ended"]))
+        cells.append((moment, row["client"] or "-", row["folder"], *_format_counts(row)))
+    screen.out.show_table(HEAD, [*cells, ("all", "", "", *_format_counts(total))])
 
 
-def _add_up(sessions: Sequence[GainSession]) -> dict[str, float]:
-    return {name: sum(getattr(session, name) for session in sessions) for name in ("calls", "failed", "shown", "ms")}
-
-
-def _format_session(session: GainSession) -> tuple[str, ...]:
-    moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.ended))
-    return (moment, session.client or "-", session.folder, *_format_counts(asdict(session)))
-
-
-def _format_counts(counts: dict[str, float]) -> tuple[str, ...]:
+def _format_counts(counts: dict[str, Any]) -> tuple[str, ...]:
     """Format calls, failures, characters, about as many tokens, and the time of a server."""
     shown = counts["shown"]
     numbers = (counts["calls"], counts["failed"], shown, shown / CHARS_OF_TOKEN)

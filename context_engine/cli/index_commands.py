@@ -1,65 +1,86 @@
-"""`ctx index` and `ctx status`: update the index and report it, or report its present state."""
+"""`ctx index`: update the index, report the run, and make missing vectors."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from context_engine.cli.common_options import INTERRUPTED, find_project, print_json, resolve_root
-from context_engine.cli.console import err, escape_text, notes, out, print_rows, run_index, run_with_progress
-from context_engine.cli.screens import is_quiet, process_screen
+import typer
+
+from context_engine.cli.command_runner import INTERRUPTED
+from context_engine.cli.common_options import AsJson, Root, find_project, print_json, resolve_root
+from context_engine.cli.progress import run_index, run_with_progress
+from context_engine.cli.screens import Screen, process_screen
 from context_engine.cli.tool_commands import warn_of_store
-from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.repo import check_workspace_root
 from context_engine.settings import Settings
 from context_engine.text import format_count
 
 if TYPE_CHECKING:
+    from context_engine.engine import Engine
     from context_engine.model import IndexReport
 
 UNREMARKABLE = frozenset({"ignored", "hidden"})
 """Skipped on purpose: counted in the table, not named below it."""
 NAMED_MAX = 5
-LANGUAGES_MAX = 8
 
 
 def index(
-    path: Path | None,
-    root: Path | None,
-    *,
-    force: bool,
-    embed: bool = False,
-    store: str = "",
-    share: bool = False,
-    as_json: bool = False,
-) -> int:
-    """Index a workspace or a folder of it, and embed everything if `embed`; return the exit code.
+    path: Annotated[Path | None, typer.Argument(help="The workspace, or a folder in it; default: here.")] = None,
+    root: Root = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Rebuild everything; searches use the old index meanwhile.")
+    ] = False,
+    embed: Annotated[
+        bool, typer.Option("--embed", help="Make the missing vectors of the chosen provider, too.")
+    ] = False,
+    store: Annotated[
+        str, typer.Option("--store", metavar="URL", help="Database of the team, for this run; default: CTX_STORE_URL.")
+    ] = "",
+    share: Annotated[
+        bool, typer.Option("--share", help="Publish the index to that database; default: CTX_STORE_SHARES.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Index a repository, or update its index.
 
-    `store` and `share` replace the settings of the store for this run.
+    Only files whose content changed are read. You can interrupt it at any time and continue later. `ctx serve` makes
+    the vectors of the chosen provider, if there is one, in the background. `--store` applies to this run only: the
+    index of this machine does not change, and other commands use CTX_STORE_URL.
+
+    **Examples**
+
+    - `ctx index`
+    - `ctx index ~/src/project`
+    - `ctx index src --root .`
+    - `ctx index --force`
+    - `ctx index --embed`
+    - `ctx index --store postgresql://ci@db/context --share`
     """
+    from context_engine.engine import Engine
+
+    screen = process_screen()
     workspace, part = _resolve_target(path, root)
     with Engine.open(workspace, settings=choose_store(Settings.load(workspace), store, share=share)) as engine:
-        warn_of_store(engine, process_screen(os.environ))
+        warn_of_store(engine, screen)
         try:
             report = run_index(engine, path=part, force=force)
         except Cancelled:
             files = engine.status().files
-            notes.print(f"[yellow]interrupted[/yellow]: {files:,} files are indexed; ctx index goes on from there")
-            return INTERRUPTED
+            screen.warn("interrupted", f"{files:,} files are indexed; ctx index goes on from there")
+            raise typer.Exit(INTERRUPTED) from None
         if as_json:
             print_json(_format_report(workspace, report))
-        elif not is_quiet(os.environ):
-            show_report(workspace, report)
+        elif not screen.is_quiet:
+            _show_report(workspace, report, screen)
         for what, step in engine.settings.notes():
-            notes.print(f"[yellow]note[/yellow]: {escape_text(f'{what}. {step}')}")
+            screen.warn("note", f"{what}. {step}")
         if engine.index.live.last_error:
-            err.print(f"[yellow]warning[/yellow]: {escape_text(engine.index.live.last_error)}")
+            screen.err.show(("warning", "yellow"), f": {engine.index.live.last_error}")
         if embed:
-            return _embed(engine, is_silent=as_json or is_quiet(os.environ))
-        return 0
+            raise typer.Exit(_embed(engine, screen, is_silent=as_json or screen.is_quiet))
 
 
 def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
@@ -73,7 +94,7 @@ def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
     return replace(settings, store_url=address, store_shares=share or settings.store_shares)
 
 
-def _embed(engine: Engine, *, is_silent: bool = False) -> int:
+def _embed(engine: Engine, screen: Screen, *, is_silent: bool) -> int:
     """Embed all texts that have no vector yet; return the exit code."""
     try:
         chunks = run_with_progress(
@@ -82,12 +103,11 @@ def _embed(engine: Engine, *, is_silent: bool = False) -> int:
             unit="texts",
         )
     except Cancelled:
-        notes.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
+        screen.warn("interrupted", "what was embedded is kept; ctx index --embed goes on from there")
         return INTERRUPTED
-    state = engine.status().embeddings
-    counts = f"{format_count(chunks, 'chunk')} by {state.model}"
     if not is_silent:
-        print_rows([("embedded", counts)])
+        model = engine.status().embeddings.model
+        screen.out.show_rows([("embedded", f"{format_count(chunks, 'chunk')} by {model}")])
     return 0
 
 
@@ -97,11 +117,11 @@ def _format_report(workspace: Path, report: IndexReport) -> dict[str, object]:
     return {"root": str(workspace), **counts, "skipped": report.count_skipped(), "seconds": round(report.seconds, 3)}
 
 
-def show_report(workspace: Path, report: IndexReport) -> None:
+def _show_report(workspace: Path, report: IndexReport, screen: Screen) -> None:
     """Print the summary of a run."""
     changed = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed"
     skipped = report.count_skipped().items()
-    print_rows(
+    screen.out.show_rows(
         [
             ("indexed", f"{format_count(report.files, 'file')} in {workspace}"),
             ("this run", f"{changed}, {report.unchanged:,} unchanged"),
@@ -112,12 +132,11 @@ def show_report(workspace: Path, report: IndexReport) -> None:
     )
     remarkable = [entry for entry in report.skipped if entry.reason not in UNREMARKABLE]
     for entry in remarkable[:NAMED_MAX]:
-        reason = entry.reason.replace("_", " ")
-        out.print(f"  {escape_text(f'{reason}: {entry.path} {entry.detail}')}".rstrip())
+        screen.out.show(f"  {entry.reason.replace('_', ' ')}: {entry.path} {entry.detail}".rstrip())
     if any(entry.reason == "too_large" for entry in remarkable):
-        notes.print("CTX_INDEX_BYTES_MAX raises the limit; `ctx read FILE:1-100` reads a part without an index")
+        screen.note("CTX_INDEX_BYTES_MAX raises the limit; `ctx read FILE:1-100` reads a part without an index")
     if not report.files:
-        notes.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")
+        screen.warn("nothing to index here", "is this the right folder? See ctx index --help")
 
 
 def _resolve_target(path: Path | None, root: Path | None) -> tuple[Path, str | None]:
@@ -125,10 +144,7 @@ def _resolve_target(path: Path | None, root: Path | None) -> tuple[Path, str | N
     if path is None:
         return resolve_root(root), None
     target = path.expanduser().absolute()
-    if root:
-        workspace = root.expanduser().absolute()
-    else:
-        workspace = find_project(target)
+    workspace = root.expanduser().absolute() if root else find_project(target)
     if target == workspace:
         return check_workspace_root(workspace, allow_any=True), None
     if not target.is_relative_to(workspace):

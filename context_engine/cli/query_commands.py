@@ -10,8 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_engine.cli.exit_codes import FAILED, INTERRUPTED
+from context_engine import tools
+from context_engine.cli.command_runner import FAILED, INTERRUPTED
 from context_engine.cli.tool_commands import QueryPlace, ToolCommand, Values, build_dispatcher, call_for_text
+from context_engine.cli.workspace_commands import index_missing, open_workspace
 from context_engine.errors import Cancelled, ContextEngineError, FileNotFound, InvalidArgument, InvalidPath
 
 if TYPE_CHECKING:
@@ -33,8 +35,6 @@ class SearchCommand(ToolCommand):
             raise InvalidArgument("the question is empty", suggestion="For example: `ctx search where is the retry`.")
         if not values["workspace"]:
             return super().run(place, values)
-        from context_engine.cli.workspace_commands import index_missing, open_workspace
-
         with open_workspace(values["workspace"]) as engines:
             try:
                 index_missing(engines)
@@ -129,9 +129,6 @@ class CallCommand(ToolCommand):
 
     def run(self, place: QueryPlace, values: Values) -> int:
         """Show the text of the reply, or the error as JSON; without a tool list all tools."""
-        from context_engine import tools
-        from context_engine.cli.workspace_commands import open_workspace
-
         name = values["tool"]
         if not name:
             for tool in tools.ALL:
@@ -152,8 +149,6 @@ class CallCommand(ToolCommand):
 
 def _parse_arguments(text: str, tool: str) -> dict[str, Any]:
     """Parse the arguments as an object. Raises: InvalidArgument, with the position of a JSON error."""
-    from context_engine import tools
-
     try:
         arguments = json.loads(text or "{}")
     except json.JSONDecodeError as error:

@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from context_engine import plans, tools
 from context_engine.cli import shell_completion
-from context_engine.cli.common_options import NOTHING_FOUND, AsJson, Root, Yes, command_group, open_engine, print_json
+from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
+from context_engine.cli.common_options import AsJson, Root, Yes, command_group, open_engine, print_json
+from context_engine.cli.next_commands import name_commands
+from context_engine.cli.progress import ensure_index
+from context_engine.cli.screens import process_screen
+from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
+from context_engine.secrets import redact_file
+from context_engine.text import compact_json, drop_empty, format_count, ids_ending_with
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.memory import MemoryEntry
-    from context_engine.plans import ApprovalResult
 
 REQUEST_PREFIX = "apr_"
 """The ids of approval requests begin with this."""
@@ -35,12 +42,9 @@ Values = Mapping[str, Any]
 
 def resolve_plan(engine: Engine, typed: str) -> str:
     """Return the id of the plan that was typed; by default the most recently changed plan. Raises: PlanNotFound."""
-    from context_engine.errors import PlanNotFound
-    from context_engine.plans import PlanQuery
-
     if typed:
         return engine.plans.repository.resolve_id(typed, by_prefix=True)
-    rows = engine.plans.repository.list_page(PlanQuery(limit=1)).rows
+    rows = engine.plans.repository.list_page(plans.PlanQuery(limit=1)).rows
     if not rows:
         raise PlanNotFound("there is no plan yet", suggestion="Run `ctx plan create TASK` to make one.")
     return rows[0].id
@@ -56,23 +60,19 @@ def sort_names(_: Engine, __: Path, values: Values) -> Values:
     return {"sort_order": "asc"} if values["sort_by"] == "name" else {}
 
 
-def find_progress(engine: Engine, _: Path, values: Values) -> Values:
+def find_progress(engine: Engine, folder: Path, values: Values) -> Values:
     """Return the plan of a command, and that its steps are wanted."""
-    return {"plan_id": resolve_plan(engine, values["plan_id"]), "include_steps": True}
+    return {**find_plan(engine, folder, values), "include_steps": True}
 
 
 def find_versions(engine: Engine, _: Path, values: Values) -> Values:
     """Return the plan and the two versions to compare; by default the newest and the one before."""
-    from context_engine.errors import InvalidArgument
-
     plan_id = resolve_plan(engine, values["plan_id"])
     last = values["to_version"] or engine.plans.repository.load(plan_id).versions[-1]
     first = values["from_version"] or int(last) - 1
     if not first:
-        raise InvalidArgument(
-            "the plan has only one version, so there is nothing to compare",
-            suggestion="Run `ctx plan show` to read it.",
-        )
+        problem = "the plan has only one version, so there is nothing to compare"
+        raise InvalidArgument(problem, suggestion="Run `ctx plan show` to read it.")
     return {"plan_id": plan_id, "from_version": first, "to_version": last}
 
 
@@ -81,15 +81,11 @@ def find_memory(engine: Engine, name: str) -> MemoryEntry:
 
     Raises: MemoryNotFound, InvalidArgument when several ids end like that.
     """
-    from context_engine.errors import InvalidArgument
-    from context_engine.text import ids_ending_with
-
     ids = [entry.memory.id for entry in engine.memory.memories.entries() if entry.memory]
     found = [name] if name in ids else ids_ending_with(name, ids)
     if len(found) > 1:
-        raise InvalidArgument(
-            f"{len(found)} memories end with {name!r}", suggestion=f"Write more: {', '.join(found[:3])}."
-        )
+        step = f"Write more: {', '.join(found[:3])}."
+        raise InvalidArgument(f"{len(found)} memories end with {name!r}", suggestion=step)
     return engine.memory.memories.get(found[0] if found else name)
 
 
@@ -100,8 +96,6 @@ def read_content(_: Engine, __: Path, values: Values) -> Values:
 
 def find_edited(engine: Engine, folder: Path, values: Values) -> Values:
     """Return the memory to edit with its version. Raises: InvalidArgument if nothing is to be changed."""
-    from context_engine.errors import InvalidArgument
-
     known = ("content", "title", "category", "tags", "linked_files", "priority", "owner", "expires_at", "still_true")
     if not any(values[name] for name in known):
         raise InvalidArgument(
@@ -113,15 +107,13 @@ def find_edited(engine: Engine, folder: Path, values: Values) -> Values:
 
 def confirm_deletion(engine: Engine, _: Path, values: Values) -> Values:
     """Return the memory to delete, after the user agreed. Raises: InvalidArgument where no one can be asked."""
-    from context_engine.cli.console import confirm, err
-    from context_engine.errors import InvalidArgument
-
     entry = find_memory(engine, values["id"])
     assert entry.memory
     if not (values["yes"] or sys.stdin.isatty()):
         raise InvalidArgument("stdin is not a terminal, so you cannot be asked", suggestion="Repeat it with --yes.")
-    if not values["yes"] and not confirm(f"Delete {entry.memory.title!r} permanently?"):
-        err.print("nothing was deleted")
+    screen = process_screen()
+    if not values["yes"] and not screen.confirm(f"Delete {entry.memory.title!r} permanently?"):
+        screen.err.write("nothing was deleted")
         raise typer.Exit(NOTHING_FOUND)
     return _name_memory(entry)
 
@@ -152,24 +144,23 @@ def memory_show(
 
     - `ctx memory show 0c07398f`
     """
-    from context_engine.cli.console import escape_text, out, print_markdown, print_rows
-    from context_engine.text import compact_json, drop_empty
-
     with open_engine(root) as engine:
         entry = find_memory(engine, memory)
-        standing = engine.memory.memories.start_status_check()(entry)
+        status = engine.memory.memories.start_status_check()(entry)
     assert entry.memory
-    row = dataclasses.asdict(entry.memory) | {"status": standing.status, "stale_reason": standing.why}
+    row = dataclasses.asdict(entry.memory) | {"status": status.status, "stale_reason": status.why}
     if as_json:
         print(compact_json({"ok": True} | drop_empty(row | {"path": entry.path, "version": entry.version})))
         return
     title, content = row.pop("title"), row.pop("content")
     row["linked_files"] = [link.path for link in entry.memory.linked_files]
+    row["file"] = entry.path
     texts = {name: ", ".join(value) if isinstance(value, list | tuple) else str(value) for name, value in row.items()}
-    out.print(f"[bold]{escape_text(title)}[/bold]")
-    print_rows([*((name.replace("_", " "), text) for name, text in texts.items()), ("file", entry.path)])
-    out.print()
-    print_markdown(content)
+    out = process_screen().out
+    out.show((title, "bold"))
+    out.show_rows((name.replace("_", " "), text) for name, text in texts.items())
+    out.write("")
+    out.show_markdown(content)
 
 
 @memory_app.command("rules")
@@ -181,21 +172,15 @@ def memory_rules(root: Root = None, as_json: AsJson = False) -> None:
     - `ctx memory rules`
     - `ctx memory rules > RULES.md`
     """
-    from context_engine.cli.console import ensure_index, print_markdown
-    from context_engine.cli.exit_codes import INTERRUPTED
-    from context_engine.cli.next_commands import name_commands
-    from context_engine.secrets import redact_file
-    from context_engine.tools import render_rules_page
-
     with open_engine(root) as engine:
         if not ensure_index(engine, "searched"):
             raise typer.Exit(INTERRUPTED)
         engine.memory.run_to_end()
-        page = name_commands(render_rules_page(engine, chars_max=RULES_CHARS_MAX))
+        page = name_commands(tools.render_rules_page(engine, chars_max=RULES_CHARS_MAX))
     if as_json:
         print_json({"markdown": redact_file(page)})
     else:
-        print_markdown(page)
+        process_screen().out.show_markdown(page)
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
@@ -215,8 +200,6 @@ def plan_archive(
 
     - `ctx plan archive retries`
     """
-    from context_engine.text import format_count
-
     with open_engine(root) as engine:
         plan_id = resolve_plan(engine, plan)
         packed = engine.plans.repository.archive(plan_id, author="user")
@@ -258,10 +241,6 @@ def plan_approve(
     - `ctx plan approve apr_01a2... --reject --comment "not before the release"`
     - `ctx plan approve retries --changes "keep the old name as an alias"`
     """
-    from context_engine.errors import InvalidArgument
-    from context_engine.plans import AGENT, PERSON
-    from context_engine.tools import approval_row
-
     if reject and changes:
         raise InvalidArgument("--reject and --changes exclude each other", suggestion="Leave one of them out.")
     action = "reject" if reject else "request_modification" if changes else "approve"
@@ -270,11 +249,11 @@ def plan_approve(
         if not yes and not _confirm_decision(request, action):
             print("nothing was decided", file=sys.stderr)
             raise typer.Exit(NOTHING_FOUND)
-        by = PERSON if sys.stdin.isatty() else AGENT
+        by = plans.PERSON if sys.stdin.isatty() else plans.AGENT
         outcome = engine.plans.approvals.respond(
             request.approval.id, action, comment=comment, modifications=changes, by=by
         )
-    approval, row = outcome.approval, approval_row(outcome.approval, outcome.plan)
+    approval, row = outcome.approval, tools.approval_row(outcome.approval, outcome.plan)
     if as_json:
         print_json({"ok": True, "request": row, "plan_status": outcome.now.status})
         return
@@ -286,14 +265,12 @@ def plan_approve(
 
 def _find_request(
     engine: Engine, which: str, steps: Sequence[str], version: int | None, *, is_confirmed: bool
-) -> ApprovalResult:
+) -> plans.ApprovalResult:
     """Return the request with this id, the pending request of a plan, or a new one.
 
     Raises: InvalidArgument when several are pending or no one can confirm, Conflict for another version,
     ApprovalNotFound, PlanNotFound.
     """
-    from context_engine.errors import Conflict, InvalidArgument
-
     is_request = which.startswith(REQUEST_PREFIX)
     plan_id = "" if is_request else resolve_plan(engine, which)
     if not (is_confirmed or sys.stdin.isatty()):
@@ -326,19 +303,16 @@ def _find_request(
     return request
 
 
-def _confirm_decision(request: ApprovalResult, action: str) -> bool:
+def _confirm_decision(request: plans.ApprovalResult, action: str) -> bool:
     """Show the steps, files and risks that a decision is about, and ask for confirmation."""
-    from context_engine.cli.console import confirm, err, escape_text
-    from context_engine.plans import compute_diffstat
-
-    diffstat = compute_diffstat(request.plan, request.steps, lambda _path: None)
+    diffstat = plans.compute_diffstat(request.plan, request.steps, lambda _path: None)
     paths = [file.path for file in diffstat.files]
     more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
-    files = f"{diffstat.summary}: {', '.join(paths[:FILES_SHOWN])}{more}" if paths else "no files"
-    err.print(f"[bold]{escape_text(request.plan.goal)}[/bold], version {request.plan.version}")
+    screen = process_screen()
+    screen.err.show((request.plan.goal, "bold"), f", version {request.plan.version}")
     for step in request.steps:
-        err.print(f"  {request.plan.steps.index(step) + 1}. {escape_text(step.title)}")
-    err.print(f"  {escape_text(files)}")
+        screen.err.show(f"  {request.plan.steps.index(step) + 1}. {step.title}")
+    screen.err.show(f"  {diffstat.summary}: {', '.join(paths[:FILES_SHOWN])}{more}" if paths else "  no files")
     for risk in request.plan.risks:
-        err.print(f"  [yellow]risk[/yellow] {escape_text(risk.issue)}")
-    return confirm(f"{action.replace('_', ' ').capitalize()}?")
+        screen.err.show(("  risk", "yellow"), f" {risk.issue}")
+    return screen.confirm(f"{action.replace('_', ' ').capitalize()}?")

@@ -7,19 +7,21 @@ could not look at everything fails, too.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from context_engine import __version__
-from context_engine.cli.common_options import INTERRUPTED, open_engine, print_json
-from context_engine.cli.console import err, escape_text, notes, out, print_note, run_with_progress
-from context_engine.cli.exit_codes import FINDINGS
+import typer
+
+from context_engine import __version__, repo, tools
+from context_engine import review as reviews
+from context_engine.cli.command_runner import FINDINGS, INTERRUPTED
+from context_engine.cli.common_options import AsJson, Root, open_engine, print_json
+from context_engine.cli.progress import run_with_progress
+from context_engine.cli.screens import Output, Screen, process_screen
+from context_engine.cli.tool_commands import split_lists
 from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
-from context_engine.model import Finding
-from context_engine.repo import DiffRequest, write_atomic
-from context_engine.review import PRIORITIES, ReviewOptions, render_review
 
 if TYPE_CHECKING:
-    from context_engine.review import ReviewResult
+    from context_engine.model import Finding
 
 COLORS = ("bold red", "red", "yellow", "cyan")
 """By priority."""
@@ -28,7 +30,89 @@ DEFAULT_TARGET = "head"
 """All that is not committed yet."""
 
 
-def select_change(rev: str | None, *, staged: bool, base: str, untracked: bool) -> DiffRequest:
+def review(
+    rev: Annotated[
+        str | None, typer.Argument(help="A commit, a branch, a..b or a...b; default: all uncommitted changes.")
+    ] = None,
+    root: Root = None,
+    staged: Annotated[bool, typer.Option("--staged", help="Review what the next commit would contain.")] = False,
+    base: Annotated[str, typer.Option("--base", help="Compare with this ref; default range: merge base to HEAD.")] = "",
+    fail_on: Annotated[
+        Literal["none", "P0", "P1", "P2", "P3"],
+        typer.Option("--fail-on", help="Exit with code 3 from this priority on.", case_sensitive=False),
+    ] = "none",
+    sarif: Annotated[Path | None, typer.Option("--sarif", help="Also write SARIF 2.1.0 to this file.")] = None,
+    format: Annotated[  # noqa: A002 - the name of the option
+        Literal["text", "markdown", "json", "sarif", "rdjson"], typer.Option("--format", help="Format of the output.")
+    ] = "text",
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=100, help="Most findings.")] = 20,
+    confidence: Annotated[float, typer.Option("--confidence", min=0, max=1, help="Minimum confidence.")] = 0.7,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths that match this glob.")] = None,
+    invariants: Annotated[str, typer.Option("--invariants", help="Rules file; default: .review-invariants.yml.")] = "",
+    analyzer: Annotated[
+        list[str] | None, typer.Option("--analyzer", help="Run only this analyzer; none: no analyzer; repeatable.")
+    ] = None,
+    untracked: Annotated[bool, typer.Option("--untracked", help="Include new files that git does not track.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Review a change: list the problems in its new lines by priority. Needs no model, no network and no index.
+
+    Exit codes: 0 reviewed or nothing to review, 2 error, 3 found what `--fail-on` names.
+
+    **Examples**
+
+    - `ctx review`
+    - `ctx review --staged --fail-on P1`
+    - `ctx review --base origin/main --sarif review.sarif`
+    - `ctx review HEAD~3..HEAD --format markdown`
+    """
+    change = select_change(rev, staged=staged, base=base, untracked=untracked)
+    options = tools.parse_review_options(
+        {
+            "fail_on": fail_on,
+            "max_findings": limit,
+            "confidence_threshold": confidence,
+            "exclude_patterns": split_lists(exclude or ()),
+            "invariants_path": invariants,
+            "analyzers": split_lists(analyzer or ["auto"]),
+        }
+    )
+    raise typer.Exit(_review(root, change, options, "json" if as_json else format, sarif))
+
+
+def _review(
+    root: Path | None, change: repo.DiffRequest, options: reviews.ReviewOptions, shown: str, sarif: Path | None
+) -> int:
+    """Review a change and print the result in a format; return the exit code."""
+    screen = process_screen()
+    with open_engine(root) as engine:
+        try:
+            _, result = run_with_progress(
+                lambda _, cancel: engine.reviews.review_git(change, options, cancel=cancel), "review"
+            )
+        except Cancelled:
+            screen.warn("interrupted", "nothing was reviewed")
+            return INTERRUPTED
+        except PreconditionFailed as error:
+            if "reason" not in error.details:
+                raise
+            if shown == "json":
+                print_json({"findings": [], "nothing_to_review": error.details["reason"]})
+            step = ": `ctx review` reviews what is not staged" if change.target == "staged" else ""
+            screen.note(f"nothing to review: {error.details['reason']}{step}")
+            return 0  # this must not fail a hook or CI
+    if sarif:
+        page = reviews.render_review(result, "sarif", version=__version__)
+        repo.write_atomic(sarif.expanduser().absolute(), page.encode())
+        screen.note(f"SARIF in {sarif}")
+    if shown == "text":
+        _show(result, screen)
+    else:
+        print(reviews.render_review(result, shown, version=__version__), end="")
+    return FINDINGS if result.should_fail else 0
+
+
+def select_change(rev: str | None, *, staged: bool, base: str, untracked: bool) -> repo.DiffRequest:
     """Return the change to review. Raises: InvalidArgument when two options name different changes.
 
     >>> select_change(None, staged=False, base="main", untracked=False).target
@@ -40,107 +124,55 @@ def select_change(rev: str | None, *, staged: bool, base: str, untracked: bool) 
             suggestion="Leave one of them out.",
         )
     if staged:
-        return DiffRequest("staged", include_untracked=untracked)
+        return repo.DiffRequest("staged", include_untracked=untracked)
     if rev is None and base:
-        return DiffRequest(f"{base}...HEAD", include_untracked=untracked)
-    return DiffRequest(rev or DEFAULT_TARGET, base, include_untracked=untracked)
+        return repo.DiffRequest(f"{base}...HEAD", include_untracked=untracked)
+    return repo.DiffRequest(rev or DEFAULT_TARGET, base, include_untracked=untracked)
 
 
-def review(
-    root: Path | None,
-    change: DiffRequest,
-    options: ReviewOptions,
-    format: str,  # noqa: A002 - the name of the option
-    sarif: Path | None,
-) -> int:
-    """Review a change and print the result; return the exit code."""
-    with open_engine(root) as engine:
-        try:
-            _, result = run_with_progress(
-                lambda _tell, cancel: engine.reviews.review_git(change, options, cancel=cancel), "review"
-            )
-        except Cancelled:
-            notes.print("[yellow]interrupted[/yellow]: nothing was reviewed")
-            return INTERRUPTED
-        except PreconditionFailed as error:
-            if "reason" not in error.details:
-                raise
-            if format == "json":
-                print_json({"findings": [], "nothing_to_review": error.details["reason"]})
-            step = ": `ctx review` reviews what is not staged" if change.target == "staged" else ""
-            print_note(f"nothing to review: {error.details['reason']}{step}")  # this must not fail a hook or CI
-            return 0
-    if sarif:
-        write_atomic(sarif.expanduser().absolute(), render_review(result, "sarif", version=__version__).encode())
-        print_note(f"SARIF in {sarif}")
-    if format == "text":
-        _show(result)
-    else:
-        print(render_review(result, format, version=__version__), end="")
-    if result.should_fail:
-        return FINDINGS
-    return 0
-
-
-def _show(result: ReviewResult) -> None:
+def _show(result: reviews.ReviewResult, screen: Screen) -> None:
     """Print the findings to stdout, the most urgent first, and notes about the review to stderr."""
     for number, finding in enumerate(result.findings):
         if number:
-            out.print()
-        _show_finding(finding)
-    headline = ""
-    if result.findings:
-        color = COLORS[min(finding.priority for finding in result.findings)]
-        headline = f"[{color}]{result.headline}.[/{color}] "
-    err.print(f"{headline}{escape_text(result.overall_explanation)}")
-    factors = ""
-    if result.summary.factors:
-        factors = f" ({'; '.join(result.summary.factors)})"
-    print_note(f"risk {result.summary.risk} of 5{factors}")
-    for note in _describe_coverage(result):
-        print_note(note)
-    for warning in result.warnings:
-        notes.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
-    for reason in result.fail_reasons:
-        err.print(f"[red]fails:[/red] {escape_text(reason)}")
-
-
-def _show_finding(finding: Finding) -> None:
-    """Print a header line `P1 path:lines  title`, then the line itself, why, and what to do."""
-    color = COLORS[finding.priority]
-    place = f"[bold]{escape_text(finding.path)}[/bold]:[green]{finding.span}[/green]"
-    out.print(f"[{color}]{PRIORITIES[finding.priority]}[/{color}] {place}  {escape_text(finding.title)}")
-    if finding.quote.strip():
-        out.print(f"   [dim]{finding.span.first:>5} │[/dim] {escape_text(finding.quote.strip())}")
-    if finding.body and finding.body != finding.title:
-        out.print(f"   {escape_text(' '.join(finding.body.split()))}")
-    for place in finding.evidence:
-        out.print(f"   [dim]see[/dim] {escape_text(place)}")
-    if finding.suggestion:
-        out.print(f"   [dim]do[/dim]  {escape_text(' '.join(finding.suggestion.description.split()))}")
-    origin = (
-        f"{finding.source} {finding.rule} · {finding.category} · confidence {finding.confidence:.2f} · {finding.id}"
-    )
-    out.print(f"   [dim]{escape_text(origin)}[/dim]")
-
-
-def _describe_coverage(result: ReviewResult) -> list[str]:
-    """Describe what was not reviewed, which analyzers ran, and which findings were filtered out."""
+            screen.out.write("")
+        _show_finding(finding, screen.out)
+    color = COLORS[min(finding.priority for finding in result.findings)] if result.findings else ""
+    headline = f"{result.headline}. " if result.findings else ""
+    screen.err.show((headline, color), result.overall_explanation)
+    factors = f" ({'; '.join(result.summary.factors)})" if result.summary.factors else ""
+    screen.note(f"risk {result.summary.risk} of 5{factors}")
     coverage = result.coverage
-    ran = ", ".join(f"{run.name} {run.ms} ms" for run in coverage.analyzers if run.ran)
-    missing = ", ".join(f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran)
-    notes = {
-        "not looked at": _list_files([(file.path, file.reason) for file in coverage.files_skipped]),
-        "reviewed in part": _list_files([(file.path, file.reason) for file in coverage.files_partly]),
-        "analyzers": ran,
-        "did not run": missing,
-        "filtered out": str(result.filtered),
-    }
-    return [f"{label}: {text}" for label, text in notes.items() if text]
+    for label, text in (
+        ("not looked at", _list_files([(file.path, file.reason) for file in coverage.files_skipped])),
+        ("reviewed in part", _list_files([(file.path, file.reason) for file in coverage.files_partly])),
+        ("analyzers", ", ".join(f"{run.name} {run.ms} ms" for run in coverage.analyzers if run.ran)),
+        ("did not run", ", ".join(f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran)),
+        ("filtered out", str(result.filtered)),
+    ):
+        if text:
+            screen.note(f"{label}: {text}")
+    for warning in result.warnings:
+        screen.warn("warning", warning)
+    for reason in result.fail_reasons:
+        screen.err.show(("fails:", "red"), f" {reason}")
+
+
+def _show_finding(finding: Finding, out: Output) -> None:
+    """Print a header line `P1 path:lines  title`, then the line itself, why, and what to do."""
+    head = (reviews.PRIORITIES[finding.priority], COLORS[finding.priority])
+    out.show(head, " ", (finding.path, "bold"), ":", (str(finding.span), "green"), f"  {finding.title}")
+    if finding.quote.strip():
+        out.show((f"   {finding.span.first:>5} │", "dim"), f" {finding.quote.strip()}")
+    if finding.body and finding.body != finding.title:
+        out.show(f"   {' '.join(finding.body.split())}")
+    for place in finding.evidence:
+        out.show(("   see", "dim"), f" {place}")
+    if finding.suggestion:
+        out.show(("   do", "dim"), f"  {' '.join(finding.suggestion.description.split())}")
+    origin = f"{finding.source} {finding.rule} · {finding.category} · confidence {finding.confidence:.2f}"
+    out.show((f"   {origin} · {finding.id}", "dim"))
 
 
 def _list_files(files: list[tuple[str, str]]) -> str:
-    more = ""
-    if len(files) > NAMED_MAX:
-        more = f" and {len(files) - NAMED_MAX} more"
+    more = f" and {len(files) - NAMED_MAX} more" if len(files) > NAMED_MAX else ""
     return ", ".join(f"{path} ({reason})" for path, reason in files[:NAMED_MAX]) + more

@@ -6,9 +6,13 @@ The shell starts `ctx` for each Tab, so the lists come from cheap sources: the g
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+
+from context_engine import server, storage, tools
+from context_engine.cli.common_options import find_project
+from context_engine.text import make_slugs, read_json
 
 MEMORY_CATEGORIES = ("preferences", "decisions", "facts")
-
 INDEX_BYTES_MAX = 4_000_000
 """Of the stored list of plans: some ten thousand."""
 
@@ -18,8 +22,6 @@ Offers = list[tuple[str, str]]
 
 def complete_tools(incomplete: str) -> Offers:
     """Complete names of tools, with their descriptions."""
-    from context_engine import tools
-
     return _starting(incomplete, ((tool.name, tool.description.partition(". ")[0]) for tool in tools.ALL))
 
 
@@ -32,10 +34,8 @@ def complete_clients(incomplete: str) -> Offers:
 
 def complete_profiles(incomplete: str) -> Offers:
     """Complete profiles; after a comma, the next one."""
-    from context_engine.server import PROFILES
-
     before, comma, last = incomplete.rpartition(",")
-    offers = _starting(last, ((name, f"{len(names)} tools") for name, names in PROFILES.items()))
+    offers = _starting(last, ((name, f"{len(names)} tools") for name, names in server.PROFILES.items()))
     return [(f"{before}{comma}{name}", meaning) for name, meaning in offers]
 
 
@@ -46,27 +46,16 @@ def complete_memory_categories(incomplete: str) -> Offers:
 
 def complete_plans(incomplete: str) -> Offers:
     """Complete short names of the project's plans, from the stored list of the last look at them."""
-    from pathlib import Path
-
-    from context_engine.cli.workspace_root import find_project
-    from context_engine.storage import STATE_FOLDER, StateFolder
-    from context_engine.text import make_slugs
-
-    folder = StateFolder(find_project(Path.cwd()) / STATE_FOLDER).folder("plans")
+    folder = storage.StateFolder(find_project(Path.cwd()) / storage.STATE_FOLDER).folder("plans")
     index = folder.read("index.json", bytes_max=INDEX_BYTES_MAX)
-    names = _plan_names(index if isinstance(index, bytes) else b"{}")
-    return _starting(incomplete, ((handle, names[plan_id]) for plan_id, handle in make_slugs(names.items()).items()))
-
-
-def _plan_names(index: bytes) -> dict[str, str]:
-    """Return ids and names of plans from their stored list; empty if it cannot be read."""
-    from context_engine.text import read_json
-
+    if not isinstance(index, bytes):
+        return []
     try:
-        rows = [row for _, row in read_json(index, bytes_max=len(index)).get("plans", ())]
-        return {str(row["id"]): str(row["name"]) for row in rows}
+        rows = [row for _, row in read_json(index, bytes_max=INDEX_BYTES_MAX).get("plans", ())]
+        names = {str(row["id"]): str(row["name"]) for row in rows}
     except (ValueError, TypeError, LookupError, AttributeError):
-        return {}
+        return []  # it cannot be read
+    return _starting(incomplete, ((slug, names[plan_id]) for plan_id, slug in make_slugs(names.items()).items()))
 
 
 def _starting(incomplete: str, offers: Iterable[tuple[str, str]]) -> Offers:

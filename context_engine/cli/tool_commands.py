@@ -8,7 +8,6 @@ person; `--json` prints the reply that an agent gets. `command_table` has the co
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -19,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from context_engine.cli.common_options import AsJson, CommandApp, HelpCommand, Root
-from context_engine.cli.exit_codes import INTERRUPTED, NOTHING_FOUND
+from context_engine import tools
+from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
+from context_engine.cli.common_options import AsJson, CommandApp, HelpCommand, Root, open_engine
 from context_engine.cli.screens import Screen, process_screen
-from context_engine.cli.workspace_root import open_engine
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -103,9 +102,8 @@ class ToolCommand:
 
     def signature(self) -> dict[str, tuple[Any, Any]]:
         """Return (annotation, default) of each parameter of the command."""
-        from context_engine import tools
-
-        known = {parameter.name: parameter for parameter in tools.find(self.tool).parameters} if self.tool else {}
+        parameters = tools.find(self.tool).parameters if self.tool else ()
+        known = {parameter.name: parameter for parameter in parameters}
         listed: dict[str, tuple[Any, Any]] = {}
         for word in self.words:
             name = word.strip("*?")
@@ -130,10 +128,11 @@ class ToolCommand:
         """Call the tool and show its reply; return the exit code. Raises: the error of the tool."""
         as_json = bool(values.get("as_json"))
         given = {name.strip("*?"): name for name in self.words} | {name: name for name in self.options}
-        arguments = {name: _join(values[name], is_joined=word.startswith("*")) for name, word in given.items()}
-        _check(self.tool, arguments)
+        arguments = {name: _read_words(values[name], is_joined=word.startswith("*")) for name, word in given.items()}
+        chosen = _drop_unset(arguments)  # a wrong argument is reported before an index is built for it
+        tools.bind((parameter for parameter in tools.find(self.tool).parameters if parameter.name in chosen), chosen)
         with place.open() as engine:
-            if self.nothing and not _ensure_index(place, engine, self.nothing, next(iter(arguments.values()), "")):
+            if self.nothing and not self._ensure_index(place, engine, next(iter(arguments.values()), "")):
                 return INTERRUPTED
             arguments |= self.prepare(engine, place.folder, {**values, **arguments})
             arguments = _drop_unset(arguments)
@@ -145,6 +144,17 @@ class ToolCommand:
                 return exit_code_of(json.loads(text))
             return self.show(ShownReply(values, text, place, engine))
 
+    def _ensure_index(self, place: QueryPlace, engine: Engine, question: str) -> bool:
+        """Return whether there is an index; a store that does not answer is named before another one is built."""
+        warn_of_store(engine, place.screen)
+        if not place.ensure_index(engine, self.nothing, question):
+            return False
+        for what, step in engine.settings.notes():
+            place.screen.warn("note", f"{what}. {step}")
+        if engine.index.live.last_error:
+            place.screen.warn("warning", engine.index.live.last_error)
+        return True
+
 
 def exit_code_of(row: Mapping[str, Any]) -> int:
     """Return the exit code of a reply: 1 if it lists nothing."""
@@ -155,15 +165,7 @@ def _drop_unset(arguments: Values) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value not in (None, "", (), [])}
 
 
-def _check(tool: str, arguments: Values) -> None:
-    """Report a wrong argument before an index is built for it. Raises: InvalidArgument."""
-    from context_engine import tools
-
-    given = _drop_unset(arguments)
-    tools.bind((parameter for parameter in tools.find(tool).parameters if parameter.name in given), given)
-
-
-def _join(value: Any, *, is_joined: bool) -> Any:
+def _read_words(value: Any, *, is_joined: bool) -> Any:
     """Return a value as its tool takes it: the words of a question as one text, comma lists as their entries."""
     if isinstance(value, list | tuple):
         return " ".join(value) if is_joined else split_lists(value)
@@ -176,9 +178,7 @@ def split_lists(values: Iterable[str]) -> list[str]:
     >>> split_lists(["python,go", "*.{ts,tsx}", "a,,b"])
     ['python', 'go', '*.{ts,tsx}', 'a', 'b']
     """
-    from context_engine.tools import split_list
-
-    return [part for value in values for part in map(str.strip, split_list(value)) if part]
+    return [part for value in values for part in map(str.strip, tools.split_list(value)) if part]
 
 
 # -- calling a tool ---------------------------------------------------------------------------------------------------
@@ -186,9 +186,7 @@ def split_lists(values: Iterable[str]) -> list[str]:
 
 def call_for_text(engine: Engine, name: str, arguments: Values, *, structured: bool = False) -> str:
     """Return the text of a tool's reply, or its JSON. Raises: the error of the tool."""
-    from context_engine.tools import Call
-
-    outcome = build_dispatcher(engine, structured=structured).call(name, dict(arguments), Call())
+    outcome = build_dispatcher(engine, structured=structured).call(name, dict(arguments), tools.Call())
     if outcome.error:
         raise outcome.error
     return outcome.reply.text
@@ -213,18 +211,6 @@ def build_dispatcher(opened: Engine | Mapping[str, Engine], *, structured: bool 
     )
 
 
-def _ensure_index(place: QueryPlace, engine: Engine, nothing: str, question: str) -> bool:
-    """Return whether there is an index; a store that does not answer is named before another one is built."""
-    warn_of_store(engine, place.screen)
-    if not place.ensure_index(engine, nothing, question):
-        return False
-    for what, step in engine.settings.notes():
-        place.screen.warn("note", f"{what}. {step}")
-    if engine.index.live.last_error:
-        place.screen.warn("warning", engine.index.live.last_error)
-    return True
-
-
 def warn_of_store(engine: Engine, screen: Screen) -> None:
     """Ask the store of a team, and warn if it does not answer."""
     engine.index.is_available()
@@ -237,33 +223,24 @@ def warn_of_store(engine: Engine, screen: Screen) -> None:
 
 def _build_option(kind: Any, names: Sequence[str], default: Any, complete: Any) -> tuple[Any, Any]:
     """Return the annotation and the default of an option for a parameter of a tool."""
-    from context_engine.tools import ENDLESS
-
     among = tuple(filter(None, getattr(kind, "among", ())))
-    most = getattr(kind, "most", None)
-    limits = {"min": getattr(kind, "least", None), "max": most if most != ENDLESS else None}
     asked: dict[str, Any] = {"help": kind.description, "autocompletion": complete}
-    name = type(kind).__name__
+    name, words = type(kind).__name__, str
     if name == "BooleanArg":
         return Annotated[bool, typer.Option(*names, **asked)], bool(default)
     if name == "IntegerArg":
-        return Annotated[int | None, typer.Option(*names, **asked, **limits)], default
-    if name == "FractionArg":
-        return Annotated[float | None, typer.Option(*names, **asked, min=0, max=1)], default
-    if name == "TextListArg":
-        asked["autocompletion"] = complete or (_completer(among) if among else None)
-        return Annotated[list[str] | None, typer.Option(*names, **asked)], None
-    if name == "ChoiceArg":
-        words: Any = Literal[among]  # ty: ignore[invalid-type-form] - the words of the tool
-        return Annotated[words | None, typer.Option(*names, **asked)], default or None
-    return Annotated[str | None, typer.Option(*names, **asked)], default or None
-
-
-def _completer(among: Sequence[str]) -> Callable[[str], list[tuple[str, str]]]:
-    def complete(incomplete: str) -> list[tuple[str, str]]:
-        return [(word, "") for word in among if word.startswith(incomplete)]
-
-    return complete
+        words, most = int, kind.most
+        asked |= {"min": kind.least, "max": most if most != tools.ENDLESS else None}
+    elif name == "FractionArg":
+        words = float
+        asked |= {"min": 0, "max": 1}
+    elif name == "TextListArg":
+        words, default = list[str], None
+        if among and not complete:
+            asked["autocompletion"] = lambda incomplete: [(word, "") for word in among if word.startswith(incomplete)]
+    elif name == "ChoiceArg":
+        words = Literal[among]  # ty: ignore[invalid-type-form] - the words of the tool
+    return Annotated[words | None, typer.Option(*names, **asked)], None if default == "" else default
 
 
 def build_parameters(signature: Mapping[str, tuple[Any, Any]]) -> list[Any]:
@@ -320,14 +297,14 @@ def run_here(command: ToolCommand, values: Values) -> int:
     def ensure_index(engine: Engine, nothing: str, question: str) -> bool:
         if engine.index.is_complete():
             return True
-        from context_engine.cli import console
+        from context_engine.cli import progress
 
-        is_there = console.ensure_index(engine, nothing, question)
+        is_there = progress.ensure_index(engine, nothing, question)
         if is_there and not engine.index.is_complete():
             unfinished.append(engine.root)
         return is_there
 
-    screen = process_screen(os.environ)
+    screen = process_screen()
     code = command.run(QueryPlace(Path.cwd(), lambda: open_engine(values.get("root")), screen, ensure_index), values)
     for folder in unfinished:
         from context_engine.cli.daemon_commands import hand_over_index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,12 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from context_engine.cli.common_options import AsJson, command_group, print_json
-from context_engine.cli.exit_codes import FAILED
+from context_engine import repo
+from context_engine.cli.command_runner import FAILED
+from context_engine.cli.common_options import AsJson, command_group, find_project, print_json
+from context_engine.cli.progress import run_index, run_with_progress
+from context_engine.cli.screens import process_screen
+from context_engine.errors import ContextEngineError
+from context_engine.settings import Settings
+from context_engine.storage import user_cache_folder, user_config_folder
+from context_engine.text import format_count, shorten_line
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.repo import RepositoryRegistry, WorkspaceMember
 
 COMMIT_CHARS = 10
 ERROR_CHARS_MAX = 400
@@ -43,8 +50,6 @@ def workspace_add(
     - `ctx workspace add https://example.org/team/api.git --depth 100`
     - `ctx workspace add git@example.org:team/lib.git --workspace team --name lib`
     """
-    from context_engine.cli.console import print_note, run_with_progress
-
     repositories = load_repositories()
     member = run_with_progress(
         lambda on_progress, cancel: repositories.add(
@@ -58,7 +63,7 @@ def workspace_add(
         return
     print(f"{member.name} is in workspace {workspace}: {member.root}")
     option = f"--workspace {workspace}"
-    print_note(f"index it with ctx workspace update {option}; serve it with ctx serve {option}")
+    process_screen().note(f"index it with ctx workspace update {option}; serve it with ctx serve {option}")
 
 
 @app.command("list")
@@ -73,28 +78,24 @@ def workspace_list(
     - `ctx workspace list`
     - `ctx workspace list --workspace team --json`
     """
-    import json
-
-    from context_engine.cli.console import print_note, print_table
-
-    repositories = load_repositories()
-    if workspace:
-        chosen = {workspace: repositories.members(workspace)}
-    else:
-        chosen = repositories.workspaces()
+    repositories, screen = load_repositories(), process_screen()
+    chosen = {workspace: repositories.members(workspace)} if workspace else repositories.workspaces()
+    rows: dict[str, list[dict[str, object]]] = {}
+    cells = []
+    for name, members in chosen.items():
+        rows[name] = []
+        for member in members:
+            state = _describe_index(repositories, member)
+            facts = {"url": member.address, "branch": member.branch, "depth": member.depth}
+            known = {key: value for key, value in facts.items() if value}
+            rows[name].append({"name": member.name, "root": member.root, **known, "index": state})
+            cells.append((name, member.name, state, member.address or member.root))
     if as_json:
-        rows = {name: [_json_row(repositories, member) for member in members] for name, members in chosen.items()}
         print(json.dumps(rows, indent=2))
-        return
-    if not any(chosen.values()):
-        print_note("no workspace yet: ctx workspace add PATH")
-        return
-    cells = [
-        (name, member.name, _describe_index(repositories, member), member.address or member.root)
-        for name, members in chosen.items()
-        for member in members
-    ]
-    print_table(("workspace", "repository", "index", "place"), cells)
+    elif cells:
+        screen.out.show_table(("workspace", "repository", "index", "place"), cells)
+    else:
+        screen.note("no workspace yet: ctx workspace add PATH")
 
 
 @app.command("remove")
@@ -132,25 +133,30 @@ def workspace_update(
     - `ctx workspace update`
     - `ctx workspace update api lib --workspace team`
     """
-    from context_engine.cli.console import print_note
-
-    repositories = load_repositories()
+    repositories, screen = load_repositories(), process_screen()
     chosen = repositories.members(workspace, names=names or ())
-    failed = [member for member in chosen if not _update_member(repositories, member, is_quiet=as_json)]
+    updated, failed = [], []
+    for member in chosen:
+        try:
+            summary = _update_member(repositories, member)
+        except ContextEngineError as error:
+            failed.append(member.name)
+            problem = shorten_line(error.message, 0, ERROR_CHARS_MAX)
+            screen.err.show(("error:", "red"), f" {member.name}: {problem}")
+            continue
+        updated.append(member.name)
+        if not as_json:
+            screen.out.show_rows([(member.name, summary)])
     if as_json:
-        names_failed = [member.name for member in failed]
-        print_json({"updated": [one.name for one in chosen if one not in failed], "failed": names_failed})
+        print_json({"updated": updated, "failed": failed})
     elif not chosen:
-        print_note(f"workspace {workspace} is empty: ctx workspace add PATH --workspace {workspace}")
+        screen.note(f"workspace {workspace} is empty: ctx workspace add PATH --workspace {workspace}")
     raise typer.Exit(FAILED if failed else 0)
 
 
-def _update_member(repositories: RepositoryRegistry, member: WorkspaceMember, *, is_quiet: bool) -> bool:
-    """Fetch and index one repository and print a line about it; return whether that worked."""
-    from context_engine.cli.console import print_rows, run_index, run_with_progress
+def _update_member(repositories: repo.RepositoryRegistry, member: repo.WorkspaceMember) -> str:
+    """Fetch and index one repository, and return a line about it. Raises: ContextEngineError."""
     from context_engine.engine import Engine
-    from context_engine.errors import ContextEngineError
-    from context_engine.text import format_count
 
     fetched = run_with_progress(
         lambda on_progress, cancel: repositories.update(member, on_progress=on_progress, cancel=cancel),
@@ -158,32 +164,13 @@ def _update_member(repositories: RepositoryRegistry, member: WorkspaceMember, *,
         unit="objects",
     )
     if fetched.problem:
-        _print_member_error(member, fetched.problem)
-        return False
-    try:
-        with Engine.open(member.root) as engine:
-            report = run_index(engine)
-    except ContextEngineError as error:
-        _print_member_error(member, error.message)
-        return False
-    if fetched.before == fetched.after:
-        commit = ""
-    else:
-        commit = f"now {fetched.after[:COMMIT_CHARS]}, "
+        raise ContextEngineError(fetched.problem)
+    with Engine.open(member.root) as engine:
+        report = run_index(engine)
+    commit = "" if fetched.before == fetched.after else f"now {fetched.after[:COMMIT_CHARS]}, "
     changed = report.added + report.changed + report.removed
-    summary = (
-        f"{commit}{format_count(report.files, 'file')}, {changed:,} of them new or changed, {report.seconds:.1f} s"
-    )
-    if not is_quiet:
-        print_rows([(member.name, summary)])
-    return True
-
-
-def _print_member_error(member: WorkspaceMember, message: str) -> None:
-    from context_engine.cli.console import err, escape_text
-    from context_engine.text import shorten_line
-
-    err.print(f"[red]error:[/red] {escape_text(member.name)}: {escape_text(shorten_line(message, 0, ERROR_CHARS_MAX))}")
+    files = format_count(report.files, "file")
+    return f"{commit}{files}, {changed:,} of them new or changed, {report.seconds:.1f} s"
 
 
 # -- also for `ctx search` and `ctx call` ----------------------------------------------------------------------------
@@ -201,46 +188,24 @@ def open_workspace(workspace: str) -> Generator[dict[str, Engine]]:
 
 def index_missing(engines: Mapping[str, Engine]) -> None:
     """Build the indexes that do not exist yet. Raises: Cancelled."""
-    from context_engine.cli.console import print_note, run_index
-
     for name, engine in engines.items():
         if engine.status().state == "absent":
-            print_note(f"no index of {name} yet: building it once, later searches start at once")
+            process_screen().note(f"no index of {name} yet: building it once, later searches start at once")
             run_index(engine)
 
 
-def load_repositories() -> RepositoryRegistry:
+def load_repositories() -> repo.RepositoryRegistry:
     """Load the user's workspaces; their clones are in the cache folder that the settings name."""
-    from context_engine.cli.common_options import find_project
-    from context_engine.repo import RepositoryRegistry
-    from context_engine.settings import Settings
-    from context_engine.storage import user_cache_folder, user_config_folder
-
     cache = Settings.load(find_project(Path.cwd())).cache_folder or user_cache_folder()
-    return RepositoryRegistry(user_config_folder(), cache)
+    return repo.RepositoryRegistry(user_config_folder(), cache)
 
 
-def _json_row(repositories: RepositoryRegistry, member: WorkspaceMember) -> dict[str, object]:
-    """Return one repository as a program reads it."""
-    row = {
-        "name": member.name,
-        "root": member.root,
-        "url": member.address,
-        "branch": member.branch,
-        "depth": member.depth,
-    }
-    return {key: value for key, value in row.items() if value} | {"index": _describe_index(repositories, member)}
-
-
-def _describe_index(repositories: RepositoryRegistry, member: WorkspaceMember) -> str:
+def _describe_index(repositories: repo.RepositoryRegistry, member: repo.WorkspaceMember) -> str:
     """Describe in a few words how fresh the index of a repository is."""
     from context_engine.engine import Engine
-    from context_engine.text import format_count
 
     if not repositories.is_there(member):
-        if member.address:
-            return "gone: ctx workspace update fetches it"
-        return "its folder is gone"
+        return "gone: ctx workspace update fetches it" if member.address else "its folder is gone"
     with Engine.open(member.root) as engine:
         status = engine.status()
     if status.state == "absent":

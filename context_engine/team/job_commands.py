@@ -1,30 +1,31 @@
-"""`ctx job`: the queue of repositories that workers index into a team's PostgreSQL, and the worker itself.
-
-Everything that only one command needs is imported inside it, so that `ctx --help` stays quick.
-"""
+"""`ctx job`: the queue of repositories that workers index into a team's PostgreSQL, and the worker itself."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from context_engine.cli.common_options import INTERRUPTED, AsJson, Root, command_group, print_json
-from context_engine.cli.exit_codes import FAILED
+from context_engine.cli.command_runner import FAILED, INTERRUPTED
+from context_engine.cli.common_options import AsJson, Root, command_group, print_json
+from context_engine.cli.progress import run_with_progress
+from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_commands import load_repositories
+from context_engine.errors import Cancelled, ContextEngineError, InvalidArgument, StoreUnavailable
+from context_engine.team.index_worker import IndexWorker
+from context_engine.team.job_queue import IndexSource, QueuedJob, open_job_queue
+from context_engine.team.postgres_jobs import JobLease, PostgresJobs
 from context_engine.team.store_commands import Store, choose_address
-
-if TYPE_CHECKING:
-    from context_engine.team.index_worker import IndexWorker
-    from context_engine.team.job_queue import QueuedJob
-    from context_engine.team.postgres_jobs import JobLease, PostgresJobs
+from context_engine.text import format_count, shorten_line
+from context_engine.timestamps import format_age
 
 ERROR_CHARS_MAX = 400
 POLL_S = 2.0
@@ -56,11 +57,6 @@ def job_add(
     - `ctx job add git@example.org:team/api.git --branch release --name example.org/team/api@release`
     - `ctx job add --all`
     """
-    from context_engine.cli.console import print_note
-    from context_engine.cli.workspace_commands import load_repositories
-    from context_engine.errors import InvalidArgument
-    from context_engine.team.job_queue import IndexSource, open_job_queue
-
     named = places or []
     if bool(named) == everything:
         raise InvalidArgument("no repository is named", suggestion="Name folders or URLs, or pass --all.")
@@ -81,8 +77,8 @@ def job_add(
     if as_json:
         print_json({"added": count})
     else:
-        print(f"asked for {count:,} {'repository' if count == 1 else 'repositories'}")
-        print_note("ctx job list shows how far they are; ctx job work starts a worker on this machine")
+        print(f"asked for {format_count(count, 'repository', 'repositories')}")
+        process_screen().note("ctx job list shows how far they are; ctx job work starts a worker on this machine")
 
 
 @app.command("list")
@@ -94,21 +90,20 @@ def job_list(store: Store = "", root: Root = None, as_json: AsJson = False) -> N
     - `ctx job list`
     - `ctx job list --json | jq '.[] | select(.state == "failed")'`
     """
-    import json
-
-    from context_engine.cli.console import print_note, print_table
-    from context_engine.team.job_queue import open_job_queue
-
     with closing(open_job_queue(choose_address(store, root))) as jobs:
         listed = jobs.list_jobs()
     if as_json:
         print(json.dumps([_json_row(job) for job in listed]))
     elif listed:
         now_s = time.time()
-        cells = [(_name(job), job.state, _describe(job), _age(job.finished_at, now_s)) for job in listed]
-        print_table(("repository", "state", "details", "indexed"), cells)
+        cells = []
+        for job in listed:
+            branch = f" ({job.source.branch})" if job.source.branch else ""
+            age = format_age(job.finished_at.timestamp(), now_s) if job.finished_at else "never"
+            cells.append((f"{job.source.place}{branch}", job.state, _describe(job), age))
+        process_screen().out.show_table(("repository", "state", "details", "indexed"), cells)
     else:
-        print_note(f"the queue on {jobs.name} is empty: ctx job add PATH|GIT-URL")
+        process_screen().note(f"the queue on {jobs.name} is empty: ctx job add PATH|GIT-URL")
 
 
 @app.command("remove")
@@ -125,9 +120,6 @@ def job_remove(
 
     - `ctx job remove https://example.org/team/api.git`
     """
-    from context_engine.errors import InvalidArgument
-    from context_engine.team.job_queue import open_job_queue
-
     with closing(open_job_queue(choose_address(store, root))) as jobs:
         if not any(jobs.remove(one, branch) for one in (place, str(Path(place).absolute()))):
             raise InvalidArgument(
@@ -159,12 +151,6 @@ def job_work(
     - `ctx job work`
     - `ctx job work --until-empty --store postgresql://ci@db/context`
     """
-    from context_engine.cli.console import print_note
-    from context_engine.cli.workspace_commands import load_repositories
-    from context_engine.errors import Cancelled
-    from context_engine.team.index_worker import IndexWorker
-    from context_engine.team.job_queue import open_job_queue
-
     address = choose_address(store, root)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a container that stops gives its job back
     worker = IndexWorker(load_repositories(), address)
@@ -176,23 +162,20 @@ def job_work(
                 failed += not _run_job(worker, lease, as_json=as_json)
         except (Cancelled, KeyboardInterrupt):
             jobs.release_all(own_name)  # the signal may have come while a job was claimed
-            print_note("stopped; an unfinished job was given back to the queue")
+            process_screen().note("stopped; an unfinished job was given back to the queue")
             raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(FAILED if failed else 0)
 
 
 def _claim_jobs(jobs: PostgresJobs, own_name: str, *, until_empty: bool) -> Iterator[JobLease]:
     """Yield the jobs that are due, and wait for further ones; with `until_empty` end, or raise, instead of waiting."""
-    from context_engine.cli.console import print_note
-    from context_engine.errors import StoreUnavailable
-
     while True:
         try:
             lease = jobs.claim(own_name)
         except StoreUnavailable as error:
             if until_empty:
                 raise
-            print_note(f"{error.message}; looking again in {UNAVAILABLE_POLL_S:.0f} s")
+            process_screen().note(f"{error.message}; looking again in {UNAVAILABLE_POLL_S:.0f} s")
             time.sleep(UNAVAILABLE_POLL_S)
             continue
         if lease is not None:
@@ -205,10 +188,6 @@ def _claim_jobs(jobs: PostgresJobs, own_name: str, *, until_empty: bool) -> Iter
 
 def _run_job(worker: IndexWorker, lease: JobLease, *, as_json: bool) -> bool:
     """Do one job and print a line about it; return whether it succeeded. Raises: Cancelled on Ctrl-C."""
-    from context_engine.cli.console import err, escape_text, print_rows, run_with_progress
-    from context_engine.errors import Cancelled, ContextEngineError
-    from context_engine.text import shorten_line
-
     place = lease.source.place
     try:
         result = run_with_progress(lambda *watch: worker.run(lease, *watch), place)
@@ -218,19 +197,14 @@ def _run_job(worker: IndexWorker, lease: JobLease, *, as_json: bool) -> bool:
         if as_json:
             print_json({"source": place, "error": error.message})
         else:
-            message = f"{place}: {shorten_line(error.message, 0, ERROR_CHARS_MAX)}"
-            err.print(f"[red]error:[/red] {escape_text(message)}")
+            message = shorten_line(error.message, 0, ERROR_CHARS_MAX)
+            process_screen().err.show(("error:", "red"), f" {place}: {message}")
         return False
     if as_json:
         print_json({"source": place, "result": result})
     else:
-        print_rows([(place, result)])
+        process_screen().out.show_rows([(place, result)])
     return True
-
-
-def _name(job: QueuedJob) -> str:
-    branch = f" ({job.source.branch})" if job.source.branch else ""
-    return f"{job.source.place}{branch}"
 
 
 def _describe(job: QueuedJob) -> str:
@@ -242,12 +216,6 @@ def _describe(job: QueuedJob) -> str:
     if job.error:
         return f"attempt {job.attempts}: {job.error}"
     return job.result
-
-
-def _age(moment: datetime | None, now_s: float) -> str:
-    from context_engine.cli.console import format_age
-
-    return format_age(moment.timestamp(), now_s) if moment else "never"
 
 
 def _json_row(job: QueuedJob) -> dict[str, object]:

@@ -1,34 +1,29 @@
-"""The commands of `ctx store`: check and repair the index, list and remove the repositories of a database.
-
-Everything that only one command needs is imported inside it, so that `ctx --help` stays quick.
-"""
+"""The commands of `ctx store`: check and repair the index, list and remove the repositories of a database."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from context_engine.cli.common_options import (
-    INTERRUPTED,
-    NOTHING_FOUND,
-    AsJson,
-    Root,
-    Yes,
-    command_group,
-    open_engine,
-    print_json,
-    resolve_root,
-)
-
-if TYPE_CHECKING:
-    from context_engine.index import RepairReport
-    from context_engine.team.index_stores import Tenant
+from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
+from context_engine.cli.common_options import AsJson, Root, Yes, command_group, open_engine, print_json, resolve_root
+from context_engine.cli.progress import run_index, run_with_progress
+from context_engine.cli.screens import process_screen
+from context_engine.errors import Cancelled, InvalidArgument, NotConfirmed
+from context_engine.index import SCHEMA_VERSION, RepairReport, StaticEncoder
+from context_engine.secrets import redact_reply
+from context_engine.settings import Settings
+from context_engine.team.candidate_store import open_candidate_store
+from context_engine.team.index_stores import list_tenants, open_tenants, remove_tenant
+from context_engine.team.remote_search import RemoteRepositories, list_searchable
+from context_engine.text import format_size
+from context_engine.timestamps import format_age
+from context_engine.tools import Call, search_code, split_list
 
 PROBLEMS_SHOWN_MAX = 20
 
@@ -59,80 +54,41 @@ def store_check(
     - `ctx store check`
     - `ctx store check --repair`
     """
-    from context_engine.cli.console import notes, run_index, run_with_progress
-    from context_engine.errors import Cancelled
-    from context_engine.index import RepairReport
-
+    screen = process_screen()
     with open_engine(root) as engine:
+        work = engine.index.repair if repair else engine.index.find_problems
         try:
-            if repair:
-                result = run_with_progress(
-                    lambda on_progress, cancel: engine.index.repair(progress=on_progress, cancel=cancel),
-                    "check",
-                    unit="bytes",
-                )
-            else:
-                problems = run_with_progress(
-                    lambda on_progress, cancel: engine.index.find_problems(progress=on_progress, cancel=cancel),
-                    "check",
-                    unit="bytes",
-                )
-                result = RepairReport(problems=(), left=tuple(problems))
-            report = None
-            if result.problems:
-                report = run_index(engine, force=result.needs_rebuild)
+            found = run_with_progress(
+                lambda on_progress, cancel: work(progress=on_progress, cancel=cancel), "check", unit="bytes"
+            )
+            result = found if isinstance(found, RepairReport) else RepairReport(problems=(), left=tuple(found))
+            report = run_index(engine, force=result.needs_rebuild) if result.problems else None
         except Cancelled:
-            notes.print("[yellow]interrupted[/yellow]: the index in use did not change; run the same command again")
+            screen.warn("interrupted", "the index in use did not change; run the same command again")
             raise typer.Exit(INTERRUPTED) from None
-    files_read = 0
-    if report is not None and result.needs_rebuild:
-        files_read = report.files
-    if as_json:
-        print(json.dumps(_format_json(result, files_read)))
-    else:
-        _show_result(result, files_read)
-    raise typer.Exit(1 if result.left else 0)
-
-
-def _format_json(result: RepairReport, files_read: int) -> dict[str, object]:
-    return {
-        "ok": not result.left,
-        "problems": list(result.problems or result.left),
-        "repaired": bool(result.problems) and not result.left,
-        "files_read": files_read,
-        "fetched": result.fetched,
-    }
-
-
-def _show_result(result: RepairReport, files_read: int) -> None:
-    from context_engine.cli.console import out, print_note
-
+    files_read = report.files if report and result.needs_rebuild else 0
     problems = result.problems or result.left
-    repairs = _list_repairs(result, files_read)
+    if as_json:
+        is_repaired = bool(result.problems) and not result.left
+        facts = {"ok": not result.left, "problems": list(problems), "repaired": is_repaired}
+        print_json({**facts, "files_read": files_read, "fetched": result.fetched})
+        raise typer.Exit(1 if result.left else 0)
     for problem in problems[:PROBLEMS_SHOWN_MAX]:
-        out.print(f"  {problem}", markup=False)
+        screen.out.show(f"  {problem}")
     if len(problems) > PROBLEMS_SHOWN_MAX:
-        out.print(f"  and {len(problems) - PROBLEMS_SHOWN_MAX:,} more", markup=False)
+        print(f"  and {len(problems) - PROBLEMS_SHOWN_MAX:,} more")
+    counts = {"segments fetched again": result.fetched, "files read again": files_read}
+    repairs = ", ".join(f"{name}: {count:,}" for name, count in counts.items() if count)
     if not problems:
         print("the index is sound")
     elif not result.problems:
-        print_note("ctx store check --repair repairs it")
+        screen.note("ctx store check --repair repairs it")
     elif repairs or not result.left:
         print(f"repaired: {repairs or 'damaged data was dropped; it is made again when it is needed'}")
     if result.problems and result.left:
-        print_note(
-            "damage in the database is repaired by a machine that publishes: "
-            "ctx store check --repair with CTX_STORE_SHARES=1"
-        )
-
-
-def _list_repairs(result: RepairReport, files_read: int) -> str:
-    """Return what was done, the cheapest first."""
-    counts = {
-        "segments fetched again": result.fetched,
-        "files read again": files_read,
-    }
-    return ", ".join(f"{repair}: {count:,}" for repair, count in counts.items() if count)
+        step = "ctx store check --repair with CTX_STORE_SHARES=1"
+        screen.note(f"damage in the database is repaired by a machine that publishes: {step}")
+    raise typer.Exit(1 if result.left else 0)
 
 
 # -- the repositories of a database -------------------------------------------------------------------------------
@@ -147,37 +103,22 @@ def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) ->
     - `ctx store list`
     - `ctx store list --store postgresql://ci@db/context`
     """
-    from context_engine.cli.console import print_table
-    from context_engine.team.index_stores import list_tenants, open_tenants
-
     with closing(open_tenants(choose_address(store, root))) as remote:
         tenants = list_tenants(remote)
     if as_json:
         print(json.dumps([tenant._asdict() for tenant in tenants]))
-    elif tenants:
-        print_table(
-            ("repository", "size", "files", "chunks", "committed", "schema"),
-            [_format_row(tenant) for tenant in tenants],
-        )
-    else:
+        return
+    if not tenants:
         print(f"no repository is stored on {remote.name}")
-
-
-def _format_row(tenant: Tenant) -> Sequence[str]:
-    from context_engine.cli.console import format_age
-    from context_engine.index import SCHEMA_VERSION
-    from context_engine.text import format_size
-
-    counts = ("" if count is None else f"{count:,}" for count in (tenant.files, tenant.chunks))
-    committed = "not yet complete"
-    if tenant.committed_at:
-        committed = format_age(tenant.committed_at, time.time())
-    if tenant.schema == SCHEMA_VERSION:
-        other_release = ""
-    else:
-        other_release = ", of another release"
-    size = "" if tenant.bytes is None else format_size(tenant.bytes)
-    return tenant.repository, size, *counts, committed, f"{tenant.schema}{other_release}"
+        return
+    cells = []
+    for tenant in tenants:
+        size = "" if tenant.bytes is None else format_size(tenant.bytes)
+        counts = ("" if count is None else f"{count:,}" for count in (tenant.files, tenant.chunks))
+        committed = format_age(tenant.committed_at, time.time()) if tenant.committed_at else "not yet complete"
+        release = "" if tenant.schema == SCHEMA_VERSION else ", of another release"
+        cells.append((tenant.repository, size, *counts, committed, f"{tenant.schema}{release}"))
+    process_screen().out.show_table(("repository", "size", "files", "chunks", "committed", "schema"), cells)
 
 
 @app.command("search")
@@ -207,13 +148,6 @@ def store_search(
     - `ctx store search where are sessions closed`
     - `ctx store search RetryPolicy --repository github.com/team/app --lang python`
     """
-    from context_engine.index import StaticEncoder
-    from context_engine.secrets import redact_reply
-    from context_engine.settings import Settings
-    from context_engine.team.candidate_store import open_candidate_store
-    from context_engine.team.remote_search import RemoteRepositories, list_searchable
-    from context_engine.tools import Call, search_code, split_list
-
     filters = {"chunk_types": kind, "tags": tag, "languages": lang, "include": include, "exclude_paths": exclude}
     given = {name: [part for one in values for part in split_list(one)] for name, values in filters.items() if values}
     arguments = {"query": " ".join(query), "limit": limit, **given}
@@ -243,15 +177,10 @@ def store_remove(
     - `ctx store remove github.com/team/app`
     - `ctx store remove github.com/team/app --schema 4 --yes`
     """
-    from context_engine.cli.console import confirm
-    from context_engine.errors import NotConfirmed
-    from context_engine.index import SCHEMA_VERSION
-    from context_engine.team.index_stores import open_tenants, remove_tenant
-    from context_engine.text import format_size
-
     address = choose_address(store, root)
     with closing(open_tenants(address)) as remote:
-        if not yes and not confirm(f"Remove the index of {repository} from {remote.name}, for everybody?"):
+        question = f"Remove the index of {repository} from {remote.name}, for everybody?"
+        if not yes and not process_screen().confirm(question):
             raise NotConfirmed("nothing was removed", suggestion="Answer y, or repeat it with --yes.")
         freed = remove_tenant(remote, repository, schema or SCHEMA_VERSION)
     if as_json:
@@ -265,9 +194,6 @@ def choose_address(address: str, root: Path | None) -> str:
 
     Raises: InvalidArgument where it is not a database.
     """
-    from context_engine.errors import InvalidArgument
-    from context_engine.settings import Settings
-
     chosen = address or Settings.load(resolve_root(root)).store_url
     if chosen in ("", "embedded"):
         raise InvalidArgument(

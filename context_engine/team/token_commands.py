@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from context_engine.cli.common_options import AsJson, command_group, print_json
-
-if TYPE_CHECKING:
-    from context_engine.cli.console import Cell
-    from context_engine.team.token_file import TokenFile, TokenRecord
+from context_engine.cli.screens import process_screen
+from context_engine.errors import InvalidArgument
+from context_engine.repo import resolve_path
+from context_engine.team.token_file import TokenFile, TokenRequest
+from context_engine.timestamps import format_timestamp, parse_timestamp
 
 NEVER = "never"
 UNITS_S = {"h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
@@ -54,14 +57,8 @@ def token_create(
     - `ctx token create ann --role write --project web --project api --per-minute 120`
     - `ctx token create ops --role admin --project '*' --expires never`
     """
-    import json
-    import time
-
-    from context_engine.cli.console import print_note
-    from context_engine.team.token_file import TokenRequest
-    from context_engine.timestamps import format_timestamp
-
-    projects = [_resolve_project(value) for value in project or []]
+    # a name stays, a path is stored as the server will see it
+    projects = [resolve_path(value) if value.startswith(("/", "~", ".")) else value for value in project or []]
     wish = TokenRequest(name, role, projects, parse_expiry(expires, time.time()), per_minute)
     grant, token = _open_tokens(tokens).create(wish)
     if as_json:
@@ -69,10 +66,10 @@ def token_create(
         print(json.dumps({"name": name, "token": token, **limits}))
         return
     print(token)  # the only line on stdout, so that a script can read it
-    until = "without an end"
-    if grant.expires_s is not None:
-        until = f"until {format_timestamp(grant.expires_s)}"
-    print_note(f"{name} may {role} in {_format_projects(grant.projects)} {until}. The token is not shown again.")
+    until = "without an end" if grant.expires_s is None else f"until {format_timestamp(grant.expires_s)}"
+    process_screen().note(
+        f"{name} may {role} in {_format_projects(grant.projects)} {until}. The token is not shown again."
+    )
 
 
 @app.command("list")
@@ -84,19 +81,34 @@ def token_list(tokens: Tokens = None, as_json: AsJson = False) -> None:
     - `ctx token list`
     - `ctx token list --json | jq '.tokens[] | select(.expired)'`
     """
-    import json
-    import time
-
-    from context_engine.cli.console import notes, print_table
-
     file, now_s = _open_tokens(tokens), time.time()
     stored = file.page().tokens
     if as_json:
-        print(json.dumps({"ok": True, "file": str(file.path), "tokens": [_json_row(row, now_s) for row in stored]}))
-    elif not stored:
-        notes.print("[yellow]no tokens[/yellow]: ctx token create NAME --project PROJECT creates one")
-    else:
-        print_table(("name", "role", "projects", "a minute", "until"), [_table_row(row, now_s) for row in stored])
+        rows = [
+            {
+                "name": token.name,
+                "role": token.role,
+                "projects": list(token.projects),
+                "per_minute": token.per_minute,
+                "made": token.made,
+                "expires": token.expires,
+                "expired": token.grant.is_expired(now_s),
+            }
+            for token in stored
+        ]
+        print(json.dumps({"ok": True, "file": str(file.path), "tokens": rows}))
+        return
+    screen = process_screen()
+    if not stored:
+        screen.warn("no tokens", "ctx token create NAME --project PROJECT creates one")
+        return
+    cells = []
+    for token in stored:
+        is_expired = token.grant.is_expired(now_s)
+        until = (f"{token.expires} (expired)", "red") if is_expired else token.expires or NEVER
+        limits = (_format_projects(token.projects), str(token.per_minute or "any"))
+        cells.append((token.name, token.role, *limits, until))
+    screen.out.show_table(("name", "role", "projects", "a minute", "until"), cells)
 
 
 @app.command("revoke")
@@ -107,13 +119,11 @@ def token_revoke(name: Name, tokens: Tokens = None, as_json: AsJson = False) -> 
 
     - `ctx token revoke ci`
     """
-    from context_engine.cli.console import out
-
     _open_tokens(tokens).revoke(name)
     if as_json:
         print_json({"revoked": name})
     else:
-        out.print(f"{name} is revoked")
+        process_screen().out.show(f"{name} is revoked")
 
 
 def parse_expiry(text: str, now_s: float) -> float | None:
@@ -122,9 +132,6 @@ def parse_expiry(text: str, now_s: float) -> float | None:
     >>> parse_expiry("2d", 0.0), parse_expiry("1970-01-02", 0.0), parse_expiry("never", 0.0)
     (172800.0, 86400.0, None)
     """
-    from context_engine.errors import InvalidArgument
-    from context_engine.timestamps import parse_timestamp
-
     if text == NEVER:
         return None
     span = _TIME_SPAN.fullmatch(text)
@@ -138,43 +145,8 @@ def parse_expiry(text: str, now_s: float) -> float | None:
 
 
 def _open_tokens(file: Path | None) -> TokenFile:
-    import time
-
-    from context_engine.team.token_file import TokenFile
-
     return TokenFile(file.expanduser().absolute() if file else None, now=time.time)
 
 
-def _resolve_project(project: str) -> str:
-    """Return a project as the file stores it: a name unchanged, a path as the server will see it."""
-    from context_engine.repo import resolve_path
-
-    if project.startswith(("/", "~", ".")):
-        return resolve_path(project)
-    return project
-
-
 def _format_projects(projects: Sequence[str]) -> str:
-    if "*" in projects:
-        return "every project"
-    return ", ".join(projects)
-
-
-def _table_row(token: TokenRecord, now_s: float) -> list[Cell]:
-    until: Cell = token.expires or NEVER
-    if token.grant.is_expired(now_s):
-        until = (f"{token.expires} (expired)", "red")
-    return [token.name, token.role, _format_projects(token.projects), str(token.per_minute or "any"), until]
-
-
-def _json_row(token: TokenRecord, now_s: float) -> dict[str, object]:
-    """Return a token as a program reads it, without its hash."""
-    return {
-        "name": token.name,
-        "role": token.role,
-        "projects": list(token.projects),
-        "per_minute": token.per_minute,
-        "made": token.made,
-        "expires": token.expires,
-        "expired": token.grant.is_expired(now_s),
-    }
+    return "every project" if "*" in projects else ", ".join(projects)

@@ -25,8 +25,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.cli.clients.client_config import read_guidance
-from context_engine.cli.clients.guidance_section import add_section
+from context_engine.cli.clients.client_config import add_section, read_guidance
 from context_engine.server import PROFILES
 from context_engine.server.instructions import format_instructions
 from evals.places.prepare import folder_of, prepare

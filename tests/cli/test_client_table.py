@@ -11,17 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from context_engine.cli.clients import client_config, client_table, jsonc_editor
+from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.client_config import ClientConfigFile
-from context_engine.cli.clients.client_table import Client, ConfigFormat
-from context_engine.cli.clients.config_paths import Machine
+from context_engine.cli.clients.client_table import Client, Machine
 from context_engine.cli.clients.launch_command import LaunchCommand
 from context_engine.errors import InvalidArgument
 
 LAUNCH = LaunchCommand("/home/me/my bin/ctx", ("serve", "--root", "/home/me/ü"))
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "clients.md"
 CLIENTS = pytest.mark.parametrize("client", client_table.ALL, ids=lambda client: client.name)
-EDITED = pytest.mark.parametrize("client", [one for one in client_table.ALL if one.language], ids=lambda one: one.name)
+EDITED = pytest.mark.parametrize("client", [one for one in client_table.ALL if one.editor], ids=lambda one: one.name)
 """The clients whose settings ctx writes; of the others it prints the lines."""
 
 JSON_TEXTS = (
@@ -34,13 +33,8 @@ JSON_TEXTS = (
 TOML_TEXTS = ("", "# mine\nmodel = 'x'\n", '[SECTION.other]\ncommand = "x" # y\n\n[z]\nb = 1\n', "a = 1")
 
 
-def editor(client: Client) -> ConfigFormat:
-    assert client.language
-    return client.language
-
-
 def texts_for(client: Client) -> tuple[str, ...]:
-    texts = JSON_TEXTS if client.language is jsonc_editor else TOML_TEXTS
+    texts = JSON_TEXTS if client.format == "jsonc" else TOML_TEXTS
     return tuple(text.replace("SECTION", client.section) for text in texts)
 
 
@@ -52,7 +46,7 @@ def add(client: Client, path: Path, launch: LaunchCommand = LAUNCH) -> Mapping[s
     """Add the entry as `ctx setup` does; return it."""
     now = client_config.read_config(path)
     entry = client.build_entry(launch)
-    client_config.write_config(now, editor(client).set_entry(now.text, client.path, entry), "20260101-000000")
+    client_config.write_config(now, client.editor.set_entry(now.text, client.path, entry), "20260101-000000")
     return entry
 
 
@@ -87,10 +81,10 @@ def test_a_file_that_only_we_wrote_goes_with_the_entry(client: Client, tmp_path:
 def test_twice_is_once_and_the_entry_is_found_again(client: Client) -> None:
     entry = client.build_entry(LAUNCH)
     for text in texts_for(client):
-        once = editor(client).set_entry(text, client.path, entry)
-        assert editor(client).set_entry(once, client.path, entry) == once
-        assert editor(client).get_value(once, client.path) == entry
-        assert client_config.command_line_of(editor(client).get_value(once, client.path)) == LAUNCH.command_line
+        once = client.editor.set_entry(text, client.path, entry)
+        assert client.editor.set_entry(once, client.path, entry) == once
+        assert client.editor.get_value(once, client.path) == entry
+        assert client_config.command_line_of(client.editor.get_value(once, client.path)) == LAUNCH.command_line
 
 
 @EDITED
@@ -98,11 +92,11 @@ def test_what_was_changed_after_the_entry_was_added_is_kept(client: Client, tmp_
     path = tmp_path / "settings"
     add(client, path)
     now = client_config.read_config(path)
-    path.write_text(editor(client).set_entry(now.text, (client.section, "later"), {"command": "y"}))
+    path.write_text(client.editor.set_entry(now.text, (client.section, "later"), {"command": "y"}))
     remove(client, path)
     after = client_config.read_config(path).text
-    assert editor(client).get_value(after, (client.section, "later")) == {"command": "y"}
-    assert editor(client).get_value(after, client.path) is None
+    assert client.editor.get_value(after, (client.section, "later")) == {"command": "y"}
+    assert client.editor.get_value(after, client.path) is None
 
 
 @EDITED
@@ -115,11 +109,11 @@ def test_what_was_changed_after_the_entry_was_added_is_kept(client: Client, tmp_
 def test_a_broken_file_is_refused_or_changed_within_its_format(client: Client, text: str) -> None:
     entry = client.build_entry(LAUNCH)
     try:
-        after = editor(client).set_entry(text, client.path, entry)
+        after = client.editor.set_entry(text, client.path, entry)
     except InvalidArgument as error:
         problem = error
     else:
-        assert editor(client).get_value(after, client.path) == entry
+        assert client.editor.get_value(after, client.path) == entry
         return
     assert "\n" not in problem.message
     assert problem.suggestion
@@ -153,7 +147,7 @@ def test_a_link_is_not_deleted_with_the_entry(tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.json"
     real.write_text("")
     (tmp_path / "settings").symlink_to(real)
-    (tmp_path / "settings").write_text(editor(client).set_entry("", client.path, client.build_entry(LAUNCH)))
+    (tmp_path / "settings").write_text(client.editor.set_entry("", client.path, client.build_entry(LAUNCH)))
     now = client_config.read_config(tmp_path / "settings")
     assert isinstance(now, ClientConfigFile)
     assert client_config.remove_entry(client, now) == '{\n  "mcpServers": {}\n}\n'

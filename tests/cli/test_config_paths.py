@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_engine.cli.clients import client_table
-from context_engine.cli.clients.config_paths import Machine
+from context_engine.cli.clients.client_table import Machine
 
 LINUX, MAC, WINDOWS = "/home/me", "/Users/me", r"C:\Users\me"
 HOMES = {"linux": LINUX, "darwin": MAC, "win32": WINDOWS}

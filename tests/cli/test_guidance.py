@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from context_engine.cli.app import app
 from context_engine.cli.clients import client_config
-from context_engine.cli.clients.guidance_section import BEGIN, END, add_section, remove_section
+from context_engine.cli.clients.client_config import BEGIN, END, add_section, remove_section
 from context_engine.errors import InvalidArgument
 from context_engine.text import estimate_tokens
 

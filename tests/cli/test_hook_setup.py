@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from context_engine.cli.app import app
-from context_engine.cli.clients.hook_config import FORMATS, add_hooks, remove_hooks
+from context_engine.cli.clients.client_table import ALL
+from context_engine.cli.clients.hook_config import add_hooks, remove_hooks
 from context_engine.hooks import CLIENTS
 
 FILES = {
@@ -23,6 +24,7 @@ FILES = {
     "cursor": ".cursor/hooks.json",
     "opencode": ".config/opencode/plugins/ctx-hooks.js",
 }
+FORMATS = {client.name: client.hooks for client in ALL if client.hooks and client.hooks.events}
 OTHERS = {"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "fmt.sh --hook"}]}]}}
 VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR")
 
@@ -134,7 +136,7 @@ def test_a_plugin_of_another_author_is_not_overwritten(home: Path) -> None:
 
 
 def test_a_client_without_hooks_says_which_have_them() -> None:
-    assert "claude, codex, gemini, cursor, opencode" in setup("vscode", "--hooks", code=2).output.replace("\n", " ")
+    assert "claude, codex, gemini, opencode, cursor" in setup("vscode", "--hooks", code=2).output.replace("\n", " ")
     setup("vscode", "--remove")
 
 

@@ -51,7 +51,7 @@ def seen_by_others(tmp_path: Path) -> int:
 
 def test_what_is_indexed_into_a_named_store_is_shared_only_when_that_is_said(root: Path, tmp_path: Path) -> None:
     for share, files in ((False, 0), (True, 1)):
-        assert index(None, root, force=False, store=database(), share=share) == 0
+        index(None, root, store=database(), share=share)
         assert seen_by_others(tmp_path) == files
     with open_engine(root) as engine:
         assert engine.status().state == "absent", "the index of this machine is another one"
@@ -61,10 +61,10 @@ def test_the_options_go_before_the_environment_and_count_for_one_run(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTX_STORE_URL", NOWHERE)
-    assert index(None, root, force=False) == 0, "who does not share is indexed here while the database is away"
+    index(None, root)  # who does not share is indexed here while the database is away
     with pytest.raises(StoreUnavailable):
-        index(None, root, force=False, share=True)
-    assert index(None, root, force=False, store=" embedded ") == 0
+        index(None, root, share=True)
+    index(None, root, store=" embedded ")
     with open_engine(root) as engine:
         assert engine.status().files == 1
 

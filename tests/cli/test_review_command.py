@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from context_engine.cli import app
-from context_engine.cli.exit_codes import FINDINGS
+from context_engine.cli.command_runner import FINDINGS
 from context_engine.text.lines import count_lines
 from tests.support.engines import cache_for
 from tests.support.trees import commit, git, repository, tree

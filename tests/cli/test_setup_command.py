@@ -199,7 +199,7 @@ def test_comments_and_layout_stay_and_removing_gives_the_file_back() -> None:
     assert path.read_text() == MINE
 
 
-@pytest.mark.parametrize("client", [client.name for client in client_table.ALL if client.language])
+@pytest.mark.parametrize("client", [client.name for client in client_table.ALL if client.editor])
 def test_a_second_run_has_nothing_to_do(client: str) -> None:
     setup(client)
     before = path_of(client).read_bytes(), path_of(client).stat().st_mtime_ns

@@ -71,7 +71,7 @@ def ctx(*words: str) -> tuple[Result, str, int]:
     if not isinstance(result.exception, Exception):
         return result, result.stderr, result.return_value if isinstance(result.return_value, int) else result.exit_code
     recorded = RecordedScreen({}, {})
-    code = report_failure(result.exception, recorded.screen)
+    code = report_failure(result.exception, recorded)
     return result, result.stderr + recorded.texts[1], code
 
 
@@ -169,7 +169,7 @@ def test_with_json_an_error_keeps_its_code_and_speaks_of_commands(root: Path) ->
     recorded = RecordedScreen({}, {})
     result = CliRunner().invoke(app, ["plan", "show", "nope"], prog_name="ctx", standalone_mode=False)
     assert isinstance(result.exception, Exception)
-    assert report_failure(result.exception, recorded.screen, as_json=True) == 2
+    assert report_failure(result.exception, recorded, as_json=True) == 2
     error = json.loads(recorded.texts[0])["error"]
     assert error["code"] == "PLAN_NOT_FOUND"
     assert error["suggestion"] == "Run `ctx plan list` to see all plans."

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.cli import console
+from context_engine.cli import progress
 from context_engine.engine import Engine
 from context_engine.index.build_order import (
     FILE_BYTES_MIN,
@@ -94,10 +94,10 @@ def test_a_question_during_a_long_run_finds_its_file_before_the_run_ends(tmp_pat
 
 
 def test_a_command_answers_before_a_long_run_ends_and_the_next_run_completes_it(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(console, "EARLY_S", 0.0)
+    monkeypatch.setattr(progress, "EARLY_S", 0.0)
     root = tree(tmp_path / "w", MANY | LAST)
     with open_engine(root, workers=0) as engine:
-        assert console.ensure_index(engine, "searched", "feed aardvarks")
+        assert progress.ensure_index(engine, "searched", "feed aardvarks")
         snapshot = engine.index.live.snapshot()
         assert snapshot is not None
         assert "zoo/aardvark_keeper.py" in snapshot.by_path

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from context_engine.cli.app import app
-from context_engine.cli.console import escape_text, out, print_markdown, print_table
+from context_engine.cli.screens import process_screen
 from context_engine.cli.tool_commands import build_dispatcher
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
@@ -379,9 +379,10 @@ def test_what_the_terminal_shows_of_files_and_memories_holds_no_secret(
 ) -> None:
     found = CliRunner().invoke(app, ["search", "feed zebra keeper", "-n", "50", "--root", str(zoo.folder)])
     token = drawn("ghp_<w36>", "terminal").text
-    out.print(escape_text(f"a title with {token}"))
-    print_markdown(f"# a memory with {token}\n")
-    print_table(("what",), [(f"a cell with {token}",)])
+    out = process_screen().out
+    out.show(f"a title with {token}")
+    out.show_markdown(f"# a memory with {token}\n")
+    out.show_table(("what",), [(f"a cell with {token}",)])
     written = found.output + "".join(capsys.readouterr())
     assert "feed_zebra" in written
     assert zoo.leaks(written) == []

@@ -107,7 +107,7 @@ def test_ignored_settings_are_shown_by_index_status_doctor_and_the_log(
     monkeypatch.setenv("COLUMNS", "400")
     write(root, "flush: false\n")
     said = "config.yml sets flush, which only the user may set"
-    assert index(None, root, force=False) == 0
+    index(None, root)
     assert said in "".join(capsys.readouterr())
     assert "config.yml sets flush" in CliRunner().invoke(app, ["status", "--root", str(root)]).output
     found = [

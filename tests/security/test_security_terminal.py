@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.cli.app import app
-from context_engine.cli.console import SafeConsole
-from context_engine.cli.terminal import SafeStream, safe_streams
+from context_engine.cli.safe_console import SafeConsole
+from context_engine.cli.screens import SafeStream, safe_streams
 from context_engine.text.formatting import escape_controls, escape_line
 from tests.support import preloaded
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from context_engine import tools
 from context_engine.cli.app import app
-from context_engine.cli.console import run_with_progress
+from context_engine.cli.progress import run_with_progress
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Progress
@@ -60,7 +60,7 @@ def shared(engine: Engine) -> SharedStore:
 
 
 def test_bytes_are_told_as_sizes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("context_engine.cli.console.PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr("context_engine.cli.progress.PLAIN_EVERY_S", 0.0)
     run_with_progress(lambda tell, _: tell(Progress("reading", 1_500_000, 9_000_000)), "check", unit="bytes")
     assert capsys.readouterr().err == "reading: 1.5 MB of 9.0 MB\n"
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,7 @@ _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n]++)
     | (?P<comment>//[^\r\n]*+ | /\*.*?\*/)
     | (?P<string>"(?:[^"\\\x00-\x1f]++ | \\["\\/bfnrt] | \\u[0-9a-fA-F]{4})*+")
-    | (?P<number>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)
-    | (?P<word>true|false|null)
+    | (?P<literal>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)? | true | false | null)
     | (?P<mark>[{}\[\]:,])""",
     re.VERBOSE | re.DOTALL,
 )
@@ -60,11 +59,10 @@ def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
 def remove_entry(text: str, path: Sequence[str]) -> str:
     """Remove the member at `path`, if there is one. Reverts what `set_entry` added there."""
     document = _Document(text)
-    owner = document.find(path[:-1])
-    member = owner.member(path[-1]) if owner else None
-    if owner is None or member is None:
+    owner, node = document.find(path[:-1]), document.find(path)
+    if owner is None or node is None:
         return text
-    return remove_entry(document.cut(owner, member), path)  # the key may occur twice
+    return remove_entry(document.cut(owner, node), path)  # the key may occur twice
 
 
 def append_item(text: str, path: Sequence[str], item: Mapping[str, Any]) -> str:
@@ -83,12 +81,11 @@ def remove_items(text: str, path: Sequence[str], is_removed: Callable[[Any], boo
     """
     document = _Document(text)
     node = document.find(path)
-    if node is None or not isinstance(node.value, list):
+    items = node.members if node and isinstance(node.value, list) else []
+    removed = next((item for item in items if is_removed(item.value)), None)
+    if node is None or removed is None:
         return text
-    removed = next((item for item in node.members if is_removed(item.node.value)), None)
-    if removed is None:
-        return text
-    if len(node.members) == 1:
+    if len(items) == 1:
         return remove_entry(text, path)
     return remove_items(document.cut(node, removed), path, is_removed)
 
@@ -96,70 +93,39 @@ def remove_items(text: str, path: Sequence[str], is_removed: Callable[[Any], boo
 def _set_value(text: str, path: Sequence[str], value: Any) -> str:
     """Set the value at a path: replace the present value, or add it with the objects around it."""
     document = _Document(text)
-    if document.root is None:  # nothing, or only comments
-        start = text if text.endswith("\n") else text + document.newline
-        return (start if text.strip() else "") + document.format(_nest(path, value), "") + document.newline
     node = document.root
     for depth, key in enumerate(path):
-        if not isinstance(node.value, dict):
+        if node and not isinstance(node.value, dict):
             around = repr(".".join(path[:depth])) if depth else "the whole"
             raise document.error(node.start, f"{around} is not an object, {key!r} cannot be in it")
-        member = node.member(key)
-        if member is None:
-            return document.add(node, key, _nest(path[depth + 1 :], value))
-        node = member.node
-    if json.dumps(node.value, sort_keys=True) == json.dumps(value, sort_keys=True):  # where 1 is not true
+        child = document.find(path[: depth + 1])
+        if child is None:
+            for outer in reversed(path[depth + 1 :] if node else path):
+                value = {outer: value}
+            if node:
+                return document.add(node, key, value)
+            start = text if text.endswith("\n") else text + document.newline  # nothing, or only comments
+            return (start if text.strip() else "") + document.format(value, "") + document.newline
+        node = child
+    if node is None or json.dumps(node.value, sort_keys=True) == json.dumps(value, sort_keys=True):  # 1 is not true
         return text
-    return _apply(text, [(node.start, node.stop, document.format(value, document.indent_at(node.start)))])
+    return text[: node.start] + document.format(value, document.indent_at(node.start)) + text[node.stop :]
 
 
-def _nest(path: Sequence[str], value: Any) -> Any:
-    """Wrap a value in the objects of a path.
-
-    >>> _nest(("a", "b"), 1)
-    {'a': {'b': 1}}
-    """
-    for key in reversed(path):
-        value = {key: value}
-    return value
-
-
-def _apply(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    """Replace each range `start`-`stop`; two edits at one position keep their order."""
-    parts, position = [], 0
-    for start, stop, written in sorted(edits, key=lambda edit: edit[0]):
-        parts += [text[position:start], written]
-        position = stop
-    return "".join([*parts, text[position:]])
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Node:
-    """A value and its range, `start`-`stop`; `members` are those of an object or list, in their order."""
+    """A value and its range, `start`-`stop`; `members` are those of an object or list, in their order.
+
+    As a member it `begins` with its key, and a comma may follow it.
+    """
 
     start: int
     stop: int
     value: Any
-    members: tuple[_Member, ...] = ()
-
-    def member(self, key: str) -> _Member | None:
-        """Return the member of an object with this key; of several the last one, which parsers use."""
-        if not isinstance(self.value, dict):
-            return None
-        return next((member for member in reversed(self.members) if member.key == key), None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A key and its start, its value, and the position of the comma after it, if there is one.
-
-    An item of a list has no key, and starts where its value does.
-    """
-
-    key: str
-    start: int
-    node: _Node
-    comma: int | None
+    members: list[_Node]
+    begins: int
+    key: str = ""
+    comma: int | None = None
 
 
 class _Document:
@@ -169,18 +135,19 @@ class _Document:
         self.text = text
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self._spans: list[tuple[int, int]] = []
-        self._tokens = [token for token in self._tokenize() if token[0] != "comment"]
+        self._tokens: list[tuple[str, int, int]] = []
+        self._tokenize()
         self._next = 0
-        self.root = self._parse_value(0) if self._tokens else None
-        if self._next < len(self._tokens):
-            raise self._build_error("something after the end")
+        self.root = self._parse_value(0) if len(self._tokens) > 1 else None
+        if self._next < len(self._tokens) - 1:
+            raise self._expected("nothing after the end")
 
     def find(self, path: Sequence[str]) -> _Node | None:
-        """Return the value at a path of keys."""
+        """Return the value at a path of keys; of several members with one key the last one, which parsers use."""
         node = self.root
         for key in path:
-            member = node.member(key) if node else None
-            node = member.node if member else None
+            members = reversed(node.members) if node and isinstance(node.value, dict) else ()
+            node = next((member for member in members if member.key == key), None)
         return node
 
     def error(self, position: int, what: str) -> InvalidArgument:
@@ -195,112 +162,107 @@ class _Document:
 
     # -- parsing --
 
-    def _tokenize(self) -> Iterator[tuple[str, int, int]]:
-        """Yield (kind, start, stop) of everything except whitespace."""
+    def _tokenize(self) -> None:
+        """Find the tokens (kind, start, stop); the kind of a mark is itself, and the last one is the end."""
         position = 0
         while position < len(self.text):
             match = _TOKEN.match(self.text, position)
             if match is None:
                 raise self.error(position, "not JSON")
-            if match.lastgroup != "blank":
+            kind, position = match.lastgroup, match.end()
+            if kind != "blank":
                 self._spans.append(match.span())
-                yield str(match.lastgroup), *match.span()
-            position = match.end()
+            if kind not in ("blank", "comment"):
+                self._tokens.append((match[0] if kind == "mark" else str(kind), *match.span()))
+        self._tokens.append(("the end", position, position))
 
-    def _build_error(self, what: str) -> InvalidArgument:
-        """Return the error for the next token."""
-        is_end = self._next >= len(self._tokens)
-        return self.error(len(self.text) if is_end else self._tokens[self._next][1], what)
+    def _expected(self, what: str) -> InvalidArgument:
+        kind, start, _ = self._tokens[self._next]
+        return self.error(start, f"{what} is expected, not {kind}")
 
-    def _take(self, wanted: str) -> tuple[str, int, int]:
-        if self._next >= len(self._tokens):
-            raise self._build_error(f"{wanted} is missing at the end")
-        self._next += 1
-        return self._tokens[self._next - 1]
-
-    def _skip(self, mark: str) -> int | None:
-        """Skip a mark if it is the next token; return its end."""
-        if self._next >= len(self._tokens):
-            return None
-        kind, start, stop = self._tokens[self._next]
-        if kind != "mark" or self.text[start] != mark:
+    def _take(self, kind: str) -> int | None:
+        """Take the next token if it is of this kind; return its end."""
+        found, _, stop = self._tokens[self._next]
+        if found != kind:
             return None
         self._next += 1
         return stop
 
     def _parse_value(self, depth: int) -> _Node:
+        kind, start, stop = self._tokens[self._next]
+        closing = {"{": "}", "[": "]"}.get(kind)
         if depth > DEPTH_MAX:
-            raise self._build_error(f"nested more than {DEPTH_MAX} deep")
-        kind, start, stop = self._take("a value")
-        text = self.text[start:stop]
-        if kind != "mark":
-            return _Node(start, stop, json.loads(text))
-        if text not in "{[":
-            self._next -= 1
-            raise self._build_error(f"{text!r} instead of a value")
-        closing = "}" if text == "{" else "]"
-        members: list[_Member] = []
-        while (end := self._skip(closing)) is None:
+            raise self.error(start, f"nested more than {DEPTH_MAX} deep")
+        if closing is None and kind not in ("string", "literal"):
+            raise self._expected("a value")
+        self._next += 1
+        if closing is None:
+            return _Node(start, stop, json.loads(self.text[start:stop]), [], start)
+        members: list[_Node] = []
+        while (end := self._take(closing)) is None:
             if members and members[-1].comma is None:
-                raise self._build_error(f"a comma or {closing} is missing")
-            members.append(self._parse_member(depth, has_key=text == "{"))
-        if text == "{":
-            return _Node(start, end, {member.key: member.node.value for member in members}, tuple(members))
-        return _Node(start, end, [member.node.value for member in members], tuple(members))
+                raise self._expected(f"a comma or {closing}")
+            members.append(self._parse_member(depth, has_key=kind == "{"))
+        if kind == "{":
+            return _Node(start, end, {member.key: member.value for member in members}, members, start)
+        return _Node(start, end, [member.value for member in members], members, start)
 
-    def _parse_member(self, depth: int, *, has_key: bool) -> _Member:
-        key, start = "", -1
+    def _parse_member(self, depth: int, *, has_key: bool) -> _Node:
+        begins, key = self._tokens[self._next][1], ""
         if has_key:
-            kind, start, stop = self._take("a key or a closing brace")
-            if kind != "string":
-                self._next -= 1
-                raise self._build_error("a key must be in double quotes")
-            key = json.loads(self.text[start:stop])
-            if self._skip(":") is None:
-                raise self._build_error("a colon is missing")
+            stop = self._take("string")
+            if stop is None:
+                raise self._expected("a key in double quotes, or a closing brace,")
+            key = json.loads(self.text[begins:stop])
+            if self._take(":") is None:
+                raise self._expected("a colon")
         node = self._parse_value(depth + 1)
-        comma = self._skip(",")
-        return _Member(key, start if has_key else node.start, node, None if comma is None else comma - 1)
+        node.begins, node.key = begins, key
+        comma = self._take(",")
+        node.comma = None if comma is None else comma - 1
+        return node
 
     # -- changing --
 
     def add(self, owner: _Node, key: str, value: Any) -> str:
         """Add a last member to an object or list: on lines of its own, unless the others are on one line."""
-        brace = owner.stop - 1
+        brace, text = owner.stop - 1, self.text
         _, end = self._span_before(brace)
-        gap = self.text[end:brace]
+        gap = text[end:brace]
         last = owner.members[-1] if owner.members else None
-        comma = "," if last and last.comma is not None else ""
-        edits = [(last.node.stop, last.node.stop, ",")] if last and not comma else []
+        before, comma = text[:end], ""
+        if last and last.comma is not None:
+            comma = ","
+        elif last:
+            before = f"{text[: last.stop]},{text[last.stop : end]}"
         name = f"{json.dumps(key)}: " if key else ""
         if last and "\n" not in gap:
-            written = f" {name}{json.dumps(value, ensure_ascii=False)}{comma}"
-            return _apply(self.text, [*edits, (end, end, written)])
+            return f"{before} {name}{json.dumps(value, ensure_ascii=False)}{comma}{text[end:]}"
         outer = self.indent_at(owner.start)
         indent = self._indent_of_first(owner) or outer + self._unit
-        written = f"{self.newline}{indent}{name}{self.format(value, indent)}{comma}"
         closing = gap if "\n" in gap else self.newline + outer
-        return _apply(self.text, [*edits, (end, brace, written + closing)])
+        return f"{before}{self.newline}{indent}{name}{self.format(value, indent)}{comma}{closing}{text[brace:]}"
 
-    def cut(self, owner: _Node, member: _Member) -> str:
+    def cut(self, owner: _Node, member: _Node) -> str:
         """Remove a member with the whitespace before it, and the comma that is then superfluous."""
-        thing, start = self._span_before(member.start)
-        stop = member.node.stop
+        thing, start = self._span_before(member.begins)
+        stop = member.stop
         end = stop if member.comma is None else member.comma + 1
         ends_its_line = not self.text[end:].split("\n", 1)[0].strip()
         if self.text.startswith("//", thing) and not ends_its_line:
-            start = member.start  # what follows must not become part of the comment before
+            start = member.begins  # what follows must not become part of the comment before
         is_alone = len(owner.members) == 1 and not self.text[stop : owner.stop - 1].strip()
         if is_alone and self.text[start - 1] == "{":
             stop = owner.stop - 1
-        edits = [(start, stop, "")]
-        if member.comma is not None:
-            edits.append((member.comma, member.comma + 1, ""))
-        elif member is owner.members[-1] and len(owner.members) > 1:
-            previous = owner.members[-2].comma
-            assert previous is not None  # or there would be no member after it
-            edits.append((previous, previous + 1, ""))
-        return _apply(self.text, edits)
+        text = self.text[:start] + self.text[stop:]
+        comma = member.comma
+        if comma is None and len(owner.members) > 1:  # it is the last one
+            comma = owner.members[-2].comma
+        if comma is None:
+            return text
+        if comma > start:
+            comma -= stop - start
+        return text[:comma] + text[comma + 1 :]
 
     def _span_before(self, position: int) -> tuple[int, int]:
         """Return the range of the last token or comment that ends at or before a position."""
@@ -334,6 +296,6 @@ class _Document:
         """Return the indentation of the first member, if it begins its line."""
         if not owner.members:
             return ""
-        start = owner.members[0].start
+        start = owner.members[0].begins
         before = self.text[self.text.rfind("\n", 0, start) + 1 : start]
         return before if before.isspace() and "\n" in self.text[owner.start : start] else ""

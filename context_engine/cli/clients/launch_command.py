@@ -22,9 +22,15 @@ from context_engine.repo import find_program
 PACKAGE = "smart-context-engine"
 """The name of the package, and of a script that it installs."""
 SCRIPTS = ("ctx", PACKAGE)
-
-_UV_RUN = re.compile(r"[\\/](archive-v\d+|environments-v\d+)[\\/]")
-_PIPX_RUN = re.compile(r"[\\/]pipx[\\/](\.cache|cache)[\\/]|[\\/]\.cache[\\/]pipx[\\/]")
+RUNNERS = {
+    "uvx": (re.compile(r"[\\/](archive|environments)-v\d+[\\/]"), (PACKAGE,), ("--from",)),
+    "pipx": (
+        re.compile(r"[\\/]pipx[\\/]\.?cache[\\/]|[\\/]\.cache[\\/]pipx[\\/]"),
+        ("run", PACKAGE),
+        ("run", "--spec"),
+    ),
+}
+"""Programs that run ctx in a temporary environment: its path, and the words that run it from an index or a source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,61 +62,50 @@ class ProcessOrigin:
     source: str = ""
     """Where the package was installed from, if not from an index: a folder, a wheel, a repository."""
 
-    @classmethod
-    def of_this_process(cls) -> ProcessOrigin:
-        """Return the facts about this process."""
-        return cls(sys.argv[0], sys.executable, sys.prefix, sysconfig.get_path("scripts"), _find_install_source())
-
 
 def find_launch_command(
     started: ProcessOrigin, exists: Callable[[str], bool], which: Callable[[str], str | None]
 ) -> LaunchCommand:
-    """Return the command that starts the same `ctx` later and from any folder.
-
-    An environment of `uvx` or `pipx run` is temporary, so the command uses these programs again.
-    """
-    for runner, made_it, from_index, from_source in (
-        ("uvx", _UV_RUN, (), ("--from",)),
-        ("pipx", _PIPX_RUN, ("run",), ("run", "--spec")),
-    ):
-        if made_it.search(started.prefix + os.sep):
-            if started.source:
-                words = (*from_source, started.source, "ctx")
-            else:
-                words = (*from_index, PACKAGE)
-            note = (
-                f"ctx runs from a cache of {runner}, and the entry starts {runner} each time; "
-                "an installed ctx starts faster."
-            )
-            return LaunchCommand(which(runner) or runner, words, note)
+    """Return the command that starts the same `ctx` later and from any folder."""
+    for runner, (environment, from_index, from_source) in RUNNERS.items():
+        if environment.search(started.prefix + os.sep):
+            words = (*from_source, started.source, "ctx") if started.source else from_index
+            note = f"ctx runs from a cache of {runner}, and the entry starts {runner} each time"
+            return LaunchCommand(which(runner) or runner, words, f"{note}; an installed ctx starts faster.")
     for candidate in (started.argv0, *(str(PurePath(started.scripts, name)) for name in SCRIPTS)):
-        if script := _find_script(candidate, exists):
-            return LaunchCommand(script)
-    return LaunchCommand(
-        started.python,
-        ("-P", "-m", "context_engine"),
-        "no ctx script is installed: the entry starts it through Python.",
-    )
+        path = Path(candidate).absolute()  # with its links, since their targets change with each upgrade
+        if path.name.removesuffix(".exe") in SCRIPTS:
+            for script in filter(exists, (str(path), f"{path}.exe")):
+                return LaunchCommand(script)
+    note = "no ctx script is installed: the entry starts it through Python."
+    return LaunchCommand(started.python, ("-P", "-m", "context_engine"), note)
 
 
 def find_own_launch_command() -> LaunchCommand:
     """Return that command for this process."""
+    try:
+        # a packaging standard: the source, as an argument for an installer
+        origin = json.loads(distribution(PACKAGE).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        origin = {}
+    source = origin.get("url", "")
+    if version := origin.get("vcs_info"):
+        source = f"{version['vcs']}+{source}@{version['commit_id']}"
     return find_launch_command(
-        ProcessOrigin.of_this_process(),
+        ProcessOrigin(sys.argv[0], sys.executable, sys.prefix, sysconfig.get_path("scripts"), source),
         lambda path: Path(path).is_file(),
         lambda name: find_program(name, outside=Path.cwd()) or None,
     )
 
 
-def make_portable(one: LaunchCommand) -> LaunchCommand:
+def make_portable(launch: LaunchCommand) -> LaunchCommand:
     """Return the command for a shared file: by name if the PATH has it, since paths differ between machines."""
     for name in SCRIPTS:
         on_path = find_program(name)
-        if on_path and not one.args and Path(on_path).resolve() == Path(one.command).resolve():
+        if on_path and not launch.args and Path(on_path).resolve() == Path(launch.command).resolve():
             return LaunchCommand(name)
-    return LaunchCommand(
-        one.command, one.args, one.note or "this file is shared with others, but it contains a path of this machine."
-    )
+    note = "this file is shared with others, but it contains a path of this machine."
+    return LaunchCommand(launch.command, launch.args, launch.note or note)
 
 
 def starts_ctx(words: Sequence[str]) -> bool:
@@ -123,23 +118,3 @@ def starts_ctx(words: Sequence[str]) -> bool:
     """
     names = {PureWindowsPath(word).name.removesuffix(".exe") for word in words}  # which knows both kinds of slashes
     return bool(names & {*SCRIPTS, "context_engine"})
-
-
-def _find_install_source() -> str:
-    """Return the source in `direct_url.json` (a packaging standard) as an argument for an installer."""
-    try:
-        noted = json.loads(distribution(PACKAGE).read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):
-        return ""
-    version = noted.get("vcs_info")
-    if version:
-        return f"{version['vcs']}+{noted['url']}@{version['commit_id']}"
-    return noted.get("url", "")
-
-
-def _find_script(candidate: str, exists: Callable[[str], bool]) -> str | None:
-    """Return the full path of our script with its links, since their targets change with each upgrade."""
-    path = Path(candidate).absolute()
-    if path.name.removesuffix(".exe") not in SCRIPTS:
-        return None
-    return next((name for name in (str(path), f"{path}.exe") if exists(name)), None)

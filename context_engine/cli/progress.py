@@ -1,0 +1,191 @@
+"""Long work at the terminal: its progress, and an end on Ctrl-C that keeps what is finished."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from context_engine.cli.screens import process_screen
+from context_engine.errors import Cancelled
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.model import IndexReport, Progress
+
+EARLY_S = 8.0
+"""Some thousand files are indexed in this time. In a larger tree an answer comes before the index is complete."""
+EARLY_WAIT_S = 120.0
+"""The longest wait for the files of a question, on a slow machine."""
+LOOK_EVERY_S = 0.05
+RATE_AFTER_S = 0.1
+PLAIN_EVERY_S = 1.0
+"""Without a terminal, a line of progress is printed this often."""
+
+Outcome = TypeVar("Outcome")
+Work = Callable[[Callable[["Progress"], None], threading.Event], Outcome]
+"""Work that reports its steps, and stops when the event is set."""
+
+
+def run_index(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
+    """Index with a progress bar, or with plain lines without a terminal.
+
+    Raises: Cancelled on Ctrl-C, after clean-up.
+    """
+    return run_with_progress(
+        lambda on_progress, cancel: engine.index.update(path=path, force=force, progress=on_progress, cancel=cancel),
+        "indexing",
+    )
+
+
+def ensure_index(engine: Engine, nothing: str, question: str = "") -> bool:
+    """Build the index if there is none, with a note; return whether there is one to answer from now.
+
+    `nothing` completes the message for an interrupt, "nothing searched". With a `question`, the files that hold its
+    words are indexed first, and a long run goes on after the answer.
+    """
+    if engine.index.is_complete() or engine.index.is_building:
+        return True
+    screen = process_screen()
+    screen.note(f"no index of {engine.root} yet: building it once, later it answers at once")
+    try:
+        if question:
+            run_with_progress(lambda *way: _index_for_question(engine, question, *way), "indexing")
+        else:
+            run_index(engine)
+    except Cancelled:
+        screen.warn("interrupted", f"nothing {nothing}; ctx index goes on from there")
+        return False
+    return True
+
+
+def _index_for_question(
+    engine: Engine, question: str, on_progress: Callable[[Progress], None], cancel: threading.Event
+) -> None:
+    """Index in the background until all is done, or for `EARLY_S` and until the files of the question are indexed.
+
+    Raises: Cancelled; the error of a run that failed.
+    """
+    index, has_files = engine.index, threading.Event()
+
+    def hurry() -> None:
+        if engine.search.hurry(question, EARLY_WAIT_S):
+            has_files.set()
+
+    index.update_in_background()
+    threading.Thread(target=hurry, name="question", daemon=True).start()
+    began_s = time.monotonic()
+    while (progress := index.live.progress) is not None:
+        if cancel.is_set():
+            raise Cancelled("indexing was cancelled")
+        if has_files.is_set() and time.monotonic() - began_s >= EARLY_S:
+            return
+        on_progress(progress)
+        time.sleep(LOOK_EVERY_S)
+    if not index.is_complete():
+        index.update(progress=on_progress, cancel=cancel)  # it failed, and says why
+
+
+def run_with_progress(work: Work[Outcome], name: str, *, unit: str = "files") -> Outcome:
+    """Run work in a thread with a progress display: Ctrl-C asks it to stop and waits for it to finish cleanly.
+
+    Raises: Cancelled on Ctrl-C, after clean-up; KeyboardInterrupt on the second one, at once; the error of the work.
+    """
+    cancel = threading.Event()
+    outcome: list[Outcome | BaseException] = []
+    finished = threading.Event()  # not Thread.join: after an interrupt it takes a live thread for dead (Python 3.11)
+
+    def run() -> None:
+        try:
+            outcome.append(work(display.update, cancel))
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits below
+            outcome.append(error)
+        finished.set()
+
+    with _ProgressDisplay(unit) as display:
+        threading.Thread(target=run, name=name, daemon=True).start()
+        while not finished.is_set():
+            try:
+                finished.wait(0.2)
+            except KeyboardInterrupt:
+                if cancel.is_set():
+                    raise  # the second Ctrl-C does not wait
+                cancel.set()
+                display.screen.note("stopping; finished work is kept ...")
+    result = outcome[0]
+    if isinstance(result, BaseException):
+        raise result
+    if cancel.is_set():
+        raise Cancelled(f"{name} was interrupted")
+    return result
+
+
+class _ProgressDisplay:
+    """Progress as a bar on a terminal, and as a line now and then elsewhere."""
+
+    def __init__(self, unit: str) -> None:
+        self.screen = process_screen()
+        self._unit = unit
+        self._bar: Any = None
+        self._last_s = self._began_s = time.monotonic()
+        self._stage = ""
+
+    def __enter__(self) -> Self:
+        if self.screen.err.is_terminal and not self.screen.is_quiet:
+            from rich import progress as rich
+
+            done = rich.DownloadColumn() if self._unit == "bytes" else rich.MofNCompleteColumn()
+            columns = (rich.TextColumn("{task.description:>9}"), rich.BarColumn(), done)
+            more = (rich.TextColumn("{task.fields[rate]}"), rich.TimeElapsedColumn())
+            self._bar = rich.Progress(*columns, *more, console=self.screen.err.console, transient=True)
+            self._task = self._bar.add_task("scanning", total=None, rate="")
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def update(self, step: Progress) -> None:
+        """Show a step; called from the thread that does the work."""
+        now_s = time.monotonic()
+        if step.stage != self._stage:
+            self._stage, self._began_s = step.stage, now_s
+        rate = format_rate(step.done, now_s - self._began_s, self._unit)
+        if self._bar:
+            total = step.total or None
+            self._bar.update(self._task, description=step.stage, completed=step.done, total=total, rate=rate)
+        elif not self.screen.is_quiet and now_s - self._last_s >= PLAIN_EVERY_S:
+            self._last_s = now_s
+            share = format_share(step.done, step.total, self._unit)
+            print(", ".join(filter(None, (f"{step.stage}: {share}", rate))), file=sys.stderr, flush=True)
+
+
+def format_rate(done: int, seconds: float, unit: str) -> str:
+    """Format how fast work goes; empty in the first tenth of a second, which says nothing.
+
+    >>> format_rate(1_200, 2.0, "files"), format_rate(5_000_000, 2.0, "bytes"), format_rate(9, 0.05, "files")
+    ('600 files/s', '2.5 MB/s', '')
+    """
+    if seconds < RATE_AFTER_S or not done:
+        return ""
+    return f"{_format_amount(int(done / seconds), unit)}{'' if unit == 'bytes' else f' {unit}'}/s"
+
+
+def format_share(done: int, total: int, unit: str) -> str:
+    """Format progress with its unit; bytes as in the bar.
+
+    >>> format_share(1_200, 4_000, "files"), format_share(1_234_567, 9_000_000, "bytes")
+    ('1,200 of 4,000 files', '1.2 MB of 9.0 MB')
+    """
+    return f"{_format_amount(done, unit)} of {_format_amount(total, unit)}{'' if unit == 'bytes' else f' {unit}'}"
+
+
+def _format_amount(number: int, unit: str) -> str:
+    if unit != "bytes":
+        return f"{number:,}"
+    from rich.filesize import decimal
+
+    return decimal(number)
