@@ -140,7 +140,7 @@ class _Document:
         self._next = 0
         self.root = self._parse_value(0) if len(self._tokens) > 1 else None
         if self._next < len(self._tokens) - 1:
-            raise self._expected("nothing after the end")
+            raise self._refuse_token("nothing after the end")
 
     def find(self, path: Sequence[str]) -> _Node | None:
         """Return the value at a path of keys; of several members with one key the last one, which parsers use."""
@@ -176,7 +176,7 @@ class _Document:
                 self._tokens.append((match[0] if kind == "mark" else str(kind), *match.span()))
         self._tokens.append(("the end", position, position))
 
-    def _expected(self, what: str) -> InvalidArgument:
+    def _refuse_token(self, what: str) -> InvalidArgument:
         kind, start, _ = self._tokens[self._next]
         return self.error(start, f"{what} is expected, not {kind}")
 
@@ -194,14 +194,14 @@ class _Document:
         if depth > DEPTH_MAX:
             raise self.error(start, f"nested more than {DEPTH_MAX} deep")
         if closing is None and kind not in ("string", "literal"):
-            raise self._expected("a value")
+            raise self._refuse_token("a value")
         self._next += 1
         if closing is None:
             return _Node(start, stop, json.loads(self.text[start:stop]), [], start)
         members: list[_Node] = []
         while (end := self._take(closing)) is None:
             if members and members[-1].comma is None:
-                raise self._expected(f"a comma or {closing}")
+                raise self._refuse_token(f"a comma or {closing}")
             members.append(self._parse_member(depth, has_key=kind == "{"))
         if kind == "{":
             return _Node(start, end, {member.key: member.value for member in members}, members, start)
@@ -212,10 +212,10 @@ class _Document:
         if has_key:
             stop = self._take("string")
             if stop is None:
-                raise self._expected("a key in double quotes, or a closing brace,")
+                raise self._refuse_token("a key in double quotes, or a closing brace,")
             key = json.loads(self.text[begins:stop])
             if self._take(":") is None:
-                raise self._expected("a colon")
+                raise self._refuse_token("a colon")
         node = self._parse_value(depth + 1)
         node.begins, node.key = begins, key
         comma = self._take(",")
