@@ -1,4 +1,12 @@
-"""Context for a task: bundles of code within a budget, enhanced prompts, and checked second passes of a model."""
+"""Context for a task: bundles of code within a budget, enhanced prompts, and checked second passes of a model.
+
+A bundle takes hits, memories, discoveries and history as one list, the most important first, and is cut where the
+token budget ends: it never costs more or shows a line twice.
+
+A tool computes its answer without any model. Then an endpoint that the user named, or the calling agent with a brief
+and a schema, may take it further. `fact_check` compares the draft with files, symbols, lines and quotes before it
+counts; no failing model fails a call.
+"""
 
 from __future__ import annotations
 

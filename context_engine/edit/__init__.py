@@ -1,4 +1,9 @@
-"""Edit files of a workspace: find the place, plan the change, write all or none, undo it."""
+"""Edit files of a workspace: find the place, plan the change, write all or none, undo it.
+
+`locate` finds a place or refuses, `patch` plans what a file becomes as a pure function of its bytes, `apply` writes
+the files of a call all or none with a journal entry first, and `journal` undoes, redoes and repairs after a kill.
+Symbol edits, patches and renames end in the same plan.
+"""
 
 from __future__ import annotations
 

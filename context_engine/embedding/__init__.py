@@ -1,4 +1,10 @@
-"""Embedding: the static table, the providers that a user can choose in addition, and the vectors that these made."""
+"""Embedding: the static table, the providers that a user can choose in addition, and the vectors that these made.
+
+Text in, vectors out. The static table makes the vectors of an index while files are parsed. `ctx index --embed`, or a
+thread of low priority in `ctx serve`, gives each chunk a vector of the provider that the user chose; these are stored
+once per machine, by the hash of their text. An answer never waits for them: it uses them when nearly all are there,
+and else says that they are not. Vectors of two models are never compared.
+"""
 
 from __future__ import annotations
 

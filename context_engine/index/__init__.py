@@ -1,4 +1,10 @@
-"""The index: changed files are found, parsed, chunked and stored in segments; snapshots are read from the stores."""
+"""The index: changed files are found, parsed, chunked and stored in segments; snapshots are read from the stores.
+
+`live_index` notices edits and decides when to index, `build` runs the pipeline, `describe` turns a file into what is
+stored, `postings` and `segment` write it, `embedded_store` commits it, and a `snapshot` is what every reader uses
+from the start to the end of a call. An index that is taken from another work tree is trusted for content only, by
+hash.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Memories that people and agents write down, and discoveries that the repository itself contains."""
+"""Memories that people and agents write down, and discoveries that the repository itself contains.
+
+Memories are Markdown files that people own: edits by hand survive, no process loses another's. Each answer compares
+their stamps with an index in the user's cache and reads what changed. Discoveries come from indexed files and from
+commits, never mix with memories, and are the same whenever they are derived; one thread derives them at the first
+question, and again when the head moves or a file is indexed. One ranking finds both.
+"""
 
 from __future__ import annotations
 

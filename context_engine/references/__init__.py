@@ -1,4 +1,10 @@
-"""What a name means: definitions, callers, callees, uses, by scopes and types, or by a SCIP index."""
+"""What a name means: definitions, callers, callees, uses, by scopes and types, or by a SCIP index.
+
+A resolver follows a name through scopes, imports and types that the text shows; each language is one class behind a
+small interface, and the syntax facts are in its TOML. Callers, callees, impact, unused definitions and renames ask
+the same resolver. A SCIP index is one more source; it says nothing about a file that changed since, and cannot
+mislead the reader of it.
+"""
 
 from __future__ import annotations
 

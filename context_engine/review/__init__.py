@@ -1,4 +1,10 @@
-"""Review changes and validate content: checks, analyzers, invariants of a team, sessions, second passes."""
+"""Review changes and validate content: checks, analyzers, invariants of a team, sessions, second passes.
+
+`repo` takes a change from git without starting any program that the repository names. Checks and analyzers look at
+the old and the new version of each file. Only new findings on changed lines are reported, together with what was not
+looked at. A long review does the same as a job in the background; it goes on where its process ended, and results for
+content that was seen are used again.
+"""
 
 from __future__ import annotations
 
