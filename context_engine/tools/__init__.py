@@ -50,7 +50,7 @@ MODULES: Mapping[str, str] = {
     "read_file": "read_tools",
     "read_fragment": "read_tools",
     "read_regions": "read_tools",
-    "list_directory": "file_tools",
+    "list_directory": "read_tools",
     "safe_replace": "edit_tools",
     "undo_edit": "edit_tools",
     "rename_symbol": "edit_tools",

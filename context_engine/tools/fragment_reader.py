@@ -4,17 +4,14 @@
     reader.add_whole("README.md")
     reader.add("symbol", "login", [reader.add_file("src/auth.py")])
     text = reader.render()
-
-A file has one header line. Each fragment of it follows a line `@@ FIRST-LAST`, unless the whole file is shown.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.errors import CallError, ContextEngineError, InvalidPath, TooLarge
 from context_engine.model import TextPart, TextQuery
@@ -24,11 +21,11 @@ from context_engine.text import (
     drop_empty,
     escape_line,
     format_count,
+    format_size,
     shorten_line,
     split_lines,
     weigh_tokens,
 )
-from context_engine.tools.file_tools import SHA_CHARS, format_tree
 from context_engine.tools.fragment_selection import (
     FOUND,
     LABEL_CHARS_MAX,
@@ -46,12 +43,12 @@ from context_engine.tools.fragment_selection import (
     shorten_lines,
     suggest_symbols,
 )
-from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, reply_size
+from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, clip_line, count_fitting, reply_size
 from context_engine.tools.symbol_tools import format_outline
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import Definition, FileText
+    from context_engine.model import Definition, FileText, TreeEntry
     from context_engine.tools.tool import Call
 
 LINE_CHARS_MAX = 400
@@ -66,17 +63,20 @@ ADVISED_MAX = 5
 """Words with suggestions: similar names for more would not fit, and take long in a file with ten thousand symbols."""
 LINES_NAMED_MAX = 10
 """Lines listed for one word; the others are counted."""
-TREE_DEPTH = 2
-TREE_ITEMS_MAX = 200
+TREE_DEPTH, TREE_ITEMS_MAX = 2, 200
 """A folder is shown as `list_directory` shows it by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FragmentFile:
+class _File(NamedTuple):
     """An open file with its lines without line feeds."""
 
     read: FileText
     lines: list[str]
+
+    @property
+    def head(self) -> str:
+        size = format_count(len(self.lines), "line") if self.lines else "empty"
+        return f"{escape_line(self.read.path)} · {size} · sha256 {self.read.sha256[:SHA_CHARS]}"
 
 
 class FragmentReader:
@@ -90,15 +90,14 @@ class FragmentReader:
         self._engine = engine
         self._call = call
         self._tokens_max = tokens_max or NO_LIMIT.tokens
-        self._files: list[_FragmentFile] = []
+        self._chars_max = engine.settings.result_chars_max - NOTES_CHARS
+        self._files: list[_File] = []
         self._places: list[FragmentPlace] = []
         self._missing: list[tuple[FragmentKind, str, Sequence[int]]] = []
         self._symbols: dict[int, tuple[Definition, ...]] = {}
         self._blocks: list[str] = []
         self._notes: list[str] = []
         self._refused: list[ContextEngineError] = []
-
-    # -- adding --
 
     def add_file(self, path: str) -> int:
         """Return the number of a file of this call. Raises: as `WorkspaceFiles.read`."""
@@ -107,7 +106,7 @@ class FragmentReader:
             if file.read.path == read.path:
                 return number
         self._engine.edits.note_read(read.path, read.sha256, session=self._call.session, kind="fragment")
-        self._files.append(_FragmentFile(read, split_lines(read.text)))
+        self._files.append(_File(read, split_lines(read.text)))
         return len(self._files) - 1
 
     def add_files(self, paths: Iterable[str]) -> list[int]:
@@ -132,7 +131,10 @@ class FragmentReader:
 
     def add(self, kind: FragmentKind, word: str, files: Sequence[int]) -> None:
         """Add the places of a line range, symbol, pattern or keyword in these files; what is in none is noted."""
-        here = self._find(kind, word, files)
+        if kind == "pattern":
+            here = self._find_matches(word, files)
+        else:
+            here = [place for file in files for place in self._find(kind, word, file)]
         self._places += here
         if not here:
             self._missing.append((kind, word, files))
@@ -145,13 +147,20 @@ class FragmentReader:
         """Add a whole file, the outline of one over the limit, or the tree of a folder. Raises: as `add_file`."""
         try:
             self._engine.files.read(path)  # refuses what is too large to be shown whole
-        except TooLarge as error:
-            self._add_block(path, error, self._outline_of_large)
-        except InvalidPath as error:  # perhaps a folder
-            self._add_block(path, error, lambda path: format_tree(self._engine, path, TREE_DEPTH, TREE_ITEMS_MAX))
+        except (TooLarge, InvalidPath) as error:  # the second is perhaps a folder
+            try:
+                self._blocks.append(_cut_block(self._describe(path, error), self._room().tokens))
+            except CallError:
+                raise error from None
         else:
             number = self.add_file(path)
             self.add_span("whole", "", number, LineSpan(1, max(1, len(self._files[number].lines))))
+
+    def _describe(self, path: str, error: CallError) -> str:
+        if isinstance(error, InvalidPath):
+            return format_tree(self._engine, path, TREE_DEPTH, TREE_ITEMS_MAX)
+        outline = format_outline(self._engine.symbols.outline(path), self._engine.settings.result_chars_max // 2)
+        return f"{outline}\n{error.message}; read parts of it by their lines."
 
     def add_outlines(self, paths: Sequence[str]) -> None:
         """Add the outlines of files, with equal shares of the room. Raises: the error if there is none."""
@@ -163,35 +172,16 @@ class FragmentReader:
                 self._refused.append(error)
         if not outlines:
             raise self._refused[0]
-        room = self._engine.settings.result_chars_max - NOTES_CHARS
-        share = FragmentCost(self._tokens_max / len(outlines), room // len(outlines))
-        texts = [_cut_block(format_outline(outline, share.size + NOTE_CHARS), share.tokens) for outline in outlines]
-        count = count_fitting(texts, chars_max=room)
+        chars, tokens = self._chars_max // len(outlines) + NOTE_CHARS, self._tokens_max / len(outlines)
+        texts = [_cut_block(format_outline(outline, chars), tokens) for outline in outlines]
+        count = count_fitting(texts, chars_max=self._chars_max)
         self._blocks += texts[:count]
         if left := [f"not shown: {escape_line(outline.path)}" for outline in outlines[count:]]:
             self.note(_join_capped(left, 400))
 
-    def _add_block(self, path: str, error: CallError, format_instead: Callable[[str], str]) -> None:
-        """Add what can be shown instead of a file. Raises: the error of the file if there is nothing."""
-        try:
-            text = format_instead(path)
-        except CallError:
-            raise error from None
-        if isinstance(error, TooLarge):
-            text += f"\n{error.message}; read parts of it by their lines."
-        self._blocks.append(_cut_block(text, self._room().tokens))
-
-    def _outline_of_large(self, path: str) -> str:
-        return format_outline(self._engine.symbols.outline(path), self._engine.settings.result_chars_max // 2)
-
     # -- finding --
 
-    def _find(self, kind: FragmentKind, word: str, files: Sequence[int]) -> list[FragmentPlace]:
-        if kind == "pattern":
-            return self._find_matches(word, files)
-        return [place for file in files for place in self._find_in_file(kind, word, file)]
-
-    def _find_in_file(self, kind: FragmentKind, word: str, file: int) -> list[FragmentPlace]:
+    def _find(self, kind: FragmentKind, word: str, file: int) -> list[FragmentPlace]:
         lines = self._files[file].lines
         if kind == "lines":
             span = parse_line_range(word, len(lines)).clip(len(lines))
@@ -225,74 +215,71 @@ class FragmentReader:
         """Return the reply. Raises: the first error if there is nothing else to show."""
         bodies = self._bodies()
         taken = select_fragments(self._places, bodies, context=context, room=self._room())
-        self._note_shown(bodies, taken)
-        page = self._page(bodies, taken)
-        return "\n".join([*self._blocks, *page, *self._cuts(taken, bodies), *self._absent(), *self._notes])
+        self._note_shown(taken)
+        return "\n".join([*self._blocks, *self._page(taken), *self._notes_on(taken)])
 
     def render_json(self, *, context: int = 0) -> str:
         """Return the reply for a program. Raises: as `render`."""
-        bodies = self._bodies()
-        room = self._room()
+        bodies, room = self._bodies(), self._room()
         while True:
             taken = select_fragments(self._places, bodies, context=context, room=room)
-            notes = [note.removeprefix("… ") for note in (*self._cuts(taken, bodies), *self._absent(), *self._notes)]
-            head = {"files": self._file_rows(bodies, taken)}
+            notes = [note.removeprefix("… ") for note in self._notes_on(taken)]
+            head = {"files": self._file_rows(taken)}
             text = compact_json(head | drop_empty({"pages": self._blocks, "notes": notes}))
             if reply_size(text) <= self._engine.settings.result_chars_max or not room.size:
                 break
             room = room._replace(size=room.size * 3 // 4)  # quotes and line feeds take more room in JSON
-        self._note_shown(bodies, taken)
+        self._note_shown(taken)
         return text
 
     def _bodies(self) -> list[FragmentBody]:
         """Return what can be shown of each file. Raises: the first error if there is nothing to show."""
         if self._refused and not (self._files or self._blocks or self._notes):
             raise self._refused[0]
-        return [self._body(number) for number in range(len(self._files))]
+        bodies = []
+        for number, file in enumerate(self._files):
+            places = [place for place in self._places if place.file == number]
+            is_named = any(place.kind not in FOUND for place in places)
+            chars_max = min(self._chars_max, NAMED_LINE_CHARS_MAX if is_named else LINE_CHARS_MAX)
+            bodies.append(FragmentBody(shorten_lines(file.lines, places, chars_max), file.head))
+        return bodies
 
     def _room(self) -> FragmentCost:
         """Return what the trees and outlines leave of both limits."""
-        size = self._engine.settings.result_chars_max - NOTES_CHARS - sum(map(reply_size, self._blocks))
+        size = self._chars_max - sum(map(reply_size, self._blocks))
         return FragmentCost(max(0.0, self._tokens_max - sum(map(weigh_tokens, self._blocks))), max(0, size))
 
-    def _note_shown(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> None:
+    def _note_shown(self, taken: FragmentSelection) -> None:
         for fragment in taken.fragments:
-            text = "\n".join(_lines_of(fragment, bodies))
+            text = "\n".join(_lines_of(fragment, taken.bodies))
             self._call.shown.add(self._files[fragment.file].read.path, fragment.span.first, text)
 
-    def _file_rows(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> list[dict[str, Any]]:
+    def _file_rows(self, taken: FragmentSelection) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for file in self._files:
             head = {"path": file.read.path, "total_lines": len(file.lines), "sha256": file.read.sha256[:SHA_CHARS]}
             rows.append(head | {"fragments": []})
         for fragment in taken.fragments:
-            text = "\n".join(_lines_of(fragment, bodies))
+            text = "\n".join(_lines_of(fragment, taken.bodies))
             why = drop_empty({"why": _format_reasons(fragment.places, fragment.span)})
             rows[fragment.file]["fragments"].append({"lines": str(fragment.span), "text": text} | why)
         return rows
 
-    def _body(self, number: int) -> FragmentBody:
-        file, places = self._files[number], [place for place in self._places if place.file == number]
-        is_named = any(place.kind not in FOUND for place in places)
-        room = self._engine.settings.result_chars_max - NOTES_CHARS
-        chars_max = min(room, NAMED_LINE_CHARS_MAX if is_named else LINE_CHARS_MAX)
-        return FragmentBody(shorten_lines(file.lines, places, chars_max), _head(file))
-
-    def _page(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> Iterator[str]:
+    def _page(self, taken: FragmentSelection) -> Iterator[str]:
         """Yield a header and the fragments of each file with fragments; a single or empty file has its header."""
         for number, file in enumerate(self._files):
             fragments = [fragment for fragment in taken.fragments if fragment.file == number]
             if fragments or len(self._files) == 1 or not file.lines:
-                yield _head(file)
+                yield file.head
             for fragment in fragments:
                 has_label = any(place.label for place in fragment.places)
                 if has_label or fragment.span != LineSpan(1, len(file.lines)):
                     reasons = " · ".join(_format_reasons(fragment.places, fragment.span))
                     yield f"@@ {fragment.span} {reasons}".rstrip(" ")
-                yield from _lines_of(fragment, bodies)
+                yield from _lines_of(fragment, taken.bodies)
 
-    def _cuts(self, taken: FragmentSelection, bodies: Sequence[FragmentBody]) -> Iterator[str]:
-        """Yield notes on places that were found but are not shown, and how to read them."""
+    def _notes_on(self, taken: FragmentSelection) -> Iterator[str]:
+        """Yield notes on what was found but is not shown, what was not found, what was not read, and the others."""
         if taken.cut:
             path, rest = self._files[taken.cut.file].read.path, LineSpan(taken.next_line, taken.cut.span.last)
             yield f"… cut here: the rest is {escape_line(path)}:{rest}"
@@ -304,19 +291,17 @@ class FragmentReader:
             ]
             yield f"… no room for {_join_capped(left, 400)} - raise the budget, or ask for these alone"
         whole = [FragmentBody(file.lines) for file in self._files]
-        if any(list(_lines_of(one, whole)) != list(_lines_of(one, bodies)) for one in taken.fragments):
+        if any(list(_lines_of(one, whole)) != list(_lines_of(one, taken.bodies)) for one in taken.fragments):
             yield "… long lines are cut; search_text shows the part around a word"
-
-    def _absent(self) -> Iterator[str]:
-        """Yield notes on the words that were not found and the files not read; the first words have suggestions."""
         if self._missing:
-            notes = [_name(kind, word) for kind, word, _ in self._missing]
-            for number, (kind, word, files) in enumerate(self._missing[:ADVISED_MAX]):
-                notes[number] += self._suggest(kind, word, files)
-            yield f"not found: {_join_capped(notes, 200)}"
+            names = [_name(kind, word) for kind, word, _ in self._missing]
+            for number, missing in enumerate(self._missing[:ADVISED_MAX]):
+                names[number] += self._suggest(*missing)
+            yield f"not found: {_join_capped(names, 200)}"
         if self._refused:
             refused = [f"not read: {error.message}. {error.suggestion}".rstrip() for error in self._refused]
             yield _join_capped(refused, 200)
+        yield from self._notes
 
     def _suggest(self, kind: FragmentKind, word: str, numbers: Sequence[int]) -> str:
         """Return what a caller can do about a word that was not found."""
@@ -338,15 +323,8 @@ def _cut_block(text: str, tokens_max: float) -> str:
     lines = text.split("\n")
     fitting = list(accumulate(weigh_tokens(f"{line}\n") for line in lines))
     count = max(1, bisect_right(fitting, tokens_max))
-    if count >= len(lines):
-        return text
-    more = format_count(len(lines) - count, "more line")
-    return "\n".join([*lines[:count], f"… {more}: raise the budget"])
-
-
-def _head(file: _FragmentFile) -> str:
-    lines = format_count(len(file.lines), "line") if file.lines else "empty"
-    return f"{escape_line(file.read.path)} · {lines} · sha256 {file.read.sha256[:SHA_CHARS]}"
+    rest = [f"… {format_count(len(lines) - count, 'more line')}: raise the budget"] if count < len(lines) else []
+    return "\n".join([*lines[:count], *rest])
 
 
 def _lines_of(fragment: Fragment, bodies: Sequence[FragmentBody]) -> Sequence[str]:
@@ -355,22 +333,20 @@ def _lines_of(fragment: Fragment, bodies: Sequence[FragmentBody]) -> Sequence[st
 
 def _format_reasons(places: Iterable[FragmentPlace], shown: LineSpan | None = None) -> list[str]:
     """Format why lines are shown: each label once, with its lines where they are not all that is `shown`."""
-    lines_by_label: dict[str, list[str]] = {}
+    lines_by_label: dict[str, dict[str, None]] = {}
     for place in places:
-        lines = "" if place.span == shown else str(place.span)
-        label = place.label if shown else _name(place.kind, place.word)
-        lines_by_label.setdefault(label, []).append(lines if place.kind != "lines" else "")
-    return [f"{label} {_first_few(dict.fromkeys(lines))}".rstrip() for label, lines in lines_by_label.items() if label]
+        is_known = place.span == shown or place.kind == "lines"
+        if label := place.label if shown else _name(place.kind, place.word):
+            lines_by_label.setdefault(label, {})["" if is_known else str(place.span)] = None
+    reasons = []
+    for label, spans in lines_by_label.items():
+        more = f" +{len(spans) - LINES_NAMED_MAX}" if len(spans) > LINES_NAMED_MAX else ""
+        reasons.append(f"{label} {', '.join([*spans][:LINES_NAMED_MAX])}{more}".rstrip())
+    return reasons
 
 
 def _name(kind: FragmentKind, word: str) -> str:
     return f"{kind} {shorten_line(word, 0, LABEL_CHARS_MAX)}".rstrip()
-
-
-def _first_few(lines: Iterable[str]) -> str:
-    listed = list(lines)
-    more = f" +{len(listed) - LINES_NAMED_MAX}" if len(listed) > LINES_NAMED_MAX else ""
-    return ", ".join(listed[:LINES_NAMED_MAX]) + more
 
 
 def _join_capped(items: Sequence[str], chars_max: int) -> str:
@@ -378,3 +354,39 @@ def _join_capped(items: Sequence[str], chars_max: int) -> str:
     count = max(1, count_fitting(items, chars_max=chars_max, between=2))
     more = f" and {len(items) - count:,} more" if count < len(items) else ""
     return clip_line("; ".join(items[:count]), chars_max) + more
+
+
+# -- folders ----------------------------------------------------------------------------------------------------------
+
+
+def format_tree(
+    engine: Engine, path: str, depth: int, max_items: int, *, include_hidden: bool = False, sizes: bool = False
+) -> str:
+    """Format a folder as a tree under a header. Raises: as `WorkspaceFiles.list_directory`."""
+    entries = engine.files.list_directory(path, depth=depth, max_items=max_items, include_hidden=include_hidden)
+    if not entries:
+        unlisted = "ignored" if include_hidden else "ignored and hidden"
+        return f"{escape_line(path)} · empty ({unlisted} files are not listed)"
+    rows: list[str] = []
+    open_levels: set[int] = set()  # those with a later entry below the same folder: so they are read from the end
+    base = min(entry.depth for entry in entries)
+    for entry in reversed(entries):
+        bars = "".join("│   " if level in open_levels else "    " for level in range(base, entry.depth))
+        rows.append(f"{bars}{'├── ' if entry.depth in open_levels else '└── '}{_label(entry, sizes=sizes)}")
+        open_levels = {level for level in open_levels if level < entry.depth} | {entry.depth}
+    rows.reverse()
+    count = count_fitting(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
+    shown = sum(not entry.hidden_items for entry in entries[:count])
+    lines = [f"{escape_line(path)} · {format_count(shown, 'item')}", *rows[:count]]
+    if count < len(rows):
+        lines.append(f"… {format_count(len(rows) - count, 'more line')}: list a folder of it, or lower depth.")
+    return "\n".join(lines)
+
+
+def _label(entry: TreeEntry, *, sizes: bool) -> str:
+    if entry.hidden_items:
+        return f"... {entry.hidden_items:,} more"
+    if entry.is_folder:
+        return f"{escape_line(entry.name.rstrip('/'))}/"
+    size = f" ({entry.note or format_size(entry.size_bytes)})" if sizes else ""
+    return f"{escape_line(entry.name)}{size}"

@@ -1,8 +1,5 @@
 r"""PURE. Selects parts of files: where the requested lines, symbols, patterns and keywords are, and what fits a budget.
 
-Each `FragmentPlace` is one place in a file. Places are taken by importance while they fit: lines that were named come
-first, then symbols, then what patterns and keywords found, rare ones before common ones. What has no room is reported.
-
 >>> text = ["def a():", "    pass", "", "", "def b():", "    return salt"]
 >>> places = [*find_keyword_places(0, text, "SALT"), FragmentPlace("lines", "1", 0, LineSpan(1, 1))]
 >>> found = select_fragments(places, [FragmentBody(text)])
@@ -13,9 +10,8 @@ first, then symbols, then what patterns and keywords found, rare ones before com
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -28,10 +24,12 @@ FragmentKind = Literal["lines", "symbol", "whole", "found", "pattern", "keyword"
 IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "whole", "found", "pattern", "keyword")
 """What was named exactly comes before what was searched for: `whole` files, then what the index `found`."""
 FOUND = ("pattern", "keyword")
-UNNAMED = ("lines", "whole")
-"""Their line numbers say it all."""
 LABEL_CHARS_MAX = 60
 """The beginning of a long pattern is enough to recognize it."""
+RANGE_CHARS_MAX = 40
+"""Two line numbers and blanks; no file has more lines than fit in that."""
+NEAR_MAX = 3
+"""More guesses than this take longer to read than to ask again."""
 
 
 class FragmentPlace(NamedTuple):
@@ -45,11 +43,11 @@ class FragmentPlace(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What it was found for, in words: nothing for lines, the name of a symbol, the kind of a search."""
+        """What it was found for: nothing for lines and whole files, the name of a symbol, the kind of a search."""
+        if self.kind in ("lines", "whole"):
+            return ""
         word = shorten_line(self.word, 0, LABEL_CHARS_MAX)
-        if self.kind in FOUND:
-            return f"{self.kind} {word}"
-        return "" if self.kind in UNNAMED else word
+        return f"{self.kind} {word}" if self.kind in FOUND else word
 
 
 class Fragment(NamedTuple):
@@ -60,17 +58,11 @@ class Fragment(NamedTuple):
     places: tuple[FragmentPlace, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentSelection:
-    """The fragments that fit, in the order of files and lines; the places that do not, the most important first.
+class FragmentBody(NamedTuple):
+    """The lines of a file as they are shown, without line feeds, and the header line above them."""
 
-    At most one place is `cut`: it is shown from its first line, and continues at `next_line`.
-    """
-
-    fragments: tuple[Fragment, ...]
-    dropped: tuple[FragmentPlace, ...] = ()
-    cut: FragmentPlace | None = None
-    next_line: int = 0
+    lines: Sequence[str]
+    head: str = ""
 
 
 class FragmentCost(NamedTuple):
@@ -79,37 +71,82 @@ class FragmentCost(NamedTuple):
     tokens: float = 0.0
     size: int = 0
 
-    @classmethod
-    def of(cls, line: str) -> FragmentCost:
-        """Return the cost of a line with its line feed."""
-        return cls(weigh_tokens(line) + weigh_tokens("\n"), reply_size(line) + 1)
-
-    def plus(self, other: FragmentCost) -> FragmentCost:
-        """Return the sum."""
-        return FragmentCost(self.tokens + other.tokens, self.size + other.size)
+    def plus(self, line: str) -> FragmentCost:
+        """Return the sum with a line and its line feed."""
+        return FragmentCost(self.tokens + weigh_tokens(line) + weigh_tokens("\n"), self.size + reply_size(line) + 1)
 
     def fits(self, room: FragmentCost) -> bool:
         """Return whether it is inside both limits."""
         return self.tokens <= room.tokens and self.size <= room.size
 
 
-NO_COST = FragmentCost()
 NO_LIMIT = FragmentCost(1 << 60, 1 << 60)
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentBody:
-    """The lines of a file as they are shown, without line feeds, and the header line above them."""
+@dataclass(slots=True)
+class FragmentSelection:
+    """Spends a budget on places, the most important first; `dropped` are those without room.
 
-    lines: Sequence[str]
-    head: str = ""
+    At most one place is `cut`: it is shown from its first line, and continues at `next_line`.
+    """
 
-    def cost(self, line: int) -> FragmentCost:
-        """Return what a line takes with its line feed."""
-        return FragmentCost.of(self.lines[line - 1])
+    bodies: Sequence[FragmentBody]
+    context: int
+    room: FragmentCost
+    spent: FragmentCost = FragmentCost()
+    shown: dict[int, set[int]] = field(default_factory=dict)
+    kept: list[tuple[FragmentPlace, LineSpan]] = field(default_factory=list)
+    dropped: list[FragmentPlace] = field(default_factory=list)
+    cut: FragmentPlace | None = None
+    next_line: int = 0
 
+    @property
+    def fragments(self) -> list[Fragment]:
+        """What was kept, by file and line; spans that touch are joined."""
+        joined = []
+        for file in sorted(self.shown):
+            kept = [(place, span) for place, span in self.kept if place.file == file]
+            for group in group_spans([span for _, span in kept]):
+                joined.append(Fragment(file, group.span, tuple(kept[number][0] for number in group.members)))
+        return joined
 
-# -- what fits --------------------------------------------------------------------------------------------------------
+    def take(self, place: FragmentPlace) -> None:
+        """Keep a place, cut it, or drop it; ignore one after the end of its file."""
+        last_line = len(self.bodies[place.file].lines)
+        own, wide = place.span.clip(last_line), place.span.expand(self.context).clip(last_line)
+        if own is None or wide is None:
+            return
+        is_full = bool(self.dropped) or self.cut is not None
+        if not is_full and self._show(place, wide, is_whole=True):
+            return
+        if self.shown.get(place.file, set()).issuperset(range(own.first, own.last + 1)):
+            self._show(place, own, is_whole=True)  # only its label has a price; the lines are shown anyway
+        elif is_full or not self._show(place, own, is_whole=False):
+            self.dropped.append(place)
+
+    def _show(self, place: FragmentPlace, span: LineSpan, *, is_whole: bool) -> bool:
+        """Show a span if it fits, or its beginning unless it `is_whole`; of the first place one line at least."""
+        body, shown = self.bodies[place.file], self.shown.get(place.file, set())
+        ends = f"{place.span.first}-{place.span.last}"
+        spent = self.spent.plus(f"@@ {ends} {place.label} {ends}" if place.label else f"@@ {ends}")
+        if not shown:
+            spent = spent.plus(body.head)
+        stop = span.first
+        while stop <= span.last:
+            with_line = spent if stop in shown else spent.plus(body.lines[stop - 1])
+            if not with_line.fits(self.room):
+                break
+            spent, stop = with_line, stop + 1
+        is_cut = stop <= span.last
+        if is_cut and (is_whole or (stop == span.first and self.kept)):
+            return False
+        last = max(span.first, stop - 1)
+        if last < span.last:
+            self.cut, self.next_line = place, last + 1
+        self.kept.append((place, LineSpan(span.first, last)))
+        self.shown.setdefault(place.file, set()).update(range(span.first, last + 1))
+        self.spent = spent
+        return True
 
 
 def select_fragments(
@@ -119,127 +156,34 @@ def select_fragments(
     context: int = 0,
     room: FragmentCost = NO_LIMIT,
 ) -> FragmentSelection:
-    """Select places with `context` lines around symbol, the most important first, while they fit the room.
+    """Select places with `context` lines around each, the most important first, while they fit the room.
 
     A place that does not fit with its context is shown without, and cut where the room ends; the first one shows at
     least a line. After a place that was cut or dropped no further line is selected.
     """
-    selection = _Selection(bodies, context, room)
+    selection = FragmentSelection(bodies, context, room)
     for place in sort_by_importance(places):
         selection.take(place)
-    return FragmentSelection(tuple(selection.fragments()), tuple(selection.dropped), selection.cut, selection.next_line)
+    return selection
 
 
 def sort_by_importance(places: Iterable[FragmentPlace]) -> list[FragmentPlace]:
     """Sort by kind; what was searched for by rarity; else in the order given."""
     listed = list(places)
-    counts = Counter((place.kind, place.word) for place in listed)
-
-    def rank(place: FragmentPlace) -> tuple[int, int]:
-        rarity = counts[place.kind, place.word] if place.kind in FOUND else 0
-        return IMPORTANCE.index(place.kind), rarity
-
-    return sorted(listed, key=rank)
-
-
-@dataclass(slots=True)
-class _Selection:
-    """Spends a budget. `shown` contains the selected lines, by file."""
-
-    bodies: Sequence[FragmentBody]
-    context: int
-    room: FragmentCost
-    spent: FragmentCost = NO_COST
-    shown: dict[int, set[int]] = field(default_factory=dict)
-    kept: list[tuple[FragmentPlace, LineSpan]] = field(default_factory=list)
-    dropped: list[FragmentPlace] = field(default_factory=list)
-    cut: FragmentPlace | None = None
-    next_line: int = 0
-
-    def take(self, place: FragmentPlace) -> None:
-        """Keep a place, cut it, or drop it; ignore one after the end of its file."""
-        last_line = len(self.bodies[place.file].lines)
-        own, wide = place.span.clip(last_line), place.span.expand(self.context).clip(last_line)
-        if own is None or wide is None:
-            return
-        is_full = bool(self.dropped) or self.cut is not None
-        if not is_full and self._keep(place, wide):
-            return
-        if self._is_shown(place.file, own):
-            self._keep(place, own)  # only its label costs tokens; without room for that the lines are shown anyway
-        elif is_full or not self._begin(place, own):
-            self.dropped.append(place)
-
-    def _keep(self, place: FragmentPlace, span: LineSpan) -> bool:
-        """Select all of a span; return False if it does not fit."""
-        spent, stop = self._price(place, span)
-        if stop <= span.last:
-            return False
-        self._show(place, span, spent)
-        return True
-
-    def _begin(self, place: FragmentPlace, own: LineSpan) -> bool:
-        """Select the lines of a place that fit, its first line in any case if nothing is shown; False if none fits."""
-        spent, stop = self._price(place, own)
-        if stop == own.first and self.kept:
-            return False
-        last = max(own.first, stop - 1)
-        self._show(place, LineSpan(own.first, last), spent)
-        if last < own.last:
-            self.cut, self.next_line = place, last + 1
-        return True
-
-    def _show(self, place: FragmentPlace, span: LineSpan, spent: FragmentCost) -> None:
-        self.kept.append((place, span))
-        self.shown.setdefault(place.file, set()).update(range(span.first, span.last + 1))
-        self.spent = spent
-
-    def _price(self, place: FragmentPlace, span: LineSpan) -> tuple[FragmentCost, int]:
-        """Return what is spent with the lines before `stop`, and `stop`: the first that does not fit, or the end."""
-        body, shown = self.bodies[place.file], self.shown.get(place.file, set())
-        spent = self.spent.plus(price_heading(place))
-        if not shown:
-            spent = spent.plus(FragmentCost.of(body.head))
-        for line in range(span.first, span.last + 1):
-            with_line = spent if line in shown else spent.plus(body.cost(line))
-            if not with_line.fits(self.room):
-                return spent, line
-            spent = with_line
-        return spent, span.last + 1
-
-    def _is_shown(self, file: int, span: LineSpan) -> bool:
-        shown = self.shown.get(file, set())
-        return all(line in shown for line in range(span.first, span.last + 1))
-
-    def fragments(self) -> Iterator[Fragment]:
-        """Yield what was kept, by file and line; spans that touch are joined."""
-        for file in sorted(self.shown):
-            kept = [(place, span) for place, span in self.kept if place.file == file]
-            for joined in group_spans([span for _, span in kept]):
-                yield Fragment(file, joined.span, tuple(kept[number][0] for number in joined.members))
-
-
-def price_heading(place: FragmentPlace) -> FragmentCost:
-    """Return what a place adds to the heading of its fragment: line numbers and label."""
-    spans = f"{place.span.first}-{place.span.last}"
-    return FragmentCost.of(f"@@ {spans} {place.label} {spans}" if place.label else f"@@ {spans}")
+    counts = Counter((place.kind, place.word) for place in listed if place.kind in FOUND)
+    return sorted(listed, key=lambda place: (IMPORTANCE.index(place.kind), counts[place.kind, place.word]))
 
 
 # -- finding places -------------------------------------------------------------------------------------------------
 
 
 def find_keyword_places(file: int, lines: Iterable[str], word: str) -> list[FragmentPlace]:
-    """Return symbol line with a word; case is ignored."""
+    """Return the lines with a word; case is ignored."""
     wanted = word.casefold()
     columns = ((number, line.casefold().find(wanted) + 1) for number, line in enumerate(lines, 1))
     return [
         FragmentPlace("keyword", word, file, LineSpan(number, number), column) for number, column in columns if column
     ]
-
-
-_RANGE = re.compile(r"(\d+)|(\d*) *- *(\d*)")
-RANGE_CHARS_MAX = 40
-"""Two line numbers and blanks; no file has more lines than fit in that."""
 
 
 def parse_line_range(text: str, last_line: int) -> LineSpan:
@@ -250,14 +194,14 @@ def parse_line_range(text: str, last_line: int) -> LineSpan:
 
     Raises: InvalidArgument for text that is not a range, InvalidLineRange for an empty one.
     """
-    match = _RANGE.fullmatch(text.strip()) if len(text) <= RANGE_CHARS_MAX else None
-    if match is None or not any(match.groups()):
+    begin, dash, end = (part.strip() for part in text.partition("-"))
+    numbers = list(filter(None, (begin, end)))
+    if len(text) > RANGE_CHARS_MAX or not numbers or not all(map(str.isdecimal, numbers)):
         raise InvalidArgument(
             f"{text[:RANGE_CHARS_MAX]!r} is not a range of lines", suggestion='Write "10-20", "7" or "90-".'
         )
-    alone, begin, end = match.groups()
-    first = int(alone or begin or 1)
-    last = int(alone or end or max(first, last_line))
+    first = int(begin or 1)
+    last = int(end) if end else max(first, last_line if dash else 0)
     if not 1 <= first <= last:
         raise InvalidLineRange(f"no lines are {text.strip()}", suggestion="Lines count from 1; write the lower first.")
     return LineSpan(first, last)
@@ -265,31 +209,24 @@ def parse_line_range(text: str, last_line: int) -> LineSpan:
 
 def match_symbols(symbols: Iterable[Definition], asked: str) -> list[Definition]:
     """Return the symbols with a name, plain or qualified; if there is none, those that differ only in case."""
-    listed = list(symbols)
-    wanted = {f".{asked.strip()}", "." + dotted_name(asked).strip(".")}
-    exact = [symbol for symbol in listed if f".{symbol.qualified}".endswith(tuple(wanted))]
-    folded = tuple(symbol.casefold() for symbol in wanted)
-    return exact or [symbol for symbol in listed if f".{symbol.qualified}".casefold().endswith(folded)]
+    named = [(f".{symbol.qualified}", symbol) for symbol in symbols]
+    wanted = (f".{asked.strip()}", "." + dotted_name(asked).strip("."))
+    exact = [symbol for name, symbol in named if name.endswith(wanted)]
+    folded = tuple(map(str.casefold, wanted))
+    return exact or [symbol for name, symbol in named if name.casefold().endswith(folded)]
 
 
 def suggest_symbols(symbols: Iterable[Definition], asked: str) -> list[str]:
     """Return the names most similar to one that was not found."""
     names = {symbol.name.casefold(): symbol.qualified for symbol in symbols}
-    wanted = re.split(r"[.:#]", asked.removesuffix("()"))[-1].casefold()
+    wanted = dotted_name(asked).rpartition(".")[2].casefold()
     return [names[close] for close in difflib.get_close_matches(wanted, names, NEAR_MAX)]
-
-
-NEAR_MAX = 3
-"""More guesses than this take longer to read than to ask again."""
 
 
 def shorten_lines(lines: Sequence[str], places: Iterable[FragmentPlace], chars_max: int) -> list[str]:
     """Return the lines; long ones are cut around their most important place."""
     columns = {place.span.first: place.column for place in reversed(sort_by_importance(places))}
     return [shorten_line(line, columns.get(number, 1) - 1, chars_max) for number, line in enumerate(lines, 1)]
-
-
-# -- regions ----------------------------------------------------------------------------------------------------------
 
 
 def fit_regions(

@@ -37,7 +37,7 @@ from context_engine.tools.edit_arguments import (
     read_fields,
     read_objects,
 )
-from context_engine.tools.file_tools import SHA_CHARS
+from context_engine.tools.reply import SHA_CHARS
 from context_engine.tools.plan_tools import (
     DETAIL,
     FORMATS,

@@ -21,6 +21,8 @@ from context_engine.tools.tool import Call
 NOTE_CHARS = 600
 """Reserved for the notes that say what was left out and how to get it."""
 
+SHA_CHARS = 12
+"""As much of a file's hash as a reply shows."""
 CHARS_OF_BYTES = (36_000, 47_000)
 """The limit in characters, and the bytes they may take: two clients cut replies over about 48,000 bytes
 (docs/clients-report.md)."""
@@ -42,6 +44,14 @@ def cut_to_size(text: str, room: int) -> str:
     room = max(0, room)
     bytes_max = room * CHARS_OF_BYTES[1] // CHARS_OF_BYTES[0]
     return text.encode("utf-8", "replace")[:bytes_max].decode("utf-8", "ignore")[:room]
+
+
+def cut_to_json(text: str, room: int) -> str:
+    """Return a prefix of a text whose JSON fits the room."""
+    shown = text[: max(0, room)]
+    while shown and reply_size(compact_json(shown)) > room:  # escapes take more room than characters
+        shown = shown[: len(shown) // 2]
+    return shown
 
 
 def count_fitting(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, between: int = 1) -> int:

@@ -64,7 +64,7 @@ def test_without_a_limit_all_that_was_asked_is_shown_with_its_context_and_nothin
         own = [in_file(place, body) for place in asked if place.file == number]
         wide = {line + step for one in own for line in one for step in range(-context, context + 1)}
         assert shown(found, number) == {line for line in wide if 1 <= line <= len(body.lines)}
-    assert (found.dropped, found.cut) == ((), None)
+    assert (found.dropped, found.cut) == ([], None)
 
 
 @given(many_places, two_bodies, contexts, tight)
@@ -72,7 +72,7 @@ def test_fragments_come_in_order_lie_in_their_file_and_never_touch(
     asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
 ) -> None:
     fragments = select_fragments(asked, files, context=context, room=room).fragments
-    assert list(fragments) == sorted(fragments, key=lambda each: (each.file, each.span))
+    assert fragments == sorted(fragments, key=lambda each: (each.file, each.span))
     assert all(1 <= each.span.first <= each.span.last <= len(files[each.file].lines) for each in fragments)
     for one, other in pairwise(fragments):
         assert one.file != other.file or one.span.last + 1 < other.span.first
@@ -146,7 +146,7 @@ def test_a_cut_place_says_where_it_goes_on_and_all_less_important_is_dropped() -
     found = select_fragments([salt, long], [body], room=FragmentCost(40, 999))
     last = found.fragments[0].span.last
     assert 5 < last < 20
-    assert (found.cut, found.next_line, found.dropped) == (long, last + 1, (salt,))
+    assert (found.cut, found.next_line, found.dropped) == (long, last + 1, [salt])
 
 
 def test_after_a_dropped_place_nothing_less_important_is_shown_even_where_it_would_fit() -> None:
@@ -155,7 +155,7 @@ def test_after_a_dropped_place_nothing_less_important_is_shown_even_where_it_wou
         FragmentPlace("keyword", word, 0, LineSpan(at, at)) for word, at in (("a", 1), ("b", 3), ("c", 5))
     )
     found = select_fragments([first, costly, cheap], [body], room=FragmentCost(30, 999))
-    assert ([each.places for each in found.fragments], found.dropped) == ([(first,)], (costly, cheap))
+    assert ([each.places for each in found.fragments], found.dropped) == ([(first,)], [costly, cheap])
 
 
 def test_a_place_without_room_for_its_context_is_shown_without_it() -> None:
