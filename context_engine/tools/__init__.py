@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from context_engine.tools.plan_tools import approval_row
     from context_engine.tools.reply import count_fitting, fence_for, reply_size
     from context_engine.tools.review_tools import parse_review_options
-    from context_engine.tools.search_tools import excerpt_hit, find_best_line, parse_search_arguments, search_code
+    from context_engine.tools.search_tools import excerpt_hit, find_best_line, search_code
     from context_engine.tools.structured_replies import read_object
     from context_engine.tools.tool import Call, Reply, Tool, UserAnswer, UserQuestion, no_answer
 

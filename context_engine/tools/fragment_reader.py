@@ -1,9 +1,9 @@
 """Reads parts of files into one reply: each caller adds places, and the most important ones that fit are shown.
 
-    reader = FragmentReader(engine, call, tokens_max=2_000)
-    reader.add_whole("README.md")
-    reader.add("symbol", "login", [reader.add_file("src/auth.py")])
-    text = reader.render()
+reader = FragmentReader(engine, call, tokens_max=2_000)
+reader.add_whole("README.md")
+reader.add("symbol", "login", [reader.add_file("src/auth.py")])
+text = reader.render()
 """
 
 from __future__ import annotations

@@ -11,12 +11,21 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from context_engine.context import ShownLines
-from context_engine.text import COMMENT_MARKS, compact_json, escape_line, estimate_tokens, score_lines, shorten_line
+from context_engine.text import (
+    COMMENT_MARKS,
+    compact_json,
+    drop_empty,
+    escape_line,
+    estimate_tokens,
+    format_count,
+    score_lines,
+    shorten_line,
+)
 from context_engine.tools.arguments import BooleanArg
-from context_engine.tools.tool import Call
+from context_engine.tools.tool import Call, Reply
 
 NOTE_CHARS = 600
 """Reserved for the notes that say what was left out and how to get it."""
@@ -83,11 +92,59 @@ def take_fitting_rows(
     return list(rows[:count])
 
 
-def keep_fitting(lines: Sequence[str], *, chars_max: int, name_rest: Callable[[int], str]) -> list[str]:
-    """Return the lines that fit, and a last one about the others, which `name_rest` writes for their number."""
+def add_rows(
+    fields: Mapping[str, Any], name: str, rows: Sequence[Mapping[str, Any]], chars_max: int, *, least: int = 0
+) -> dict[str, Any]:
+    """Return the fields of a reply with the rows that fit next to them; `NAME_left_out` counts the others."""
+    shown = take_fitting_rows(rows, chars_max=chars_max - reply_size(compact_json(fields)), least=least)
+    left = {f"{name}_left_out": len(rows) - len(shown)} if len(shown) < len(rows) else {}
+    return {**fields, name: shown, **left}
+
+
+def keep_fitting(lines: Sequence[str], chars_max: int, advice: str = "", noun: str = "line") -> list[str]:
+    """Return the lines that fit, and a last one that counts the others and says how to see them."""
     count = count_fitting(lines, chars_max=chars_max)
-    rest = [name_rest(len(lines) - count)] if count < len(lines) else []
+    rest = [f"… {format_count(len(lines) - count, f'more {noun}')} did not fit{advice}"] if count < len(lines) else []
     return [*lines[:count], *rest]
+
+
+class Listing(NamedTuple):
+    """Rows under a headline, with notes below: one value with a text form and a JSON form.
+
+    `lines` are the rows as text, `rows` as JSON; only those of the form that is used are made. `notes` are fields of
+    the JSON, and a line each in the text. `more` says how to see the rows that have no room.
+    """
+
+    head: str
+    fields: Mapping[str, Any]
+    name: str
+    lines: Iterable[str]
+    rows: Iterable[Mapping[str, Any]]
+    notes: Mapping[str, Any]
+    more: str = ""
+
+    def write(self, chars_max: int, *, as_json: bool) -> Reply:
+        """Return the reply in one of its forms."""
+        notes = drop_empty(self.notes)
+        if as_json:
+            return Reply(compact_json(add_rows({**self.fields, **notes}, self.name, list(self.rows), chars_max)))
+        lines = list(self.lines)
+        count = count_fitting(lines, chars_max=chars_max - NOTE_CHARS)
+        rest = [f"… {len(lines) - count:,} more{self.more}"] if count < len(lines) else []
+        return Reply("\n".join([self.head, *lines[:count], *rest, *note_lines(notes)]))
+
+
+def note_lines(notes: Mapping[str, Any]) -> list[str]:
+    """Return a line for each note of a reply.
+
+    >>> note_lines({"near_tags": ["go", "rust"], "next": "use one"})
+    ['near tags: go, rust', 'next: use one']
+    """
+    lines = []
+    for key, value in notes.items():
+        text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        lines.append(f"{key.replace('_', ' ')}: {escape_line(text)}")
+    return lines
 
 
 def join_first(items: Sequence[str], most: int, between: str = ", ") -> str:
@@ -152,75 +209,50 @@ def cut_excerpt(
     if is_short and not starts_inside:
         return 0, text
     worth = score_lines(text, _stems(query))
-    if is_short:
-        before = _count_foreign_lines(worth, heads)
-        return before, "\n".join(lines[before:])
-    for name in defines:
-        if (line := _defining_line(lines, name)) is not None:
-            worth[line] += DEFINING_WORTH
-    start, stop = _LineRuns(lines, worth, heads, lines_max, chars_max).find_best()
+    if is_short:  # without the end of another definition, if that has nothing of the question
+        own = next((head for head in heads if head > 0), 0)
+        start, stop = 0 if any(worth[:own]) else own, len(lines)
+    else:
+        for name in defines:
+            if (line := _defining_line(lines, name)) is not None:
+                worth[line] += DEFINING_WORTH
+        start, stop = _find_best_run(lines, worth, heads, lines_max, chars_max)
     return start, "\n".join(lines[start:stop])
 
 
-def _count_foreign_lines(worth: Sequence[float], heads: Sequence[int]) -> int:
-    """Count the lines of a definition that started before the text, if they have nothing of the question."""
-    first = next((head for head in heads if head > 0), 0)
-    return 0 if any(worth[:first]) else first
+def _find_best_run(
+    lines: Sequence[str], worth: Sequence[float], heads: Sequence[int], lines_max: int, chars_max: int
+) -> tuple[int, int]:
+    """Return the first line and the end of the run with the most of the question, the earliest of equal ones."""
+    # Sums of what is before each line, so that the worth and the size of a run are differences.
+    worth_before = [0.0, *accumulate(worth)]
+    chars_before = [0, *accumulate(len(line) + 1 for line in lines)]
+    definitions = [(max(0, first), stop) for first, stop in pairwise([*heads, len(lines)]) if stop > 0]
+    starts_inside = bool(heads) and heads[0] < 0
 
-
-class _LineRuns:
-    """The runs of lines that an excerpt may be: each has a start, and goes on as far as the limits allow."""
-
-    def __init__(
-        self, lines: Sequence[str], worth: Sequence[float], heads: Sequence[int], lines_max: int, chars_max: int
-    ) -> None:
-        self._lines = lines
-        self._worth = worth
-        self._heads = heads
-        self._lines_max = lines_max
-        self._chars_max = chars_max
-        # Sums of what is before each line, so that the worth and the size of a run are differences.
-        self._worth_before = [0.0, *accumulate(worth)]
-        self._chars_before = [0, *accumulate(len(line) + 1 for line in lines)]
-        self._definitions = [(max(0, first), stop) for first, stop in pairwise([*heads, len(lines)]) if stop > 0]
-
-    def find_best(self) -> tuple[int, int]:
-        """Return the first line and the end of the run with the most of the question, the earliest of equal ones."""
-        start = max(self._list_starts(), key=lambda start: (round(self._rate(start), 6), -start))
-        return start, self._leave_out_foreign_end(start, self._stop(start))
-
-    def _list_starts(self) -> set[int]:
-        """Return the lines with something of the question, or the definition around if that fits.
-
-        A run that starts with a line of no worth is never better than the one that starts at its first line of worth.
-        """
-        relevant = [0, *(number for number, score in enumerate(self._worth) if score)]
-        short = [(first, stop) for first, stop in self._definitions if stop - first <= self._lines_max]
-        head_of = {line: first for first, stop in short for line in range(first, stop)}
-        return {head_of.get(number, number) for number in relevant}
-
-    def _rate(self, start: int) -> float:
-        """Return the worth of a run: the first line of a definition, its signature, and a relevant one count more."""
-        starts_inside = bool(self._heads) and self._heads[0] < 0
-        if start in self._heads or (start == 0 and not starts_inside):
-            bonus = 0.5
-        else:
-            bonus = 0.25 * min(1.0, self._worth[start])
-        return self._worth_before[self._stop(start)] - self._worth_before[start] + bonus
-
-    def _stop(self, start: int) -> int:
+    def stop_of(start: int) -> int:
         """Return the end of the run from a line on: one line at least, else as many as the limits allow."""
-        fitting = bisect_right(self._chars_before, self._chars_before[start] + self._chars_max + 1) - 1
-        return max(start + 1, min(fitting, start + self._lines_max))
+        fitting = bisect_right(chars_before, chars_before[start] + chars_max + 1) - 1
+        return max(start + 1, min(fitting, start + lines_max))
 
-    def _leave_out_foreign_end(self, start: int, stop: int) -> int:
-        """Return the end of a run without the definitions at its end that have nothing of the question."""
-        later = [first for first, _ in self._definitions if start < first < stop]
-        while later and self._worth_before[stop] == self._worth_before[later[-1]]:
-            stop = later.pop()
-            while stop > start + 1 and not self._lines[stop - 1].strip():
-                stop -= 1
-        return stop
+    def rate(start: int) -> tuple[float, int]:
+        """Return the worth of a run: the first line of a definition, its signature, and a relevant one count more."""
+        is_head = start in heads or (start == 0 and not starts_inside)
+        bonus = 0.5 if is_head else 0.25 * min(1.0, worth[start])
+        return round(worth_before[stop_of(start)] - worth_before[start] + bonus, 6), -start
+
+    # A run that starts with a line of no worth is never better than the one that starts at its first line of worth.
+    short = [(first, stop) for first, stop in definitions if stop - first <= lines_max]
+    head_of = {line: first for first, stop in short for line in range(first, stop)}
+    relevant = [0, *(number for number, score in enumerate(worth) if score)]
+    start = max({head_of.get(number, number) for number in relevant}, key=rate)
+    stop = stop_of(start)
+    later = [first for first, _ in definitions if start < first < stop]
+    while later and worth_before[stop] == worth_before[later[-1]]:  # a definition that has nothing of the question
+        stop = later.pop()
+        while stop > start + 1 and not lines[stop - 1].strip():
+            stop -= 1
+    return start, stop
 
 
 def _defining_line(lines: list[str], name: str) -> int | None:

@@ -1,23 +1,14 @@
 """Tools that find code by a question: one search in several formats."""
 
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine.context import PART_WORTH, PLACE_TOKENS_MIN, PRICE_POWER, ShownLines
 from context_engine.model import CHUNK_KINDS, QUESTION_CHARS_MAX, ChunkKind, Filter, Hit, Query
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, estimate_tokens, format_count
-from context_engine.tools.arguments import (
-    ENDLESS,
-    ChoiceArg,
-    FractionArg,
-    IntegerArg,
-    TextArg,
-    TextListArg,
-    bind,
-)
+from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import (
     NOTE_CHARS,
     Repeat,
@@ -29,6 +20,7 @@ from context_engine.tools.reply import (
     join_headline,
     keep_fitting,
     list_shown,
+    note_lines,
     pick_fields,
     take_fitting_rows,
 )
@@ -37,13 +29,10 @@ from context_engine.tools.tool import Call, Reply, tool
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.model import Answer
-    from context_engine.search import ChunkAnswer
 
-EXCERPT_LINES = 24
-EXCERPT_CHARS = 900
+EXCERPT_LINES, EXCERPT_CHARS = 24, 900
 """The best row: about 220 tokens."""
-NEXT_LINES = 12
-NEXT_CHARS = 480
+NEXT_LINES, NEXT_CHARS = 12, 480
 """The next rows: the expected code is in the first 500 tokens for 92 % of the questions (87 % with full rows)."""
 LINE_CHARS_MAX = 160
 PLACES_PER_FILE = 10
@@ -102,40 +91,35 @@ def search_code(
     )
     files = _group_by_file(answer.hits)
     write = _format_row if format == "text" and token_budget else compact_json
-    results, more = _arrange_rows(files, query, detail, token_budget, write)
+    rows, more = _arrange_rows(files, query, detail, token_budget, write)
     chars_max = engine.settings.result_chars_max
-    shown = take_fitting_rows([*results, *more], chars_max=chars_max, tokens_max=token_budget, least=1, write=write)
+    shown = take_fitting_rows([*rows, *more], chars_max=chars_max, tokens_max=token_budget, least=1, write=write)
     known = find_shown(call, repeat, query, limit, detail, chosen, token_budget)
     shown, places = _leave_out_shown(shown, known, call)
-    results, more = shown[: len(results)], shown[len(results) :]
-    notes = _silence(answer, chosen)
-    if len(results) < len(files):
-        missing = len(files) - len(results)
+    rows, more = shown[: len(rows)], shown[len(rows) :]
+    notes = _explain_silence(answer, chosen)
+    missing = len(files) - len(rows)
+    if missing:
         notes["next"] = f"{missing} more rows did not fit: pass detail fast, or a larger token_budget"
     notes |= drop_empty({"shown_before": list_shown(places)})
     if format == "text":
-        return Reply(_format_places(answer, results, more, notes))
+        return Reply(_format_places(answer, rows, more, notes))
     head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
-    head |= {"shown": len(results)} if len(results) < len(files) else {}
+    head |= {"shown": len(rows)} if missing else {}
     nested = [
         {**row} | drop_empty({"more": [_drop_fields(place, "project", "path") for place in below]})
-        for row, below in _join_files(results, more)
+        for row, below in _join_files(rows, more)
     ]
     return Reply(compact_json(head | notes | {"results": nested}))
 
 
 def _format_places(answer: "Answer", rows: Sequence[_Row], more: Sequence[_Row], notes: Mapping[str, Any]) -> str:
     """Format the places with their code by file, then a line for each other file, then what to know of the answer."""
-    lines = [join_headline(answer.engine, answer.freshness)]
-    for row, below in _join_files(rows, more):
-        lines += [_format_row(place) for place in (row, *below) if not _is_named(place)]
-    lines += [_format_row(row) for row in rows if _is_named(row)]
-    return "\n".join([*lines, *_format_notes(notes)])
-
-
-def _format_notes(notes: Mapping[str, Any]) -> list[str]:
-    listed = {key: value if isinstance(value, str) else ", ".join(value) for key, value in notes.items()}
-    return [f"{key.replace('_', ' ')}: {value}" for key, value in listed.items()]
+    places = [place for row, below in _join_files(rows, more) for place in (row, *below) if not _is_named(place)]
+    named = filter(_is_named, rows)
+    return "\n".join(
+        [join_headline(answer.engine, answer.freshness), *map(_format_row, (*places, *named)), *note_lines(notes)]
+    )
 
 
 def _join_files(rows: Sequence[_Row], more: Sequence[_Row]) -> list[tuple[_Row, list[_Row]]]:
@@ -144,15 +128,14 @@ def _join_files(rows: Sequence[_Row], more: Sequence[_Row]) -> list[tuple[_Row, 
     >>> _join_files([{"path": "a"}], [{"path": "b", "lines": "1"}, {"path": "a", "lines": "9"}])
     [({'path': 'a'}, [{'path': 'a', 'lines': '9'}]), ({'path': 'b', 'lines': '1'}, [])]
     """
-    below: dict[tuple[str, str], list[_Row]] = {}
-    for row in more:
-        below.setdefault(_file_of(row), []).append(row)
-    files = [(row, below.pop(_file_of(row), [])) for row in rows]
-    return files + [(others[0], others[1:]) for others in below.values()]
-
-
-def _file_of(row: _Row) -> tuple[str, str]:
-    return row.get("project", ""), row["path"]
+    files: dict[tuple[str, str], tuple[_Row, list[_Row]]] = {}
+    for row in (*rows, *more):
+        file = row.get("project", ""), row["path"]
+        if file in files:
+            files[file][1].append(row)
+        else:
+            files[file] = (row, [])
+    return list(files.values())
 
 
 def _drop_fields(row: _Row, *names: str) -> dict[str, Any]:
@@ -191,14 +174,19 @@ def semantic_search(
     """
     chosen = _filter(include_paths, exclude_paths)
     answer = engine.search.find(Query(query, top_k, chosen))
-    files = [sorted(hits, key=lambda hit: hit.chunk.span) for hits in _group_by_file(answer.hits)]
-    sections = keep_fitting(
-        [_section(hits, query, "rich" if mode == "deep" else "balanced") for hits in files],
-        chars_max=engine.settings.result_chars_max - NOTE_CHARS,
-        name_rest=lambda left: f"… {format_count(left, 'more file')} did not fit: lower top_k or set include_paths.",
-    )
+    sections = []
+    for hits in _group_by_file(answer.hits):
+        parts = [f"## {escape_line(hits[0].chunk.path)}" + (" (edited since indexed)" if hits[0].stale else "")]
+        for hit in sorted(hits, key=lambda hit: hit.chunk.span):
+            row = _row(hit, query, "rich" if mode == "deep" else "balanced")
+            fence = fence_for(row["content"])
+            parts.append(f"### {row['lines']} {row.get('symbol', '')} (score {row['score']})".replace("  ", " "))
+            parts.append(f"{fence}{hit.chunk.language}\n{row['content']}\n{fence}")
+        sections.append("\n".join(parts))
+    chars_max = engine.settings.result_chars_max - NOTE_CHARS
+    shown = keep_fitting(sections, chars_max, ": lower top_k or set include_paths", noun="file")
     head = join_headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches"))
-    return Reply("\n\n".join([head, *_format_notes(_silence(answer, chosen)), *sections]))
+    return Reply("\n\n".join([head, *note_lines(_explain_silence(answer, chosen)), *shown]))
 
 
 @tool(touches="nothing", instead="grep_codebase", rare=("min_score",))
@@ -219,49 +207,29 @@ def cortex_search(
     chosen = _filter(kinds=chunk_types, tags=tags)
     if call.chunks:  # served chunk files, as their indexer wrote them; never a vector
         served = call.chunks().search(Query(query, limit, chosen, min_score))
-        rows = [(hit.row.to_dict(), hit.score) for hit in served.hits]
-        return _chunk_reply(engine, served, rows, _explain_served(served))
-    searched = replace(chosen, kinds=chosen.kinds or _kinds_under(chosen.tags))
-    answer = engine.search.find(Query(query, limit, searched, min_score, chunks_per_file=limit))
-    stamp = engine.index.indexed_at() if answer.hits else ""
-    least = min_score * answer.hits[0].score if answer.hits else 0.0
-    hits = [hit for hit in answer.hits if hit.score >= least]  # outlines have a scale of their own
-    rows = [(_chunk_row(hit, stamp), hit.score) for hit in hits]
-    return _chunk_reply(engine, answer, rows, _silence(answer, chosen))
-
-
-def _chunk_reply(
-    engine: "Engine",
-    answer: "Answer | ChunkAnswer",
-    chunks: Sequence[tuple[Mapping[str, Any], float]],
-    notes: dict[str, Any],
-) -> Reply:
-    """Return the reply of `cortex_search` with the chunks that fit, and their scores as shares of the best."""
-    best = chunks[0][1] if chunks else 0.0
-    rows = [{"chunk": chunk, "combined_score": round(score / best, 3) if best else 0.0} for chunk, score in chunks]
+        found = [(hit.row.to_dict(), hit.score) for hit in served.hits]
+        engine_name, freshness = served.engine, served.freshness
+        other = "Use other words, or loosen tags and chunk_types; search_code searches the workspace itself."
+        step = USE_NEAR_TAGS if served.near_tags else other
+        notes = pick_fields(served, "missing reason") | {"near_tags": list(served.near_tags)}
+        notes = drop_empty(notes | {"next": "" if served.hits else step})
+    else:
+        searched = replace(chosen, kinds=chosen.kinds or _kinds_under(chosen.tags))
+        answer = engine.search.find(Query(query, limit, searched, min_score, chunks_per_file=limit))
+        stamp = engine.index.indexed_at() if answer.hits else ""
+        least = min_score * answer.hits[0].score if answer.hits else 0.0
+        hits = [hit for hit in answer.hits if hit.score >= least]  # outlines have a scale of their own
+        found = [(_chunk_row(hit, stamp), hit.score) for hit in hits]
+        engine_name, freshness, notes = answer.engine, answer.freshness, _explain_silence(answer, chosen)
+    best = found[0][1] if found else 0.0
+    rows = [{"chunk": chunk, "combined_score": round(score / best, 3) if best else 0.0} for chunk, score in found]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
-    reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
+    reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": engine_name}
     if left := len(rows) - len(shown):
         reply |= {"shown": len(shown), "next": f"{left} more did not fit: narrow with tags or chunk_types"}
-    if answer.freshness != "fresh":
-        reply["freshness"] = answer.freshness
+    if freshness != "fresh":
+        reply["freshness"] = freshness
     return Reply(compact_json(reply | notes))
-
-
-def _explain_served(answer: "ChunkAnswer") -> dict[str, Any]:
-    """Return why an answer from served chunk files is empty, and what to do next."""
-    step = "Use other words, or loosen tags and chunk_types; search_code searches the workspace itself."
-    if answer.near_tags:
-        step = USE_NEAR_TAGS
-    notes = pick_fields(answer, "missing reason") | {"near_tags": list(answer.near_tags)}
-    return drop_empty(notes | {"next": "" if answer.hits else step})
-
-
-def parse_search_arguments(arguments: Any) -> Query:
-    """Return the query that `search_code` makes of its arguments. Raises: InvalidArgument."""
-    values = bind(search_code.parameters, arguments)
-    chosen = _filter(values["include"], values["exclude"], values["chunk_types"], values["tags"], values["languages"])
-    return Query(values["query"], values["limit"], chosen, values["min_score"])
 
 
 def excerpt_hit(hit: Hit, query: str, rank: int = 0) -> tuple[LineSpan, str]:
@@ -309,9 +277,7 @@ def _filter(
     languages: Sequence[str] = (),
 ) -> Filter:
     lowered = tuple(sorted({tag.lstrip("#").lower() for tag in tags}))
-    return Filter(
-        tuple(kinds), tuple(language.lower() for language in languages), lowered, tuple(include), tuple(exclude)
-    )
+    return Filter(tuple(kinds), tuple(map(str.lower, languages)), lowered, tuple(include), tuple(exclude))
 
 
 def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
@@ -321,6 +287,18 @@ def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
     (('documentation', 'symbols', 'definitions', 'data'), ())
     """
     return () if ({*CHUNK_KINDS} - {"symbols"}) & {*tags} else CHUNK_KINDS
+
+
+# -- what is shown ----------------------------------------------------------------------------------------------------
+
+
+class _CodeRow(NamedTuple):
+    """A row with code of a place, all of it or a part; the probability that it is what is needed; its price."""
+
+    place: int
+    row: _Row
+    worth: float
+    price: int
 
 
 def _arrange_rows(
@@ -334,55 +312,42 @@ def _arrange_rows(
     if profile != "balanced":
         return [_row(hits[0], query, profile) for hits in files], []
     budget = max_tokens or CODE_TOKENS
-    firsts = [_Place(hits[0], is_first=True) for hits in files]
-    may_have_code = len(files) if max_tokens else FILES_WITH_CODE
-    others = [_Place(hit) for hits in files[:may_have_code] for hit in hits[1:]]
-    others = sorted(others, key=lambda place: -place.hit.chance)[: budget // PLACE_TOKENS_MIN]
-    ranked = [*firsts[:may_have_code], *others]
-    options = [_write_code(place, query, "balanced", rank, write) for rank, place in enumerate(ranked)]
+    may_have_code = len(files) if max_tokens else min(FILES_WITH_CODE, len(files))
+    others = [hit for hits in files[:may_have_code] for hit in hits[1:]]
+    others = sorted(others, key=lambda hit: -hit.chance)[: budget // PLACE_TOKENS_MIN]
+    places = [*(hits[0] for hits in files), *others]
+    firsts, further = range(len(files)), range(len(files), len(places))
+    ranked = [*firsts[:may_have_code], *further]
+
+    def option(rank: int, profile: str, share: float = 1.0) -> _CodeRow:
+        """Write the row of a place with its code; only the row of its file has a score."""
+        place = ranked[rank]
+        row = _row(places[place], query, profile, rank)
+        if place in further:
+            row = _drop_fields(row, "score", "why")
+        return _CodeRow(place, row, places[place].chance * share, estimate_tokens(write(row)) + 1)
+
+    ranks = range(len(ranked))
     if max_tokens:
-        wholes = [_write_code(place, query, "rich", rank, write) for rank, place in enumerate(ranked)]
-        options = wholes + [part._replace(worth=part.worth * PART_WORTH) for part in options[1:]]
-    with_code = _select_paying(options, budget, len(files))
-    named = [place for place in firsts if place not in with_code]
-    lines: Sequence[_Row] = [_row(place.hit, query, "line") for place in named]
+        options = [option(rank, "rich") for rank in ranks]
+        options += [option(rank, "balanced", PART_WORTH) for rank in ranks[1:]]
+    else:
+        options = [option(rank, "balanced") for rank in ranks]
+    shown = _select_paying(options, budget, len(files))
+    named = [place for place in firsts if place not in shown]
+    lines: Sequence[_Row] = [_row(places[place], query, "line") for place in named]
     if max_tokens:
         room = int(max_tokens * LINES_SHARE)
         lines = take_fitting_rows(lines, chars_max=ENDLESS, tokens_max=room, write=write)
-    shown = with_code | dict(zip(named, lines, strict=False))
-    return [shown[place] for place in firsts if place in shown], [shown[place] for place in others if place in shown]
+    shown |= dict(zip(named, lines, strict=False))
+    return [shown[place] for place in firsts if place in shown], [shown[place] for place in further if place in shown]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Place:
-    """A hit that a reply may show; `is_first`: it is the best of its file."""
-
-    hit: Hit
-    is_first: bool = False
-
-
-class _CodeRow(NamedTuple):
-    """A row with code of a place, all of it or a part; the probability that it is what is needed; its price."""
-
-    place: _Place
-    row: _Row
-    worth: float
-    price: int
-
-
-def _write_code(place: _Place, query: str, profile: str, rank: int, write: Callable[[Any], str]) -> _CodeRow:
-    """Write the row of a place with its code; only the row of its file has a score."""
-    row = _row(place.hit, query, profile, rank)
-    if not place.is_first:
-        row = _drop_fields(row, "score", "why")
-    return _CodeRow(place, row, place.hit.chance, estimate_tokens(write(row)) + 1)
-
-
-def _select_paying(options: Sequence[_CodeRow], tokens: int, files: int) -> dict[_Place, _Row]:
+def _select_paying(options: Sequence[_CodeRow], tokens: int, files: int) -> dict[int, _Row]:
     """Return the rows with code: the first, then what pays most, while it fits. A better row replaces a part."""
     room = tokens - min(files * ROW_TOKENS, int(tokens * LINES_SHARE))
-    chosen: dict[_Place, _Row] = {}
-    paid: dict[_Place, int] = {}
+    chosen: dict[int, _Row] = {}
+    paid: dict[int, int] = {}
     for option in [*options[:1], *sorted(options[1:], key=lambda option: -option.worth / option.price**PRICE_POWER)]:
         added = option.price - paid.get(option.place, 0)
         if not chosen or 0 < added <= room:
@@ -434,8 +399,37 @@ def _row(hit: Hit, query: str, profile: str, rank: int = 0) -> dict[str, Any]:
     )
 
 
+def _explain_silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
+    """Return why an answer is empty or weak, and what to do next; nothing if it has good hits."""
+    if answer.hits:
+        return drop_empty({"weak": answer.weakness, "vectors": answer.missing})
+    step = "Use other words, or a symbol with symbols; index_status shows what is skipped."
+    if "building" in answer.freshness:
+        step = "Ask again in a moment; index_status shows the progress."
+    elif answer.near_tags:
+        step = USE_NEAR_TAGS
+    elif not chosen.is_empty:
+        step = "Loosen the filters: paths, tags, languages or chunk_types."
+    near = list(answer.near_tags)
+    return drop_empty({"reason": answer.reason, "near_tags": near, "vectors": answer.missing, "next": step})
+
+
+def _group_by_file(hits: Iterable[Hit]) -> list[list[Hit]]:
+    """Group hits by file: files in the order of their best hit, the hits of a file best first."""
+    groups: dict[str, list[Hit]] = {}
+    for hit in hits:
+        groups.setdefault(hit.chunk.path, []).append(hit)
+    return list(groups.values())
+
+
+# -- chunks in the fields of upstream spec 004 ------------------------------------------------------------------------
+
+TYPES = ("class", "interface", "struct", "enum", "trait", "type")
+FUNCTIONS = ("function", "method", "constructor", "macro")
+
+
 def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
-    """Return a chunk in the fields of upstream spec 004, without its vector."""
+    """Return a chunk, without its vector."""
     chunk = hit.chunk
     return {
         "id": chunk.id,
@@ -455,58 +449,19 @@ def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
     }
 
 
-def _silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
-    """Return why an answer is empty or weak, and what to do next; nothing if it has good hits."""
-    if answer.hits:
-        return drop_empty({"weak": answer.weakness, "vectors": answer.missing})
-    step = "Use other words, or a symbol with symbols; index_status shows what is skipped."
-    if "building" in answer.freshness:
-        step = "Ask again in a moment; index_status shows the progress."
-    elif answer.near_tags:
-        step = USE_NEAR_TAGS
-    elif not chosen.is_empty:
-        step = "Loosen the filters: paths, tags, languages or chunk_types."
-    near = list(answer.near_tags)
-    return drop_empty({"reason": answer.reason, "near_tags": near, "vectors": answer.missing, "next": step})
-
-
-def _group_by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
-    """Group hits by file: files in the order of their best hit, the hits of a file best first."""
-    groups: dict[str, list[Hit]] = {}
-    for hit in hits:
-        groups.setdefault(hit.chunk.path, []).append(hit)
-    return list(groups.values())
-
-
-def _section(hits: Sequence[Hit], query: str, profile: str) -> str:
-    """Format one file of the Markdown answer."""
-    parts = [f"## {escape_line(hits[0].chunk.path)}" + (" (edited since indexed)" if hits[0].stale else "")]
-    for hit in hits:
-        row = _row(hit, query, profile)
-        fence = fence_for(row["content"])
-        parts.append(f"### {row['lines']} {row.get('symbol', '')} (score {row['score']})".replace("  ", " "))
-        parts.append(f"{fence}{hit.chunk.language}\n{row['content']}\n{fence}")
-    return "\n".join(parts)
-
-
-TYPES = ("class", "interface", "struct", "enum", "trait", "type")
-FUNCTIONS = ("function", "method", "constructor", "macro")
-
-_SYMBOL = re.compile(r"^ *(\w+) .*\(lines \d+-\d+\)$", re.MULTILINE)
-_IMPORTS = re.compile(r"\Aimports: (\d+)$", re.MULTILINE)
-_MORE = re.compile(r"^\.\.\. (\d+) more\Z", re.MULTILINE)
-
-
 def count_listed_symbols(text: str) -> dict[str, int]:
     r"""Count imports and symbols; types and functions too, unless the list was cut.
 
     >>> count_listed_symbols("function drain (lines 1-2)\n... 7 more")
     {'imports_count': 0, 'symbols_count': 8}
     """
-    kinds = Counter(_SYMBOL.findall(text))
-    imports, more = _IMPORTS.search(text), _MORE.search(text)
-    symbols = kinds.total() + (int(more[1]) if more else 0)
-    counts = {"imports_count": int(imports[1]) if imports else 0, "symbols_count": symbols}
+    lines = text.split("\n")
+    kinds = Counter(line.split(maxsplit=1)[0] for line in lines if line.endswith(")") and " (lines " in line)
+    imports, more = (
+        int(line.removeprefix(before).removesuffix(after).strip()) if line.startswith(before) else 0
+        for line, before, after in ((lines[0], "imports: ", ""), (lines[-1], "... ", " more"))
+    )
+    counts = {"imports_count": imports, "symbols_count": kinds.total() + more}
     if more:
         return counts
     types, functions = (sum(kinds[kind] for kind in group) for group in (TYPES, FUNCTIONS))

@@ -253,7 +253,7 @@ def test_find_symbol_gives_place_signature_and_doc_line() -> None:
 
 
 def test_find_symbol_names_what_comes_close() -> None:
-    assert "nothing is defined under that name; near: login" in text(StandIn(), "find_symbol", name="logn")
+    assert "reason: nothing is defined under that name\nnear: login" in text(StandIn(), "find_symbol", name="logn")
 
 
 def test_find_symbol_outlines_a_file() -> None:
@@ -269,7 +269,7 @@ def test_find_symbol_without_name_and_outline_is_refused() -> None:
 
 def test_trace_gives_evidence_for_each_step() -> None:
     assert text(StandIn(), "trace", symbol="login") == (
-        "1 step · fresh\nsrc/app.py:7 main | login(user, password)\nnote: dynamic calls are not seen"
+        "1 step · fresh\nsrc/app.py:7 main | login(user, password)\nnotes: dynamic calls are not seen"
     )
 
 
