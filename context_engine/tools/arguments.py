@@ -314,6 +314,26 @@ def parse_json_text(value: Any) -> Any:
         return value
 
 
+def read_objects(
+    name: str, value: Any, most: int, example: str, *, least: int = 0, alone: str = ""
+) -> list[Mapping[str, Any]]:
+    """Accept a list of objects, JSON text of one, or a single object. Raises: InvalidArgument.
+
+    With `alone`, a text in place of an object is an object with that one field.
+    """
+    items = parse_json_text(value)
+    listed = [items] if isinstance(items, Mapping) or (alone and isinstance(items, str)) else items
+    if isinstance(listed, list | tuple):  # an entry over the limit may be anything: its text is not even parsed
+        listed = [*map(parse_json_text, listed[:most]), *listed[most:]]
+    if isinstance(listed, list) and alone:
+        listed = [{alone: item} if isinstance(item, str) else item for item in listed]
+    if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
+        raise argument_error(name, "must be a list of objects", example)
+    if not least <= len(listed) <= most:
+        raise argument_error(name, f"has {len(listed):,} entries, {least} to {most} are allowed", example)
+    return listed
+
+
 def to_snake_case(name: str) -> str:
     """Convert a name to snake_case.
 

@@ -19,6 +19,7 @@ from context_engine.tools.arguments import (
     TextArg,
     argument_error,
     parse_json_text,
+    read_objects,
     to_snake_case,
 )
 
@@ -109,7 +110,7 @@ class FuzzyMatchArg(ArgumentType):
             "max_distance": IntegerArg("", 0, DISTANCE_MAX),
             "whitespace_only": BooleanArg(""),
         }
-        read = _read_typed(name, value, kinds)
+        read = read_typed(name, value, kinds)
         return Fuzzy(read.get("enabled", True), read.get("max_distance", 5), read.get("whitespace_only", True))
 
 
@@ -130,7 +131,7 @@ class AnchorArg(ArgumentType):
         value = parse_json_text(value)
         if not isinstance(value, Mapping):
             raise argument_error(name, "must be an object", 'Write {"beforeContext": "the line before"}.')
-        return _read_typed(name, value, {field: _FIELDS[field] for field in ("before", "after", "line_range")})
+        return read_typed(name, value, {field: _FIELDS[field] for field in ("before", "after", "line_range")})
 
 
 _FIELDS: Mapping[str, Any] = {
@@ -194,7 +195,7 @@ class FileEditsArg(ArgumentType):
 
     def _file(self, name: str, value: Mapping[str, Any]) -> FileEdits:
         kinds = {"path": TextArg("", 1), "edits": EditListArg(""), "expected_hash": TextArg("")}
-        read = _read_typed(name, value, kinds)
+        read = read_typed(name, value, kinds)
         for field, nothing in (("path", ""), ("edits", ())):
             if field not in read:
                 kinds[field].read(name_field(name, field), nothing)  # raises: it is missing
@@ -219,7 +220,7 @@ def name_field(name: str, field: str) -> str:
     return f"{name}: {field}" if name[-1:].isdigit() else f"{name}.{field}"
 
 
-def _read_typed(name: str, value: Mapping[str, Any], kinds: Mapping[str, ArgumentType]) -> dict[str, Any]:
+def read_typed(name: str, value: Mapping[str, Any], kinds: Mapping[str, ArgumentType]) -> dict[str, Any]:
     """Read the fields of an object by their types. Raises: InvalidArgument."""
     sent = read_fields(name, value, tuple(kinds))
     return {field: kinds[field].read(name_field(name, field), content) for field, content in sent.items()}
@@ -246,7 +247,7 @@ def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
     """Read one edit. Raises: InvalidArgument."""
     if "path" in map(ALIASES.get, value, value):
         raise argument_error(name_field(name, "path"), "is not part of an edit", PATH_EXAMPLE)
-    read = _read_typed(name, value, _FIELDS)
+    read = read_typed(name, value, _FIELDS)
     read = {**read.pop("anchor", {}), **read}
     if SYMBOL.intersection(read):
         return _build_request(_read_symbol_edit(name, read))
@@ -287,16 +288,3 @@ def _build_request(edit: "Edit | SymbolEdit | LineEdit", occurrence: int = 0) ->
     from context_engine.edit import Want  # imports the parsers, which a list of tools does not need
 
     return Want(edit, occurrence)
-
-
-def read_objects(name: str, value: Any, most: int, example: str) -> Sequence[Mapping[str, Any]]:
-    """Accept a list of objects, JSON text of one, or a single object. Raises: InvalidArgument."""
-    items = parse_json_text(value)
-    listed = [items] if isinstance(items, Mapping) else items
-    if isinstance(listed, list | tuple):  # an entry over the limit may be anything: its text is not even parsed
-        listed = [*map(parse_json_text, listed[:most]), *listed[most:]]
-    if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
-        raise argument_error(name, "must be a list of objects", example)
-    if not 1 <= len(listed) <= most:
-        raise argument_error(name, f"has {len(listed):,} entries, 1 to {most} are allowed", example)
-    return listed

@@ -25,8 +25,7 @@ from context_engine.tools.edit_arguments import (
     build_edit,
     read_edit,
 )
-from context_engine.tools.reply import SHA_CHARS
-from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, join_first, keep_fitting
+from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, clip_line, count_fitting, join_first, keep_fitting
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:

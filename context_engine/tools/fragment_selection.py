@@ -93,7 +93,7 @@ class FragmentSelection:
     bodies: Sequence[FragmentBody]
     context: int
     room: FragmentCost
-    spent: FragmentCost = FragmentCost()
+    spent: FragmentCost = field(default_factory=FragmentCost)
     shown: dict[int, set[int]] = field(default_factory=dict)
     kept: list[tuple[FragmentPlace, LineSpan]] = field(default_factory=list)
     dropped: list[FragmentPlace] = field(default_factory=list)
@@ -103,11 +103,11 @@ class FragmentSelection:
     @property
     def fragments(self) -> list[Fragment]:
         """What was kept, by file and line; spans that touch are joined."""
-        joined = []
+        joined: list[Fragment] = []
         for file in sorted(self.shown):
             kept = [(place, span) for place, span in self.kept if place.file == file]
-            for group in group_spans([span for _, span in kept]):
-                joined.append(Fragment(file, group.span, tuple(kept[number][0] for number in group.members)))
+            groups = group_spans([span for _, span in kept])
+            joined += [Fragment(file, span, tuple(kept[one][0] for one in members)) for span, members in groups]
         return joined
 
     def take(self, place: FragmentPlace) -> None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
@@ -26,6 +26,7 @@ from context_engine.tools.plan_tools import (
     ROWS_SHOWN,
     ObjectRows,
     PlanArgument,
+    PlanFormat,
     choose_next,
     describe_next,
     fit_plan,
@@ -38,7 +39,7 @@ from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.plans import CreationResult, Plan, Refinement, RefinementRequest, SaveOptions
+    from context_engine.plans import CreationResult, Refinement, RefinementRequest, SaveOptions
 
 FILES_MAX = 30
 """Likely files of a plan, at most: what the contract allows."""
@@ -71,28 +72,51 @@ def create_plan(
     save_tags: Annotated[tuple[str, ...], TextListArg("Its tags.")] = (),
     assist: Annotated[str, ChoiceArg("Who may improve it: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies of a draft.")] = True,
-    format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
+    format: PlanFormat = "json",  # noqa: A002 - the word that callers know
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Plan a task: find its files, tests, risks and questions in this repository, as steps in order."""
     from context_engine.plans import PlanRequest, SaveOptions
 
     saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id)
-    options = _ReplyOptions("create_plan", time.perf_counter(), assist, format, detail)
+    began, improved = time.perf_counter(), SecondPassResult("host")
     if draft is not None:
         made = engine.plans.factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
-        return _plan_reply(engine, made, SecondPassResult("host"), options)
-    if plan_id:
+    elif plan_id:
         raise InvalidArgument(
             "plan_id goes with a draft: it says which plan the draft replaces",
             suggestion="Send the draft too, or refine_plan to change the plan, or leave plan_id out.",
         )
-    chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
-    request = PlanRequest(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope)
-    made, improved = _refine_by_model(
-        engine, call, engine.plans.factory.create(request, saving), saving, assist, context_token_budget
-    )
-    return _plan_reply(engine, made, improved, options)
+    else:
+        chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
+        request = PlanRequest(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope)
+        made = engine.plans.factory.create(request, saving)
+        made, improved = _refine_by_model(engine, call, made, saving, assist, context_token_budget)
+    plan, is_kept = made.plan, made.status != "draft_rejected"
+    warnings = [*made.warnings, *improved.warnings]
+    if format == "markdown":
+        return _markdown_reply(render_plan(plan), warnings=warnings)
+    validation = made.checked.serialize()
+    fields: dict[str, Any] = {"status": made.status, "rejected": _rejected_rows(made.rejected), "warnings": warnings}
+    if is_kept:
+        fields |= {
+            "plan_id": plan.id,
+            "version": made.saved.version.version if made.saved else None,
+            "confidence": plan.confidence_score,
+            "steps": [format_step(plan, number) for number in range(1, len(plan.steps) + 1)],
+            "questions": question_rows(plan),
+            "rules": list(plan.scope.constraints),
+            "risks": [risk.issue for risk in plan.risks if risk.likelihood == "high"],
+            "next": choose_next(improved, assist, describe_next(plan, None)),
+        }
+    else:
+        fields["errors"] = validation["errors"]
+    details: dict[str, Any] = {}
+    if detail or (is_kept and made.saved is None):  # a plan in no file is in the reply
+        meta = {"index_freshness": made.base.change.freshness if made.base else ""}
+        details = {"validation": validation} | drop_empty({"planning_context": _context_row(made)})
+        details["meta"] = _meta("create_plan", began, improved) | drop_empty(meta)
+    return _write_reply(engine, made, is_kept, fields, details)
 
 
 def _refine_by_model(
@@ -104,11 +128,15 @@ def _refine_by_model(
     """
     second = made.prompt(tokens)
     again = replace(saving, plan_id=made.plan.id if made.saved else "")
-    tried = replace(again, auto=False)
+
+    def accept(draft: Any, *, auto: bool) -> "CreationResult":
+        return engine.plans.factory.accept_draft(
+            draft, replace(again, auto=auto and again.auto), provenance="model", task=made.plan.task
+        )
 
     def check(draft: Any) -> str:
         try:
-            return engine.plans.factory.accept_draft(draft, tried, provenance="model", task=made.plan.task).first_errors
+            return accept(draft, auto=False).first_errors
         except CallError as error:
             return error.message
 
@@ -116,103 +144,69 @@ def _refine_by_model(
     if improved.draft is None:
         return made, improved
     try:
-        better = engine.plans.factory.accept_draft(improved.draft, again, provenance="model", task=made.plan.task)
+        return replace(accept(improved.draft, auto=True), base=made.base), improved
     except CallError as error:  # another draft was accepted meanwhile
         warnings = (*improved.warnings, f"the model's plan was not kept: {error.message}")
         return made, replace(improved, used="none", draft=None, warnings=warnings)
-    return replace(better, base=made.base), improved
-
-
-class _ReplyOptions(NamedTuple):
-    """The tool, when its call began, who may help, and the form of the reply: brief unless `is_detailed`."""
-
-    tool: str
-    began: float
-    assist: str
-    shape: str
-    is_detailed: bool
-
-    def meta(self, improved: SecondPassResult, **more: Any) -> dict[str, Any]:
-        """Return how the reply was made."""
-        ms = round((time.perf_counter() - self.began) * 1_000)
-        row = {"tool": self.tool, "ms": ms, "assist_used": improved.used, "model": count_model_tokens(improved)}
-        return drop_empty(row | more)
-
-
-def _plan_reply(engine: "Engine", made: "CreationResult", improved: SecondPassResult, options: _ReplyOptions) -> Reply:
-    """Return what the caller needs to go on: the id, the steps in a line each, the questions; or what is wrong.
-
-    The whole plan is added on request, and if the plan is in no file.
-    """
-    plan, is_kept = made.plan, made.status != "draft_rejected"
-    warnings = [*made.warnings, *improved.warnings]
-    if options.shape == "markdown":
-        return Reply("\n\n".join([render_plan(plan), *(f"warning: {warning}" for warning in warnings)]))
-    fields: dict[str, Any] = {"status": made.status, "rejected": _rejected_rows(made.rejected), "warnings": warnings}
-    validation = made.checked.serialize()
-    if is_kept:
-        fields |= {
-            "plan_id": plan.id,
-            "version": made.saved.version.version if made.saved else None,
-            "confidence": plan.confidence_score,
-            "steps": [format_step(plan, number) for number in range(1, len(plan.steps) + 1)],
-            "questions": question_rows(plan),
-            "rules": list(plan.scope.constraints),
-            "risks": [risk.issue for risk in plan.risks if risk.likelihood == "high"],
-            "next": choose_next(improved, options.assist, describe_next(plan, None)),
-        }
-    else:
-        fields["errors"] = validation["errors"]
-    fields = {"ok": is_kept} | drop_empty(fit_rows(fields, engine.settings.result_chars_max, rows_max=ROWS_SHOWN))
-    if options.is_detailed or (is_kept and made.saved is None):
-        freshness = made.base.change.freshness if made.base else ""
-        fields |= {"validation": validation, "persistence": _persistence_row(made)}
-        fields |= drop_empty({"planning_context": _context_row(made)})
-        fields["meta"] = options.meta(improved, index_freshness=freshness)
-        fields |= _plan_fields(engine, plan, fields)
-    return Reply(compact_json(fields))
-
-
-def _plan_fields(engine: "Engine", plan: "Plan", fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the plan, as far as it fits next to the other fields."""
-    room = engine.settings.result_chars_max - NOTE_CHARS
-    fit_rows(fields, room // 2)
-    shown, cut = fit_plan(plan, room - reply_size(compact_json(fields)))
-    return {"plan": shown, **cut}
-
-
-def _rejected_rows(rejected: Sequence[Any]) -> list[dict[str, Any]]:
-    return [{"place": rejection.place, "reason": rejection.reason} for rejection in rejected]
-
-
-def _persistence_row(made: "CreationResult | Refinement") -> dict[str, Any]:
-    saved = made.saved
-    if saved is None:
-        return {"saved": False}
-    version = saved.version
-    row = {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": saved.path}
-    return drop_empty(row | {"unchanged": saved.unchanged or None})
 
 
 def _context_row(made: "CreationResult") -> dict[str, Any]:
     """Return what the plan is based on."""
     if made.base is None:
         return {}
-    return drop_empty(
-        {
-            "scope_source": made.base.scope_source,
-            "scope_confidence": made.base.plan.confidence_score,
-            "applied_include_paths": list(made.plan.scope.included),
-            "files_considered": [file.path for file in made.base.change.files],
-            "files_next": list(made.base.change.left_out),
-            "index_freshness": made.base.change.freshness,
-        }
-    )
+    change = made.base.change
+    row = {
+        "scope_source": made.base.scope_source,
+        "scope_confidence": made.base.plan.confidence_score,
+        "applied_include_paths": list(made.plan.scope.included),
+        "files_considered": [file.path for file in change.files],
+        "files_next": list(change.left_out),
+        "index_freshness": change.freshness,
+    }
+    return drop_empty(row)
+
+
+# -- both replies ------------------------------------------------------------------------------------------------------
+
+
+def _markdown_reply(*parts: str, warnings: Sequence[str]) -> Reply:
+    return Reply("\n\n".join([*parts, *(f"warning: {warning}" for warning in warnings)]))
+
+
+def _meta(tool_name: str, began: float, improved: SecondPassResult) -> dict[str, Any]:
+    ms = round((time.perf_counter() - began) * 1_000)
+    row = {"tool": tool_name, "ms": ms, "assist_used": improved.used, "model": count_model_tokens(improved)}
+    return drop_empty(row)
+
+
+def _rejected_rows(rejected: Sequence[Any]) -> list[dict[str, Any]]:
+    return [{"place": rejection.place, "reason": rejection.reason} for rejection in rejected]
+
+
+def _write_reply(
+    engine: "Engine",
+    made: "CreationResult | Refinement",
+    is_kept: bool,
+    fields: dict[str, Any],
+    details: Mapping[str, Any],
+) -> Reply:
+    """Return what the caller needs to go on; with `details` also these, and the plan as far as it fits."""
+    chars_max = engine.settings.result_chars_max
+    reply = {"ok": is_kept} | drop_empty(fit_rows(fields, chars_max, rows_max=ROWS_SHOWN))
+    if details:
+        saved: dict[str, Any] = {"saved": made.saved is not None}
+        if made.saved:
+            version = made.saved.version
+            saved |= {"plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
+            saved |= drop_empty({"unchanged": made.saved.unchanged or None})
+        reply |= {**details, "persistence": saved}
+        fit_rows(reply, (chars_max - NOTE_CHARS) // 2)
+        reply |= fit_plan(made.plan, chars_max - NOTE_CHARS - reply_size(compact_json(reply)))
+    return Reply(compact_json(reply))
 
 
 # -- refine_plan -------------------------------------------------------------------------------------------------------
 
-FORMATS = ("json", "markdown")
 OPERATIONS_MAX = 200
 
 
@@ -240,7 +234,7 @@ def refine_plan(
     assist: Annotated[str, ChoiceArg("Who may take it further: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     force_reopen: Annotated[bool, BooleanArg("Change steps that are done, and open them again.")] = False,
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies.")] = True,
-    format: Annotated[str, ChoiceArg("Of the reply.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
+    format: PlanFormat = "json",  # noqa: A002 - the word that callers know
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
@@ -259,58 +253,16 @@ def refine_plan(
         auto_save=auto_save,
         strict=strict,
     )
-    options = _ReplyOptions("refine_plan", time.perf_counter(), assist, format, detail)
+    began, improved = time.perf_counter(), SecondPassResult("host" if draft is not None else "none")
     made = engine.plans.factory.refine(request)
-    improved = SecondPassResult("host" if draft is not None else "none")
-    if draft is None and made.status != "draft_rejected":
+    is_wanted = assist != "off" and bool(assist != "auto" or made.plan.open_feedback)
+    if draft is None and made.status != "draft_rejected" and is_wanted:
         made, improved = _revise_by_model(engine, call, made, request, assist)
-    return _revision_reply(engine, made, improved, options)
-
-
-def _revise_by_model(
-    engine: "Engine", call: Call, made: "Refinement", request: "RefinementRequest", assist: str
-) -> "tuple[Refinement, SecondPassResult]":
-    """Let a model take up the open feedback, or pass it to the caller; do nothing when there is none."""
-    from context_engine.plans import RefinementRequest
-
-    if assist == "off" or (assist == "auto" and not made.plan.open_feedback):
-        return made, SecondPassResult("none")
-    second = made.prompt(request.focus)
-    again = RefinementRequest(
-        plan_id=made.plan.id if made.saved else "",
-        plan=None if made.saved else request.plan,
-        force_reopen=request.force_reopen,
-        provenance="model",
-        auto_save=request.auto_save,
-    )
-
-    def check(draft: Any) -> str:
-        try:
-            tried = engine.plans.factory.refine(replace(again, operations=draft["operations"], auto_save=False))
-        except CallError as error:
-            return error.message
-        return "; ".join(error.message for error in tried.checked.errors[:3])
-
-    improved = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
-    if improved.draft is None:
-        return made, improved
-    better = engine.plans.factory.refine(replace(again, operations=improved.draft["operations"]))
-    return replace(
-        better, before=made.before, applied=made.applied, found=compare_plans(made.before, better.plan)
-    ), improved
-
-
-def _revision_reply(engine: "Engine", made: "Refinement", improved: SecondPassResult, options: _ReplyOptions) -> Reply:
-    """Return what a refinement did, what is still open, and what to do next; or what is wrong.
-
-    The whole plan and the differences are added on request, and if the plan is in no file.
-    """
     plan, is_kept = made.plan, made.status != "draft_rejected"
     warnings = [*made.warnings, *improved.warnings]
-    if options.shape == "markdown":
+    if format == "markdown":
         wrong = [f"rejected, nothing was kept: {error.message}" for error in made.checked.errors if not is_kept]
-        notes = [f"warning: {warning}" for warning in warnings]
-        return Reply("\n\n".join([*wrong, render_plan(plan), render_difference(made.found), *notes]))
+        return _markdown_reply(*wrong, render_plan(plan), render_difference(made.found), warnings=warnings)
     validation = made.checked.serialize()
     resolved = {question: [str(place) for place in places] for question, places in made.answered.items() if places}
     fields: dict[str, Any] = {
@@ -326,20 +278,44 @@ def _revision_reply(engine: "Engine", made: "Refinement", improved: SecondPassRe
         "errors": validation["errors"],
         "rejected": _rejected_rows(made.rejected),
         "warnings": warnings,
-        "next": _next_of_revision(made, improved, options.assist),
+        "next": _next_of_revision(made, improved, assist),
     }
-    fields = {"ok": is_kept} | drop_empty(fit_rows(fields, engine.settings.result_chars_max, rows_max=ROWS_SHOWN))
-    if options.is_detailed or (is_kept and made.saved is None):
-        details = {
-            "applied_operations": [drop_empty(applied._asdict()) for applied in made.applied],
-            "validation": validation,
-            "diff": made.found.serialize(),
-        }
-        fields |= fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
-        fields |= {"open_feedback": list(plan.open_feedback), "persistence": _persistence_row(made)}
-        fields["meta"] = options.meta(improved)
-        fields |= _plan_fields(engine, plan, fields)
-    return Reply(compact_json(fields))
+    details: dict[str, Any] = {}
+    if detail or (is_kept and made.saved is None):  # a plan in no file is in the reply
+        rows = [drop_empty(applied._asdict()) for applied in made.applied]
+        details = {"applied_operations": rows, "validation": validation, "diff": made.found.serialize()}
+        fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
+        details |= {"open_feedback": list(plan.open_feedback), "meta": _meta("refine_plan", began, improved)}
+    return _write_reply(engine, made, is_kept, fields, details)
+
+
+def _revise_by_model(
+    engine: "Engine", call: Call, made: "Refinement", request: "RefinementRequest", assist: str
+) -> "tuple[Refinement, SecondPassResult]":
+    """Let a model take up the open feedback, or pass it to the caller."""
+    from context_engine.plans import RefinementRequest
+
+    again = RefinementRequest(
+        plan_id=made.plan.id if made.saved else "",
+        plan=None if made.saved else request.plan,
+        force_reopen=request.force_reopen,
+        provenance="model",
+        auto_save=request.auto_save,
+    )
+
+    def check(draft: Any) -> str:
+        try:
+            tried = engine.plans.factory.refine(replace(again, operations=draft["operations"], auto_save=False))
+        except CallError as error:
+            return error.message
+        return "; ".join(error.message for error in tried.checked.errors[:3])
+
+    improved = engine.second_pass.run(made.prompt(request.focus), assist, check=check, cancel=call.cancel)
+    if improved.draft is None:
+        return made, improved
+    better = engine.plans.factory.refine(replace(again, operations=improved.draft["operations"]))
+    found = compare_plans(made.before, better.plan)
+    return replace(better, before=made.before, applied=made.applied, found=found), improved
 
 
 def _next_of_revision(made: "Refinement", improved: SecondPassResult, assist: str) -> Any:

@@ -27,27 +27,20 @@ from context_engine.tools.arguments import (
     TextArg,
     TextListArg,
     argument_error,
-)
-from context_engine.tools.context_tools import count_model_tokens
-from context_engine.tools.edit_arguments import (
-    ContentArg,
-    EditListArg,
-    name_entry,
-    name_field,
-    read_fields,
     read_objects,
 )
-from context_engine.tools.reply import SHA_CHARS
+from context_engine.tools.context_tools import count_model_tokens
+from context_engine.tools.edit_arguments import ContentArg, EditListArg, name_entry, name_field, read_typed
 from context_engine.tools.plan_tools import (
     DETAIL,
-    FORMATS,
     PLAN_ID,
+    PROSE_CHARS_MAX,
     STEP,
     STEP_NUMBERS,
     UID,
-    LongText,
     ObjectRows,
     PlanArgument,
+    PlanFormat,
     approval_row,
     brief_progress,
     choose_next,
@@ -58,7 +51,7 @@ from context_engine.tools.plan_tools import (
     list_numbers,
     which_step,
 )
-from context_engine.tools.reply import NOTE_CHARS, cut_to_size, reply_size, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, cut_to_size, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, UserQuestion, tool
 
 if TYPE_CHECKING:
@@ -69,7 +62,6 @@ if TYPE_CHECKING:
         Execution,
         ExecutionResult,
         FileChange,
-        PacketFile,
         Plan,
         PlanSources,
         PlanStep,
@@ -77,78 +69,14 @@ if TYPE_CHECKING:
         WorkPacket,
     )
 
-
-FIELDS_TOKENS = 200
-"""Tokens of a packet in addition to the text of its step and its files: field names, and how to undo."""
-TRIES = 4
-"""Each try is smaller by what the last one was too large by, and as a rule the second fits."""
-ROLLBACK = "apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back"
-
-
-def packet_rows(
-    engine: "Engine", plan: "Plan", execution: "Execution", steps: "Iterable[PlanStep]"
-) -> list[dict[str, Any]]:
-    """Return a packet for each of these steps."""
-    sources = engine.plans.sources()
-    return [_fit_packet(plan, execution, step, sources) for step in steps]
-
-
-def _fit_packet(plan: "Plan", execution: "Execution", step: "PlanStep", sources: "PlanSources") -> dict[str, Any]:
-    """Return the packet of a step as a row within its token budget."""
-    from context_engine.plans import PACKET_TOKENS_MAX, build_packet
-
-    room, over = PACKET_TOKENS_MAX - FIELDS_TOKENS, 0
-    for _ in range(TRIES):
-        made = build_packet(plan, step, sources.code, tokens_max=room)
-        row = _packet_row(made, execution.steps[step.uid].status)
-        if (over := estimate_max_tokens(compact_json(row)) - made.tokens_max) <= 0:
-            break
-        room -= over
-    if over > 0:
-        row |= {"why": cut_to_size(step.title, PACKET_TOKENS_MAX), "files": row.get("files", [])[:1]}
-    return row
-
-
-def _packet_row(made: "WorkPacket", status: str) -> dict[str, Any]:
-    step = made.step
-    row = {
-        "step": made.number,
-        "uid": step.uid,
-        "title": step.title,
-        "status": status,
-        "why": step.description,
-        "waits_for": list(made.waits_for),
-        "files": [_file_row(file) for file in made.files],
-        "files_left_out": made.left_out or None,
-        "symbols": list(made.symbols),
-        "acceptance_criteria": list(step.acceptance_criteria),
-        "checks": list(step.checks),
-        "rollback": ROLLBACK,
-    }
-    return drop_empty(row)
-
-
-def _file_row(file: "PacketFile") -> dict[str, Any]:
-    row = {
-        "path": file.path,
-        "change": file.change,
-        "sha": file.sha[:SHA_CHARS],
-        "why": file.why,
-        "note": "it is not there now" if not file.sha and file.change != "create" else "",
-        "snippets": [
-            drop_empty({"lines": str(snippet.span), "symbol": snippet.symbol, "text": snippet.text})
-            for snippet in file.snippets
-        ],
-    }
-    return drop_empty(row)
-
-
 FILES_SHOWN_MAX = 50
 """Of a diffstat; `affected_files` names all."""
 DETAILS_CHARS = 6_000
 """Of the plan in a request for its approval: a screen or two, which a person reads before deciding."""
-Actor = TextArg("Who does it.", 0, 100)
+ACTOR = TextArg("Who does it.", 0, 100)
 RARE = ("step_uid", "actor", "detail")
+
+# -- approvals --------------------------------------------------------------------------------------------------------
 
 
 @tool(touches="records", rare=("note", "expires_in_hours", "ask_user", "detail"))
@@ -169,13 +97,18 @@ def request_approval(
     decided = _ask_person(engine, call, request, planned) if ask_user else None
     row = approval_row(decided.approval if decided else request.approval, request.plan) | {"changes": planned.summary}
     if detail:
-        row |= _request_details(request, planned)
+        rows = [drop_empty(file._asdict()) for file in planned.files[:FILES_SHOWN_MAX]]
+        row |= {
+            "affected_files": list(request.affected_files),
+            "diffstat": {"summary": planned.summary, "files": rows},
+            "risks": [risk.issue for risk in request.plan.risks],
+            "details_md": cut_to_size(render_plan(request.plan), DETAILS_CHARS),
+        }
     fields: dict[str, Any] = {"request": row, "is_new": request.is_new, "damage": request.now.execution.damage}
     if decided:
-        fields |= {"decision": decided.approval.status, **_status_row(decided)}
-    else:
-        fields["next"] = "It is pending: respond_approval decides, or a person with `ctx plan approve`."
-    return Reply(format_reply(fields))
+        return format_reply(fields | {"decision": decided.approval.status, **_status_row(decided)})
+    step = "It is pending: respond_approval decides, or a person with `ctx plan approve`."
+    return format_reply(fields | {"next": step})
 
 
 @tool(touches="records", rare=("comment", "decided_by"))
@@ -190,8 +123,8 @@ def respond_approval(
 ) -> Reply:
     """Write down the decision about an approval request."""
     approvals = engine.plans.approvals
+    by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
     try:
-        by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
         decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
     except NeedsApproval:
         request = approvals.get(request_id)
@@ -200,114 +133,7 @@ def respond_approval(
             raise
         decided = outcome
     fields = {"success": True, "request": approval_row(decided.approval, decided.plan)}
-    return Reply(format_reply(fields | _status_row(decided), kept=("next_steps",)))
-
-
-@tool(touches="records", rare=(*RARE, "force", "include_packet"))
-def start_step(
-    engine: "Engine",
-    plan_id: Annotated[str, PLAN_ID],
-    step_number: Annotated[int, STEP, "step"] = 0,
-    step_uid: Annotated[str, UID] = "",
-    force: Annotated[bool, BooleanArg("Although it waits for others; recorded.")] = False,
-    include_packet: Annotated[bool, BooleanArg("With the code it is about.")] = True,
-    actor: Annotated[str, Actor] = "",
-    detail: Annotated[bool, DETAIL] = False,
-) -> Reply:
-    """Start a step of a plan, before you edit files."""
-    moved = engine.plans.steps.start(plan_id, which_step(step_number, step_uid), force=force, actor=actor)
-    fields = _packet_field(engine, moved) if include_packet else {}
-    fields["next"] = "Edit the files, then complete_step or fail_step; or send them to execute_plan with apply_changes."
-    return _step_reply(moved, fields, detail=detail, with_criteria=True)
-
-
-@tool(touches="records", rare=(*RARE, "files_modified", "auto_detect_files", "force"))
-def complete_step(
-    engine: "Engine",
-    plan_id: Annotated[str, PLAN_ID],
-    step_number: Annotated[int, STEP, "step"] = 0,
-    step_uid: Annotated[str, UID] = "",
-    notes: Annotated[str, LongText("What was done.")] = "",
-    files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
-    evidence: Annotated[tuple[Mapping[str, Any], ...], ObjectRows("command, exit_code, output.", "output", 20)] = (),
-    criteria_met: Annotated[tuple[str, ...], TextListArg("Criteria, or their numbers.")] = (),
-    auto_detect_files: Annotated[bool, BooleanArg("Ask git what changed since the start.")] = True,
-    force: Annotated[
-        bool, BooleanArg("Although it was not started, or checks and criteria are open; recorded.")
-    ] = False,
-    actor: Annotated[str, Actor] = "",
-    detail: Annotated[bool, DETAIL] = False,
-) -> Reply:
-    """Complete a started step: its checks ran, and `criteria_met` must list its criteria; failing evidence fails it."""
-    report = CompletionReport(notes, files_modified, evidence, criteria_met, auto_detect_files)
-    step = which_step(step_number, step_uid)
-    moved, work = engine.plans.steps.complete(plan_id, step, report, force=force, actor=actor)
-    fields = {
-        "files_modified": list(work.files) if detail and work.files is not None else None,
-        "unexpected_files": list(work.unexpected_files),
-        "missing_files": list(work.missing_files),
-        "unmet_criteria": list(work.unmet_criteria),
-    }
-    return _step_reply(moved, fields, detail=detail)
-
-
-@tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
-def fail_step(
-    engine: "Engine",
-    plan_id: Annotated[str, PLAN_ID],
-    step_number: Annotated[int, STEP, "step"] = 0,
-    step_uid: Annotated[str, UID] = "",
-    error: Annotated[str, LongText("What went wrong.")] = "",
-    retry: Annotated[bool, BooleanArg("Open it again.")] = False,
-    skip: Annotated[bool, BooleanArg("Go on without it.")] = False,
-    skip_dependents: Annotated[bool, BooleanArg("And without all that waits for it.")] = False,
-    release: Annotated[bool, BooleanArg("Give it back as if it had not been started.")] = False,
-    actor: Annotated[str, Actor] = "",
-    detail: Annotated[bool, DETAIL] = False,
-) -> Reply:
-    """Fail a step, open it again or skip it; list what is blocked."""
-    moved, skipped = engine.plans.steps.fail(
-        plan_id,
-        which_step(step_number, step_uid),
-        error=error,
-        retry=retry,
-        skip=skip,
-        skip_dependents=skip_dependents,
-        release=release,
-        actor=actor,
-    )
-    blocked = [uid for uid, because in moved.execution.blocked.items() if moved.step.uid in because]
-    fields = {
-        "blocked": list_numbers(moved.plan, blocked),
-        "skipped": list_numbers(moved.plan, skipped),
-        "retries_left": moved.state.retries_left,
-    }
-    return _step_reply(moved, fields, detail=detail)
-
-
-@tool(touches="nothing", rare=("include_steps", "format"))
-def view_progress(
-    engine: "Engine",
-    plan_id: Annotated[str, PLAN_ID],
-    include_steps: Annotated[bool, BooleanArg("Every step, and all figures.")] = False,
-    format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
-) -> Reply:
-    """Show how far a plan is: steps ready, running, blocked, next."""
-    now = engine.plans.steps.read_state(plan_id)
-    if format == "markdown":
-        return Reply(cut_lines(render_progress(now.plan, now.execution), engine.settings.result_chars_max))
-    if not include_steps:
-        return Reply(format_reply({"plan_id": now.plan.id, **brief_progress(now.plan, now.execution)}))
-    fields = now.execution.serialize(now.plan)
-    steps = fields.pop("steps")
-    shown = take_fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(format_reply(fields)))
-    fields["steps"] = shown
-    if len(shown) < len(steps):
-        fields["warnings"] = [f"{len(shown)} of {len(steps)} steps are shown"]
-    return Reply(format_reply(fields, kept=tuple(fields)))
-
-
-# -- asking a person --------------------------------------------------------------------------------------------------
+    return format_reply(fields | _status_row(decided), kept=("next_steps",))
 
 
 def _ask_person(
@@ -331,9 +157,6 @@ def _ask_person(
     )
 
 
-# -- rows -------------------------------------------------------------------------------------------------------------
-
-
 def _request_diffstat(engine: "Engine", request: "ApprovalResult") -> "Diffstat":
     """Return what the steps of a request are going to do with files."""
     code = engine.plans.sources().code
@@ -347,19 +170,7 @@ def _request_diffstat(engine: "Engine", request: "ApprovalResult") -> "Diffstat"
     return compute_diffstat(request.plan, request.steps, lines_of)
 
 
-def _request_details(request: "ApprovalResult", planned: "Diffstat") -> dict[str, Any]:
-    """Return the information for a decision; a person reads it in `ctx plan show`, too."""
-    rows = [drop_empty(file._asdict()) for file in planned.files[:FILES_SHOWN_MAX]]
-    return {
-        "affected_files": list(request.affected_files),
-        "diffstat": {"summary": planned.summary, "files": rows},
-        "risks": [risk.issue for risk in request.plan.risks],
-        "details_md": cut_to_size(render_plan(request.plan), DETAILS_CHARS),
-    }
-
-
 def _status_row(decided: "ApprovalResult") -> dict[str, Any]:
-    """Return the state of the plan after a decision, and the next steps."""
     return {
         "plan_version": decided.plan.version,
         "plan_status": decided.now.status,
@@ -367,14 +178,96 @@ def _status_row(decided: "ApprovalResult") -> dict[str, Any]:
     }
 
 
-def _packet_field(engine: "Engine", moved: "StepUpdate") -> dict[str, Any]:
-    """Return the packet of a started step, without what its row contains; the step is started even if this fails."""
-    try:
-        (packet,) = packet_rows(engine, moved.plan, moved.execution, [moved.step])
-    except ContextEngineError as error:
-        return {"warnings": [*moved.warnings, f"there is no packet: {error.message}"]}
-    shown_fields = ("step", "uid", "title", "status", "acceptance_criteria", "checks")
-    return {"packet": {key: value for key, value in packet.items() if key not in shown_fields}}
+# -- steps ------------------------------------------------------------------------------------------------------------
+
+
+@tool(touches="records", rare=(*RARE, "force", "include_packet"))
+def start_step(
+    engine: "Engine",
+    plan_id: Annotated[str, PLAN_ID],
+    step_number: Annotated[int, STEP, "step"] = 0,
+    step_uid: Annotated[str, UID] = "",
+    force: Annotated[bool, BooleanArg("Although it waits for others; recorded.")] = False,
+    include_packet: Annotated[bool, BooleanArg("With the code it is about.")] = True,
+    actor: Annotated[str, ACTOR] = "",
+    detail: Annotated[bool, DETAIL] = False,
+) -> Reply:
+    """Start a step of a plan, before you edit files."""
+    moved = engine.plans.steps.start(plan_id, which_step(step_number, step_uid), force=force, actor=actor)
+    fields: dict[str, Any] = {}
+    if include_packet:
+        try:
+            (packet,) = packet_rows(engine, moved.plan, moved.execution, [moved.step])
+            shown = ("step", "uid", "title", "status", "acceptance_criteria", "checks")  # in the row of the step
+            fields["packet"] = {key: value for key, value in packet.items() if key not in shown}
+        except ContextEngineError as error:  # the step is started all the same
+            fields["warnings"] = [*moved.warnings, f"there is no packet: {error.message}"]
+    fields["next"] = "Edit the files, then complete_step or fail_step; or send them to execute_plan with apply_changes."
+    return _step_reply(moved, fields, detail=detail, with_criteria=True)
+
+
+@tool(touches="records", rare=(*RARE, "files_modified", "auto_detect_files", "force"))
+def complete_step(
+    engine: "Engine",
+    plan_id: Annotated[str, PLAN_ID],
+    step_number: Annotated[int, STEP, "step"] = 0,
+    step_uid: Annotated[str, UID] = "",
+    notes: Annotated[str, TextArg("What was done.", 0, PROSE_CHARS_MAX)] = "",
+    files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
+    evidence: Annotated[tuple[Mapping[str, Any], ...], ObjectRows("command, exit_code, output.", "output", 20)] = (),
+    criteria_met: Annotated[tuple[str, ...], TextListArg("Criteria, or their numbers.")] = (),
+    auto_detect_files: Annotated[bool, BooleanArg("Ask git what changed since the start.")] = True,
+    force: Annotated[
+        bool, BooleanArg("Although it was not started, or checks and criteria are open; recorded.")
+    ] = False,
+    actor: Annotated[str, ACTOR] = "",
+    detail: Annotated[bool, DETAIL] = False,
+) -> Reply:
+    """Complete a started step: its checks ran, and `criteria_met` must list its criteria; failing evidence fails it."""
+    report = CompletionReport(notes, files_modified, evidence, criteria_met, auto_detect_files)
+    step = which_step(step_number, step_uid)
+    moved, work = engine.plans.steps.complete(plan_id, step, report, force=force, actor=actor)
+    fields = {
+        "files_modified": list(work.files) if detail and work.files is not None else None,
+        "unexpected_files": list(work.unexpected_files),
+        "missing_files": list(work.missing_files),
+        "unmet_criteria": list(work.unmet_criteria),
+    }
+    return _step_reply(moved, fields, detail=detail)
+
+
+@tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
+def fail_step(
+    engine: "Engine",
+    plan_id: Annotated[str, PLAN_ID],
+    step_number: Annotated[int, STEP, "step"] = 0,
+    step_uid: Annotated[str, UID] = "",
+    error: Annotated[str, TextArg("What went wrong.", 0, PROSE_CHARS_MAX)] = "",
+    retry: Annotated[bool, BooleanArg("Open it again.")] = False,
+    skip: Annotated[bool, BooleanArg("Go on without it.")] = False,
+    skip_dependents: Annotated[bool, BooleanArg("And without all that waits for it.")] = False,
+    release: Annotated[bool, BooleanArg("Give it back as if it had not been started.")] = False,
+    actor: Annotated[str, ACTOR] = "",
+    detail: Annotated[bool, DETAIL] = False,
+) -> Reply:
+    """Fail a step, open it again or skip it; list what is blocked."""
+    moved, skipped = engine.plans.steps.fail(
+        plan_id,
+        which_step(step_number, step_uid),
+        error=error,
+        retry=retry,
+        skip=skip,
+        skip_dependents=skip_dependents,
+        release=release,
+        actor=actor,
+    )
+    blocked = [uid for uid, because in moved.execution.blocked.items() if moved.step.uid in because]
+    fields = {
+        "blocked": list_numbers(moved.plan, blocked),
+        "skipped": list_numbers(moved.plan, skipped),
+        "retries_left": moved.state.retries_left,
+    }
+    return _step_reply(moved, fields, detail=detail)
 
 
 def _step_reply(moved: "StepUpdate", more: Mapping[str, Any], *, detail: bool, with_criteria: bool = False) -> Reply:
@@ -395,9 +288,95 @@ def _step_reply(moved: "StepUpdate", more: Mapping[str, Any], *, detail: bool, w
         "progress": execution.serialize(plan, with_steps=False) if detail else None,
         **more,
     }
-    kept = ("unlocked", "unexpected_files", "missing_files", "blocked", "skipped") if detail else ()
-    return Reply(format_reply(fields, kept))
+    return format_reply(
+        fields, ("unlocked", "unexpected_files", "missing_files", "blocked", "skipped") if detail else ()
+    )
 
+
+@tool(touches="nothing", rare=("include_steps", "format"))
+def view_progress(
+    engine: "Engine",
+    plan_id: Annotated[str, PLAN_ID],
+    include_steps: Annotated[bool, BooleanArg("Every step, and all figures.")] = False,
+    format: PlanFormat = "json",  # noqa: A002 - the seed's word
+) -> Reply:
+    """Show how far a plan is: steps ready, running, blocked, next."""
+    now = engine.plans.steps.read_state(plan_id)
+    if format == "markdown":
+        return cut_lines(render_progress(now.plan, now.execution), engine.settings.result_chars_max)
+    if not include_steps:
+        return format_reply({"plan_id": now.plan.id, **brief_progress(now.plan, now.execution)})
+    fields = now.execution.serialize(now.plan)
+    steps = fields.pop("steps")
+    room = engine.settings.result_chars_max - reply_size(compact_json(fields))
+    fields["steps"] = take_fitting_rows(steps, chars_max=room)
+    if len(fields["steps"]) < len(steps):
+        fields["warnings"] = [f"{len(fields['steps'])} of {len(steps)} steps are shown"]
+    return format_reply(fields, kept=tuple(fields))
+
+
+# -- work packets -----------------------------------------------------------------------------------------------------
+
+TRIES = 4
+"""Each try is smaller by what the last one was too large by, and as a rule the second fits."""
+FIELDS_TOKENS = 200
+"""Tokens of a packet in addition to the text of its step and its files: field names, and how to undo."""
+ROLLBACK = "apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back"
+
+
+def packet_rows(
+    engine: "Engine", plan: "Plan", execution: "Execution", steps: "Iterable[PlanStep]"
+) -> list[dict[str, Any]]:
+    """Return a packet for each of these steps, within its token budget."""
+    sources = engine.plans.sources()
+    return [_packet_row(plan, step, execution.steps[step.uid].status, sources) for step in steps]
+
+
+def _packet_row(plan: "Plan", step: "PlanStep", status: str, sources: "PlanSources") -> dict[str, Any]:
+    from context_engine.plans import PACKET_TOKENS_MAX, build_packet
+
+    room, row = PACKET_TOKENS_MAX - FIELDS_TOKENS, {}
+    for _ in range(TRIES):
+        made = build_packet(plan, step, sources.code, tokens_max=room)
+        row = _write_packet(made, status)
+        over = estimate_max_tokens(compact_json(row)) - made.tokens_max
+        if over <= 0:
+            return row
+        room -= over
+    return row | {"why": cut_to_size(step.title, PACKET_TOKENS_MAX), "files": row.get("files", [])[:1]}
+
+
+def _write_packet(made: "WorkPacket", status: str) -> dict[str, Any]:
+    step, files = made.step, []
+    for file in made.files:
+        snippets = [{"lines": str(part.span), "symbol": part.symbol, "text": part.text} for part in file.snippets]
+        row = {
+            "path": file.path,
+            "change": file.change,
+            "sha": file.sha[:SHA_CHARS],
+            "why": file.why,
+            "note": "it is not there now" if not file.sha and file.change != "create" else "",
+            "snippets": list(map(drop_empty, snippets)),
+        }
+        files.append(drop_empty(row))
+    packet = {
+        "step": made.number,
+        "uid": step.uid,
+        "title": step.title,
+        "status": status,
+        "why": step.description,
+        "waits_for": list(made.waits_for),
+        "files": files,
+        "files_left_out": made.left_out or None,
+        "symbols": list(made.symbols),
+        "acceptance_criteria": list(step.acceptance_criteria),
+        "checks": list(step.checks),
+        "rollback": ROLLBACK,
+    }
+    return drop_empty(packet)
+
+
+# -- changes ----------------------------------------------------------------------------------------------------------
 
 PACKETS_MAX = 20
 """Packets of a reply, at most: what the contract allows."""
@@ -407,6 +386,15 @@ CHANGE_EXAMPLE = 'Write {"path": "src/a.py", "change_type": "modify", "edits": [
 CHANGE_TYPES = ("create", "modify", "delete", "rename")
 CHANGES_MAX = 100
 """Of one call, as many as edit_file takes."""
+CHANGE_FIELDS: Mapping[str, ArgumentType] = {
+    "path": TextArg("", 1),
+    "change_type": ChoiceArg("", CHANGE_TYPES),
+    "content": ContentArg(""),
+    "diff": ContentArg(""),
+    "edits": EditListArg(""),
+    "new_path": TextArg(""),
+    "base_sha": TextArg(""),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,28 +419,16 @@ class FileChanges(ArgumentType):
 
     def read(self, name: str, value: Any) -> "tuple[FileChange, ...]":
         """Return a list; accept JSON in a text, or a single change."""
-        if value in ([], (), ""):
-            return ()
-        rows = read_objects(name, value, CHANGES_MAX, CHANGE_EXAMPLE)
-        return tuple(self._change(name_entry(name, number), row) for number, row in enumerate(rows, 1))
-
-    def _change(self, name: str, value: Mapping[str, Any]) -> "FileChange":
         from context_engine.plans import FileChange
 
-        kinds: Mapping[str, ArgumentType] = {
-            "path": TextArg("", 1),
-            "change_type": ChoiceArg("", CHANGE_TYPES),
-            "content": ContentArg(""),
-            "diff": ContentArg(""),
-            "edits": EditListArg(""),
-            "new_path": TextArg(""),
-            "base_sha": TextArg(""),
-        }
-        given = read_fields(name, value, tuple(kinds))
-        if "path" not in given:
-            raise argument_error(name_field(name, "path"), "is missing", CHANGE_EXAMPLE)
-        read: dict[str, Any] = {key: kinds[key].read(name_field(name, key), part) for key, part in given.items()}
-        return FileChange(**read)
+        changes = []
+        for number, row in enumerate(read_objects(name, value or [], CHANGES_MAX, CHANGE_EXAMPLE), 1):
+            entry = name_entry(name, number)
+            read = read_typed(entry, row, CHANGE_FIELDS)
+            if "path" not in read:
+                raise argument_error(name_field(entry, "path"), "is missing", CHANGE_EXAMPLE)
+            changes.append(FileChange(**read))
+        return tuple(changes)
 
 
 class _PlanState(NamedTuple):
@@ -495,11 +471,24 @@ def execute_plan(
         )
     reply: dict[str, Any] = {"ok": True, "plan_id": state.plan.id}
     improved = SecondPassResult()
-    if not changes:
+    if not changes and step_number and assist != "off":
         changes, improved = _changes_by_model(engine, call, state, step_number, assist, additional_context)
     done: ExecutionResult | None = None
     if changes:
-        done = _execute_changes(engine, call, state, step_number, changes, apply_changes, verify, strict)
+        step, executor = _target_step(state, step_number), engine.plans.executor
+        if apply_changes:
+            done = executor.apply(
+                state.plan,
+                state.execution,
+                step,
+                changes,
+                level=cast("Any", verify),
+                strict=strict,
+                session=call.session,
+                cancel=call.cancel,
+            )
+        else:
+            done = executor.preview(step, changes, strict=strict)
         reply["results"] = [_result_row(state.plan, done, apply_changes)]
         reply |= drop_empty({"backup_id": done.backup_id})
         reply["ok"] = done.verified.passed
@@ -509,13 +498,26 @@ def execute_plan(
         steps = _choose_steps(state, mode, 0 if done else step_number)[:max_steps]
     warnings = [*state.warnings, *(done.warnings if done else ()), *improved.warnings]
     reply["packets"] = packet_rows(engine, state.plan, state.execution, steps)
-    reply |= _progress_row(state) if detail else {"plan_status": state.execution.status}
-    way_on = choose_next(improved, assist, describe_next(state.plan, state.execution))
+    execution = state.execution
+    if detail:
+        row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
+        row["current_steps"] = list_numbers(state.plan, execution.current)
+        reply |= {"next_ready_steps": list_numbers(state.plan, execution.ready), "progress": row}
+    else:
+        reply["plan_status"] = execution.status
+    way_on = choose_next(improved, assist, describe_next(state.plan, execution))
     reply |= drop_empty({"next": way_on, "warnings": warnings})
-    ms = round((time.perf_counter() - began) * 1_000)
-    meta = {"tool": "execute_plan", "ms": ms, "assist_used": improved.used}
-    reply |= {"meta": meta | drop_empty({"model": count_model_tokens(improved)})} if detail else {}
-    return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
+    if detail:
+        ms = round((time.perf_counter() - began) * 1_000)
+        meta = {"tool": "execute_plan", "ms": ms, "assist_used": improved.used}
+        reply["meta"] = meta | drop_empty({"model": count_model_tokens(improved)})
+    # Of a long reply the diffs are left out, then the last packets, which can be asked for.
+    chars_max = engine.settings.result_chars_max
+    for result in reply.get("results", ()):
+        for change in sorted(result.get("would_apply", ()), key=lambda change: -len(change.get("diff", ""))):
+            if reply_size(compact_json(reply)) > chars_max - NOTE_CHARS:
+                change["diff"] = "left out: it has no room here"
+    return Reply(compact_json(fit_rows(reply, chars_max)))
 
 
 def _load_state(engine: "Engine", plan: Any, plan_id: str) -> _PlanState:
@@ -559,32 +561,6 @@ def _target_step(state: _PlanState, number: int) -> "PlanStep":
     return state.plan.find_step(current[0])
 
 
-def _execute_changes(
-    engine: "Engine",
-    call: Call,
-    state: _PlanState,
-    number: int,
-    changes: "Sequence[FileChange]",
-    is_applied: bool,
-    verify: str,
-    strict: bool,
-) -> "ExecutionResult":
-    """Preview or write the changes."""
-    step, executing = _target_step(state, number), engine.plans.executor
-    if not is_applied:
-        return executing.preview(step, changes, strict=strict)
-    return executing.apply(
-        state.plan,
-        state.execution,
-        step,
-        changes,
-        level=cast("Any", verify),
-        strict=strict,
-        session=call.session,
-        cancel=call.cancel,
-    )
-
-
 def _changes_by_model(
     engine: "Engine", call: Call, state: _PlanState, number: int, assist: str, context: str
 ) -> "tuple[Sequence[FileChange], SecondPassResult]":
@@ -592,17 +568,13 @@ def _changes_by_model(
     from context_engine.context import SecondPass
     from context_engine.plans import build_packet
 
-    if not number or assist == "off":
-        return (), SecondPassResult()
     made = build_packet(state.plan, _target_step(state, number), engine.plans.sources().code)
     arguments: dict[str, Any] = {"plan_id": state.plan.id, "step_number": number}
-    kinds = FileChanges("").fields()
-    schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}
+    kinds = FileChanges("")
+    schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds.fields()}}
     second = SecondPass("execute_plan", made.brief(context), schema, arguments, "changes", is_stored=False)
     improved = engine.second_pass.run(second, assist, cancel=call.cancel)
-    if improved.draft is None:
-        return (), improved
-    return FileChanges("").read("changes", improved.draft["changes"]), improved
+    return () if improved.draft is None else kinds.read("changes", improved.draft["changes"]), improved
 
 
 def _choose_steps(state: _PlanState, mode: str, number: int) -> "list[PlanStep]":
@@ -611,44 +583,21 @@ def _choose_steps(state: _PlanState, mode: str, number: int) -> "list[PlanStep]"
         return [state.plan.find_step(number)]
     if mode == "single_step":
         uids: Sequence[str] = [state.execution.next or next(iter(state.execution.current), "")]
-    elif mode == "all_ready":
-        uids = state.execution.ready
     else:
-        uids = state.execution.remaining
+        uids = state.execution.ready if mode == "all_ready" else state.execution.remaining
     return [state.plan.find_step(uid) for uid in uids if uid]
 
 
 def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict[str, Any]:
     """Return the result of the changes of one step."""
-    checks = [drop_empty(check._asdict()) | {"passed": check.passed} for check in done.verified.checks]
-    failed = [
-        f"{f'{check.kind} {check.name}'.strip()}: {check.says}"
-        for check in done.verified.checks
-        if check.passed is False
-    ]
+    failed = [check for check in done.verified.checks if check.passed is False]
+    error = "; ".join(f"{f'{check.kind} {check.name}'.strip()}: {check.says}" for check in failed)
+    if error:
+        error += f" - the changes are written; undo_edit with undo_id {done.backup_id} takes them back"
     row: dict[str, Any] = {"step_number": plan.step_numbers()[done.step.uid], "success": done.verified.passed}
     row |= {"is_preview": not is_applied, "completed": done.completed}
     row["applied" if is_applied else "would_apply"] = [
         drop_empty(change._asdict() | ({"diff": ""} if is_applied else {})) for change in done.applied
     ]
-    error = "; ".join(failed)
-    if error:
-        error += f" - the changes are written; undo_edit with undo_id {done.backup_id} takes them back"
+    checks = [drop_empty(check._asdict()) | {"passed": check.passed} for check in done.verified.checks]
     return row | drop_empty({"verification": checks, "remaining_files": list(done.remaining), "error": error})
-
-
-def _progress_row(state: _PlanState) -> dict[str, Any]:
-    """Return the progress of the plan."""
-    number, execution = state.plan.step_numbers(), state.execution
-    row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
-    row["current_steps"] = sorted(number[uid] for uid in execution.current)
-    return {"next_ready_steps": sorted(number[uid] for uid in execution.ready), "progress": row}
-
-
-def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:
-    """Return the reply; of a long one the diffs are left out, then the last packets, which can be asked for."""
-    for result in reply.get("results", ()):
-        for row in sorted(result.get("would_apply", ()), key=lambda row: -len(row.get("diff", ""))):
-            if reply_size(compact_json(reply)) > chars_max - NOTE_CHARS:
-                row["diff"] = "left out: it has no room here"
-    return compact_json(fit_rows(reply, chars_max))

@@ -1,4 +1,4 @@
-"""Tools for saved plans: save, load, list and delete them, view their history, and roll back to a version."""
+"""Tools for saved plans: save, load, list, draw and delete them, view their history, and roll back to a version."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,24 +34,39 @@ from context_engine.tools.arguments import (
     TextArg,
     TextListArg,
     argument_error,
-    parse_json_text,
+    read_objects,
 )
-from context_engine.tools.reply import NOTE_CHARS, count_fitting, cut_to_size, reply_size, take_fitting_rows
+from context_engine.tools.reply import (
+    NOTE_CHARS,
+    count_fitting,
+    describe_empty_list,
+    reply_size,
+    take_fitting_rows,
+)
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.context import SecondPassResult
     from context_engine.engine import Engine
-    from context_engine.plans import Approval, Execution, LoadedPlan, PlanVersion
-
+    from context_engine.plans import Approval, Execution, PlanVersion
 
 STEPS_MAX = 2_000
 """More than any plan has."""
 PROSE_CHARS_MAX = 200_000
-"""Of an error or a note; more is a file."""
+"""Of an error or a note, which may be a whole log; more is a file."""
+LIST_MAX = 200
+VERSIONS_MAX = 100_000
+"""More than any plan has."""
+FORMATS = ("json", "markdown")
 UID = TextArg("Or its uid.", 0, 100)
 STEP = IntegerArg("Its number.", 1, ENDLESS)
+STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)
 PLAN_ID = TextArg("Id or name.", 1)
+DETAIL = BooleanArg("The whole reply.")
+TAGS = TextListArg("Words to find it by.", most=20)
+EXPECTED_VERSION = IntegerArg("Refused unless this is the newest.", 0, VERSIONS_MAX)
+VERSION = IntegerArg("Its number.", 1, ENDLESS)
+PlanFormat = Annotated[str, ChoiceArg("Rendering.", FORMATS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +87,6 @@ class PlanArgument(ArgumentType):
 
 
 @dataclass(frozen=True, slots=True)
-class LongText(ArgumentType):
-    """A text that may be a whole log: it is shortened when saved, so the schema has no limit."""
-
-    description: str
-
-    def read(self, name: str, value: Any) -> str:
-        """Return the text."""
-        return TextArg("", most=PROSE_CHARS_MAX).read(name, value)
-
-
-@dataclass(frozen=True, slots=True)
 class ObjectRows(ArgumentType):
     """A list of objects that are checked later. `alone` is the field for a text in place of an object."""
 
@@ -97,21 +101,7 @@ class ObjectRows(ArgumentType):
 
     def read(self, name: str, value: Any) -> tuple[Mapping[str, Any], ...]:
         """Return a list; accept JSON in a text, or a single object."""
-        listed = parse_json_text(value) if isinstance(value, str) else value
-        if isinstance(listed, Mapping) or (self.alone and isinstance(listed, str)):
-            listed = [listed]
-        if not isinstance(listed, list | tuple):
-            raise argument_error(name, "must be a list of objects", f"Write {name}: [{{...}}].")
-        if len(listed) > self.most:
-            raise argument_error(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
-        return tuple(self._row(f"{name}[{place}]", row) for place, row in enumerate(listed))
-
-    def _row(self, name: str, value: Any) -> Mapping[str, Any]:
-        if self.alone and isinstance(value, str):
-            return {self.alone: value}
-        if not isinstance(value, Mapping):
-            raise argument_error(name, "is not an object", f"Write {name.partition('[')[0]}: [{{...}}].")
-        return value
+        return tuple(read_objects(name, value, self.most, f"Write {name}: [{{...}}].", alone=self.alone))
 
 
 def which_step(number: int, uid: str) -> int | str:
@@ -121,73 +111,78 @@ def which_step(number: int, uid: str) -> int | str:
     return uid.strip() or number
 
 
-STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)
-DETAIL = BooleanArg("The whole reply.")
+# -- what fits into a reply --------------------------------------------------------------------------------------------
+
 SPARE = ("dependency_graph", "architecture", "evidence", "scope", "risks", "milestones", "testing_strategy")
 """Left out of a plan too long for a reply, in this order, before steps are: the graph follows from them."""
-LEAST_CHARS = 100
-"""Of each field of a step that has no room even alone."""
+CUT_CHARS_MIN = 100
+"""Shorter texts are not cut any further."""
 ROWS_SHOWN = 20
 """Of each list in a brief reply: enough to see what happened."""
 STEP_FILES_SHOWN = 4
 """Files of a step in one line; load_plan has all."""
 
 
-# -- what fits into a reply --------------------------------------------------------------------------------------------
-
-
-def format_reply(fields: Mapping[str, Any], kept: Sequence[str] = ()) -> str:
+def format_reply(fields: Mapping[str, Any], kept: Sequence[str] = ()) -> Reply:
     """Return a reply: `ok`, then the fields that are not empty, and those in `kept`."""
     full = {"ok": True, **fields}
     shown = drop_empty(full)
-    return compact_json({key: value for key, value in full.items() if key in kept or key in shown})
+    return Reply(compact_json({key: value for key, value in full.items() if key in kept or key in shown}))
 
 
-def fit_rows(fields: dict[str, Any], room: int, *, rows_max: int = 0) -> dict[str, Any]:
-    """Return fields within a size: every list up to `rows_max` rows, then the longest list by half, and again.
+def fit_rows(fields: dict[str, Any], room: int, *, rows_max: int = 0, texts: Sequence[str] = ()) -> dict[str, Any]:
+    """Return fields within a size: every list up to `rows_max` rows, then the longest list or text is halved, again.
 
-    `NAME_left_out` counts the rows that a list lost.
+    `NAME_left_out` counts the rows that a list lost. `texts` names the fields whose texts may be cut.
     """
-    for holder, name in list(_find_lists(fields)):
+    for holder, name in list(_find_parts(fields, ())):
         if rows_max and len(holder[name]) > rows_max:
-            _cut_list(holder, name, rows_max)
+            _cut_part(holder, name, rows_max)
     while reply_size(compact_json(fields)) > room:
-        lists = [
-            (len(compact_json(holder[name])), holder, name) for holder, name in _find_lists(fields) if holder[name]
-        ]
-        if not lists:
+        parts = [(len(compact_json(holder[name])), holder, name) for holder, name in _find_parts(fields, texts)]
+        if not parts:
             break
-        _, holder, name = max(lists, key=lambda row: row[0])
-        _cut_list(holder, name, len(holder[name]) // 2)
+        _, holder, name = max(parts, key=lambda part: part[0])
+        _cut_part(holder, name, len(holder[name]) // 2)
     return fields
 
 
-def _find_lists(fields: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+def _find_parts(fields: dict[str, Any], texts: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:
     for name, value in fields.items():
-        if isinstance(value, list | tuple):
+        if isinstance(value, dict):
+            yield from _find_parts(value, texts)
+        elif isinstance(value, str):
+            if name in texts and len(value) > CUT_CHARS_MIN:
+                yield fields, name
+        elif isinstance(value, list | tuple) and value:
             yield fields, name
-        elif isinstance(value, dict):
-            yield from _find_lists(value)
 
 
-def _cut_list(holder: dict[str, Any], name: str, count: int) -> None:
-    left = len(holder[name]) - count
-    holder[name] = list(holder[name][:count])
-    holder[f"{name}_left_out"] = holder.get(f"{name}_left_out", 0) + left
+def _cut_part(holder: dict[str, Any], name: str, count: int) -> None:
+    value = holder[name]
+    if isinstance(value, str):
+        holder[name] = value[: count - 1] + "…"
+    else:
+        holder[name] = list(value[:count])
+        holder[f"{name}_left_out"] = holder.get(f"{name}_left_out", 0) + len(value) - count
 
 
-def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the plan as it fits into a reply, and next to it what was left out, if anything.
+def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> dict[str, Any]:
+    """Return the field `plan` as it fits into a reply, and next to it what was left out, if anything.
 
     `steps_shown`, `steps_total`, `next_step` (the `from_step` to continue with), `fields_left_out`.
     """
     whole = serialize_plan(plan)
     if from_step <= 1 and reply_size(compact_json(whole)) <= room:
-        return whole, {}
+        return {"plan": whole}
     rows = whole.pop("steps")
     left_out = [name for name in SPARE if reply_size(compact_json(whole)) > room // 2 and whole.pop(name, None)]
     rest, space = rows[from_step - 1 :], room - reply_size(compact_json(whole))
-    shown = take_fitting_rows(rest, chars_max=space + NOTE_CHARS) or [_cut_step(row, space) for row in rest[:1]]
+    shown = take_fitting_rows(rest, chars_max=space + NOTE_CHARS)
+    if rest and not shown:  # a step that does not fit even alone
+        cut = fit_rows(dict(rest[0]), space, texts=[*rest[0]])
+        changed = sorted(key for key in rest[0] if cut[key] != rest[0][key])
+        shown = [{key: value for key, value in cut.items() if key in rest[0]} | {"cut": changed}]
     after = from_step - 1 + len(shown)
     fields = {
         "steps_shown": len(shown),
@@ -195,29 +190,15 @@ def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, An
         "next_step": after + 1 if after < len(rows) else None,
         "fields_left_out": left_out,
     }
-    return whole | {"steps": list(shown)}, drop_empty(fields)
+    return {"plan": whole | {"steps": list(shown)}} | drop_empty(fields)
 
 
-def _cut_step(row: Mapping[str, Any], room: int) -> dict[str, Any]:
-    """Return a step that does not fit even alone: its long fields are cut."""
-    share = max(room // (2 * len(row)), LEAST_CHARS)
-    kept = dict(row)
-    for key, value in row.items():
-        if isinstance(value, str) and reply_size(value) > share:
-            kept[key] = cut_to_size(value, share - 1) + "…"
-        elif isinstance(value, list | tuple):
-            kept[key] = value[: count_fitting(map(compact_json, value), chars_max=share)]
-    return kept | {"cut": sorted(key for key in row if kept[key] != row[key])}
-
-
-def cut_lines(text: str, room: int) -> str:
+def cut_lines(text: str, room: int) -> Reply:
     """Return a rendering up to a size, in whole lines; its last line counts the lines left out."""
     lines = text.split("\n")
     count = count_fitting(lines, chars_max=room - NOTE_CHARS)
-    if count == len(lines):
-        return text
     more = f"... {len(lines) - count:,} more lines: format json shows the rest in parts"
-    return "\n".join((*lines[:count], "", more))
+    return Reply(text if count == len(lines) else "\n".join((*lines[:count], "", more)))
 
 
 # -- what a plan is, in a few words ------------------------------------------------------------------------------------
@@ -226,11 +207,10 @@ def cut_lines(text: str, room: int) -> str:
 def format_step(plan: Plan, number: int) -> str:
     """Return a step in one line: number, title, what it waits for, and files that its title does not name."""
     step = plan.steps[number - 1]
-    numbers = plan.step_numbers()
-    waits = ", ".join(str(numbers[uid]) for uid in step.depends_on if uid in numbers)
+    waits = ", ".join(map(str, list_numbers(plan, step.depends_on)))
     others = [path for path in (*step.files_to_modify, *step.files_to_create) if path not in step.title]
-    more = len(others) - STEP_FILES_SHOWN
-    files = ", ".join([*others[:STEP_FILES_SHOWN], *([f"{more} more"] if more > 0 else [])])
+    more = [f"{len(others) - STEP_FILES_SHOWN} more"] if len(others) > STEP_FILES_SHOWN else []
+    files = ", ".join([*others[:STEP_FILES_SHOWN], *more])
     return f"{number}. {step.title}" + (f" (after {waits})" if waits else "") + (f": {files}" if files else "")
 
 
@@ -246,11 +226,11 @@ def describe_next(plan: Plan, execution: "Execution | None") -> str:
     """Return what to do next with a saved plan."""
     if plan.open_questions:
         return "refine_plan with clarifications answers the questions; load_plan has the whole plan"
-    number = plan.step_numbers()
     if execution is None:
         return "start_step 1; load_plan has the whole plan" if plan.steps else "refine_plan adds steps"
     if execution.current:
-        return f"complete_step or fail_step {', '.join(str(number[uid]) for uid in execution.current)}"
+        return f"complete_step or fail_step {', '.join(map(str, list_numbers(plan, execution.current)))}"
+    number = plan.step_numbers()
     if execution.next:
         return f"start_step {number[execution.next]}"
     failed = [number[uid] for uid, state in execution.steps.items() if state.status == "failed"]
@@ -287,14 +267,12 @@ def list_numbers(plan: Plan, uids: Iterable[str]) -> list[int]:
     return sorted(number[uid] for uid in uids if uid in number)
 
 
-# -- saved plans -------------------------------------------------------------------------------------------------------
+def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
+    """Return an approval request with its steps by number."""
+    return drop_empty(msgspec.to_builtins(approval) | {"steps": list_numbers(plan, approval.steps)})
 
-LIST_MAX = 200
-VERSIONS_MAX = 100_000
-"""More than any plan has."""
-FORMATS = ("json", "markdown")
-TagList = TextListArg("Words to find it by.", most=20)
-Versions = IntegerArg("Refused unless this is the newest.", 0, VERSIONS_MAX)
+
+# -- saved plans -------------------------------------------------------------------------------------------------------
 
 
 @tool(touches="records", rare=("tags", "expected_version", "allow_invalid", "reason"))
@@ -302,9 +280,9 @@ def save_plan(
     engine: "Engine",
     plan: Annotated[Any, PlanArgument("The plan.")],
     name: Annotated[str, TextArg("Its name.")] = "",
-    tags: Annotated[tuple[str, ...] | None, TagList] = None,
+    tags: Annotated[tuple[str, ...] | None, TAGS] = None,
     overwrite: Annotated[bool, BooleanArg("As next version.")] = False,
-    expected_version: Annotated[int | None, Versions] = None,
+    expected_version: Annotated[int | None, EXPECTED_VERSION] = None,
     allow_invalid: Annotated[bool, BooleanArg("Keep it although it cannot be carried out as it is.")] = False,
     reason: Annotated[str, TextArg("Why it changed.")] = "",
 ) -> Reply:
@@ -331,7 +309,7 @@ def save_plan(
         "autofixes": [row.message for row in saved.validation.autofixes],
         "errors": [row.message for row in saved.validation.errors],
     }
-    return Reply(format_reply(fields))
+    return format_reply(fields)
 
 
 @tool(touches="nothing", rare=("include_execution", "from_step", "format", "name"), view="plan")
@@ -341,7 +319,7 @@ def load_plan(
     name: Annotated[str, TextArg("Its name.")] = "",
     version: Annotated[int | None, IntegerArg("Else the newest.", 1, ENDLESS)] = None,
     include_execution: Annotated[bool, BooleanArg("With its progress.")] = True,
-    format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
+    format: PlanFormat = "json",  # noqa: A002 - the seed's word
     from_step: Annotated[int, IntegerArg("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
 ) -> Reply:
     """Read a plan with progress, approvals and file drift."""
@@ -351,10 +329,16 @@ def load_plan(
     loaded = engine.plans.repository.load(which, version)
     if format == "markdown":
         text = render_plan(loaded.plan, loaded.execution if include_execution else None)
-        return Reply(cut_lines(text, engine.settings.result_chars_max))
+        return cut_lines(text, engine.settings.result_chars_max)
     drift = engine.plans.repository.drift(loaded.plan)
     room = engine.settings.result_chars_max - NOTE_CHARS
-    fields = _plan_metadata(loaded, room // 3, include_execution=include_execution) | {
+    fields: dict[str, Any] = {
+        "plan_id": loaded.plan.id,
+        "name": loaded.version.name,
+        "tags": list(loaded.version.tags),
+        "version": loaded.version.version,
+        "versions": list(loaded.versions),
+        "approvals": [approval_row(approval, loaded.plan) for approval in loaded.approvals],
         "drift": {
             "files_missing": list(drift.files_missing),
             "files_changed_since_plan": list(drift.files_changed),
@@ -362,8 +346,13 @@ def load_plan(
         },
         "warnings": [*loaded.warnings, *drift.warnings],
     }
-    plan, cut = fit_plan(loaded.plan, max(room - reply_size(compact_json(fields)), room // 2), from_step=from_step)
-    return Reply(format_reply({"success": True, "plan": plan, **cut, **fields}, kept=("execution",)))
+    if include_execution:
+        fields["execution"] = loaded.execution and loaded.execution.serialize(loaded.plan)
+        if loaded.execution and reply_size(compact_json(fields["execution"])) > room // 3:
+            fields["execution"] = loaded.execution.serialize(loaded.plan, with_steps=False)
+    left = max(room - reply_size(compact_json(fields)), room // 2)
+    fields = {"success": True, **fit_plan(loaded.plan, left, from_step=from_step), **fields}
+    return format_reply(fields, kept=("execution",))
 
 
 @tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "limit", "cursor"))
@@ -371,7 +360,7 @@ def list_plans(
     engine: "Engine",
     status: Annotated[str, ChoiceArg("Only these.", ("", *PlanQuery.STATUSES))] = "",
     query: Annotated[str, TextArg("Words in it.")] = "",
-    tags: Annotated[tuple[str, ...], TagList] = (),
+    tags: Annotated[tuple[str, ...], TAGS] = (),
     sort_by: Annotated[str, ChoiceArg("By what.", PlanQuery.SORTS)] = "updated_at",
     sort_order: Annotated[str, ChoiceArg("Which first.", PlanQuery.ORDERS)] = "desc",
     limit: Annotated[int, IntegerArg("Rows.", 1, LIST_MAX)] = 50,
@@ -379,16 +368,17 @@ def list_plans(
 ) -> Reply:
     """List saved plans with their status and progress."""
     listed = engine.plans.repository.list_page(PlanQuery(status, tags, query, sort_by, sort_order, limit, cursor))
-    rows = [_plan_row(msgspec.to_builtins(row)) for row in listed.rows]
+    rows = [drop_empty(msgspec.to_builtins(row) | {"requests": ()}) for row in listed.rows]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    empty = describe_empty_list(listed.by_status, status, "", "plans yet: create_plan makes one")
     fields = {
         "count": len(shown),
         "total": listed.total,
         "next_cursor": listed.cursor_after(len(shown)),
-        "next": "" if rows else _empty_list_hint(listed.by_status, status),
+        "next": "" if rows else empty,
         "plans": shown,
     }
-    return Reply(format_reply(fields, kept=("plans",)))
+    return format_reply(fields, kept=("plans",))
 
 
 @tool(touches="records", destructive=True, rare=("purge", "confirm"))
@@ -401,8 +391,7 @@ def delete_plan(
     """Delete a plan: move it into the trash folder."""
     deleted = engine.plans.repository.delete(plan_id, purge=purge, confirm=confirm)
     fields: dict[str, Any] = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
-    fields |= {"trashed_to": deleted.trashed_to, "purged": not deleted.trashed_to or None}
-    return Reply(format_reply(fields))
+    return format_reply(fields | {"trashed_to": deleted.trashed_to, "purged": not deleted.trashed_to or None})
 
 
 @tool(touches="nothing", rare=("limit", "since", "until", "include_plans", "include_events", "format"))
@@ -414,36 +403,44 @@ def view_history(
     until: Annotated[str, TextArg("Up to this moment.", 0, 40)] = "",
     include_plans: Annotated[bool, BooleanArg("With the whole plans.")] = False,
     include_events: Annotated[bool, BooleanArg("With what happened to its steps.")] = False,
-    format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
+    format: PlanFormat = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
     """List the versions of a plan and what changed."""
-    repository = engine.plans.repository
+    repository, room = engine.plans.repository, engine.settings.result_chars_max
     versions, damaged = repository.history(plan_id)
     first, last = _parse_moment("since", since, 0.0), _parse_moment("until", until, float("inf"))
-    chosen_versions = [
-        version for version in versions if first <= (timestamps.parse_timestamp(version.created_at) or 0.0) <= last
-    ]
+    chosen = [version for version in versions if first <= _parse_moment("", version.created_at, 0.0) <= last]
     if format == "markdown":
-        text = "\n".join([render_history(chosen_versions[:limit]), *(f"warning: {damage}" for damage in damaged)])
-        return Reply(cut_lines(text, engine.settings.result_chars_max))
-    rows = [_version_row(row) for row in chosen_versions[:limit]]
+        return cut_lines("\n".join([render_history(chosen[:limit]), *(f"warning: {wrong}" for wrong in damaged)]), room)
+    rows = [_version_row(version) for version in chosen[:limit]]
     if include_plans:
-        rows = [row | {"plan": repository.load(plan_id, row["version"]).plan} for row in rows]
-        rows = [row | {"plan": fit_plan(row["plan"], engine.settings.result_chars_max // 2)[0]} for row in rows]
+        rows = [row | fit_plan(repository.load(plan_id, row["version"]).plan, room // 2) for row in rows]
     found = repository.load(plan_id).events if include_events else ()
     events = [drop_empty(msgspec.to_builtins(event)) for event in found]
-    room = engine.settings.result_chars_max
     shown = take_fitting_rows(rows, chars_max=room // 2 if events else room, least=1)
     fields = {
         "plan_id": versions[0].plan_id if versions else plan_id,
         "current_version": versions[0].version if versions else None,
-        "total": len(chosen_versions),
-        "shown": len(shown) if len(shown) < len(chosen_versions) else None,
+        "total": len(chosen),
+        "shown": len(shown) if len(shown) < len(chosen) else None,
         "versions": shown,
         "events": list(reversed(take_fitting_rows(events[::-1], chars_max=room // 2))),
         "warnings": list(damaged),
     }
-    return Reply(format_reply(fields, kept=("versions",)))
+    return format_reply(fields, kept=("versions",))
+
+
+def _version_row(version: "PlanVersion") -> dict[str, Any]:
+    row = msgspec.to_builtins(version)
+    hidden = ("plan_id", "events", "name", "tags")
+    return {key: value for key, value in row.items() if key not in hidden and value not in ("", 0)}
+
+
+def _parse_moment(name: str, text: str, otherwise: float) -> float:
+    at = timestamps.parse_timestamp(text) if text.strip() else otherwise
+    if at is None and name:
+        raise argument_error(name, f"is {text[:40]!r}, no moment", "Write 2026-11-21 or 2026-11-21T12:00:00Z.")
+    return at or 0.0
 
 
 @tool(touches="records", rare=("reason", "execution", "expected_version", "force", "detail"))
@@ -453,7 +450,7 @@ def rollback_plan(
     target_version: Annotated[int, IntegerArg("Which one.", 1, ENDLESS)],
     reason: Annotated[str, TextArg("Why.")] = "",
     execution: Annotated[str, ChoiceArg("What becomes of progress.", PROGRESS_MODES)] = "reconcile",
-    expected_version: Annotated[int | None, Versions] = None,
+    expected_version: Annotated[int | None, EXPECTED_VERSION] = None,
     force: Annotated[bool, BooleanArg("Also while a step is in progress.")] = False,
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
@@ -468,72 +465,34 @@ def rollback_plan(
         "change_summary": back.version.change_summary,
         "reconciled": {"kept_completed": list(back.kept), "lost": list(back.lost), "reopened": list(back.reopened)},
     }
-    if detail:
-        plan, cut = fit_plan(back.plan, engine.settings.result_chars_max - 2 * NOTE_CHARS)
-        fields |= {"plan": plan, **cut}
-    return Reply(format_reply(fields))
+    room = engine.settings.result_chars_max - 2 * NOTE_CHARS
+    return format_reply(fields | (fit_plan(back.plan, room) if detail else {}))
 
 
-# -- rows -------------------------------------------------------------------------------------------------------------
+@tool(touches="nothing", rare=("format",))
+def compare_plan_versions(
+    engine: "Engine",
+    plan_id: Annotated[str, PLAN_ID],
+    from_version: Annotated[int, VERSION],
+    to_version: Annotated[int, VERSION],
+    format: PlanFormat = "json",  # noqa: A002 - the word that callers know
+) -> Reply:
+    """Show what changed between two versions of a plan."""
+    repository = engine.plans.repository
+    found = compare_plans(repository.load(plan_id, from_version).plan, repository.load(plan_id, to_version).plan)
+    if format == "markdown":
+        return Reply(render_difference(found))
+    fields = {"ok": True, "plan_id": found.after.id} | found.serialize()
+    return Reply(compact_json(fit_rows(fields, engine.settings.result_chars_max)))
 
 
-def _plan_metadata(loaded: "LoadedPlan", room: int, *, include_execution: bool) -> dict[str, Any]:
-    """Return the metadata of a plan in a reply; the progress of each step only where it fits."""
-    fields: dict[str, Any] = {
-        "plan_id": loaded.plan.id,
-        "name": loaded.version.name,
-        "tags": list(loaded.version.tags),
-        "version": loaded.version.version,
-        "versions": list(loaded.versions),
-        "approvals": [approval_row(approval, loaded.plan) for approval in loaded.approvals],
-    }
-    if include_execution:
-        fields["execution"] = loaded.execution and loaded.execution.serialize(loaded.plan)
-        if loaded.execution and reply_size(compact_json(fields["execution"])) > room:
-            fields["execution"] = loaded.execution.serialize(loaded.plan, with_steps=False)
-    return fields
-
-
-def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
-    """Return an approval request with its steps by number."""
-    return drop_empty(msgspec.to_builtins(approval) | {"steps": list_numbers(plan, approval.steps)})
-
-
-def _plan_row(row: dict[str, Any]) -> dict[str, Any]:
-    del row["requests"]
-    return drop_empty(row | {"tags": list(row["tags"])})
-
-
-def _version_row(version: "PlanVersion") -> dict[str, Any]:
-    row = msgspec.to_builtins(version)
-    for name in ("plan_id", "events", "name", "tags"):
-        del row[name]
-    return {key: value for key, value in row.items() if value not in ("", 0)}
-
-
-def _parse_moment(name: str, text: str, otherwise: float) -> float:
-    at = timestamps.parse_timestamp(text) if text.strip() else otherwise
-    if at is None:
-        raise argument_error(name, f"is {text[:40]!r}, no moment", "Write 2026-11-21 or 2026-11-21T12:00:00Z.")
-    return at
-
-
-def _empty_list_hint(by_status: Mapping[str, int], status: str) -> str:
-    """Return what to try when the list is empty."""
-    others: Sequence[str] = [f"{count} {name}" for name, count in by_status.items() if name != status]
-    if others and status:
-        return f"There are {', '.join(others)}: leave status out to see them."
-    if by_status:
-        return "Use other words, or none."
-    return "There are no plans yet: create_plan makes one."
-
+# -- diagrams ----------------------------------------------------------------------------------------------------------
 
 DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
 FILES_DRAWN_MAX = 12
 """Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
 YEARS = (0.0, 4_102_444_800.0)
 """1970 to 2100: when a chart may begin."""
-VersionNumber = IntegerArg("Its number.", 1, ENDLESS)
 
 
 @tool(touches="nothing", rare=("plan", "version", "direction", "max_label", "start_date"))
@@ -542,7 +501,7 @@ def visualize_plan(
     plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
     diagram_type: Annotated[str, ChoiceArg("What to draw.", DIAGRAMS)] = "dependencies",
     plan: Annotated[Any, PlanArgument("A plan instead of an id.")] = None,
-    version: Annotated[int | None, VersionNumber] = None,
+    version: Annotated[int | None, VERSION] = None,
     direction: Annotated[str, ChoiceArg("Down or right.", ("td", "lr"))] = "td",
     max_label: Annotated[int, IntegerArg("Characters of a title.", 20, 120)] = LABEL_CHARS,
     start_date: Annotated[str, TextArg("Of the Gantt chart: 2026-11-21.", 0, 40)] = "",
@@ -550,18 +509,20 @@ def visualize_plan(
     """Show a plan as a Mermaid diagram of its steps or modules."""
     drawn, execution = _load_drawable(engine, plan_id, plan, version)
     way = "LR" if direction == "lr" else "TD"
-    warnings: list[str] = []
+    warnings = [execution.damage] if execution.damage else []
     if diagram_type == "dependencies":
         picture = draw_dependencies(drawn, execution, direction=way, label_chars=max_label)
     elif diagram_type == "progress":
         picture = draw_progress(drawn, execution, direction=way, label_chars=max_label)
     elif diagram_type == "gantt":
-        picture = draw_gantt(drawn, execution, start=_chart_start(start_date, drawn), label_chars=max_label)
+        at = timestamps.parse_timestamp(start_date if start_date.strip() else drawn.created_at)
+        if start_date.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
+            raise argument_error("start_date", f"is {start_date[:40]!r}", "Write 2026-11-21.")
+        picture = draw_gantt(drawn, execution, start=at, label_chars=max_label)
     else:
-        touched, imports, warnings = _find_modules(engine, drawn)
+        touched, imports, notes = _find_modules(engine, drawn)
+        warnings = [*notes, *warnings]
         picture = draw_architecture(touched, imports, direction=way, label_chars=max_label)
-    if execution and execution.damage:
-        warnings = [*warnings, execution.damage]
     fields = {
         "diagram_type": diagram_type,
         "plan_id": drawn.id,
@@ -570,7 +531,7 @@ def visualize_plan(
         "legend": picture.legend,
         "warnings": warnings,
     }
-    return Reply(format_reply(fields | {"omitted": list(picture.omitted)}, kept=("omitted",)))
+    return format_reply(fields | {"omitted": list(picture.omitted)}, kept=("omitted",))
 
 
 def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) -> "tuple[Plan, Execution]":
@@ -586,14 +547,6 @@ def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | Non
     return loaded.plan, loaded.execution or fold_progress(loaded.plan, loaded.events)
 
 
-def _chart_start(text: str, plan: "Plan") -> float | None:
-    """Return the start of a chart: the given day, else the day when the plan was created, if it was saved."""
-    at = timestamps.parse_timestamp(text) if text.strip() else timestamps.parse_timestamp(plan.created_at)
-    if text.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
-        raise argument_error("start_date", f"is {text[:40]!r}", "Write 2026-11-21.")
-    return at
-
-
 def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]], list[tuple[str, str]], list[str]]:
     """Return the modules that a plan touches with their steps, the imports around them, and warnings."""
     by_folder = len(plan.files) > FILES_DRAWN_MAX
@@ -603,32 +556,14 @@ def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]],
 
     touched: dict[str, list[int]] = {}
     for number, step in enumerate(plan.steps, 1):
-        for path in step.files:
-            steps = touched.setdefault(module(path), [])
-            steps += [number] if number not in steps else []
+        for name in dict.fromkeys(map(module, step.files)):
+            touched.setdefault(name, []).append(number)
     pairs: list[tuple[str, str]] = []
     warnings: list[str] = []
-    for path in sorted(path for path in plan.files if engine.plans.paths.has_path(path)):
+    for path in sorted(filter(engine.plans.paths.has_path, plan.files)):
         pairs += [(path, str(other)) for other in engine.symbols.dependencies(path)]
         try:
             pairs += [(str(other), path) for other in engine.symbols.importers(path)]
         except NotIndexed:
             warnings = ["there is no index yet: who imports these files is not shown"]
     return touched, [(module(one), module(other)) for one, other in pairs], warnings
-
-
-@tool(touches="nothing", rare=("format",))
-def compare_plan_versions(
-    engine: "Engine",
-    plan_id: Annotated[str, PLAN_ID],
-    from_version: Annotated[int, VersionNumber],
-    to_version: Annotated[int, VersionNumber],
-    format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
-) -> Reply:
-    """Show what changed between two versions of a plan."""
-    repository = engine.plans.repository
-    found = compare_plans(repository.load(plan_id, from_version).plan, repository.load(plan_id, to_version).plan)
-    if format == "markdown":
-        return Reply(render_difference(found))
-    fields = {"ok": True, "plan_id": found.after.id} | found.serialize()
-    return Reply(compact_json(fit_rows(fields, engine.settings.result_chars_max)))

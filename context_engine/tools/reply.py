@@ -147,6 +147,19 @@ def note_lines(notes: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def describe_empty_list(by_status: Mapping[str, int], status: str, everything: str, none: str) -> str:
+    """Return what to try when a list of records is empty; `everything` is the status that filters nothing.
+
+    >>> describe_empty_list({"stale": 2}, "active", "all", "memories yet")
+    'There are 2 stale: status all shows them.'
+    """
+    others = [f"{count} {name}" for name, count in by_status.items() if name != status]
+    if others and status != everything:
+        how = f"status {everything} shows them" if everything else "leave status out to see them"
+        return f"There are {', '.join(others)}: {how}."
+    return "Use other words, or none." if by_status else f"There are no {none}."
+
+
 def join_first(items: Sequence[str], most: int, between: str = ", ") -> str:
     """Join the first items in one line and count the others.
 
