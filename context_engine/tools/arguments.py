@@ -39,12 +39,12 @@ MALFORMED = "malformed"
 class ArgumentType:
     """Base of all argument types. `description` is what an agent reads; the default is added to it."""
 
-    json_type: ClassVar[str] = "string"
+    SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "string"}
     description: str
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of this type, without description and default."""
-        return {"type": self.json_type}
+        return {**self.SCHEMA}
 
     def read(self, name: str, value: Any) -> Any:
         """Return the value for what the client sent. Raises: InvalidArgument."""
@@ -71,16 +71,15 @@ class TextArg(ArgumentType):
             value = str(value)
         if not isinstance(value, str):
             raise argument_error(name, f"must be a text, not {_name_type(value)}", f'Write {name}: "...".')
-        if self.least and not value.strip():
+        size = len(value.strip())
+        if self.least and not size:
             raise argument_error(name, "is empty", f"Write a text for {name}.", malformed=self.empty_is_malformed)
-        if len(value.strip()) < self.least:
-            raise argument_error(
-                name, f"is {_format_value(value)}, which is too short", f"Write at least {self.least} characters."
-            )
+        if size < self.least:
+            wrong = f"is {_format_value(value)}, which is too short"
+            raise argument_error(name, wrong, f"Write at least {self.least} characters.")
         if len(value) > self.most:
-            raise argument_error(
-                name, f"has {len(value):,} characters, at most {self.most:,} are allowed", "Shorten it."
-            )
+            wrong = f"has {len(value):,} characters, at most {self.most:,} are allowed"
+            raise argument_error(name, wrong, "Shorten it.")
         try:
             value.encode()
         except UnicodeEncodeError:  # JSON can contain half a surrogate pair
@@ -138,9 +137,7 @@ class IntegerArg(ArgumentType):
 class FractionArg(ArgumentType):
     """A number from 0 to 1."""
 
-    def schema(self) -> dict[str, Any]:
-        """Include the range."""
-        return {"type": "number", "minimum": 0, "maximum": 1}
+    SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "number", "minimum": 0, "maximum": 1}
 
     def read(self, name: str, value: Any) -> float:
         """Accept 0.5 and "0.5" alike."""
@@ -151,7 +148,7 @@ class FractionArg(ArgumentType):
 class BooleanArg(ArgumentType):
     """True or false."""
 
-    json_type: ClassVar[str] = "boolean"
+    SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "boolean"}
 
     def read(self, name: str, value: Any) -> bool:
         """Accept true and false, 0 and 1, and the usual words for them."""
@@ -185,19 +182,17 @@ class TextListArg(ArgumentType):
             shown = _name_type(value)
             raise argument_error(name, f"must be a list of texts, not {shown}", f'Write {name}: ["one", "two"].')
         _check_count(name, items, self.most)
-        item_type = TextArg("")
-        texts = tuple(filter(None, dict.fromkeys(item_type.read(name, item).strip() for item in items)))
+        texts = filter(None, (TextArg("").read(name, item).strip() for item in items))
         if self.among:
-            choice = ChoiceArg("", self.among)
-            return tuple(dict.fromkeys(choice.read(name, text) for text in texts))
-        return texts
+            texts = (ChoiceArg("", self.among).read(name, text) for text in texts)
+        return tuple(dict.fromkeys(texts))
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectArg(ArgumentType):
     """An object with any fields; the tool checks them."""
 
-    json_type: ClassVar[str] = "object"
+    SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "object"}
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
         """Accept an object, or JSON text of one."""
@@ -209,31 +204,62 @@ class ObjectArg(ArgumentType):
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectListArg(ArgumentType):
+    """A list of objects that the tool checks. `alone` is the field for a text in place of an object.
+
+    The schema has no fields: the description names them, since a client pays for each one in every request.
+    """
+
+    SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
+    alone: str = ""
+    most: int = 100
+
+    def read(self, name: str, value: Any) -> tuple[Any, ...]:
+        """Return a list; accept JSON in a text, or a single object."""
+        return tuple(read_objects(name, value, self.most, f"Write {name}: [{{...}}].", alone=self.alone))
+
+
+def read_objects(
+    name: str, value: Any, most: int, example: str, *, least: int = 0, alone: str = ""
+) -> list[Mapping[str, Any]]:
+    """Accept a list of objects, JSON text of one, or a single object. Raises: InvalidArgument.
+
+    With `alone`, a text in place of an object is an object with that one field.
+    """
+    items = parse_json_text(value)
+    listed = [items] if isinstance(items, Mapping) or (alone and isinstance(items, str)) else items
+    if isinstance(listed, list | tuple):  # an entry over the limit may be anything: its text is not even parsed
+        listed = [*map(parse_json_text, listed[:most]), *listed[most:]]
+    if isinstance(listed, list) and alone:
+        listed = [{alone: item} if isinstance(item, str) else item for item in listed]
+    if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
+        raise argument_error(name, "must be a list of objects", example)
+    if not least <= len(listed) <= most:
+        raise argument_error(name, f"has {len(listed):,} entries, {least} to {most} are allowed", example)
+    return listed
+
+
+@dataclass(frozen=True, slots=True)
 class LineRangesArg(ArgumentType):
     """A list of line ranges, each an object with `start` and `end`. The tool checks whether a file has those lines."""
 
-    json_type: ClassVar[str] = "array"
+    SCHEMA: ClassVar[Mapping[str, Any]] = {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}},
+            "required": ["start", "end"],
+            "additionalProperties": False,
+        },
+    }
     most: int = 200
-
-    def schema(self) -> dict[str, Any]:
-        """Include both ends of a range."""
-        ends = {"start": {"type": "integer"}, "end": {"type": "integer"}}
-        items = {"type": "object", "properties": ends, "required": [*ends], "additionalProperties": False}
-        return {"type": "array", "items": items}
 
     def read(self, name: str, value: Any) -> tuple[LineSpan, ...]:
         """Accept a list, JSON text of one, or a single range; the numbers may be texts."""
-        example = f'Write {name}: [{{"start": 10, "end": 20}}].'
-        ranges = parse_json_text(value)
-        if isinstance(ranges, Mapping):
-            ranges = [ranges]
-        if not isinstance(ranges, list | tuple):
-            raise argument_error(name, f"must be a list of ranges, not {_name_type(value)}", example)
-        _check_count(name, ranges, self.most)
-        line = IntegerArg("", -ENDLESS, ENDLESS)
+        example, line = f'Write {name}: [{{"start": 10, "end": 20}}].', IntegerArg("", -ENDLESS, ENDLESS)
         spans = []
-        for ends in ranges:
-            if not isinstance(ends, Mapping) or set(ends) != {"start", "end"}:
+        for ends in read_objects(name, value, self.most, example):
+            if set(ends) != {"start", "end"}:
                 raise argument_error(name, "contains an entry that is not a line range", example)
             spans.append(LineSpan(line.read(f"{name}.start", ends["start"]), line.read(f"{name}.end", ends["end"])))
         return tuple(spans)
@@ -312,26 +338,6 @@ def parse_json_text(value: Any) -> Any:
         return read_json(value, bytes_max=OUTPUT_BYTES_MAX) if isinstance(value, str) else value
     except ParseError:
         return value
-
-
-def read_objects(
-    name: str, value: Any, most: int, example: str, *, least: int = 0, alone: str = ""
-) -> list[Mapping[str, Any]]:
-    """Accept a list of objects, JSON text of one, or a single object. Raises: InvalidArgument.
-
-    With `alone`, a text in place of an object is an object with that one field.
-    """
-    items = parse_json_text(value)
-    listed = [items] if isinstance(items, Mapping) or (alone and isinstance(items, str)) else items
-    if isinstance(listed, list | tuple):  # an entry over the limit may be anything: its text is not even parsed
-        listed = [*map(parse_json_text, listed[:most]), *listed[most:]]
-    if isinstance(listed, list) and alone:
-        listed = [{alone: item} if isinstance(item, str) else item for item in listed]
-    if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
-        raise argument_error(name, "must be a list of objects", example)
-    if not least <= len(listed) <= most:
-        raise argument_error(name, f"has {len(listed):,} entries, {least} to {most} are allowed", example)
-    return listed
 
 
 def to_snake_case(name: str) -> str:

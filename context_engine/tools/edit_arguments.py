@@ -16,15 +16,17 @@ from context_engine.tools.arguments import (
     ArgumentType,
     BooleanArg,
     IntegerArg,
+    ObjectListArg,
     TextArg,
     argument_error,
     parse_json_text,
     read_objects,
     to_snake_case,
 )
+from context_engine.tools.structured_replies import COUNT, FLAG, TEXT
 
 if TYPE_CHECKING:
-    from context_engine.edit import LineEdit, Place, SymbolEdit, Want
+    from context_engine.edit import Place, Want
 
 EDITS_MAX = 200
 FILES_MAX = 100
@@ -53,6 +55,7 @@ SYMBOL_EXAMPLE = (
     " insert_after in place of replace."
 )
 PATH_EXAMPLE = 'Write path next to edits; for several files, files: [{"path": "src/a.py", "edits": [...]}].'
+FILE_EXAMPLE = 'Write {"path": "src/a.py", "edits": [...]}.'
 EDIT_EXAMPLE = 'Write {"target": "text as it is in the file", "replace": "new text"}, or line_range in place of target.'
 
 
@@ -85,46 +88,41 @@ class LineRangeArg(ArgumentType):
             ends = [match[1], match[2] or match[1]]
         if len(ends) != 2 or None in ends:
             raise argument_error(name, "is not a line range", 'Write {"start": 10, "end": 20}, or "10-20".')
-        first, last = (IntegerArg("", -ENDLESS, ENDLESS).read(name, end) for end in ends)
-        return LineSpan(first, last)
+        return LineSpan(*(IntegerArg("", -ENDLESS, ENDLESS).read(name, end) for end in ends))
 
 
 @dataclass(frozen=True, slots=True)
 class FuzzyMatchArg(ArgumentType):
     """How far a place may differ from its target."""
 
-    json_type: ClassVar[str] = "object"
-
-    def schema(self) -> dict[str, Any]:
-        """Include the fields."""
-        fields = {"enabled": "boolean", "maxDistance": "integer", "whitespaceOnly": "boolean"}
-        return {"type": "object", "properties": {name: {"type": kind} for name, kind in fields.items()}}
+    SCHEMA: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"enabled": FLAG, "maxDistance": COUNT, "whitespaceOnly": FLAG},
+    }
 
     def read(self, name: str, value: Any) -> Fuzzy:
         """Accept an object, or a flag that turns fuzzy matching on or off."""
         value = parse_json_text(value)
         if not isinstance(value, Mapping):
             return Fuzzy(enabled=BooleanArg("").read(name, value))
-        kinds = {
-            "enabled": BooleanArg(""),
-            "max_distance": IntegerArg("", 0, DISTANCE_MAX),
-            "whitespace_only": BooleanArg(""),
-        }
+        flag = BooleanArg("")
+        kinds = {"enabled": flag, "max_distance": IntegerArg("", 0, DISTANCE_MAX), "whitespace_only": flag}
         read = read_typed(name, value, kinds)
         return Fuzzy(read.get("enabled", True), read.get("max_distance", 5), read.get("whitespace_only", True))
 
 
 @dataclass(frozen=True, slots=True)
 class AnchorArg(ArgumentType):
-    """The lines around a place, and the line range it must be in."""
+    """The lines around a place, and the line range it must be in, with the fields of upstream spec 000."""
 
-    json_type: ClassVar[str] = "object"
-
-    def schema(self) -> dict[str, Any]:
-        """Include the fields of upstream spec 000."""
-        ends = {"type": "object", "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}}}
-        text = {"type": "string"}
-        return {"type": "object", "properties": {"beforeContext": text, "afterContext": text, "lineRange": ends}}
+    SCHEMA: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "beforeContext": TEXT,
+            "afterContext": TEXT,
+            "lineRange": {"type": "object", "properties": {"start": COUNT, "end": COUNT}},
+        },
+    }
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
         """Return the fields of an edit that it sets: before, after, line_range."""
@@ -154,18 +152,12 @@ EDIT_OPTIONS = ("before", "after", "line_range", "expected_matches", "fuzzy")
 
 
 @dataclass(frozen=True, slots=True)
-class EditListArg(ArgumentType):
+class EditListArg(ObjectListArg):
     """A list of edits of one file, each as `read_edit` takes it."""
-
-    json_type: ClassVar[str] = "array"
-
-    def schema(self) -> dict[str, Any]:
-        """Leave out the fields: the description names them, since clients pay for each one."""
-        return {"type": "array", "items": {"type": "object"}}
 
     def read(self, name: str, value: Any) -> "tuple[Want, ...]":
         """Accept a list, JSON text of one, or a single edit."""
-        listed = read_objects(name, value, EDITS_MAX, EDIT_EXAMPLE)
+        listed = read_objects(name, value, EDITS_MAX, EDIT_EXAMPLE, least=1)
         return tuple(read_edit(name_entry(name, number), edit) for number, edit in enumerate(listed, 1))
 
 
@@ -179,27 +171,21 @@ class FileEdits:
 
 
 @dataclass(frozen=True, slots=True)
-class FileEditsArg(ArgumentType):
+class FileEditsArg(ObjectListArg):
     """A list of files, each with its edits."""
-
-    json_type: ClassVar[str] = "array"
-
-    def schema(self) -> dict[str, Any]:
-        """Leave out the fields: they are those of the tool itself."""
-        return {"type": "array", "items": {"type": "object"}}
 
     def read(self, name: str, value: Any) -> tuple[FileEdits, ...]:
         """Accept a list, or JSON text of one."""
-        listed = read_objects(name, value, FILES_MAX, 'Write {"path": "src/a.py", "edits": [...]}.')
-        return tuple(self._file(name_entry(name, number), file) for number, file in enumerate(listed, 1))
-
-    def _file(self, name: str, value: Mapping[str, Any]) -> FileEdits:
         kinds = {"path": TextArg("", 1), "edits": EditListArg(""), "expected_hash": TextArg("")}
-        read = read_typed(name, value, kinds)
-        for field, nothing in (("path", ""), ("edits", ())):
-            if field not in read:
-                kinds[field].read(name_field(name, field), nothing)  # raises: it is missing
-        return FileEdits(**read)
+        files = []
+        for number, row in enumerate(read_objects(name, value, FILES_MAX, FILE_EXAMPLE, least=1), 1):
+            entry = name_entry(name, number)
+            read = {"path": "", "edits": []} | read_typed(entry, row, kinds)
+            for field in ("path", "edits"):
+                if not read[field]:
+                    kinds[field].read(name_field(entry, field), read[field])  # raises: it is missing
+            files.append(FileEdits(**read))
+        return tuple(files)
 
 
 def name_entry(name: str, number: int) -> str:
@@ -221,40 +207,48 @@ def name_field(name: str, field: str) -> str:
 
 
 def read_typed(name: str, value: Mapping[str, Any], kinds: Mapping[str, ArgumentType]) -> dict[str, Any]:
-    """Read the fields of an object by their types. Raises: InvalidArgument."""
-    sent = read_fields(name, value, tuple(kinds))
-    return {field: kinds[field].read(name_field(name, field), content) for field, content in sent.items()}
+    """Read the fields of an object by their canonical names and types; null counts as absent.
 
-
-def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of an object by their canonical names; null counts as absent. Raises: InvalidArgument."""
-    fields: dict[str, Any] = {}
+    Raises: InvalidArgument.
+    """
+    sent: dict[str, Any] = {}
     for key, content in value.items():
         field = to_snake_case(str(key))
-        if field not in known:
+        if field not in kinds:
             field = ALIASES.get(field, field)
-        if field not in known:
-            hint = suggest_nearest(field, known) or f"There are {', '.join(known)}."
+        if field not in kinds:
+            hint = suggest_nearest(field, kinds) or f"There are {', '.join(kinds)}."
             raise argument_error(name_field(name, str(key)[:60]), "is unknown", hint)
-        if field in fields and fields[field] != content:
+        if field in sent and sent[field] != content:
             raise argument_error(name_field(name, field), "is given twice with different values", "Send it once.")
         if content is not None:
-            fields[field] = content
-    return fields
+            sent[field] = content
+    return {field: kinds[field].read(name_field(name, field), content) for field, content in sent.items()}
 
 
 def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
     """Read one edit. Raises: InvalidArgument."""
+    from context_engine.edit import (  # imports the parsers, which a list of tools does not need
+        LineEdit,
+        SymbolEdit,
+        Want,
+    )
+
     if "path" in map(ALIASES.get, value, value):
         raise argument_error(name_field(name, "path"), "is not part of an edit", PATH_EXAMPLE)
     read = read_typed(name, value, _FIELDS)
     read = {**read.pop("anchor", {}), **read}
-    if SYMBOL.intersection(read):
-        return _build_request(_read_symbol_edit(name, read))
+    if not SYMBOL.isdisjoint(read):  # exactly one action, and no other location than a line range or a target in it
+        actions = [field for field in PLACES if field in read]
+        inside = {"target"} if actions == ["replace"] else set()
+        unexpected = sorted(read.keys() - {"symbol", "line_range", *actions, *inside})
+        if "symbol" not in read or len(actions) != 1 or unexpected:
+            found = " and ".join([*actions, *unexpected[:1]])
+            raise argument_error(name, f"has {found or 'no action'}", SYMBOL_EXAMPLE)
+        text, lines = read[actions[0]], read.get("line_range")
+        return Want(SymbolEdit(read["symbol"], text, PLACES[actions[0]], lines, read.get("target", "")))
     if read.keys() == {"line_range", "replace"}:
-        from context_engine.edit import LineEdit  # imports the parsers
-
-        return _build_request(LineEdit(read["line_range"], read["replace"]))
+        return Want(LineEdit(read["line_range"], read["replace"]))
     for field in ("target", "replace"):
         if field not in read:
             raise argument_error(name_field(name, field), "is missing", EDIT_EXAMPLE)
@@ -264,27 +258,9 @@ def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
     return build_edit(read)
 
 
-def _read_symbol_edit(name: str, read: Mapping[str, Any]) -> "SymbolEdit":
-    """Read an edit of a definition: exactly one action, and no other location than a line range or a target in it."""
-    actions = [field for field in PLACES if field in read]
-    inside = {"target"} if actions == ["replace"] else set()
-    unexpected = sorted(read.keys() - {"symbol", "line_range", *actions, *inside})
-    if "symbol" not in read or len(actions) != 1 or unexpected:
-        found = " and ".join([*actions, *unexpected[:1]])
-        raise argument_error(name, f"has {found or 'no action'}", SYMBOL_EXAMPLE)
-    from context_engine.edit import SymbolEdit  # imports the parsers
-
-    place, lines = PLACES[actions[0]], read.get("line_range")
-    return SymbolEdit(read["symbol"], read[actions[0]], place, lines, read.get("target", ""))
-
-
 def build_edit(read: Mapping[str, Any]) -> "Want":
     """Build an edit from its fields."""
+    from context_engine.edit import Want
+
     others = {field: read[field] for field in EDIT_OPTIONS if field in read}
-    return _build_request(Edit(read["target"], read["replace"], **others), read.get("occurrence", 0))
-
-
-def _build_request(edit: "Edit | SymbolEdit | LineEdit", occurrence: int = 0) -> "Want":
-    from context_engine.edit import Want  # imports the parsers, which a list of tools does not need
-
-    return Want(edit, occurrence)
+    return Want(Edit(read["target"], read["replace"], **others), read.get("occurrence", 0))

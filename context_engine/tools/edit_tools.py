@@ -29,9 +29,9 @@ from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, clip_line, count_f
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from context_engine.edit import EditedFile, EditPlan, EditResult, FileEdit, NameOccurrence, PastEdit, Renaming, Want
+    from context_engine.edit import EditedFile, EditPlan, EditResult, NameOccurrence, PastEdit, Renaming, Want
     from context_engine.engine import Engine
 
 PLACES_SHOWN_MAX = 20
@@ -46,6 +46,8 @@ HISTORY_MAX = 20
 OLD = tuple(name for name, field in ALIASES.items() if field == "target")
 NEW = tuple(name for name, field in ALIASES.items() if field == "replace")
 """The names of other editors for the two texts of an edit."""
+Lines = list[str]
+"""`list` is the name of an argument below."""
 
 
 @tool(touches="files", rare=("labels_are_text",))
@@ -84,14 +86,53 @@ def edit_file(
         )
         for file in _collect_edits(path, edits, files, expected_hash)
     ]
-    receipt = _apply_changes(engine, call, changes, dry_run=dry_run)
+    receipt = engine.edits.apply(changes, dry_run=dry_run, session=call.session, check_syntax=True)
     if dry_run:
-        preview = _previews_json if call.structured else _previews
+        preview = _preview_json if call.structured else _preview_text
         return Reply(preview(receipt, engine.settings.result_chars_max))
-    affected = list(_affected_places(engine, receipt))
+    affected: list[str] = []  # what else uses the changed definitions, and their tests
+    for file in receipt.files[:FILES_FOLLOWED_MAX] if receipt.undo_id else ():
+        affected += describe_affected_places(file.path, [place.now for place in _placements(file)], engine)
     if call.structured:
         return Reply(compact_json(_edited_fields(receipt) | drop_empty({"affected": affected})))
-    return Reply("\n".join([*_format_edits(receipt), *_notes(receipt), *affected]))
+    undo, rows = _undo(receipt), [(file.path, _places(file), _sha(file), file.syntax) for file in receipt.files]
+    if len(rows) == 1:
+        lines = [_line("edited " + rows[0][0], *rows[0][1:], undo)]
+    else:
+        lines = [_line(f"edited {format_count(len(rows), 'file')}", undo), *(_line(*row) for row in rows)]
+    return Reply("\n".join([*lines, *_notes(receipt), *affected]))
+
+
+def _collect_edits(
+    path: str, edits: Sequence["Want"], files: Sequence[FileEdits], expected_hash: str
+) -> Sequence[FileEdits]:
+    """Return the files with their edits, whichever of the two forms the caller used."""
+    example = 'Write {"path": "src/a.py", "edits": [{"target": "old", "replace": "new"}]}'
+    is_one_file = bool(path.strip() or edits or expected_hash)
+    if is_one_file == bool(files):
+        raise InvalidArgument(
+            "path and edits, or files: one of the two is needed",
+            suggestion=f"{example}; put expected_hash next to its path.",
+        )
+    if is_one_file and not (path.strip() and edits):
+        missing = "edits are" if path.strip() else "path is"
+        raise InvalidArgument(f"{missing} missing", suggestion=f"{example}.")
+    return files or [FileEdits(path, tuple(edits), expected_hash)]
+
+
+def _hash_for_lines(engine: "Engine", call: Call, file: FileEdits) -> str:
+    """Return the hash of the last read, which edits by line numbers need. Raises: InvalidArgument without a read."""
+    from context_engine.edit import LineEdit  # imports the parsers
+
+    if not any(isinstance(want.edit, LineEdit) for want in file.edits):
+        return ""
+    if seen := engine.edits.hash_as_read(file.path, call.session):
+        return seen
+    raise argument_error(
+        "line_range",
+        "counts the lines of a file that was not read in this session",
+        "Read the file first, send expected_hash, or quote the text as target.",
+    )
 
 
 @tool(touches="files", rare=("labels_are_text",))
@@ -111,7 +152,7 @@ def write_file(
     change = engine.edits.change_whole(
         path, content, overwrite=overwrite, expected_hash=expected_hash, labels_are_text=labels_are_text
     )
-    receipt = _apply_changes(engine, call, [change])
+    receipt = engine.edits.apply([change], session=call.session, check_syntax=True)
     file = receipt.files[0]
     verb = ("replaced" if file.before else "created") if receipt.undo_id else "unchanged"
     if call.structured:
@@ -137,8 +178,37 @@ def safe_replace(
     fields = {"target": old_content, "replace": new_content, "expected_matches": expected_matches, **(anchor or {})}
     want = build_edit(fields | {"fuzzy": fuzzy_match or Fuzzy()})
     change = engine.edits.change_parts(file_path, [want], expected_hash=expected_hash)
-    receipt = _apply_changes(engine, call, [change], dry_run=dry_run)
-    return Reply(compact_json(_replace_row(receipt, dry_run=dry_run)))
+    receipt = engine.edits.apply([change], dry_run=dry_run, session=call.session, check_syntax=True)
+    file = receipt.files[0]
+    first, *others = _placements(file)
+    row: dict[str, Any] = {"success": True, "matchInfo": _match(first)}
+    if others:
+        row["matches"] = [_match(place) for place in (first, *others[: PLACES_SHOWN_MAX - 1])]
+    if dry_run:
+        row["preview"] = _preview_places(cast("EditPlan", file.planned), file.path)
+    row["updatedLines"] = {"start": first.now.first, "end": (first, *others)[-1].now.last}
+    row |= {} if dry_run else {"newHash": file.after[:SHA_CHARS], "undoId": receipt.undo_id}
+    return Reply(compact_json(row | {"syntax": file.syntax} | drop_empty({"warnings": _warnings(receipt)})))
+
+
+def _match(place: Placement) -> dict[str, Any]:
+    """Return a match as in upstream spec 000: any inexact one is fuzzy, with distance 0 if only whitespace differs."""
+    kind = {"matchType": "exact"} if place.match_type == "exact" else {"matchType": "fuzzy", "distance": place.distance}
+    return {"line": place.span.first, "column": place.column, **kind}
+
+
+def _preview_places(planned: "EditPlan", path: str) -> dict[str, Any]:
+    """Return the changed lines with their context, before and after; `lineRange` is the range of `before`."""
+    before, after = (split_lines(redact_file(text, path)) for text in _texts(planned))
+    first = max(1, planned.placements[0].span.first - PREVIEW_CONTEXT)
+    last = min(len(before), planned.placements[-1].span.last + PREVIEW_CONTEXT)
+    sides = {"before": before[first - 1 : last], "after": after[first - 1 : last + len(after) - len(before)]}
+    row: dict[str, Any] = {}
+    for side, lines in sides.items():
+        more = len(lines) - PREVIEW_LINES_MAX
+        rest = [f"… {format_count(more, 'more line')}"] if more > 0 else []
+        row[side] = "\n".join([*lines[:PREVIEW_LINES_MAX], *rest])
+    return row | {"lineRange": {"start": first, "end": last}}
 
 
 @tool(touches="files")
@@ -156,70 +226,33 @@ def undo_edit(
     if undo_id and steps > 1:
         raise InvalidArgument("undo_id names one edit, steps means several", suggestion="Send one of them.")
     turn, verb = (engine.edits.redo, "redone") if redo else (engine.edits.undo, "undone")
-    return Reply("\n".join(_run_turns(verb, lambda: turn(undo_id, session=call.session), steps)))
+    lines: Lines = []
+    for step in range(steps):
+        try:
+            receipt = turn(undo_id, session=call.session)
+        except CallError as error:
+            if not step:
+                raise
+            lines.append(f"stopped after {format_count(step, 'edit')}: {error.message}. {error.suggestion}")
+            break
+        lines.append(f"{verb}: edit {receipt.undo_id}")
+        lines += [f"{escape_line(file.path)} · {_sha(file)}" for file in receipt.files]
+    return Reply("\n".join(lines))
 
 
-# -- applying ---------------------------------------------------------------------------------------------------------
+def _history(past: Sequence["PastEdit"]) -> str:
+    """Format a line for each edit, newest first."""
+    if not past:
+        return "nothing was edited yet"
+    lines = [f"{format_count(len(past), 'edit')}, newest first"]
+    for edit in past:
+        files = join_first([f"{what} {path}" for path, what in edit.files], PLACES_SHOWN_MAX)
+        date = datetime.fromtimestamp(edit.at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        lines.append(_line(f"edit {edit.undo_id}", date, files, "undone" if edit.is_undone else ""))
+    return "\n".join(lines)
 
 
-def _collect_edits(
-    path: str, edits: Sequence["Want"], files: Sequence[FileEdits], expected_hash: str
-) -> Sequence[FileEdits]:
-    """Return the files with their edits, whichever of the two forms the caller used."""
-    example = 'Write {"path": "src/a.py", "edits": [{"target": "old", "replace": "new"}]}'
-    is_one_file = bool(path.strip() or edits or expected_hash)
-    if is_one_file == bool(files):
-        raise InvalidArgument(
-            "path and edits, or files: one of the two is needed",
-            suggestion=f"{example}; put expected_hash next to its path.",
-        )
-    if files:
-        return files
-    if not (path.strip() and edits):
-        missing = "edits are" if path.strip() else "path is"
-        raise InvalidArgument(f"{missing} missing", suggestion=f"{example}.")
-    return [FileEdits(path, tuple(edits), expected_hash)]
-
-
-def _hash_for_lines(engine: "Engine", call: Call, file: FileEdits) -> str:
-    """Return the hash of the last read, which edits by line numbers need. Raises: InvalidArgument without a read."""
-    from context_engine.edit import LineEdit  # imports the parsers
-
-    if not any(isinstance(want.edit, LineEdit) for want in file.edits):
-        return ""
-    if seen := engine.edits.hash_as_read(file.path, call.session):
-        return seen
-    raise argument_error(
-        "line_range",
-        "counts the lines of a file that was not read in this session",
-        "Read the file first, send expected_hash, or quote the text as target.",
-    )
-
-
-def _apply_changes(
-    engine: "Engine", call: Call, changes: Sequence["FileEdit"], *, dry_run: bool = False
-) -> "EditResult":
-    return engine.edits.apply(changes, dry_run=dry_run, session=call.session, check_syntax=True)
-
-
-# -- edit_file and write_file -----------------------------------------------------------------------------------------
-
-
-def _format_edits(receipt: "EditResult") -> list[str]:
-    """Format a line for each file."""
-    undo = _undo(receipt)
-    if len(receipt.files) == 1:
-        file = receipt.files[0]
-        return [_line(f"edited {file.path}", _places(file), _sha(file), file.syntax, undo)]
-    rows = [_line(file.path, _places(file), _sha(file), file.syntax) for file in receipt.files]
-    return [_line(f"edited {format_count(len(rows), 'file')}", undo), *rows]
-
-
-def _affected_places(engine: "Engine", receipt: "EditResult") -> Iterator[str]:
-    """Yield what else uses the changed definitions, and their tests: a line each, of the first files."""
-    for file in receipt.files[:FILES_FOLLOWED_MAX] if receipt.undo_id else ():
-        changed = [place.now for place in _placements(file)]
-        yield from describe_affected_places(file.path, changed, engine)
+# -- what an edit did -------------------------------------------------------------------------------------------------
 
 
 def _line(*parts: str) -> str:
@@ -231,10 +264,19 @@ def _undo(receipt: "EditResult") -> str:
     return f"undo {receipt.undo_id}" if receipt.undo_id else ""
 
 
+def _sha(file: "EditedFile") -> str:
+    return f"sha256 {file.after[:SHA_CHARS]}" if file.after else "deleted"
+
+
+def _placements(file: "EditedFile") -> Sequence[Placement]:
+    """Return the places that were edited; a file that was written as a whole has none."""
+    return getattr(file.planned, "placements", ())
+
+
 def _places(file: "EditedFile") -> str:
     """Format the changed lines by their new numbers, and how an inexact place was recognized."""
     places = _placements(file)
-    shown = [f"{place.now}{_how(place)}" for place in places[:PLACES_SHOWN_MAX]]
+    shown = [f"{place.now}{f' ({how})' if (how := _how(place)) else ''}" for place in places[:PLACES_SHOWN_MAX]]
     more = f" +{len(places) - PLACES_SHOWN_MAX}" if len(places) > PLACES_SHOWN_MAX else ""
     one = len(places) == 1 and places[0].now.lines == 1
     return f"line{'' if one else 's'} {', '.join(shown)}{more}"
@@ -245,19 +287,11 @@ def _how(place: Placement) -> str:
 
     >>> line = LineSpan(1, 1)
     >>> _how(Placement(0, line, 1, line)), _how(Placement(0, line, 1, line, grade=5, distance=2))
-    ('', ' (fuzzy, distance 2)')
+    ('', 'fuzzy, distance 2')
     """
     if place.match_type == "exact":
         return ""
-    return f" ({place.match_type}{f', distance {place.distance}' if place.distance else ''})"
-
-
-def _sha(file: "EditedFile") -> str:
-    return f"sha256 {file.after[:SHA_CHARS]}" if file.after else "deleted"
-
-
-def _notes(receipt: "EditResult") -> list[str]:
-    return [f"note: {warning}" for warning in _warnings(receipt)]
+    return f"{place.match_type}{f', distance {place.distance}' if place.distance else ''}"
 
 
 def _warnings(receipt: "EditResult") -> list[str]:
@@ -269,20 +303,37 @@ def _warnings(receipt: "EditResult") -> list[str]:
     return [*warnings, *receipt.warnings]
 
 
+def _notes(receipt: "EditResult") -> list[str]:
+    return [f"note: {warning}" for warning in _warnings(receipt)]
+
+
 def _edited_fields(receipt: "EditResult") -> dict[str, Any]:
     """Return what was written, or would be, for programs."""
     files = []
     for file in receipt.files:
-        places = getattr(file.planned, "placements", ())[:PLACES_SHOWN_MAX]
-        inexact = [_how(place).strip(" ()") for place in places if place.match_type != "exact"]
-        spans = [str(place.now) for place in places]
-        row = {"path": file.path, "lines": spans, "how": inexact, "sha256": file.after[:SHA_CHARS]}
+        places = _placements(file)[:PLACES_SHOWN_MAX]
+        row = {
+            "path": file.path,
+            "lines": [str(place.now) for place in places],
+            "how": list(filter(None, map(_how, places))),
+            "sha256": file.after[:SHA_CHARS],
+        }
         files.append(drop_empty(row) | {"syntax": file.syntax})
     head = {"files": files, "written": bool(receipt.undo_id)}
     return head | drop_empty({"undo_id": receipt.undo_id, "notes": _warnings(receipt)})
 
 
-def _previews_json(receipt: "EditResult", chars_max: int) -> str:
+def _diff_lines(receipt: "EditResult") -> list[str]:
+    """Return the lines of unified diffs, with the secrets of the whole files redacted."""
+    lines: list[str] = []
+    for file in receipt.files:
+        planned = cast("EditPlan", file.planned)
+        diff = redact_diff(planned.preview(file.path), _texts(planned), file.path)
+        lines += diff.removesuffix("\n").split("\n")
+    return lines
+
+
+def _preview_json(receipt: "EditResult", chars_max: int) -> str:
     fields, lines = _edited_fields(receipt), _diff_lines(receipt)
     room = chars_max - NOTE_CHARS - len(compact_json(fields))
     count = count_fitting(map(compact_json, lines), chars_max=room)
@@ -290,26 +341,11 @@ def _previews_json(receipt: "EditResult", chars_max: int) -> str:
     return compact_json(fields | {"diff": "\n".join(lines[:count])} | drop_empty(left))
 
 
-def _diff_lines(receipt: "EditResult") -> list[str]:
-    diffs = (format_redacted_diff(_planned_patch(file), file.path) for file in receipt.files)
-    return [line for diff in diffs for line in diff.removesuffix("\n").split("\n")]
-
-
-def _previews(receipt: "EditResult", chars_max: int) -> str:
-    """Format what would change in each file as unified diffs; lines that do not fit are counted."""
+def _preview_text(receipt: "EditResult", chars_max: int) -> str:
     heads = [_line(file.path, _places(file), file.syntax) for file in receipt.files]
     summary = ["dry run: nothing was written", *heads, *_notes(receipt)]
-    diff = keep_fitting(
-        _diff_lines(receipt),
-        chars_max=chars_max - NOTE_CHARS - sum(len(line) + 1 for line in summary),
-        name_rest=lambda left: f"… {format_count(left, 'more line')} of the diff did not fit",
-    )
-    return "\n".join([*summary, *diff])
-
-
-def format_redacted_diff(planned: "EditPlan", path: str) -> str:
-    """Return a unified diff with the secrets of the whole file redacted."""
-    return redact_diff(planned.preview(path), _texts(planned), path)
+    room = chars_max - NOTE_CHARS - sum(len(line) + 1 for line in summary)
+    return "\n".join([*summary, *keep_fitting(_diff_lines(receipt), room)])
 
 
 def _texts(planned: "EditPlan") -> tuple[str, str]:
@@ -321,91 +357,7 @@ def _texts(planned: "EditPlan") -> tuple[str, str]:
     return planned.content.norm, "".join([*parts, planned.content.text[at:]]).replace("\r\n", "\n")
 
 
-def _planned_patch(file: "EditedFile") -> "EditPlan":
-    """Return the patch of an edited file; only a file that was written as a whole has another type of plan."""
-    return cast("EditPlan", file.planned)
-
-
-def _placements(file: "EditedFile") -> tuple[Placement, ...]:
-    return _planned_patch(file).placements
-
-
-# -- safe_replace -----------------------------------------------------------------------------------------------------
-
-
-def _replace_row(receipt: "EditResult", *, dry_run: bool) -> dict[str, Any]:
-    """Return the result in the fields of upstream spec 000, plus the new lines, the hash and the undo id."""
-    file = receipt.files[0]
-    first, *others = _placements(file)
-    row: dict[str, Any] = {"success": True, "matchInfo": _match(first)}
-    if others:
-        row["matches"] = [_match(place) for place in (first, *others[: PLACES_SHOWN_MAX - 1])]
-    if dry_run:
-        row["preview"] = _preview(_planned_patch(file), file.path)
-    row["updatedLines"] = _ends(LineSpan(first.now.first, (first, *others)[-1].now.last))
-    row |= {} if dry_run else {"newHash": file.after[:SHA_CHARS], "undoId": receipt.undo_id}
-    return row | {"syntax": file.syntax} | drop_empty({"warnings": _warnings(receipt)})
-
-
-def _match(place: Placement) -> dict[str, Any]:
-    """Return a match as in upstream spec 000: any inexact one is fuzzy, with distance 0 if only whitespace differs."""
-    kind = {"matchType": "exact"} if place.match_type == "exact" else {"matchType": "fuzzy", "distance": place.distance}
-    return {"line": place.span.first, "column": place.column, **kind}
-
-
-def _preview(planned: "EditPlan", path: str) -> dict[str, Any]:
-    """Return the changed lines with their context, before and after; `lineRange` is the range of `before`."""
-    before, after = (split_lines(redact_file(text, path)) for text in _texts(planned))
-    first = max(1, planned.placements[0].span.first - PREVIEW_CONTEXT)
-    last = min(len(before), planned.placements[-1].span.last + PREVIEW_CONTEXT)
-    grown = len(after) - len(before)
-    return {
-        "before": _cut(before[first - 1 : last]),
-        "after": _cut(after[first - 1 : last + grown]),
-        "lineRange": _ends(LineSpan(first, last)),
-    }
-
-
-def _cut(lines: Sequence[str]) -> str:
-    """Join lines up to the limit of a preview."""
-    more = len(lines) - PREVIEW_LINES_MAX
-    rest = [f"… {format_count(more, 'more line')}"] if more > 0 else []
-    return "\n".join([*lines[:PREVIEW_LINES_MAX], *rest])
-
-
-def _ends(span: LineSpan) -> dict[str, int]:
-    return {"start": span.first, "end": span.last}
-
-
-# -- undo_edit --------------------------------------------------------------------------------------------------------
-
-
-def _run_turns(verb: str, turn: "Callable[[], EditResult]", steps: int) -> Iterator[str]:
-    """Undo or redo one edit after another until one fails. Raises: the error of the first one."""
-    for step in range(steps):
-        try:
-            receipt = turn()
-        except CallError as error:
-            if not step:
-                raise
-            yield f"stopped after {format_count(step, 'edit')}: {error.message}. {error.suggestion}"
-            return
-        yield f"{verb}: edit {receipt.undo_id}"
-        yield from (f"{escape_line(file.path)} · {_sha(file)}" for file in receipt.files)
-
-
-def _history(past: Sequence["PastEdit"]) -> str:
-    """Format a line for each edit, newest first."""
-    if not past:
-        return "nothing was edited yet"
-    lines = [f"{format_count(len(past), 'edit')}, newest first"]
-    for edit in past:
-        files = join_first([f"{what} {path}" for path, what in edit.files], PLACES_SHOWN_MAX)
-        date = datetime.fromtimestamp(edit.at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-        undone = "undone" if edit.is_undone else ""
-        lines.append(_line(f"edit {edit.undo_id}", date, files, undone))
-    return "\n".join(lines)
-
+# -- rename_symbol ----------------------------------------------------------------------------------------------------
 
 OPEN_SHOWN = 12
 """Places that a refusal names in its message; the details have all."""
@@ -427,22 +379,16 @@ def rename_symbol(
     Lists the sure places and the others; with dry_run false it changes the sure ones, if accept decides on the others.
     """
     found = engine.edits.rename_symbol(name, new_name, path=path, accept=accept, cancel=call.cancel)
-    if not dry_run and not accept:
-        _refuse_open_uses(found)
+    open_uses = [f"{place.path}:{place.line}" for place in found.uncertain if place.is_open]
+    if open_uses and not dry_run and not accept:
+        raise InvalidArgument(
+            f"{format_count(len(open_uses), 'use')} of {found.symbol} may be meant: "
+            f"{join_first([*map(escape_line, open_uses)], OPEN_SHOWN)}; nothing was written",
+            suggestion='Look at them (dry_run), then give those to rename as well in accept, or ["all"] or ["none"].',
+            details={"places": open_uses},
+        )
     receipt = None if dry_run else engine.edits.apply(found.changes, session=call.session)
     return Reply(_format_renaming(found, receipt, engine.settings.result_chars_max))
-
-
-def _refuse_open_uses(found: "Renaming") -> None:
-    """Refuse to rename while uses in code may be meant. Raises: InvalidArgument, naming them."""
-    places = [f"{place.path}:{place.line}" for place in found.uncertain if place.is_open]
-    if places:
-        shown = join_first([*map(escape_line, places)], OPEN_SHOWN)
-        raise InvalidArgument(
-            f"{format_count(len(places), 'use')} of {found.symbol} may be meant: {shown}; nothing was written",
-            suggestion='Look at them (dry_run), then give those to rename as well in accept, or ["all"] or ["none"].',
-            details={"places": places},
-        )
 
 
 def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max: int) -> str:
@@ -451,7 +397,7 @@ def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max:
     sure = f"{format_count(len(found.certain), 'sure place')} in {format_count(files, 'file')}"
     done = f"renamed · undo {receipt.undo_id}" if receipt else "dry run: nothing was written"
     head = f"{found.kind} {found.symbol} ({escape_line(found.path)}:{found.line}) -> {found.new_name} · {sure} · {done}"
-    rows = []
+    rows: Lines = []
     if unsure := list(_rename_rows(found.uncertain)):
         remain = "it is" if len(unsure) == 1 else "they are"
         rows += [f"{format_count(len(unsure), 'place')} not sure, left as {remain}:", *unsure]
@@ -464,11 +410,8 @@ def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max:
     if receipt is None:
         ending.append("To change the sure ones: the same call with dry_run false.")
     ending += [f"note: {note}" for note in found.notes]
-    shown = keep_fitting(
-        rows,
-        chars_max=chars_max - NOTE_CHARS - len(head) - sum(len(line) + 1 for line in ending),
-        name_rest=lambda left: f"… {format_count(left, 'more line')} did not fit",
-    )
+    room = chars_max - NOTE_CHARS - len(head) - sum(len(line) + 1 for line in ending)
+    shown = keep_fitting(rows, room)
     return "\n".join([head, *shown, *ending])
 
 

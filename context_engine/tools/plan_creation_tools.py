@@ -17,6 +17,7 @@ from context_engine.tools.arguments import (
     ChoiceArg,
     IntegerArg,
     ObjectArg,
+    ObjectListArg,
     TextArg,
     TextListArg,
 )
@@ -24,7 +25,6 @@ from context_engine.tools.context_tools import count_model_tokens
 from context_engine.tools.plan_tools import (
     DETAIL,
     ROWS_SHOWN,
-    ObjectRows,
     PlanArgument,
     PlanFormat,
     choose_next,
@@ -222,7 +222,7 @@ def refine_plan(
     call: Call,
     plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
     operations: Annotated[
-        tuple[Mapping[str, Any], ...], ObjectRows("op: add_step, remove_step ...", most=OPERATIONS_MAX)
+        tuple[Mapping[str, Any], ...], ObjectListArg("op: add_step, remove_step ...", most=OPERATIONS_MAX)
     ] = (),
     feedback: Annotated[str, TextArg("In words.", 0, 10_000)] = "",
     draft: Annotated[Any, PlanArgument("Your version.")] = None,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 from context_engine.context import ASSIST_MODES, SecondPassResult, estimate_max_tokens
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
@@ -24,6 +24,7 @@ from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,
     IntegerArg,
+    ObjectListArg,
     TextArg,
     TextListArg,
     argument_error,
@@ -38,7 +39,6 @@ from context_engine.tools.plan_tools import (
     STEP,
     STEP_NUMBERS,
     UID,
-    ObjectRows,
     PlanArgument,
     PlanFormat,
     approval_row,
@@ -214,7 +214,7 @@ def complete_step(
     step_uid: Annotated[str, UID] = "",
     notes: Annotated[str, TextArg("What was done.", 0, PROSE_CHARS_MAX)] = "",
     files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
-    evidence: Annotated[tuple[Mapping[str, Any], ...], ObjectRows("command, exit_code, output.", "output", 20)] = (),
+    evidence: Annotated[tuple[Mapping[str, Any], ...], ObjectListArg("command, exit_code, output.", "output", 20)] = (),
     criteria_met: Annotated[tuple[str, ...], TextListArg("Criteria, or their numbers.")] = (),
     auto_detect_files: Annotated[bool, BooleanArg("Ask git what changed since the start.")] = True,
     force: Annotated[
@@ -398,15 +398,8 @@ CHANGE_FIELDS: Mapping[str, ArgumentType] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FileChanges(ArgumentType):
+class FileChanges(ObjectListArg):
     """Changes of files, each with one field for its new text."""
-
-    json_type: ClassVar[str] = "array"
-    description: str
-
-    def schema(self) -> dict[str, Any]:
-        """Return the schema without fields, which the description names: clients pay for every word in each request."""
-        return {"type": "array", "items": {"type": "object"}}
 
     def fields(self) -> dict[str, Any]:
         """Return the schema with fields, for a model that writes changes."""

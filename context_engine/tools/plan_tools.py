@@ -34,7 +34,6 @@ from context_engine.tools.arguments import (
     TextArg,
     TextListArg,
     argument_error,
-    read_objects,
 )
 from context_engine.tools.reply import (
     NOTE_CHARS,
@@ -73,8 +72,7 @@ PlanFormat = Annotated[str, ChoiceArg("Rendering.", FORMATS)]
 class PlanArgument(ArgumentType):
     """A whole plan: an object, or JSON in a text. The parser reports what is wrong in it."""
 
-    json_type: ClassVar[str] = "object"
-    description: str
+    SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "object"}
 
     def read(self, name: str, value: Any) -> Any:
         """Return the value unchanged; an empty text means no plan."""
@@ -84,24 +82,6 @@ class PlanArgument(ArgumentType):
             example = f'Write {name}: {{"goal": "...", "steps": [...]}}.'
             raise argument_error(name, "must be an object, or JSON in a text", example)
         return value
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectRows(ArgumentType):
-    """A list of objects that are checked later. `alone` is the field for a text in place of an object."""
-
-    json_type: ClassVar[str] = "array"
-    description: str
-    alone: str = ""
-    most: int = 100
-
-    def schema(self) -> dict[str, Any]:
-        """Return the schema of a list of objects."""
-        return {"type": "array", "items": {"type": "object"}}
-
-    def read(self, name: str, value: Any) -> tuple[Mapping[str, Any], ...]:
-        """Return a list; accept JSON in a text, or a single object."""
-        return tuple(read_objects(name, value, self.most, f"Write {name}: [{{...}}].", alone=self.alone))
 
 
 def which_step(number: int, uid: str) -> int | str:
