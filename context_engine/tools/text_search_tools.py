@@ -4,7 +4,7 @@ No index needed.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument
@@ -12,7 +12,7 @@ from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, Te
 from context_engine.search import format_cursor, hash_search, parse_cursor, rank_files, select_page, sort_by_keywords
 from context_engine.text import compact_json, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.reply import NOTE_CHARS, reply_size, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, note_lines, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -57,32 +57,67 @@ def search_text(
 
     Example: {"query": "def close", "path": "src"}
     """
-    asked = TextQuery(
-        queries=_queries(query, queries),
-        regex=regex,
-        case_sensitive=case_sensitive,
-        under=path,
-        includes=include,
-        excludes=exclude,
-    )
+    texts = tuple(dict.fromkeys([query, *queries] if query else queries))
+    if not texts or not all(text.strip() for text in texts):
+        raise InvalidArgument("query is empty", suggestion="Give query, or queries with several texts.")
+    asked = TextQuery(texts, regex, case_sensitive, under=path, includes=include, excludes=exclude)
     scan = engine.text_search.scan(asked, definitions=True, progress=call.progress, cancel=call.cancel)
     files = rank_files(scan.files, asked.queries)
     stamped = hash_search(asked, files)
     start = parse_cursor(cursor, stamped)
     parts = select_page(files, start, limit)
     lines = engine.text_search.lines(asked, parts, context=context, chars_max=SEARCH_LINE_CHARS, cancel=call.cancel)
-    chars_max = engine.settings.result_chars_max
-    texts, shown = (_file_rows if call.structured else _file_blocks)(scan, parts, lines, chars_max)
+    room = engine.settings.result_chars_max - 2 * NOTE_CHARS
+    rows, shown = _fit_files(scan, parts, lines, room, compact_json if call.structured else _line_text)
     more = scan.lines - start - shown
     cursor = format_cursor(start + shown, stamped) if more > 0 else ""
     if call.structured:
-        head = {"total": scan.lines, "files_searched": scan.files_searched, "files": texts}
+        head = {"total": scan.lines, "files_searched": scan.files_searched, "files": rows}
         return Reply(compact_json(head | drop_empty({"cursor": cursor}) | _silence(scan)))
-    if cursor:
-        texts.append(f"… {more:,} more: cursor {cursor}")
-    if not scan.is_complete:
-        texts.append(f"note: {INCOMPLETE}")
-    return Reply("\n".join(texts))
+    many = len(scan.files) if scan.lines else scan.files_searched
+    texts = (f"{format_count(scan.lines, 'match', 'matches')} in {format_count(many, 'file')}", *map(_file_text, rows))
+    rest = [f"… {more:,} more: cursor {cursor}"] if cursor else []
+    return Reply("\n".join([*texts, *rest, *note_lines(_silence(scan))]))
+
+
+def _fit_files(
+    scan: Scan,
+    parts: Sequence[TextPart],
+    lines: Mapping[RelPath, Sequence[TextLine]],
+    room: int,
+    write: Callable[[dict[str, Any]], str],
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the files with their lines as far as they fit as they are written, and how many matches these are."""
+    totals = {file.path: file.lines for file in scan.files}
+    rows: list[dict[str, Any]] = []
+    shown = 0
+    for part in parts:
+        row: dict[str, Any] = {"path": part.path, "total": totals[part.path], "lines": []}
+        room -= reply_size(compact_json(row))
+        matches = 0
+        for line in lines[part.path]:
+            found = {"line": line.number, "text": line.text} | ({"column": line.column} if line.column else {})
+            room -= reply_size(write(found)) + 1
+            if room < 0:
+                return [*rows, row] if matches else rows, shown + matches
+            row["lines"].append(found)
+            matches += line.column > 0
+        rows.append(row)
+        shown += max(matches, part.take)
+    return rows, shown
+
+
+def _line_text(line: Mapping[str, Any]) -> str:
+    return f"{line['line']}{':' if 'column' in line else '-'}{line['text']}"
+
+
+def _file_text(row: Mapping[str, Any]) -> str:
+    """Format a file with its lines; a match has a colon after its number."""
+    if not row["lines"]:
+        return f"{escape_line(row['path'])} · changed since it was counted"
+    matches = sum("column" in line for line in row["lines"])
+    of_all = f" · {matches:,} of {format_count(row['total'], 'match', 'matches')}" if matches < row["total"] else ""
+    return "\n".join([f"{escape_line(row['path'])}{of_all}", *map(_line_text, row["lines"])])
 
 
 @tool(touches="nothing", instead="search_code", rare=("max_matches_per_file",))
@@ -120,14 +155,35 @@ def scout(
     lines = engine.text_search.keyword_lines(asked, parts, chars_max=PREVIEW_CHARS, cancel=call.cancel)
     rows = [_scout_row(file, scan.under, keywords, lines[file.path]) for file in files]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
-    reply: dict[str, Any] = {
-        "files": shown,
-        "totalMatches": sum(sum(file.by_query) for file in scan.files),
-        "truncated": len(shown) < len(scan.files),
-    }
-    if shown and (len(shown) < len(scan.files) or most < max_matches_per_file):
-        reply["next"] = _scout_next(len(scan.files), len(shown), most, max_matches_per_file)
-    return Reply(compact_json(reply | _silence(scan)))
+    left = len(scan.files) - len(shown)
+    total = sum(sum(file.by_query) for file in scan.files)
+    steps = [f"{format_count(left, 'more file')}: raise maxResults or narrow with filePatterns"] if left else []
+    if most < max_matches_per_file:
+        steps.append(f"at most {format_count(most, 'match', 'matches')} a file fit")
+    reply = {"files": shown, "totalMatches": total, "truncated": bool(left)}
+    notes = drop_empty({"next": "; ".join(steps)}) if shown else {}
+    return Reply(compact_json(reply | notes | _silence(scan)))
+
+
+def _scout_row(file: TextFile, under: str, keywords: Sequence[str], lines: Iterable[TextLine]) -> dict[str, Any]:
+    """Return a file in the fields of upstream spec 000; its path is relative to the searched folder."""
+    matches = [
+        {"keyword": keywords[line.query], "line": line.number, "column": line.column, "preview": line.text.strip()}
+        for line in lines
+    ]
+    inside = file.path.removeprefix(f"{under}/" if under else "")
+    path = file.path.rpartition("/")[2] if file.path == under else inside
+    return {"path": path, "matches": matches, "fileSize": file.size_bytes}
+
+
+def matches_per_file(files: Sequence[TextFile], wanted: int, chars_max: int) -> int:
+    """Return how many matches each file may show so that all files fit: at most `wanted`, at least one."""
+    room = chars_max - NOTE_CHARS - sum(FILE_CHARS + len(file.path) for file in files)
+    totals = [sum(file.by_query) for file in files]
+    most = wanted
+    while most > 1 and sum(min(total, most) for total in totals) * ROW_CHARS > room:
+        most = (most + 1) // 2 if most > 2 else 1
+    return most
 
 
 @tool(touches="nothing", instead="search_code")
@@ -167,128 +223,15 @@ def grep_codebase(
     return Reply(compact_json(reply | _silence(scan)))
 
 
-def matches_per_file(files: Sequence[TextFile], wanted: int, chars_max: int) -> int:
-    """Return how many matches each file may show so that all files fit: at most `wanted`, at least one."""
-    room = chars_max - NOTE_CHARS - sum(FILE_CHARS + len(file.path) for file in files)
-    totals = [sum(file.by_query) for file in files]
-    most = wanted
-    while most > 1 and sum(min(total, most) for total in totals) * ROW_CHARS > room:
-        most = (most + 1) // 2 if most > 2 else 1
-    return most
-
-
-def _queries(query: str, queries: Sequence[str]) -> tuple[str, ...]:
-    texts = tuple(dict.fromkeys([query, *queries] if query else queries))
-    if not texts or not all(text.strip() for text in texts):
-        raise InvalidArgument("query is empty", suggestion="Give query, or queries with several texts.")
-    return texts
-
-
-def _file_blocks(
-    scan: Scan, parts: Sequence[TextPart], lines: Mapping[RelPath, Sequence[TextLine]], chars_max: int
-) -> tuple[list[Any], int]:
-    """Return a header and the files with their lines as far as they fit, and how many matches these are."""
-    text = [f"{format_count(scan.lines, 'match', 'matches')} in {format_count(len(scan.files), 'file')}"]
-    if not scan.lines:
-        text = [f"0 matches in {format_count(scan.files_searched, 'file')}", scan.reason, scan.next_step]
-    room = chars_max - NOTE_CHARS - reply_size(text[0])
-    counts = {file.path: file.lines for file in scan.files}
-    shown = 0
-    for part in parts:
-        block, matches = _block(part, counts[part.path], lines[part.path], room)
-        text += block
-        shown += matches
-        room -= sum(reply_size(line) + 1 for line in block)
-        if matches < part.take:
-            break
-    return text, shown
-
-
-def _file_rows(
-    scan: Scan, parts: Sequence[TextPart], lines: Mapping[RelPath, Sequence[TextLine]], chars_max: int
-) -> tuple[list[Any], int]:
-    """Return whole files as far as they fit, the first one cut if it alone is too long; and their matches."""
-    totals = {file.path: file.lines for file in scan.files}
-    rows: list[dict[str, Any]] = [
-        {"path": part.path, "total": totals[part.path], "lines": _line_rows(lines[part.path])} for part in parts
-    ]
-    files = take_fitting_rows(rows, chars_max=chars_max)
-    if files or not rows:
-        return files, sum(part.take for part in parts[: len(files)])
-    fitting = take_fitting_rows(rows[0]["lines"], chars_max=chars_max - NOTE_CHARS)
-    return [{**rows[0], "lines": fitting}], max(1, sum("column" in line for line in fitting))
-
-
-def _line_rows(lines: Iterable[TextLine]) -> list[dict[str, Any]]:
-    """Return the lines of a file; only a match has a column."""
-    return [
-        {"line": line.number, "text": line.text} | ({"column": line.column} if line.column else {}) for line in lines
-    ]
-
-
-def _block(part: TextPart, total: int, lines: Sequence[TextLine], room: int) -> tuple[list[str], int]:
-    """Return the lines of one file as far as they fit, and the number of matches among them."""
-    if not lines:
-        return [f"{escape_line(part.path)} · changed since it was counted"], part.take
-    of_all = f" · {part.take:,} of {format_count(total, 'match', 'matches')}" if part.take < total else ""
-    block, matches = [f"{escape_line(part.path)}{of_all}"], 0
-    room -= reply_size(block[0]) + 1
-    for line in lines:
-        written = f"{line.number}{':' if line.column else '-'}{line.text}"
-        room -= reply_size(written) + 1
-        if room < 0:
-            return (block if matches else []), matches
-        block.append(written)
-        matches += line.column > 0
-    return block, max(matches, part.take)
-
-
-def _scout_row(file: TextFile, under: str, keywords: Sequence[str], lines: Iterable[TextLine]) -> dict[str, Any]:
-    """Return a file in the fields of upstream spec 000."""
-    matches = [
-        {"keyword": keywords[line.query], "line": line.number, "column": line.column, "preview": line.text.strip()}
-        for line in lines
-    ]
-    return {"path": _below(file.path, under), "matches": matches, "fileSize": file.size_bytes}
-
-
-def _below(path: str, under: str) -> str:
-    """Return the path relative to the searched folder; a file that was searched alone is its name."""
-    if path == under:
-        return path.rpartition("/")[2]
-    return path[len(under) + 1 :] if under else path
-
-
-def _scout_next(files: int, shown: int, most: int, wanted: int) -> str:
-    notes = []
-    if shown < files:
-        notes.append(f"{format_count(files - shown, 'more file')}: raise maxResults or narrow with filePatterns")
-    if most < wanted:
-        notes.append(f"at most {format_count(most, 'match', 'matches')} a file fit")
-    return "; ".join(notes)
-
-
-def _grep_rows(path: str, lines: Sequence[TextLine]) -> list[dict[str, Any]]:
-    """Return the matches of one file in the fields of upstream spec 003."""
+def _grep_rows(path: str, lines: Sequence[TextLine]) -> Iterator[dict[str, Any]]:
+    """Yield the matches of one file in the fields of upstream spec 003."""
     texts = {line.number: line.text for line in lines}
-
-    def near(numbers: range) -> list[str]:
-        return [texts[number] for number in numbers if number in texts]
-
-    return [
-        {
-            "file": path,
-            "line": line.number,
-            "column": line.column,
-            "text": line.text,
-            "context": {
-                "before": near(range(line.number - GREP_CONTEXT, line.number)),
-                "after": near(range(line.number + 1, line.number + GREP_CONTEXT + 1)),
-            },
-        }
-        for line in lines
-        if line.column
-    ]
+    for line in lines:
+        if line.column:
+            at = line.number
+            sides = {"before": range(at - GREP_CONTEXT, at), "after": range(at + 1, at + GREP_CONTEXT + 1)}
+            near = {side: [texts[one] for one in numbers if one in texts] for side, numbers in sides.items()}
+            yield {"file": path, "line": at, "column": line.column, "text": line.text, "context": near}
 
 
 def _silence(scan: Scan) -> dict[str, str]:
