@@ -1,7 +1,6 @@
 """Tools for the knowledge of a team: add, list, update and delete memories, and search all that is known."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import QUOTED_FROM_REPOSITORY
@@ -26,12 +25,19 @@ from context_engine.memory import (
 from context_engine.secrets import redact_file
 from context_engine.text import compact_json, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.reply import NOTE_CHARS, count_fitting, cut_to_size, take_fitting_rows
+from context_engine.tools.reply import (
+    Listing,
+    count_fitting,
+    cut_to_size,
+    describe_empty_list,
+    pick_fields,
+    take_fitting_rows,
+)
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.memory import KnowledgeEntry, KnowledgeResult, KnowledgeResults, MemoryRow, SimilarMemory
+    from context_engine.memory import KnowledgeEntry, KnowledgeResult, MemoryRow, SimilarMemory
 
 EXCERPT_CHARS = 240
 """Two or three lines: enough to recognize a memory."""
@@ -96,13 +102,29 @@ def add_memory(
     )
     added = engine.memory.memories.add(draft, on_similar=on_similar, dry_run=dry_run)
     notes = {
-        "similar": [_similar(similar_memory) for similar_memory in added.similar],
-        "possible_conflicts": [_similar(conflict) for conflict in added.conflicts],
+        "similar": list(map(_similar_row, added.similar)),
+        "possible_conflicts": list(map(_similar_row, added.conflicts)),
         "warnings": list(added.warnings),
         "dry_run": dry_run or None,
     }
-    head = {"ok": True, "id": added.id, "path": added.path, "action": added.action}
-    return Reply(compact_json(head | drop_empty(notes) | {"redactions": added.redactions, "indexed": added.indexed}))
+    row = pick_fields(added, "id path action") | drop_empty(notes) | pick_fields(added, "redactions indexed")
+    return Reply(compact_json({"ok": True} | row))
+
+
+def _similar_row(similar: "SimilarMemory") -> dict[str, Any]:
+    memory = similar.entry.memory
+    if memory is None:
+        return {"path": similar.entry.path}
+    row = {"id": memory.id, "title": memory.title, "score": round(similar.score, 3), "why": similar.why}
+    return drop_empty(row | {"excerpt": _excerpt(memory.content)})
+
+
+def _excerpt(content: str) -> str:
+    return _shorten(" ".join(redact_file(content).split()), EXCERPT_CHARS)
+
+
+def _shorten(text: str, chars_max: int) -> str:
+    return text if len(text) <= chars_max else cut_to_size(text, chars_max - 1) + "…"
 
 
 @tool(touches="nothing", rare=("linked_file", "sort", "full"))
@@ -126,13 +148,33 @@ def list_memories(
     listed = engine.memory.memories.list_page(wanted)
     rows = [_memory_row(row, full=full) for row in listed.rows]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    empty = describe_empty_list(listed.by_status, status, "all", "memories yet: add_memory writes the first one")
     notes = {
         "next_cursor": listed.cursor_after(len(shown)),
         "warnings": list(listed.warnings),
-        "next": "" if rows else _where_else(listed.by_status, status),
+        "next": "" if rows else empty,
     }
     head = {"ok": True, "total": listed.total, "counts_by_category": listed.by_category}
     return Reply(compact_json(head | drop_empty(notes) | {"memories": shown}))
+
+
+def _memory_row(row: "MemoryRow", *, full: bool) -> dict[str, Any]:
+    entry, memory, status = row.entry, row.entry.memory, row.status
+    if memory is None:
+        return {"path": entry.path, "status": status.status, "error": status.why}
+    fields = {
+        **pick_fields(memory, "id title category subtype priority"),
+        "tags": list(memory.tags),
+        **({"content": memory.content} if full else {"excerpt": _excerpt(memory.content)}),
+        **pick_fields(memory, "created_at updated_at expires_at"),
+        "status": status.status,
+        "stale_reason": status.why,
+        "linked_files": [link.path for link in memory.linked_files],
+        **pick_fields(entry, "path version"),
+        "score": None if row.score is None else round(row.score, 3),
+    }
+    extra = pick_fields(memory, "owner source evidence") | {"scope": entry.scope} if full else {}
+    return drop_empty(fields | extra)
 
 
 @tool(
@@ -209,73 +251,28 @@ def search_memory(
     """
     began = time.perf_counter()
     found = engine.memory.get_knowledge().search(KnowledgeQuery(query, type, path, limit, include_stale, min_score))
+    fields = {
+        "query": query,
+        "totalFound": found.total,
+        "searchTime": round((time.perf_counter() - began) * 1000),
+        "engine": found.engine,
+    }
     notes = {
         "warnings": list(found.warnings),
         "note": f"Contents are {QUOTED_FROM_REPOSITORY}." if found.results else "",
         "next": "" if found.results else "Use other words or type all; search_code searches the code itself.",
     }
-    chars_max = engine.settings.result_chars_max
-    if format == "text":
-        return Reply(_format_results(found, notes, chars_max))
-    shown = take_fitting_rows([_result(result) for result in found.results], chars_max=chars_max)
-    took_ms = round((time.perf_counter() - began) * 1000)
-    reply = {"results": shown, "query": query, "totalFound": found.total, "searchTime": took_ms, "engine": found.engine}
-    return Reply(compact_json(reply | drop_empty(notes)))
+    head = f"{len(found.results)} of {format_count(found.total, 'result')}"
+    texts, rows = map(_result_text, found.results), map(_result_row, found.results)
+    listing = Listing(head, fields, "results", texts, rows, notes)
+    return listing.write(engine.settings.result_chars_max, as_json=format == "json")
 
 
-def _format_results(found: "KnowledgeResults", notes: Mapping[str, Any], chars_max: int) -> str:
-    """Format a paragraph for each result: what it is, where it comes from, what it says."""
-    blocks = [_format_result(result) for result in found.results]
-    count = count_fitting(blocks, chars_max=chars_max - NOTE_CHARS)
-    lines = [f"{len(found.results[:count])} of {format_count(found.total, 'result')}", *blocks[:count]]
-    lines += [f"warning: {warning}" for warning in notes["warnings"]]
-    return "\n".join([*lines, *filter(None, (notes["note"], notes["next"]))])
+_ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "source")
+"""Fields that the upstream spec requires in each row, also when empty."""
 
 
-def _format_result(result: "KnowledgeResult") -> str:
-    known = result.entry
-    title = f" {escape_line(known.title)}" if known.title not in known.content else ""
-    status = f" · {result.status}" if result.status not in ("", "active") else ""
-    project = f"{result.project}:" if result.project else ""
-    scope = f" · for {escape_line(str(known.scope))}" if str(known.scope) else ""
-    return f"@@ {known.type} {project}{escape_line(known.place)} {known.date}{scope}{status}{title}\n{known.content}"
-
-
-def _similar(similar: "SimilarMemory") -> dict[str, Any]:
-    memory = similar.entry.memory
-    if memory is None:
-        return {"path": similar.entry.path}
-    row = {"id": memory.id, "title": memory.title, "score": round(similar.score, 3), "why": similar.why}
-    return drop_empty(row | {"excerpt": _excerpt(memory.content)})
-
-
-def _memory_row(row: "MemoryRow", *, full: bool) -> dict[str, Any]:
-    entry, memory, status = row.entry, row.entry.memory, row.status
-    if memory is None:
-        return {"path": entry.path, "status": status.status, "error": status.why}
-    fields = {
-        "id": memory.id,
-        "title": memory.title,
-        "category": memory.category,
-        "subtype": memory.subtype,
-        "priority": memory.priority,
-        "tags": list(memory.tags),
-        **({"content": memory.content} if full else {"excerpt": _excerpt(memory.content)}),
-        "created_at": memory.created_at,
-        "updated_at": memory.updated_at,
-        "expires_at": memory.expires_at,
-        "status": status.status,
-        "stale_reason": status.why,
-        "linked_files": [link.path for link in memory.linked_files],
-        "path": entry.path,
-        "version": entry.version,
-        "score": None if row.score is None else round(row.score, 3),
-    }
-    extra = {"owner": memory.owner, "source": memory.source, "evidence": memory.evidence, "scope": entry.scope}
-    return drop_empty(fields | (extra if full else {}))
-
-
-def _result(found: "KnowledgeResult") -> dict[str, Any]:
+def _result_row(found: "KnowledgeResult") -> dict[str, Any]:
     known: KnowledgeEntry = found.entry
     row = {
         "project": found.project,
@@ -296,24 +293,17 @@ def _result(found: "KnowledgeResult") -> dict[str, Any]:
     return {key: row[key] for key in row if row[key] or key in _ALWAYS}
 
 
-_ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "source")
-"""Fields that the upstream spec requires in each row, also when empty."""
+def _result_text(result: "KnowledgeResult") -> str:
+    """Format a paragraph: what it is, where it comes from, what it says."""
+    known = result.entry
+    title = f" {escape_line(known.title)}" if known.title not in known.content else ""
+    status = f" · {result.status}" if result.status not in ("", "active") else ""
+    project = f"{result.project}:" if result.project else ""
+    scope = f" · for {escape_line(str(known.scope))}" if str(known.scope) else ""
+    return f"@@ {known.type} {project}{escape_line(known.place)} {known.date}{scope}{status}{title}\n{known.content}"
 
 
-def _excerpt(content: str) -> str:
-    plain = " ".join(redact_file(content).split())
-    return plain if len(plain) <= EXCERPT_CHARS else cut_to_size(plain, EXCERPT_CHARS - 1) + "…"
-
-
-def _where_else(by_status: Mapping[str, int], status: str) -> str:
-    """Return what to try when no memory is listed."""
-    others: Sequence[str] = [f"{count} {name}" for name, count in by_status.items() if name != status]
-    if others and status != "all":
-        return f"There are {', '.join(others)}: status all shows them."
-    if by_status:
-        return "Use other words."
-    return "There are no memories yet: add_memory writes the first one."
-
+# -- the page of rules ------------------------------------------------------------------------------------------------
 
 ROW_CHARS_MAX = 400
 """A rule is a sentence or two; its source has the full text."""
@@ -323,11 +313,12 @@ TITLES = {"rule": "Rules", "decision": "Decisions"}
 def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     """Render as many rules and decisions as fit, and the number of the others."""
     known = engine.memory.get_knowledge().list_binding()
-    rows = [_rule_row(item) for item in known]
+    rows = list(map(_rule_row, known))
     count = count_fitting(rows, chars_max=max(chars_max - 200, 0))
     lines = [f"These are {QUOTED_FROM_REPOSITORY}.", ""] if known else []
     for kind, title in TITLES.items():
-        lines += _rules_section(title, kind, known[:count])
+        if section := [row for row, item in zip(rows[:count], known, strict=False) if item.type == kind]:
+            lines += [f"## {title}", "", *section, ""]
     if count < len(known):
         lines += ["", f"… {len(known) - count:,} more: search_memory finds them by words."]
     return "\n".join(lines).strip() or (
@@ -336,16 +327,8 @@ def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     )
 
 
-def _rules_section(title: str, kind: str, known: Sequence["KnowledgeEntry"]) -> Iterator[str]:
-    rows = [_rule_row(item) for item in known if item.type == kind]
-    if rows:
-        yield from (f"## {title}", "", *rows, "")
-
-
 def _rule_row(known: "KnowledgeEntry") -> str:
     content = " ".join(known.content.split())
     title = "" if known.title in content else f"**{known.title}**: "
-    if len(content) > ROW_CHARS_MAX:
-        content = cut_to_size(content, ROW_CHARS_MAX - 1) + "…"
     scope = f", for {known.scope}" if str(known.scope) else ""
-    return f"- {title}{content} ({known.place}{escape_line(scope)})"
+    return f"- {title}{_shorten(content, ROW_CHARS_MAX)} ({known.place}{escape_line(scope)})"
