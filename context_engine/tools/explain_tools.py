@@ -7,12 +7,11 @@ from context_engine.errors import CallError
 from context_engine.model import TextQuery
 from context_engine.text import compact_json, dotted_name, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import ChoiceArg, TextArg
-from context_engine.tools.reply import join_first
+from context_engine.tools.reply import join_first, pick_fields
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.index import PathExplanation
 
 PLACES_SHOWN = 3
 NAME_CHARS_MAX = 200
@@ -43,26 +42,18 @@ def explain(
     Example: {"target": "dist/app.js"}
     """
     found = engine.index.path_explainer().explain(target)
-    row = _path_row(found)
+    row = drop_empty(
+        pick_fields(found, "path state")
+        | {"in_index": found.is_indexed}
+        | pick_fields(found, "reason detail")
+        | {"because_of": found.cause, "notes": list(found.notes)}
+    )
     if found.state == "missing" and len(target) <= NAME_CHARS_MAX and _NAME.fullmatch(target):  # not a path: a name?
         is_file_name = "." in target and engine.languages.detect(target, b"") is not None
         of_symbol = _explain_symbol(engine, target, call)
         if of_symbol["state"] == "defined" or not is_file_name:
             row = of_symbol
     return Reply(compact_json(row) if format == "json" else format_explanation(row))
-
-
-def _path_row(found: "PathExplanation") -> dict[str, Any]:
-    row = {
-        "path": found.path,
-        "state": found.state,
-        "in_index": found.is_indexed,
-        "reason": found.reason,
-        "detail": found.detail,
-        "because_of": found.cause,
-        "notes": list(found.notes),
-    }
-    return drop_empty(row)
 
 
 def _explain_symbol(engine: "Engine", name: str, call: Call) -> dict[str, Any]:
@@ -103,14 +94,11 @@ def _explain_text(engine: "Engine", word: str, call: Call) -> list[str]:
 def format_explanation(row: dict[str, Any]) -> str:
     """Format an explanation: the target and its state, then each fact on a line."""
     reason = str(row.get("reason", "")).replace("_", " ")
+    cause = f", because of its folder {escape_line(row['because_of'])}" if "because_of" in row else ""
     head = f"{escape_line(row.get('path') or row['symbol'])}: {STATES[row['state']]}"
-    lines = [f"{head}: {reason}" if reason else head]
-    if row.get("because_of"):
-        lines.append(f"because of its folder {escape_line(row['because_of'])}")
     facts = [row.get("detail", ""), *row.get("definitions", ()), *row.get("notes", ())]
-    lines += [f"  {escape_line(fact)}" for fact in facts if fact]
-    if row.get("near"):
-        lines.append(f"  similar names: {', '.join(row['near'])}")
-    if row.get("freshness"):
-        lines.append(f"  {row['freshness']}")
-    return "\n".join(lines)
+    if "near" in row:
+        facts.append(f"similar names: {', '.join(row['near'])}")
+    facts.append(row.get("freshness", ""))
+    lines = [f"  {escape_line(fact)}" for fact in facts if fact]
+    return "\n".join([f"{head}: {reason}{cause}" if reason else f"{head}{cause}", *lines])

@@ -1,19 +1,17 @@
 """A tool that answers from git: the commits that changed a path, wrote some lines or a symbol; or one commit."""
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine.errors import FileNotFound, InvalidArgument, InvalidPath
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_controls, escape_line, format_count
 from context_engine.timestamps import format_timestamp
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
-from context_engine.tools.reply import NOTE_CHARS, count_fitting, keep_fitting, pick_fields
+from context_engine.tools.reply import NOTE_CHARS, Listing, count_fitting, keep_fitting, pick_fields, reply_size
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from context_engine.engine import Engine
     from context_engine.history import CodeHistory, CommitMessage
 
@@ -25,8 +23,7 @@ _PLACE = re.compile(r"(.+?):(\d{1,7})(?:-(\d{1,7}))?")
 _HASH = re.compile(r"[0-9a-fA-F]{7,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class _HistoryTarget:
+class _HistoryTarget(NamedTuple):
     """The commit, or the path with perhaps a range of its lines, that a caller asks about, and how to name it."""
 
     name: str
@@ -50,17 +47,32 @@ def history(
     """
     from context_engine.history import CodeHistory  # starts nothing, but most sessions never need it
 
-    commits = CodeHistory(engine.git, engine.files.root)
-    asked = _resolve(engine, target.strip())
+    commits, as_json = CodeHistory(engine.git, engine.files.root), format == "json"
+    asked, chars_max = _resolve(engine, target.strip()), engine.settings.result_chars_max
     if asked.commit:
-        row = _commit_row(commits, asked)
-    elif asked.span:
-        row = _lines_row(commits, asked, asked.span, limit)
+        return Reply((_commit_json if as_json else _commit_text)(commits, asked.commit, diff, chars_max))
+    notes: dict[str, Any] = {"note": asked.note}
+    if asked.span:
+        found = commits.find_origins(asked.path, asked.span)
+        rows = [_message_row(origin.message) | {"lines": ", ".join(map(str, origin.lines))} for origin in found.origins]
+        head = f"written in {format_count(len(rows), 'commit')}"
+        notes["uncommitted"] = ", ".join(map(str, found.uncommitted))
     else:
-        row = _path_row(commits, asked, limit)
-    lines = [escape_controls(line) for line in commits.read_diff(asked.commit)] if diff and asked.commit else []
-    write = _as_json if format == "json" else _as_text
-    return Reply(write(row, lines, engine.settings.result_chars_max))
+        rows = list(map(_message_row, commits.list_changes(asked.path, most=limit + 1)))
+        head = "the newest commits"
+        if not rows:
+            raise FileNotFound(f"no commit has {asked.path}", suggestion="check the path", details={"path": asked.path})
+    notes["more"] = "there are more: raise limit" if len(rows) > limit else ""
+    listing = Listing(
+        head=f"{escape_line(asked.name)}: {head}",
+        fields={"target": asked.name},
+        name="commits",
+        lines=map(_message_text, rows[:limit]),
+        rows=rows[:limit],
+        notes=notes,
+        more=": raise limit",
+    )
+    return listing.write(chars_max, as_json=as_json)
 
 
 def _resolve(engine: "Engine", target: str) -> _HistoryTarget:
@@ -122,103 +134,57 @@ def _resolve_symbol(engine: "Engine", name: str) -> _HistoryTarget:
     )
 
 
-def _path_row(commits: "CodeHistory", asked: _HistoryTarget, limit: int) -> dict[str, Any]:
-    changes = commits.list_changes(asked.path, most=limit + 1)
-    if not changes:
-        raise FileNotFound(f"no commit has {asked.path}", suggestion="check the path", details={"path": asked.path})
-    rows = [_message_row(message) for message in changes[:limit]]
-    return {"target": asked.name, "commits": rows, "more": len(changes) > limit}
-
-
-def _lines_row(commits: "CodeHistory", asked: _HistoryTarget, span: LineSpan, limit: int) -> dict[str, Any]:
-    found = commits.find_origins(asked.path, span)
-    rows = [
-        _message_row(origin.message) | {"lines": ", ".join(map(str, origin.lines))} for origin in found.origins[:limit]
-    ]
-    uncommitted = ", ".join(map(str, found.uncommitted))
-    row = {"target": asked.name, "commits": rows, "uncommitted": uncommitted, "note": asked.note}
-    return row | {"more": len(found.origins) > limit, "written_by": len(found.origins)}
-
-
-def _commit_row(commits: "CodeHistory", asked: _HistoryTarget) -> dict[str, Any]:
-    (message,) = commits.read_commits([asked.commit])
-    files = [
-        drop_empty(pick_fields(file, "path was")) | pick_fields(file, "added removed")
-        for file in commits.list_files(asked.commit)
-    ]
-    return {"target": asked.commit, "commits": [_message_row(message)], "files": files}
-
-
 def _message_row(message: "CommitMessage") -> dict[str, Any]:
     date = format_timestamp(message.at)[:10]
     return {"hash": message.hash, "date": date, **pick_fields(message, "author subject body")}
 
 
-# -- text and JSON ----------------------------------------------------------------------------------------------------
-
-
-def _as_json(row: dict[str, Any], diff: "Sequence[str]", chars_max: int) -> str:
-    room = chars_max - NOTE_CHARS
-    count = count_fitting(map(compact_json, row["commits"]), chars_max=room)
-    shown = row | {"commits": row["commits"][:count], "files": row.get("files", [])[:FILES_SHOWN]}
-    shown["more"] = row.get("more") or count < len(row["commits"]) or None
-    lines = diff[: count_fitting(map(compact_json, diff), chars_max=room - len(compact_json(shown)))]
-    return compact_json(drop_empty(shown | {"diff": "\n".join(lines), "lines_left_out": len(diff) - len(lines)}))
-
-
-def _as_text(row: dict[str, Any], diff: "Sequence[str]", chars_max: int) -> str:
-    if "files" in row:
-        (commit,) = row["commits"]
-        head = f"{commit['hash']} {commit['date']} {escape_line(commit['author'])}"
-        message = [head, escape_line(commit["subject"]), *_body(commit, BODY_LINES_SHOWN)]
-        lines = [*message, *_files_text(row["files"]), *diff]
-    else:
-        lines = [_headline(row)]
-        for commit in row["commits"]:
-            lines += _message_lines(commit, BODY_LINES_SHOWN // 3 if "lines" in commit else 0)
-        if row.get("more"):
-            lines.append("… there are more: raise limit")
-        if row.get("note"):
-            lines.append(f"note: {escape_line(row['note'])}")
-    shown = keep_fitting(
-        lines,
-        chars_max=chars_max - NOTE_CHARS,
-        name_rest=lambda left: f"… {format_count(left, 'more line')} did not fit",
-    )
-    return "\n".join(shown)
-
-
-def _headline(row: dict[str, Any]) -> str:
-    target = escape_line(row["target"])
-    if "written_by" not in row:
-        return f"{target}: the newest commits"
-    parts = [f"written in {format_count(row['written_by'], 'commit')}"] if row["written_by"] else []
-    if row["uncommitted"]:
-        parts.append(f"lines {row['uncommitted']} are in no commit yet")
-    return f"{target}: {'; '.join(parts)}"
-
-
-def _message_lines(commit: dict[str, Any], body_lines: int) -> list[str]:
-    where = ""
-    if "lines" in commit:
-        where = f" ({'line' if commit['lines'].isdigit() else 'lines'} {commit['lines']})"
+def _message_text(commit: Mapping[str, Any]) -> str:
+    """Format a commit in a line; one that wrote lines with these, and the beginning of its message."""
     head = f"{commit['hash'][:HASH_CHARS]} {commit['date']} {escape_line(commit['author'])}: "
-    return [f"{head}{escape_line(commit['subject'])}{where}", *_body(commit, body_lines)]
+    line = f"{head}{escape_line(commit['subject'])}"
+    if "lines" not in commit:
+        return line
+    noun = "line" if commit["lines"].isdigit() else "lines"
+    return "\n".join([f"{line} ({noun} {commit['lines']})", *_body(commit, BODY_LINES_SHOWN // 3)])
 
 
-def _body(commit: dict[str, Any], most: int) -> list[str]:
+def _body(commit: Mapping[str, Any], most: int) -> list[str]:
     lines = [f"    {escape_line(line)}" for line in commit["body"].split("\n") if line.strip()]
-    if most and len(lines) > most:
-        return [*lines[:most], f"    … {format_count(len(lines) - most, 'more line')}"]
-    return lines[:most]
+    rest = [f"    … {format_count(len(lines) - most, 'more line')}"] if len(lines) > most else []
+    return [*lines[:most], *rest]
 
 
-def _files_text(files: "Sequence[dict[str, Any]]") -> list[str]:
-    lines = [format_count(len(files), "file")]
+# -- one commit -------------------------------------------------------------------------------------------------------
+
+
+def _commit_json(commits: "CodeHistory", commit: str, with_diff: bool, chars_max: int) -> str:
+    (message,) = commits.read_commits([commit])
+    files = [
+        drop_empty(pick_fields(file, "path was")) | pick_fields(file, "added removed")
+        for file in commits.list_files(commit)
+    ]
+    row = {"target": commit, "commits": [_message_row(message)], "files": files[:FILES_SHOWN]}
+    diff = _diff_lines(commits, commit, with_diff)
+    count = count_fitting(map(compact_json, diff), chars_max=chars_max - NOTE_CHARS - reply_size(compact_json(row)))
+    return compact_json(
+        row | drop_empty({"diff": "\n".join(diff[:count]), "lines_left_out": len(diff) - count or None})
+    )
+
+
+def _commit_text(commits: "CodeHistory", commit: str, with_diff: bool, chars_max: int) -> str:
+    (message,) = commits.read_commits([commit])
+    row, files = _message_row(message), commits.list_files(commit)
+    lines = [f"{row['hash']} {row['date']} {escape_line(row['author'])}", escape_line(row["subject"])]
+    lines += [*_body(row, BODY_LINES_SHOWN), format_count(len(files), "file")]
     for file in files[:FILES_SHOWN]:
-        was = f" (was {escape_line(file['was'])})" if "was" in file else ""
-        counts = "binary" if file["added"] < 0 else f"+{file['added']} -{file['removed']}"
-        lines.append(f"  {escape_line(file['path'])}{was} {counts}")
+        was = f" (was {escape_line(file.was)})" if file.was else ""
+        counts = "binary" if file.added < 0 else f"+{file.added} -{file.removed}"
+        lines.append(f"  {escape_line(file.path)}{was} {counts}")
     if len(files) > FILES_SHOWN:
         lines.append(f"  … {len(files) - FILES_SHOWN:,} more")
-    return lines
+    return "\n".join(keep_fitting([*lines, *_diff_lines(commits, commit, with_diff)], chars_max - NOTE_CHARS))
+
+
+def _diff_lines(commits: "CodeHistory", commit: str, with_diff: bool) -> list[str]:
+    return list(map(escape_controls, commits.read_diff(commit))) if with_diff else []
