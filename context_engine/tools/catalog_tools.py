@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import InvalidArgument, UnknownTool
 from context_engine.text import compact_json, drop_empty, format_count, suggest_nearest
 from context_engine.tools.arguments import BooleanArg, ObjectArg, TextArg, TextListArg, argument_error, bind
-from context_engine.tools.reply import take_fitting_rows
+from context_engine.tools.reply import Listing, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, Tool, tool
 
 if TYPE_CHECKING:
@@ -39,13 +39,47 @@ def list_tools(
     """
     from context_engine.tools import ALL  # imported here, since the catalog contains this tool
 
+    chars_max = engine.settings.result_chars_max
     callable_now = [candidate for candidate in ALL if candidate.name not in call.disabled]
     chosen = [find_tool(ALL, name) for name in names] or _matching(callable_now, query)
     if names or schemas:
-        return Reply(_schemas(chosen, call, engine.settings.result_chars_max))
-    if call.structured:
-        return Reply(_rows_json(chosen, call, engine.settings.result_chars_max))
-    return Reply("\n".join([*_lines(chosen, call, query), *_switched_off(call)]))
+        rows = [
+            {"name": one.alias or one.name, "description": one.description, "inputSchema": one.schema}
+            | _marks(one, call)
+            for one in chosen
+        ]
+        shown = take_fitting_rows(rows, chars_max=chars_max)
+        left = ", ".join(candidate.name for candidate in chosen[len(shown) :])
+        step = f"did not fit, ask for them by names: {left}" if left else ""
+        return Reply(compact_json({"tools": shown, "total": len(rows)} | drop_empty({"next": step})))
+    hidden = sum("hidden" in _marks(candidate, call) for candidate in chosen)
+    head = format_count(len(chosen), "tool") + (f" for {query!r}" if query else "")
+    switched_off: dict[str, Any] = {"switched_off": dict(call.disabled)}
+    if not call.structured:
+        switched_off = {}
+        for name, option in sorted(call.disabled.items(), key=lambda row: row[1]):
+            switched_off.setdefault(f"switched off by {option}", []).append(name)
+    listing = Listing(
+        head=f"{head}, {hidden} hidden: use call_tool for those" if hidden else head,
+        fields={"total": len(chosen)},
+        name="tools",
+        lines=(f"{one.name}{_marks_text(_marks(one, call))} - {one.one_liner}" for one in chosen),
+        rows=({"name": one.name, "description": one.one_liner} | _marks(one, call) for one in chosen),
+        notes=switched_off if chosen else {"next": "leave query out to see all"},
+    )
+    return listing.write(chars_max, as_json=call.structured)
+
+
+def _marks(candidate: Tool, call: Call) -> dict[str, Any]:
+    """Return the other names of a tool, and whether the client does not list it."""
+    is_hidden = call.listed is not None and call.listed.isdisjoint((candidate.name, *candidate.aliases))
+    return drop_empty({"aliases": list(candidate.aliases), "hidden": is_hidden or None})
+
+
+def _marks_text(marks: Mapping[str, Any]) -> str:
+    names = [f"also {', '.join(marks['aliases'])}"] if "aliases" in marks else []
+    notes = "; ".join([*names, *["hidden"] * ("hidden" in marks)])
+    return f" ({notes})" if notes else ""
 
 
 @tool(touches="anything")
@@ -77,63 +111,6 @@ def resolve_call(arguments: Any) -> tuple[Tool, Mapping[str, Any]]:
     return target, values["arguments"]
 
 
-def _lines(chosen: Sequence[Tool], call: Call, query: str) -> list[str]:
-    """Format the number of tools, then a line for each."""
-    hidden = sum(_is_hidden(candidate, call) for candidate in chosen)
-    head = format_count(len(chosen), "tool") + (f" for {query!r}" if query else "")
-    if hidden:
-        head += f", {hidden} hidden: use call_tool for those"
-    lines = [f"{candidate.name}{_also(candidate, call)} - {candidate.one_liner}" for candidate in chosen]
-    return [head, *(lines or ["no tool matches; leave query out to see all"])]
-
-
-def _schemas(chosen: Sequence[Tool], call: Call, chars_max: int) -> str:
-    """Format the tools in full, as many as fit one reply."""
-    rows = [
-        {
-            "name": candidate.alias or candidate.name,
-            "description": candidate.description,
-            "inputSchema": candidate.schema,
-        }
-        | _marks(candidate, call)
-        for candidate in chosen
-    ]
-    shown = take_fitting_rows(rows, chars_max=chars_max)
-    reply: dict[str, Any] = {"tools": shown, "total": len(rows)}
-    if len(shown) < len(rows):
-        reply["next"] = (
-            f"did not fit, ask for them by names: {', '.join(candidate.name for candidate in chosen[len(shown) :])}"
-        )
-    return compact_json(reply)
-
-
-def _rows_json(chosen: Sequence[Tool], call: Call, chars_max: int) -> str:
-    """Return the tools with a sentence for each, and which option disables others."""
-    rows = [
-        {"name": candidate.name, "description": candidate.one_liner} | _marks(candidate, call) for candidate in chosen
-    ]
-    shown = take_fitting_rows(rows, chars_max=chars_max)
-    return compact_json({"tools": shown, "total": len(rows)} | drop_empty({"switched_off": dict(call.disabled)}))
-
-
-def _switched_off(call: Call) -> list[str]:
-    """Return a line for each option that disables tools."""
-    options = sorted(set(call.disabled.values()))
-    return [
-        f"switched off by {option}: {', '.join(name for name in call.disabled if call.disabled[name] == option)}"
-        for option in options
-    ]
-
-
-def _marks(candidate: Tool, call: Call) -> dict[str, Any]:
-    """Return the other names of a tool, and whether the client does not list it."""
-    return drop_empty({"aliases": list(candidate.aliases), "hidden": _is_hidden(candidate, call) or None})
-
-
-def _is_hidden(candidate: Tool, call: Call) -> bool:
-    return call.listed is not None and call.listed.isdisjoint((candidate.name, *candidate.aliases))
-
-
 NAMES_ELSEWHERE = {
     **dict.fromkeys(("grep", "rg", "ripgrep", "search_for_pattern"), "search_text"),
     **dict.fromkeys(("glob", "ls", "list_dir", "find_file"), "list_directory"),
@@ -161,25 +138,21 @@ def find_tool(tools: Sequence[Tool], name: str) -> Tool:
 
 def _matching(tools: Sequence[Tool], query: str) -> list[Tool]:
     """Return the tools that contain a word of the query. Rare words count more, and words in the name twice."""
-    words = {
-        word.rstrip("s") for word in re.findall(r"[a-z]{2,}", query.lower().replace("_", " ")) if word not in STOP_WORDS
-    }
+    words = {word.rstrip("s") for word in _words(query) if len(word) > 1} - STOP_WORDS
     if not words:
         return list(tools)
     matches: dict[str, list[str]] = {}
     for candidate in tools:
-        vocabulary = _words_of(candidate)
-        matches[candidate.name] = [word for word in words if _contains(vocabulary, word)]
+        arguments = (f"{parameter.name} {parameter.kind.description}" for parameter in candidate.parameters)
+        known = _words(" ".join([candidate.name, *candidate.aliases, candidate.description, *arguments]))
+        matches[candidate.name] = [word for word in words if _contains(known, word)]
     frequencies = Counter(word for found in matches.values() for word in found)
     scores = {name: sum((1 + (word in name)) / frequencies[word] for word in found) for name, found in matches.items()}
     matching = [candidate for candidate in tools if scores[candidate.name]]
     return sorted(matching, key=lambda candidate: -scores[candidate.name])[:MATCHES_MAX]
 
 
-def _words_of(candidate: Tool) -> set[str]:
-    """Return the words of a tool's names, description and arguments."""
-    arguments = (f"{parameter.name} {parameter.kind.description}" for parameter in candidate.parameters)
-    text = " ".join([candidate.name, *candidate.aliases, candidate.description, *arguments])
+def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z]+", text.lower()))
 
 
@@ -188,10 +161,3 @@ def _contains(words: set[str], word: str) -> bool:
     if len(word) < WORD_CHARS_MIN:
         return word in words or f"{word}s" in words
     return any(candidate.startswith(word) for candidate in words)
-
-
-def _also(candidate: Tool, call: Call) -> str:
-    """Format a tool's other names, and whether it is hidden from the client."""
-    names = [f"also {', '.join(candidate.aliases)}"] if candidate.aliases else []
-    notes = "; ".join([*names, *["hidden"] * _is_hidden(candidate, call)])
-    return f" ({notes})" if notes else ""

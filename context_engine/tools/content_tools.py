@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,12 +63,28 @@ def validate_content(
     more: dict[str, Any] = {}
     if "3" in tiers or findings is not None:
         result, more = _run_second_pass(result, content, request, assist, findings, engine, call)
-    rows = [drop_empty(row) for row in result.to_rows()]
+    warnings = list(more.pop("warnings", ()))
     chars_max = engine.settings.result_chars_max - reply_size(compact_json(more))
+    rows = [drop_empty(row) for row in result.to_rows()]
     shown = take_fitting_rows(rows[:max_findings], chars_max=chars_max)
-    reply = _make_reply(result, len(rows), shown, chars_max)
-    warnings = [*reply.pop("warnings", ()), *more.pop("warnings", ())]
-    return Reply(compact_json(reply | more | drop_empty({"warnings": warnings})))
+    if len(rows) > len(shown):
+        rest = Counter(finding.severity for finding in result.findings[len(shown) :])
+        left = ", ".join(format_count(number, severity) for severity, number in rest.items())
+        warnings.append(f"{left} more: raise max_findings, or send a part of the content")
+    redacted = result.redacted
+    if redacted and reply_size(compact_json([shown, redacted])) > chars_max - NOTE_CHARS:
+        redacted = None
+        warnings.append("scrubbed_content does not fit in here: scrub_secrets returns it")
+    reply = {
+        "ok": True,
+        "passed": result.has_passed,
+        "findings": list(shown),
+        "by_severity": result.by_severity,
+        "tiers_run": list(result.tiers_run),
+        "tiers_skipped": [{"tier": tier, "why": why} for tier, why in result.skipped],
+        "secrets_scrubbed": result.secrets,
+    }
+    return Reply(compact_json(reply | more | drop_empty({"scrubbed_content": redacted, "warnings": warnings})))
 
 
 def _run_second_pass(
@@ -95,31 +111,6 @@ def _run_second_pass(
         return replace(result, skipped=(*result.skipped, (3, reason))), more
     merged, rejected = critique.merge(draft)
     return merged, more | {"rejected": rejected}
-
-
-def _make_reply(
-    result: ValidationResult, total: int, shown: Sequence[Mapping[str, Any]], chars_max: int
-) -> dict[str, Any]:
-    """Return the reply; `scrubbed_content` is in it when there is room."""
-    warnings = []
-    if total > len(shown):
-        rest = Counter(finding.severity for finding in result.findings[len(shown) :])
-        left = ", ".join(format_count(number, severity) for severity, number in rest.items())
-        warnings.append(f"{left} more: raise max_findings, or send a part of the content")
-    room = chars_max - NOTE_CHARS - reply_size(compact_json(list(shown)))
-    redacted = result.redacted
-    if redacted is not None and reply_size(compact_json(redacted)) > room:
-        redacted = None
-        warnings.append("scrubbed_content does not fit in here: scrub_secrets returns it")
-    return {
-        "ok": True,
-        "passed": result.has_passed,
-        "findings": list(shown),
-        "by_severity": result.by_severity,
-        "tiers_run": list(result.tiers_run),
-        "tiers_skipped": [{"tier": tier, "why": why} for tier, why in result.skipped],
-        "secrets_scrubbed": result.secrets,
-    } | drop_empty({"scrubbed_content": redacted, "warnings": warnings})
 
 
 CONTENT_BYTES_MAX = 2_000_000
@@ -167,7 +158,11 @@ def scrub_secrets(
     )
     redacted = redactor.redact(content, how, path=path)
     took_ms = round((time.perf_counter() - started) * 1000, 2)
-    head = {
+    rows = [_secret_row(secret) for secret in redacted.redactions] if return_locations else []
+    chars_max = engine.settings.result_chars_max
+    shown = take_fitting_rows(rows, chars_max=chars_max // ROWS_SHARE)
+    warnings = [f"{len(shown)} of {len(rows)} places are listed"] if len(shown) < len(rows) else []
+    reply: dict[str, Any] = {
         "ok": True,
         "secrets_found": redacted.count > 0,
         "secrets_count": redacted.count,
@@ -175,26 +170,18 @@ def scrub_secrets(
         "processing_time_ms": took_ms,
         "skipped_rules": list(redacted.skipped_rules),
         "meta": {"engines": describe_engines()},
+        "detected_types": shown,
+        "warnings": warnings,
+        "scrubbed_content": redacted.text,
     }
-    rows = [_secret_row(secret) for secret in redacted.redactions] if return_locations else []
-    return Reply(_format_redaction(head, rows, redacted.text, engine.settings.result_chars_max))
+    text = compact_json(reply)
+    if reply_size(text) > chars_max:  # the whole content or none: half of a text could be mistaken for all of it
+        why = f"scrubbed_content is left out: with it the reply has more than {chars_max:,} characters"
+        reply |= {"scrubbed_content": None, "warnings": [*warnings, f"{why}; send the content in parts"]}
+        text = compact_json(reply)
+    return Reply(text)
 
 
 def _secret_row(found: Redaction) -> dict[str, Any]:
     secret = {"type": found.secret.title, **pick_fields(found.secret, "rule confidence line column")}
     return secret | {**pick_fields(found, "length fingerprint"), "masked": found.replacement}
-
-
-def _format_redaction(head: dict[str, Any], rows: list[dict[str, Any]], text: str, chars_max: int) -> str:
-    """Format the reply with the whole content or none: half of a text could be mistaken for all of it."""
-    shown = take_fitting_rows(rows, chars_max=chars_max // ROWS_SHARE)
-    warnings = [f"{len(shown)} of {len(rows)} places are listed"] if len(shown) < len(rows) else []
-    places = {"detected_types": shown, "warnings": warnings}
-    whole = compact_json(head | places | {"scrubbed_content": text})
-    if reply_size(whole) <= chars_max:
-        return whole
-    left_out = (
-        f"scrubbed_content is left out: with it the reply has more than {chars_max:,} characters; "
-        "send the content in parts"
-    )
-    return compact_json(head | {"scrubbed_content": None} | places | {"warnings": [*warnings, left_out]})

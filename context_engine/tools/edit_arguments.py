@@ -180,7 +180,7 @@ class FileEditsArg(ObjectListArg):
         files = []
         for number, row in enumerate(read_objects(name, value, FILES_MAX, FILE_EXAMPLE, least=1), 1):
             entry = name_entry(name, number)
-            read = {"path": "", "edits": []} | read_typed(entry, row, kinds)
+            read: dict[str, Any] = {"path": "", "edits": ()} | read_typed(entry, row, kinds)
             for field in ("path", "edits"):
                 if not read[field]:
                     kinds[field].read(name_field(entry, field), read[field])  # raises: it is missing

@@ -170,8 +170,8 @@ def select_fragments(
 def sort_by_importance(places: Iterable[FragmentPlace]) -> list[FragmentPlace]:
     """Sort by kind; what was searched for by rarity; else in the order given."""
     listed = list(places)
-    counts = Counter((place.kind, place.word) for place in listed if place.kind in FOUND)
-    return sorted(listed, key=lambda place: (IMPORTANCE.index(place.kind), counts[place.kind, place.word]))
+    counts = Counter(f"{place.kind} {place.word}" for place in listed if place.kind in FOUND)
+    return sorted(listed, key=lambda place: (IMPORTANCE.index(place.kind), counts[f"{place.kind} {place.word}"]))
 
 
 # -- finding places -------------------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ def test_the_manifest_finds_a_tool_by_words() -> None:
     assert manifest(query="who calls this, callers").split("\n")[1].startswith("symbols - ")
     assert manifest(query="unwrap").split("\n") == [
         "0 tools for 'unwrap'",
-        "no tool matches; leave query out to see all",
+        "next: leave query out to see all",
     ]
 
 
