@@ -14,7 +14,6 @@ from context_engine.context import (
     EnhanceMode,
     LikelyFile,
     PromptReference,
-    PromptRewrite,
     RememberedItem,
     SecondPassResult,
     build_bundle,
@@ -35,11 +34,11 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.reply import Repeat, fence_for, find_shown, list_shown, pick_fields, reply_size
+from context_engine.tools.reply import Repeat, fence_for, find_shown, list_shown, note_lines, pick_fields, reply_size
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from context_engine.context import BundledFile, RelatedFile, Snippet
+    from context_engine.context import BundledFile
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3
@@ -156,11 +155,29 @@ def enhance_prompt(
         "sections": _sections(made),
         "references": [_reference(reference) for reference in made.references],
     }
+    warnings = list(made.warnings)
     if draft:
-        reply |= _of_draft(draft, made, mode, engine)
+        own = check_rewrite(draft, made, mode, engine)
+        warnings += own.warnings
+        reply["meta"] = {"assist_used": "none" if own.objections else "host"}
+        reply["rejected"] = [objection._asdict() for objection in own.objections]
+        if not own.objections:
+            reply |= {"enhanced_prompt": _shorten_prompt(own.text, prompt), "changed": own.text != prompt}
     elif made.is_changed:
-        reply |= _of_second_pass(made, mode, assist, engine, call)
-    warnings = [*made.warnings, *reply.pop("warnings", ())]
+        second = engine.second_pass.run(
+            build_rewrite_request(made, mode),
+            assist,
+            check=lambda text: check_rewrite(text, made, mode, engine).problem,
+            cancel=call.cancel,
+        )
+        warnings += second.warnings
+        reply["meta"] = {"assist_used": second.used} | drop_empty({"model": count_model_tokens(second)})
+        if second.draft is None:
+            reply |= drop_empty({"next": second.next})
+        else:
+            best = check_rewrite(second.draft, made, mode, engine)
+            warnings += best.warnings
+            reply["enhanced_prompt"] = _shorten_prompt(best.text, prompt)
     return Reply(compact_json(reply | drop_empty({"left_out": made.left_out or None, "warnings": warnings})))
 
 
@@ -223,35 +240,6 @@ def _reference(reference: PromptReference) -> dict[str, Any]:
     return row | drop_empty({"nearest": near, "note": reference.note})
 
 
-def _of_draft(draft: str, made: EnhancedPrompt, mode: EnhanceMode, engine: "Engine") -> dict[str, Any]:
-    """Check the caller's own version; return it, or the reasons why it is rejected."""
-    own = check_rewrite(draft, made, mode, engine)
-    used: dict[str, Any] = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
-    used["rejected"] = [objection._asdict() for objection in own.objections]
-    if own.objections:
-        return used
-    return {"enhanced_prompt": _shorten_prompt(own.text, made.original), "changed": own.text != made.original} | used
-
-
-def _of_second_pass(
-    made: EnhancedPrompt, mode: EnhanceMode, assist: str, engine: "Engine", call: Call
-) -> dict[str, Any]:
-    """Return what a model wrote from the facts, or the next step for the agent."""
-
-    def own(draft: str) -> PromptRewrite:
-        return check_rewrite(draft, made, mode, engine)
-
-    climbed = engine.second_pass.run(
-        build_rewrite_request(made, mode), assist, check=lambda draft: own(draft).problem, cancel=call.cancel
-    )
-    meta = {"assist_used": climbed.used} | drop_empty({"model": count_model_tokens(climbed)})
-    if climbed.draft is None:
-        return {"meta": meta, "warnings": climbed.warnings} | drop_empty({"next": climbed.next})
-    best = own(climbed.draft)
-    warnings = (*climbed.warnings, *best.warnings)
-    return {"enhanced_prompt": _shorten_prompt(best.text, made.original), "meta": meta, "warnings": warnings}
-
-
 def count_model_tokens(climbed: SecondPassResult) -> dict[str, int]:
     """Return the token counts of a model call; empty if they are unknown."""
     return climbed.tokens._asdict() if climbed.tokens else {}
@@ -272,10 +260,21 @@ def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
         kind: [_memory_row(one, "id type title content score") for one in bundle.remembered if one.source == kind]
         for kind in ("memory", "discovery")
     }
+    left_out = _left_out(bundle)
+    metadata = {
+        "total_files": len(bundle.files),
+        "total_snippets": sum(len(file.snippets) for file in bundle.files),
+        "total_tokens": meta.tokens,
+        "token_budget": meta.budget,
+        "truncated": bool(left_out),
+        "search_ms": meta.ms,
+        **pick_fields(bundle, "engine freshness"),
+        "sources": dict(bundle.sources),
+    }
     fields = {
         "summary": _summary(bundle),
         "query": meta.query,
-        "files": [_file_row(file) for file in bundle.files],
+        "files": list(map(_file_row, bundle.files)),
         "memories": known["memory"],
         "discoveries": known["discovery"],
         "external_hints": [
@@ -283,43 +282,37 @@ def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
             for source in bundle.external
         ],
         "hints": list(bundle.hints),
-        "metadata": _metadata(bundle, meta),
+        "metadata": metadata | drop_empty({"left_out": left_out, "absent": list(bundle.absent)}),
     }
-    notes = {
-        "shown_before": list_shown(_shown_places(bundle)),
-        "warnings": list(bundle.warnings),
-        "reason": bundle.reason,
-        "note": f"Memories and discoveries are {QUOTED_FROM_REPOSITORY}." if bundle.remembered else "",
+    note = f"Memories and discoveries are {QUOTED_FROM_REPOSITORY}." if bundle.remembered else ""
+    return compact_json(fields | _notes(bundle) | drop_empty({"note": note}))
+
+
+def _file_row(file: "BundledFile") -> dict[str, Any]:
+    snippets = []
+    for snippet in file.snippets:
+        row = pick_fields(snippet, "relevance tokens symbol") | {"goes_on_at_line": snippet.goes_on or None}
+        lines = f"{snippet.span.first}-{snippet.span.last}"
+        snippets.append({"text": snippet.text, "lines": lines} | drop_empty(row))
+    return {
+        **pick_fields(file, "path language relevance"),
+        **drop_empty({"summary": file.summary}),
+        "snippets": snippets,
+        "related": [drop_empty(related._asdict()) for related in file.related],
     }
-    return compact_json(fields | drop_empty(notes))
 
 
 def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
     """Render the bundle as Markdown."""
-    parts = [f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}"]
-    parts += [f"warning: {warning}" for warning in bundle.warnings]
-    parts += [f"reason: {bundle.reason}"] if bundle.reason else []
-    parts += [f"shown before: {list_shown(_shown_places(bundle))}"] if bundle.shown_before else []
-    parts += [_file_section(file) for file in bundle.files]
-    parts += _bullet_section(
-        f"Remembered, {QUOTED_FROM_REPOSITORY}", (_memory_line(memory) for memory in bundle.remembered)
-    )
+    parts = [f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}", *note_lines(_notes(bundle))]
+    parts += map(_file_section, bundle.files)
+    parts += _bullet_section(f"Remembered, {QUOTED_FROM_REPOSITORY}", map(_memory_line, bundle.remembered))
     parts += _bullet_section("Named sources, not fetched", (_source_line(*source) for source in bundle.external))
     parts += _bullet_section("Facts", map(escape_line, bundle.hints))
     footer = f"{meta.tokens:,} of {meta.budget:,} tokens"
-    left = [
-        f"{key.replace('_', ' ')}: {value if isinstance(value, int) else ', '.join(value)}"
-        for key, value in _left_out(bundle).items()
-    ]
-    footer += f" · left out: {' · '.join(left)}" if left else ""
+    if left := note_lines(_left_out(bundle)):
+        footer += f" · left out: {' · '.join(left)}"
     return "\n\n".join([*parts, footer])
-
-
-# -- as JSON ----------------------------------------------------------------------------------------------------------
-
-
-def _shown_places(bundle: "Bundle") -> list[str]:
-    return [f"{escape_line(place.path)}:{place.span}" for place in bundle.shown_before]
 
 
 def _summary(bundle: "Bundle") -> str:
@@ -333,34 +326,10 @@ def _summary(bundle: "Bundle") -> str:
     return f"{format_count(places, 'place')} in {format_count(len(bundle.files), 'file')}; begin with {where}"
 
 
-def _file_row(file: "BundledFile") -> dict[str, Any]:
-    return {
-        **pick_fields(file, "path language relevance"),
-        **drop_empty({"summary": file.summary}),
-        "snippets": [_snippet_row(snippet) for snippet in file.snippets],
-        "related": [drop_empty(related._asdict()) for related in file.related],
-    }
-
-
-def _snippet_row(snippet: "Snippet") -> dict[str, Any]:
-    head = {"text": snippet.text, "lines": f"{snippet.span.first}-{snippet.span.last}"}
-    return head | drop_empty(
-        {**pick_fields(snippet, "relevance tokens symbol"), "goes_on_at_line": snippet.goes_on or None}
-    )
-
-
-def _metadata(bundle: "Bundle", meta: "ReplyMeta") -> dict[str, Any]:
-    left_out = _left_out(bundle)
-    return {
-        "total_files": len(bundle.files),
-        "total_snippets": sum(len(file.snippets) for file in bundle.files),
-        "total_tokens": meta.tokens,
-        "token_budget": meta.budget,
-        "truncated": bool(left_out),
-        "search_ms": meta.ms,
-        **pick_fields(bundle, "engine freshness"),
-        "sources": dict(bundle.sources),
-    } | drop_empty({"left_out": left_out, "absent": list(bundle.absent)})
+def _notes(bundle: "Bundle") -> dict[str, Any]:
+    shown = [f"{escape_line(place.path)}:{place.span}" for place in bundle.shown_before]
+    notes = {"shown_before": list_shown(shown), "warnings": list(bundle.warnings), "reason": bundle.reason}
+    return drop_empty(notes)
 
 
 def _left_out(bundle: "Bundle") -> Mapping[str, Any]:
@@ -373,22 +342,17 @@ def _left_out(bundle: "Bundle") -> Mapping[str, Any]:
 
 
 def _file_section(file: "BundledFile") -> str:
-    head = f"## {escape_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
-    related = "\n".join(map(_related_line, file.related))
-    snippets = [_snippet_block(snippet, file.language) for snippet in file.snippets]
-    return "\n\n".join(filter(None, [head, *snippets, related]))
-
-
-def _related_line(item: "RelatedFile") -> str:
-    place = f"{item.path}:{item.line}" if item.line else item.path
-    return f"- {escape_line(place)}: {escape_line(item.why)}{f': {escape_line(item.text)}' if item.text else ''}"
-
-
-def _snippet_block(snippet: "Snippet", language: str) -> str:
-    more = f" · goes on at line {snippet.goes_on}" if snippet.goes_on else ""
-    head = f"lines {snippet.span}{f' · {snippet.symbol}' if snippet.symbol else ''}{more}"
-    fence = fence_for(snippet.text)
-    return f"{head}\n{fence}{language}\n{snippet.text}\n{fence}"
+    parts = [f"## {escape_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"]
+    for snippet in file.snippets:
+        more = f" · goes on at line {snippet.goes_on}" if snippet.goes_on else ""
+        head = f"lines {snippet.span}{f' · {snippet.symbol}' if snippet.symbol else ''}{more}"
+        fence = fence_for(snippet.text)
+        parts.append(f"{head}\n{fence}{file.language}\n{snippet.text}\n{fence}")
+    related = []
+    for item in file.related:
+        place = f"{item.path}:{item.line}" if item.line else item.path
+        related.append(f"- {escape_line(': '.join(filter(None, (place, item.why, item.text))))}")
+    return "\n\n".join([*parts, *(["\n".join(related)] if related else [])])
 
 
 def _bullet_section(title: str, lines: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Tools that build, rebuild, clear and inspect the index."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import Cancelled, NotConfirmed, StorageBusy
@@ -12,8 +12,7 @@ from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import EmbeddingStatus, IndexReport, Skipped, Status
-    from context_engine.search import ChunkStatus
+    from context_engine.model import Skipped, Status
 
 EXAMPLES_MAX = 20
 """Skipped or stale files that a reply lists as examples; the counts are always complete."""
@@ -35,9 +34,7 @@ def index_workspace(
 
     Incremental, by content; searches work meanwhile. Reports what was added, changed, removed and skipped, and why.
     """
-    if background and not path:
-        return _start_in_background(engine, force=force)
-    return _report(engine, _run_index(engine, call, path=path or None, force=force))
+    return _index(engine, call, path=path, force=force, background=background and not path)
 
 
 @tool(touches="index")
@@ -50,9 +47,34 @@ def reindex_workspace(
 
     Memories and plans stay. Rarely needed: index_workspace follows edits.
     """
+    return _index(engine, call, force=True, background=background)
+
+
+def _index(engine: "Engine", call: Call, *, path: str = "", force: bool, background: bool) -> Reply:
+    """Index once a running indexing is done: the server starts one by itself, and the caller wants the result."""
     if background:
-        return _start_in_background(engine, force=True)
-    return _report(engine, _run_index(engine, call, force=True))
+        started = engine.index.update_in_background(force=force)
+        reason = {} if started else {"reason": "another indexing is running"}
+        return Reply(compact_json({"started": started, "next": "index_status shows its progress"} | reason))
+    until = time.monotonic() + BUSY_PATIENCE_S
+    while True:
+        try:
+            report = engine.index.update(path=path or None, force=force, progress=call.progress, cancel=call.cancel)
+            break
+        except StorageBusy:
+            if time.monotonic() > until:
+                raise
+        if call.cancel.wait(BUSY_EVERY_S):
+            raise Cancelled("canceled during another indexing run")
+    row = {
+        **pick_fields(report, "files chunks symbols added changed removed unchanged"),
+        "seconds": round(report.seconds, 3),
+        "skipped": report.count_skipped(),
+        "skipped_examples": _examples(report.skipped),
+        "next": "" if report.files else "No file here can be indexed: check the root and the ignore files.",
+        "warning": engine.index.store_warning,
+    }
+    return Reply(compact_json(drop_empty(row)))
 
 
 @tool(touches="index", destructive=True)
@@ -81,40 +103,15 @@ def index_status(
     if engine.index.store_problem:
         row["next"] = engine.index.store_step
     if call.chunks:
-        row["chunk_files"] = format_chunk_status(call.chunks().status())
+        chunks = call.chunks().status()
+        row["chunk_files"] = drop_empty(
+            pick_fields(chunks, "folder engine model dimensions missing problem watcher")
+            | {"files": list(chunks.files), "chunks": dict(chunks.kinds), "skipped": _examples(chunks.skipped)}
+            | {"next": "Write the files again: they are read automatically." if chunks.problem else ""}
+        )
     if include_stats and call.metrics:
         row["stats"] = dict(call.metrics())
     return Reply(compact_json(row))
-
-
-def _run_index(engine: "Engine", call: Call, *, path: str | None = None, force: bool = False) -> "IndexReport":
-    """Index once a running indexing is done: the server starts one by itself, and the caller wants the result."""
-    until = time.monotonic() + BUSY_PATIENCE_S
-    while True:
-        try:
-            return engine.index.update(path=path, force=force, progress=call.progress, cancel=call.cancel)
-        except StorageBusy:
-            if time.monotonic() > until:
-                raise
-        if call.cancel.wait(BUSY_EVERY_S):
-            raise Cancelled("canceled during another indexing run")
-
-
-def _report(engine: "Engine", report: "IndexReport") -> Reply:
-    return Reply(compact_json(report_row(report) | drop_empty({"warning": engine.index.store_warning})))
-
-
-def report_row(report: "IndexReport") -> dict[str, Any]:
-    """Return the report of an indexing run as a reply row."""
-    row = {
-        **pick_fields(report, "files chunks symbols added changed removed unchanged"),
-        "seconds": round(report.seconds, 3),
-        "skipped": report.count_skipped(),
-        "skipped_examples": _examples(report.skipped),
-    }
-    if not report.files:
-        row["next"] = "No file here can be indexed: check the root and the ignore files."
-    return drop_empty(row)
 
 
 def status_row(status: "Status") -> dict[str, Any]:
@@ -122,13 +119,19 @@ def status_row(status: "Status") -> dict[str, Any]:
     steps = {"absent": "Not indexed yet: call index_workspace."}
     if status.stale:
         steps["ready"] = "Call index_workspace to index the edits."
+    vectors, (done, total) = status.embeddings, status.embeddings.chunks
+    embeddings = {
+        **pick_fields(vectors, "static model state"),
+        "chunks_embedded": f"{done:,} of {total:,}" if total else "",
+        "next": vectors.suggestion,
+    }
     row: dict[str, Any] = {
         "root": str(status.root),
         "state": status.state,
         "building": f"{status.building_share:.0%}" if status.state == "building" else "",
         "engine": status.engine,
         "missing": WORDS_ALONE if status.engine == "lexical" else "",
-        "embeddings": embeddings_row(status.embeddings),
+        "embeddings": drop_empty(embeddings),
         **pick_fields(status, "files chunks symbols"),
         "languages": dict(status.languages),
         **pick_fields(status, "branch commit indexed_at"),
@@ -145,35 +148,7 @@ def status_row(status: "Status") -> dict[str, Any]:
     return drop_empty(row)
 
 
-def embeddings_row(status: "EmbeddingStatus") -> dict[str, Any]:
-    """Return the state of the embeddings as a reply row."""
-    done, total = status.chunks
-    share = f"{done:,} of {total:,}" if total else ""
-    row = {**pick_fields(status, "static model state"), "chunks_embedded": share, "next": status.suggestion}
-    return drop_empty(row)
-
-
-def _start_in_background(engine: "Engine", *, force: bool) -> Reply:
-    started = engine.index.update_in_background(force=force)
-    row: Mapping[str, Any] = {"started": started, "next": "index_status shows its progress"}
-    return Reply(compact_json(row if started else {**row, "reason": "another indexing is running"}))
-
-
 def _examples(skipped: Sequence["Skipped"]) -> list[dict[str, str]]:
     """Return some skipped files with their reasons; files that are only ignored come last."""
     files = sorted(skipped, key=lambda file: (file.reason == "ignored", file.path))
     return [drop_empty(pick_fields(file, "path reason detail")) for file in files[:EXAMPLES_MAX]]
-
-
-def format_chunk_status(status: "ChunkStatus") -> dict[str, Any]:
-    """Return what the status reports of a served folder."""
-    row = {
-        "folder": status.folder,
-        "files": list(status.files),
-        "chunks": dict(status.kinds),
-        **pick_fields(status, "engine model dimensions missing"),
-        "skipped": _examples(status.skipped),
-        **pick_fields(status, "problem watcher"),
-        "next": "Write the files again: they are read automatically." if status.problem else "",
-    }
-    return drop_empty(row)

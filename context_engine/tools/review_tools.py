@@ -7,7 +7,7 @@ session reviews a change in units, in the background, and can be watched, paused
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine import __version__
@@ -28,7 +28,7 @@ from context_engine.tools.arguments import (
     bind,
 )
 from context_engine.tools.edit_arguments import ContentArg
-from context_engine.tools.reply import pick_fields, reply_size, take_fitting_rows
+from context_engine.tools.reply import add_rows, pick_fields, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -97,7 +97,15 @@ def review_changes(
         )
         added = _AddedReview(review_id, merged=merged)
         return _review_reply(engine, "review_changes", merged.result, format, began, added)
-    _check_diff(diff)
+    if not diff.strip():
+        step = NextStep("review_git_diff", "to let git make it")
+        raise InvalidArgument("diff is empty", suggestion="Send a unified diff.", next_steps=step)
+    if len(diff.encode("utf-8", "replace")) > DIFF_BYTES_MAX:
+        raise TooLarge(
+            f"the diff has more than {DIFF_BYTES_MAX:,} bytes",
+            suggestion="Review it commit by commit.",
+            next_steps=NextStep("review_git_diff", "for each commit"),
+        )
     options = _build_options(
         categories=categories,
         confidence_threshold=confidence_threshold,
@@ -112,13 +120,26 @@ def review_changes(
         time_budget_s=time_budget_s,
     )
     if wrong := [path for path, text in file_contexts.items() if not isinstance(text, str)]:
-        raise InvalidArgument(
-            f"file_contexts: the content of {wrong[0]!r} is not a text",
-            suggestion='Write {"path": "its new content"}.',
-        )
+        step = 'Write {"path": "its new content"}.'
+        raise InvalidArgument(f"file_contexts: the content of {wrong[0]!r} is not a text", suggestion=step)
     change = engine.reviews.read_diff(diff, contexts=file_contexts, base_ref=base_ref)
     result, added = _review(engine, call, change, options, assist)
     return _review_reply(engine, "review_changes", result, format, began, added)
+
+
+def parse_review_options(fields: Mapping[str, Any]) -> ReviewOptions:
+    """Read the options of a review from an object. Raises: InvalidArgument, which lists every wrong one."""
+    known = [parameter for parameter in review_changes.parameters if parameter.name in OPTIONS]
+    return _build_options(**bind(known, dict(fields)))
+
+
+def _build_options(categories: Any, analyzers: tuple[str, ...], fail_on: str, **others: Any) -> ReviewOptions:
+    return ReviewOptions(
+        **others,
+        categories=tuple(categories or CATEGORIES),
+        analyzers=analyzers[0] if analyzers in (("auto",), ("none",)) else analyzers,  # ty: ignore[invalid-argument-type] - one of the two words
+        fail_on=fail_on if fail_on == "none" else fail_on.upper(),
+    )
 
 
 @tool(
@@ -153,41 +174,6 @@ def review_git_diff(
     }
     result, added = _review(engine, call, change, parsed_options, assist)
     return _review_reply(engine, "review_git_diff", result, format, began, added, git_info)
-
-
-# -- options ----------------------------------------------------------------------------------------------------------
-
-
-def parse_review_options(fields: Mapping[str, Any]) -> ReviewOptions:
-    """Read the options of a review from an object. Raises: InvalidArgument, which lists every wrong one."""
-    return _build_options(**bind(_OPTION_PARAMETERS, dict(fields)))
-
-
-_OPTION_PARAMETERS = tuple(parameter for parameter in review_changes.parameters if parameter.name in OPTIONS)
-
-
-def _build_options(categories: Any, analyzers: tuple[str, ...], fail_on: str, **others: Any) -> ReviewOptions:
-    return ReviewOptions(
-        **others,
-        categories=tuple(categories or CATEGORIES),
-        analyzers=analyzers[0] if analyzers in (("auto",), ("none",)) else analyzers,  # ty: ignore[invalid-argument-type] - one of the two words
-        fail_on=fail_on if fail_on == "none" else fail_on.upper(),
-    )
-
-
-def _check_diff(diff: str) -> None:
-    if not diff.strip():
-        raise InvalidArgument(
-            "diff is empty",
-            suggestion="Send a unified diff.",
-            next_steps=NextStep("review_git_diff", "to let git make it"),
-        )
-    if len(diff.encode("utf-8", "replace")) > DIFF_BYTES_MAX:
-        raise TooLarge(
-            f"the diff has more than {DIFF_BYTES_MAX:,} bytes",
-            suggestion="Review it commit by commit.",
-            next_steps=NextStep("review_git_diff", "for each commit"),
-        )
 
 
 # -- the review and its second pass -----------------------------------------------------------------------------------
@@ -242,7 +228,6 @@ def _review_reply(
     review["warnings"] += [*second_pass.warnings, *(merged.warnings if merged else ())]
     rejected = merged.rejected[:REJECTED_MAX] if merged else ()
     rows = [pick_fields(rejection, "place reason") for rejection in rejected]
-    more = {"review_id": added.review_id, "rejected": rows, "next": second_pass.next}
     meta = {
         "tool": tool_name,
         "ms": round((time.perf_counter() - began) * 1_000),
@@ -250,16 +235,13 @@ def _review_reply(
         "tokens": second_pass.tokens and second_pass.tokens._asdict(),
         "stages_ms": {stage: round(ms, 1) for stage, ms in result.ms},
     }
-    head: dict[str, Any] = {"ok": True} | ({"git_info": git_info, "review": review} if git_info else review)
-    reply = head | drop_empty(more) | {"meta": drop_empty(meta)}
-    part: dict[str, Any] = review if git_info else reply
-    findings: Sequence[Mapping[str, Any]] = part["findings"]
-    part["findings"] = []
-    room = engine.settings.result_chars_max - reply_size(compact_json(reply))
-    part["findings"] = take_fitting_rows(findings, chars_max=room, least=1)
-    if left := len(findings) - len(part["findings"]):
-        part["findings_left_out"] = left
-    return Reply(compact_json(reply))
+    more = drop_empty({"review_id": added.review_id, "rejected": rows, "next": second_pass.next})
+    more |= {"meta": drop_empty(meta)}
+    room = engine.settings.result_chars_max - reply_size(compact_json([more, git_info]))
+    findings = review.pop("findings")
+    review = add_rows(review, "findings", findings, room, least=1)
+    head: dict[str, Any] = {"git_info": git_info, "review": review} if git_info else review
+    return Reply(compact_json({"ok": True} | head | more))
 
 
 # -- sessions ---------------------------------------------------------------------------------------------------------
@@ -304,8 +286,8 @@ def reactive_review_pr(
     }
     units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in session.units]
     notes = {"warnings": list(sessions.outcome(session.id).get("warnings") or session.request.warnings)}
-    shown = take_fitting_rows(units, chars_max=engine.settings.result_chars_max)
-    return Reply(compact_json(reply | drop_empty(notes | _session_notes(session)) | {"units": shown}))
+    reply |= drop_empty(notes | _session_notes(session))
+    return Reply(compact_json(add_rows(reply, "units", units, engine.settings.result_chars_max)))
 
 
 @tool(touches="nothing", rare=("include_findings", "limit", "brief"))
@@ -330,7 +312,12 @@ def get_review_status(
         next_step = engine.reviews.second_passes.offer("review_changes", session_id).next()
     fields: dict[str, Any] = {
         "ok": True,
-        "session": _session_row(session),
+        "session": drop_empty(
+            pick_fields(session, "id status")
+            | pick_fields(session.request, "commit base title author")
+            | {"created_at": format_timestamp(session.created_at), "updated_at": format_timestamp(session.updated_at)}
+            | pick_fields(session, "error pause_reason")
+        ),
         "progress": session.progress._asdict(),
         "findings_count": {name: counts[number] for number, name in enumerate(PRIORITIES)},
         **{name: outcome.get(name) for name in ("verdict", "overall_correctness", "coverage")},
@@ -352,9 +339,8 @@ def get_review_status(
 @tool(touches="records", rare=("reason",))
 def pause_review(engine: "Engine", session_id: SessionId, reason: Annotated[str, TextArg("Why.")] = "") -> Reply:
     """Pause a review session until resume_review; units under way end."""
-    return _session_state_reply(
-        engine, engine.reviews.sessions.pause(session_id, engine.reviews.workspace.redact(reason))
-    )
+    reviews = engine.reviews
+    return _session_state_reply(engine, reviews.sessions.pause(session_id, reviews.workspace.redact(reason)))
 
 
 @tool(touches="records")
@@ -374,29 +360,14 @@ def get_review_telemetry(engine: "Engine", session_id: SessionId) -> Reply:
 def _session_state_reply(engine: "Engine", session: "ReviewSession") -> Reply:
     """Return the reply for a session that was paused or resumed."""
     head = {"ok": True, "session_id": session.id, "status": session.status, "progress": session.progress._asdict()}
-    in_flight = [
-        {"unit": number, "files": list(unit.paths)}
-        for number, unit in enumerate(session.units, 1)
-        if unit.state == "running"
-    ]
-    shown = take_fitting_rows(in_flight, chars_max=engine.settings.result_chars_max)
-    return Reply(compact_json(head | {"in_flight": shown} | drop_empty(_session_notes(session))))
+    running = [(number, unit) for number, unit in enumerate(session.units, 1) if unit.state == "running"]
+    rows = [{"unit": number, "files": list(unit.paths)} for number, unit in running]
+    head |= drop_empty(_session_notes(session))
+    return Reply(compact_json(add_rows(head, "in_flight", rows, engine.settings.result_chars_max)))
 
 
 def _session_notes(session: "ReviewSession") -> dict[str, Any]:
     return {"problem": session.error, "pause_reason": session.pause_reason, "next": _next_step(session)}
-
-
-def _session_row(session: "ReviewSession") -> dict[str, Any]:
-    request = session.request
-    row = {
-        **pick_fields(session, "id status"),
-        **pick_fields(request, "commit base title author"),
-        "created_at": format_timestamp(session.created_at),
-        "updated_at": format_timestamp(session.updated_at),
-        **pick_fields(session, "error pause_reason"),
-    }
-    return drop_empty(row)
 
 
 def _next_step(session: "ReviewSession") -> str:
