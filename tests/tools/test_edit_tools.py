@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from context_engine import tools
-from context_engine.edit.apply import Transactions
 from context_engine.engine import Engine
 from context_engine.errors import (
     AccessDenied,
@@ -24,18 +23,14 @@ from context_engine.errors import (
     InvalidEdit,
     InvalidLineRange,
     InvalidPath,
-    MultipleMatches,
     NoMatch,
     StaleFile,
     WriteFailed,
 )
-from context_engine.repo.file_writer import TargetFile
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
-from context_engine.server.projects import ProjectLoader
 from context_engine.tools import Call, Reply
-from tests.edit.test_transaction import Died, breaking
-from tests.support.engines import cache_for, found, indexed, open_engine
+from tests.support.engines import found, indexed, open_engine
 from tests.support.trees import tree
 
 SHOP = "def total(prices):\n    return sum(prices)\n\n\ndef mean(prices):\n    return total(prices) / len(prices)\n"
@@ -253,17 +248,6 @@ def test_several_files_are_one_edit_and_one_undo(engine: Engine) -> None:
     assert (engine.root / "lines.txt").read_text() == LINES
 
 
-def test_of_several_files_none_is_written_when_one_cannot_be(engine: Engine) -> None:
-    files = [
-        {"path": "shop.py", "edits": [{"target": "def total", "replace": "def summed"}]},
-        {"path": "twice.py", "edits": [{"target": "same = 0", "replace": "same = 1"}]},
-    ]
-    with pytest.raises(MultipleMatches) as caught:
-        tools.call(engine, "edit_file", {"files": files})
-    assert caught.value.details["failed"][0]["path"] == "twice.py"
-    assert (engine.root / "shop.py").read_text() == SHOP
-
-
 @pytest.mark.parametrize(
     "narrowed",
     [
@@ -279,11 +263,6 @@ def test_one_of_several_places_can_be_meant(engine: Engine, narrowed: dict[str, 
     edit = {"target": "same = 0", "replace": "same = 1", **narrowed}
     text(engine, "edit_file", path="twice.py", edits=[edit])
     assert (engine.root / "twice.py").read_text() == "one = 1\nsame = 0\ntwo = 2\nsame = 1\nthree = 3\n"
-
-
-def test_an_occurrence_that_is_not_there_is_refused(engine: Engine) -> None:
-    with pytest.raises(NoMatch, match="found 2 occurrences of the target, not 3"):
-        text(engine, "edit_file", path="twice.py", edits=[{"target": "same", "replace": "x", "occurrence": 3}])
 
 
 def test_all_places_are_meant_when_their_number_is_said_and_right(engine: Engine) -> None:
@@ -306,11 +285,6 @@ def test_a_place_that_fits_but_for_blanks_is_told_as_such(engine: Engine) -> Non
         text(engine, "edit_file", path="shop.py", edits=[edit | {"replace": "x = 1", "fuzzy": False}])
 
 
-def test_the_file_keeps_its_line_ends(engine: Engine) -> None:
-    text(engine, "edit_file", path="crlf.txt", edits=[{"target": "one\ntwo\n", "replace": "one\n1.5\ntwo\n"}])
-    assert (engine.root / "crlf.txt").read_bytes() == b"one\r\n1.5\r\ntwo\r\nthree\r\n"
-
-
 def test_what_no_longer_parses_is_told_and_what_never_did_is_not(engine: Engine) -> None:
     reply = text(engine, "edit_file", path="shop.py", edits=[{"target": "sum(prices)", "replace": "sum((prices)"}])
     assert "new syntax error at line 2" in reply
@@ -330,29 +304,6 @@ def test_a_definition_is_replaced_and_joined_by_its_name_alone(engine: Engine) -
         "def total(prices):\n    return 0\n\n\ndef mean(prices):\n    return total(prices) / (len(prices) or 1)\n"
         "\n\ndef most(prices):\n    return max(prices)\n"
     )
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        {"symbol": "total"},
-        {"symbol": "total", "replace": "x = 1", "insert_after": "y = 2"},
-        {"symbol": "total", "target": "x", "insert_after": "y"},
-        {"insert_before": "y = 2"},
-    ],
-)
-def test_with_a_definition_exactly_one_thing_can_be_done(engine: Engine, edit: dict[str, str]) -> None:
-    with pytest.raises(InvalidArgument, match="edit 1 has ") as caught:
-        text(engine, "edit_file", path="shop.py", edits=[edit])
-    assert "insert_before" in caught.value.suggestion
-
-
-def test_a_symbolic_link_is_edited_at_its_target_and_stays(engine: Engine) -> None:
-    assert text(
-        engine, "edit_file", path="link.py", edits=[{"target": "def mean", "replace": "def average"}]
-    ).startswith("edited shop.py ")
-    assert (engine.root / "link.py").is_symlink()
-    assert "def average" in (engine.root / "shop.py").read_text()
 
 
 # -- dry runs ---------------------------------------------------------------------------------------------------------
@@ -399,42 +350,6 @@ def test_the_hash_that_a_reading_tool_shows_lets_an_edit_pass_until_the_file_cha
     now = short((engine.root / "shop.py").read_bytes())
     files = [{"path": "shop.py", "expectedHash": now, "edits": [{"target": "def mean", "replace": "def average"}]}]
     assert "def average" not in text(engine, "edit_file", files=files)
-
-
-@pytest.mark.parametrize(
-    ("tool", "asked"),
-    [
-        ("read_file", {"path": "shop.py"}),
-        ("read_fragment", {"path": "shop.py", "lines": ["1-2"]}),
-        ("read_regions", {"filePath": "shop.py", "regions": [{"start": 1, "end": 2}]}),
-    ],
-)
-def test_who_read_the_file_before_it_changed_must_quote_it_to_the_letter(
-    engine: Engine, tool: str, asked: dict[str, Any]
-) -> None:
-    text(engine, tool, ANNE, **asked)
-    (engine.root / "shop.py").write_text("import math\n" + SHOP)
-    nearly = [
-        {"target": "def total(prices):\n    return sum(prices)   ", "replace": "def total(prices):\n    return 0"}
-    ]
-    with pytest.raises(StaleFile):
-        text(engine, "edit_file", ANNE, path="shop.py", edits=nearly)
-    exact = [{"target": "def total", "replace": "def summed"}]
-    assert "note: shop.py was changed by another session or program" in text(
-        engine, "edit_file", ANNE, path="shop.py", edits=exact
-    )
-    assert "note:" not in text(
-        engine, "edit_file", BERT, path="shop.py", edits=[{"target": "math", "replace": "cmath"}]
-    )
-
-
-def test_who_edits_a_file_himself_knows_it(engine: Engine) -> None:
-    text(engine, "read_file", ANNE, path="shop.py")
-    text(engine, "edit_file", ANNE, path="shop.py", edits=[{"target": "def mean", "replace": "def average"}])
-    nearly = [
-        {"target": "def total(prices):\n    return sum(prices)   ", "replace": "def total(prices):\n    return 0"}
-    ]
-    assert "note:" not in text(engine, "edit_file", ANNE, path="shop.py", edits=nearly)
 
 
 # -- secrets ----------------------------------------------------------------------------------------------------------
@@ -577,28 +492,12 @@ def test_a_file_is_written_with_its_folders_then_replaced_then_left_as_it_is(eng
     assert not (engine.root / "new").exists()
 
 
-def test_a_written_file_keeps_its_mark_and_its_line_ends(engine: Engine) -> None:
-    (engine.root / "bom.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
-    text(engine, "write_file", path="bom.txt", content="1\n2\n")
-    assert (engine.root / "bom.txt").read_bytes() == b"\xef\xbb\xbf1\r\n2\r\n"
-
-
 def test_a_file_is_not_written_over_when_that_is_not_wanted_or_it_is_another_one(engine: Engine) -> None:
     with pytest.raises(InvalidArgument, match="exists already"):
         text(engine, "write_file", path="shop.py", content="x\n", overwrite=False)
     with pytest.raises(StaleFile):
         text(engine, "write_file", path="shop.py", content="x\n", expectedHash="0" * 12)
     assert (engine.root / "shop.py").read_text() == SHOP
-
-
-def test_content_that_is_no_text_is_refused(engine: Engine) -> None:
-    with pytest.raises(InvalidArgument, match="must be a text"):
-        text(engine, "write_file", path="a.json", content={"a": 1})
-
-
-def test_an_empty_file_can_be_written(engine: Engine) -> None:
-    text(engine, "write_file", path="pkg/__init__.py", content="")
-    assert (engine.root / "pkg" / "__init__.py").read_bytes() == b""
 
 
 # -- safe_replace: seed 000 -------------------------------------------------------------------------------------------
@@ -752,13 +651,6 @@ def test_missing_arguments_are_told_in_the_shape_of_the_seed_too(engine: Engine)
     assert row["error"]["code"] == "INVALID_ARGUMENT"
 
 
-def test_all_of_several_places_are_replaced_when_so_many_are_expected(engine: Engine) -> None:
-    row = replaced(engine, "same = 0", "same = 1", "twice.py", expectedMatches=2, dryRun=True)
-    assert [each["line"] for each in row["matches"]] == [2, 4]
-    assert row["preview"]["after"] == TWICE.replace("same = 0", "same = 1").removesuffix("\n")
-    assert row["updatedLines"] == {"start": 2, "end": 4}
-
-
 # -- undo_edit --------------------------------------------------------------------------------------------------------
 
 
@@ -791,23 +683,6 @@ def test_an_edit_is_undone_after_a_restart(root: Path) -> None:
     with open_engine(root, flush=False) as engine:
         text(engine, "undo_edit", BERT)
     assert (root / "shop.py").read_text() == SHOP
-
-
-def test_everybody_undoes_his_own_edits(engine: Engine) -> None:
-    text(engine, "edit_file", ANNE, path="shop.py", edits=[{"target": "def total", "replace": "def anne"}])
-    text(engine, "edit_file", BERT, path="shop.py", edits=[{"target": "def mean", "replace": "def bert"}])
-    text(engine, "undo_edit", ANNE)
-    assert (engine.root / "shop.py").read_text() == SHOP.replace("def mean", "def bert")
-
-
-def test_one_edit_is_undone_by_its_number(engine: Engine) -> None:
-    first = undo_id(text(engine, "edit_file", path="shop.py", edits=[{"target": "def total", "replace": "def one"}]))
-    text(engine, "write_file", path="a.txt", content="1\n")
-    text(engine, "undo_edit", undo_id=first)
-    assert (engine.root / "shop.py").read_text() == SHOP
-    assert (engine.root / "a.txt").exists()
-    with pytest.raises(InvalidArgument):
-        text(engine, "undo_edit", undo_id=first, steps=2)
 
 
 def test_undo_refuses_what_was_changed_since_and_stops_there(engine: Engine) -> None:
@@ -850,23 +725,3 @@ def test_opening_a_workspace_without_edits_leaves_no_trace(tmp_path: Path) -> No
 
 
 # -- after a death ----------------------------------------------------------------------------------------------------
-
-
-def test_what_a_killed_server_left_half_written_is_mended_and_told_when_the_next_one_opens(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    edits = {"shop.py": {"target": "def total", "replace": "def x"}, "twice.py": {"target": "one", "replace": "eins"}}
-    files = [{"path": path, "edits": [edit]} for path, edit in edits.items()]
-    with open_engine(root, flush=False) as engine, monkeypatch.context() as patched:
-        patched.setattr(Transactions, "_take_back", lambda *_: None)  # the dead mend nothing
-        breaking(patched, (TargetFile, "put", 1, True), Died())
-        with pytest.raises(Died):
-            text(engine, "edit_file", files=files)
-    assert "def x" in (root / "shop.py").read_text(), "it died between the two"
-    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
-    log: list[dict[str, Any]] = []
-    opening = ProjectLoader(root, log=log.append, follow=False)
-    opening.engine()
-    opening.close()
-    assert (root / "shop.py").read_text() == SHOP
-    assert log[0]["mended"] == ["an edit of shop.py, twice.py was interrupted; it was taken back"]

@@ -14,7 +14,7 @@ from context_engine.context.llm_endpoint import ModelDraft
 from context_engine.context.proposals import find_problem
 from context_engine.context.refinement import SecondPassRunner
 from context_engine.engine import Engine
-from context_engine.errors import Conflict, ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
+from context_engine.errors import ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
 from context_engine.plans.plan_diff import FieldChange, comparable_value
 from context_engine.tools.plan_creation_tools import refine_plan
 from context_engine.tools.plan_step_tools import complete_step, start_step
@@ -128,28 +128,6 @@ def test_an_answer_closes_its_question_and_what_it_names_is_looked_up(shop: Engi
     assert found["warnings"] == ["shop/__init__.py, which an answer names, is in no step: add it with set_files"]
 
 
-def test_a_stale_version_is_a_conflict(shop: Engine) -> None:
-    plan_id = kept(shop)
-    whole = told(load_plan, shop, plan_id=plan_id)["plan"]
-    told(refine_plan, shop, plan_id=plan_id, operations=[{"op": "remove_step", "step": 3}])
-    for way in ({"plan_id": plan_id, "expected_version": 1}, {"current_plan": whole}):
-        error = refused(Conflict, refine_plan, shop, **way, operations=[{"op": "remove_step", "step": 1}])
-        assert error.details["current"] == 2
-        assert "compare_plan_versions" in error.suggestion
-
-
-def test_operations_that_make_a_circle_leave_the_disk_as_it_is(shop: Engine) -> None:
-    plan_id = kept(shop)
-    before = on_disk(shop, plan_id)
-    operations = [
-        {"op": "update_step", "step": 3, "title": "x"},
-        {"op": "set_dependencies", "step": 1, "depends_on": [3]},
-    ]
-    error = refused(Cycle, refine_plan, shop, plan_id=plan_id, operations=operations)
-    assert error.details["cycle"] in ([1, 3, 1], [1, 3, 2, 1])
-    assert on_disk(shop, plan_id) == before
-
-
 def test_a_file_that_is_not_there_is_rejected_and_nothing_kept(shop: Engine) -> None:
     plan_id = kept(shop)
     before = on_disk(shop, plan_id)
@@ -170,28 +148,6 @@ def test_a_file_that_is_not_there_is_rejected_and_nothing_kept(shop: Engine) -> 
         operations=[{"op": "set_files", "step": 1, "files_to_modify": ["no.py"]}],
     )
     assert shown.startswith("rejected, nothing was kept: step 1 changes no.py")
-
-
-def test_what_was_wrong_before_does_not_keep_anybody_from_changing_the_rest(shop: Engine) -> None:
-    plan = {"goal": "g", "steps": [{"title": "a", "files_to_modify": ["gone.py"]}, {"title": "b"}]}
-    plan_id = told(save_plan, shop, plan=plan, allow_invalid=True)["plan_id"]
-    found = told(refine_plan, shop, plan_id=plan_id, operations=[{"op": "update_step", "step": 2, "title": "c"}])
-    assert (found["ok"], found["version"]) == (True, 2)
-    assert found["validation"]["errors"][0]["path"] == "gone.py"
-
-
-def test_a_step_that_is_done_is_changed_only_by_force(shop: Engine) -> None:
-    plan_id = kept(shop)
-    told(start_step, shop, plan_id=plan_id, step_number=1)
-    told(complete_step, shop, plan_id=plan_id, step_number=1, force=True)
-    operation = {"op": "update_step", "step": 1, "title": "Write the tax"}
-    error = refused(PreconditionFailed, refine_plan, shop, plan_id=plan_id, operations=[operation])
-    assert "force_reopen" in error.suggestion
-    told(refine_plan, shop, plan_id=plan_id, operations=[operation | {"step": 2}])
-    found = told(refine_plan, shop, plan_id=plan_id, operations=[operation], force_reopen=True)
-    assert found["version"] == 3
-    execution = told(load_plan, shop, plan_id=plan_id)["execution"]
-    assert [step["status"] for step in execution["steps"]] == ["ready", "pending", "pending"]
 
 
 def test_a_draft_takes_the_place_of_a_plan_and_keeps_its_steps(shop: Engine) -> None:
@@ -297,13 +253,6 @@ def test_a_plan_is_drawn(shop: Engine, kind: str, holds: list[str]) -> None:
     assert found["omitted"] == []
 
 
-def test_a_picture_of_one_plan_is_always_the_same(shop: Engine) -> None:
-    plan_id = kept(shop)
-    for kind in ("dependencies", "progress", "gantt", "architecture"):
-        asked: dict[str, Any] = {"plan_id": plan_id, "diagram_type": kind}
-        assert text(visualize_plan, shop, **asked) == text(visualize_plan, shop, **asked)
-
-
 def test_a_plan_in_hand_and_an_old_version_are_drawn(shop: Engine) -> None:
     assert "n3" in told(visualize_plan, shop, plan=PLAN, direction="LR")["mermaid"]
     plan_id = kept(shop)
@@ -346,12 +295,6 @@ def test_two_versions_are_compared_field_by_field(shop: Engine) -> None:
     assert apply_changes(plain[0], changes) == plain[1]
     shown = text(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2, format="markdown")
     assert "| step 3: description | modified |  | with care |" in shown
-
-
-def test_a_version_that_is_not_there_is_refused(shop: Engine) -> None:
-    with pytest.raises(ContextEngineError) as caught:
-        told(compare_plan_versions, shop, plan_id=kept(shop), from_version=1, to_version=9)
-    assert caught.value.suggestion
 
 
 # -- large plans -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from context_engine import tools
 from context_engine.engine import Engine
 from context_engine.errors import (
     CallError,
-    ContextEngineError,
     FileNotFound,
     InvalidArgument,
     InvalidLineRange,
@@ -171,10 +170,6 @@ def test_an_empty_file_is_its_header_alone(engine: Engine) -> None:
     assert re.fullmatch(r"empty\.txt · empty · sha256 [0-9a-f]{12}", text(engine, "read_file", path="empty.txt"))
 
 
-def test_an_absolute_path_inside_the_workspace_is_read(engine: Engine, root: Path) -> None:
-    assert text(engine, "read_file", path=str(root / "crlf.txt")) == text(engine, "read_file", path="crlf.txt")
-
-
 @pytest.mark.parametrize(
     ("path", "code"),
     [
@@ -215,12 +210,6 @@ def test_what_must_not_or_cannot_be_read_is_refused_with_a_way_on(
     assert caught.value.code == code
     assert caught.value.suggestion
     assert "hunter2" not in str(caught.value.as_dict())
-
-
-def test_a_name_in_another_case_is_found_again(engine: Engine) -> None:
-    with pytest.raises(FileNotFound) as caught:
-        text(engine, "read_file", path="Readme.MD")
-    assert caught.value.suggestion == "Did you mean README.md?"
 
 
 # -- read_file: ranges and limits -------------------------------------------------------------------------------------
@@ -334,10 +323,6 @@ def test_dependencies_are_read_as_text_too(engine: Engine) -> None:
     )
 
 
-def test_at_depth_zero_nothing_is_followed(engine: Engine) -> None:
-    assert told(engine, "read_file", path="till/orders.py", includeDeps=True, maxDepth=0)["dependencies"] == []
-
-
 def test_a_file_that_cannot_be_parsed_says_so_with_the_line_beside_its_content(engine: Engine) -> None:
     reply = told(engine, "read_file", path="broken.py", includeDeps=True)
     assert reply["file"]["content"] == WORLD["broken.py"]
@@ -434,11 +419,6 @@ def test_asked_for_nothing_it_gives_the_outline_and_never_the_whole_file(engine:
     assert reply.endswith("ask for symbols, lines, keywords or patterns")
 
 
-def test_no_file_is_a_refusal(engine: Engine) -> None:
-    with pytest.raises(InvalidArgument, match="path is missing"):
-        text(engine, "read_fragment", keywords=["x"])
-
-
 def test_over_the_budget_the_least_important_is_dropped_and_named(engine: Engine) -> None:
     asked: dict[str, Any] = {"path": "till/auth.py", "lines": ["13-14"], "symbols": ["login"], "keywords": ["hashlib"]}
     whole = text(engine, "read_fragment", **asked, context=0)
@@ -521,12 +501,6 @@ def test_words_are_found_whatever_the_encoding_of_the_file(engine: Engine) -> No
     assert reply.count("\ngrößer") == 2
     reply = text(engine, "read_fragment", paths=["utf16.txt", "latin.txt"], patterns=["gr.+er"], context=0)
     assert heads(reply) == ["@@ 1 pattern gr.+er"]
-
-
-@pytest.mark.parametrize(("lines", "error"), [("ten", InvalidArgument), ("9-3", InvalidLineRange)])
-def test_what_is_no_range_is_refused(engine: Engine, lines: str, error: type[ContextEngineError]) -> None:
-    with pytest.raises(error):
-        text(engine, "read_fragment", path="numbered.txt", lines=[lines])
 
 
 # -- read_regions -----------------------------------------------------------------------------------------------------
@@ -667,12 +641,6 @@ def test_a_listing_tells_sizes_and_what_is_no_text(engine: Engine) -> None:
     reply = text(engine, "list_directory", depth=1, sizes=True)
     for row in ("crlf.txt (17 B)", "big.py (1.0 MB)", "logo.png (binary)", "escape.txt (outside)", "pipe (special)"):
         assert f" {row}" in reply
-
-
-def test_the_order_is_folders_first_then_by_name(engine: Engine) -> None:
-    names = [line[4:] for line in text(engine, "list_directory", depth=1).split("\n")[1:]]
-    folders = [name for name in names if name.endswith("/")]
-    assert names == [*sorted(folders), *sorted(name for name in names if not name.endswith("/"))]
 
 
 def test_a_folder_that_is_not_there_has_near_names_and_a_file_is_no_folder(engine: Engine) -> None:
