@@ -57,7 +57,8 @@ _DEFINITION = object_of(texts("path lines kind name"), texts("signature doc"))
 _STEP = object_of({**texts("path source target certainty evidence"), "line": COUNT, "depth": COUNT})
 _SYMBOL = object_of({**texts("lines kind name"), "depth": COUNT}, texts("signature"))
 _OUTLINE = object_of(
-    {**texts("path language"), "total_lines": COUNT, "symbols": list_of(_SYMBOL)}, {"problems": list_of(TEXT)}
+    {**texts("path language"), "total_lines": COUNT, "symbols": list_of(_SYMBOL)},
+    {"problems": list_of(TEXT), "symbols_left_out": COUNT},
 )
 _CHANGED = object_of(texts("path syntax"), {"lines": list_of(TEXT), "how": list_of(TEXT), "sha256": TEXT})
 _SNIPPET = object_of(
@@ -90,7 +91,12 @@ OUTPUT_SCHEMAS: Mapping[str, Schema] = {
     ),
     "symbols": reply_of(
         {"definitions": list_of(_DEFINITION), "total": COUNT, "freshness": TEXT},
-        {**dict.fromkeys(("near", "tests", "notes"), list_of(TEXT)), "possible": COUNT, "truncated": FLAG},
+        {
+            **dict.fromkeys(("near", "tests", "notes"), list_of(TEXT)),
+            **dict.fromkeys(("possible", "definitions_left_out", "steps_left_out"), COUNT),
+            **texts("reason next"),
+            "truncated": FLAG,
+        },
         {"steps": list_of(_STEP), "freshness": TEXT},
         {"outline": _OUTLINE},
     ),
@@ -115,11 +121,11 @@ OUTPUT_SCHEMAS: Mapping[str, Schema] = {
     ),
     "search_memory": reply_of(
         {**texts("query engine"), "results": list_of(_RESULT), "totalFound": COUNT, "searchTime": NUMBER},
-        {**texts("note next"), "warnings": list_of(TEXT)},
+        {**texts("note next"), "warnings": list_of(TEXT), "results_left_out": COUNT},
     ),
     "list_tools": reply_of(
         {"tools": list_of(_TOOL), "total": COUNT},
-        {"switched_off": {**OPEN, "additionalProperties": TEXT}, "next": TEXT},
+        {"switched_off": {**OPEN, "additionalProperties": TEXT}, "next": TEXT, "tools_left_out": COUNT},
     ),
 }
 """Tool -> the schema of its replies to programs."""

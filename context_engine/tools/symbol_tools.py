@@ -158,7 +158,7 @@ def _definition_text(definition: "Definition") -> str:
 def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
     return Listing(
         head=join_headline(format_count(len(traced.edges), "step"), traced.freshness),
-        fields={"freshness": traced.freshness},
+        fields={"freshness": traced.freshness} | ({"truncated": True} if traced.truncated else {}),
         name="steps",
         lines=_step_lines(traced),
         rows=(
@@ -170,8 +170,8 @@ def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
         notes={
             "tests": list(traced.tests[:TESTS_SHOWN]),
             "possible": None if with_possible else traced.possible or None,
-            "truncated": traced.truncated or None,
             "notes": list(traced.notes),
+            "next": "lower depth, or ask for one of the steps above" if traced.truncated else "",
         },
         more=": lower depth, or ask for one of the steps above",
     )
