@@ -62,7 +62,7 @@ TERMINAL_HINTS = (
 """Code, part of the message, and the hint of the terminal, with the error's details."""
 PHRASES = {
     "lower depth, or ask for one of the steps above": "raise -n, or lower --depth",
-    "the receiver is unknown; possible: true": "the receiver is unknown; --possible lists them",
+    "possible: true lists": "--possible lists",
     "raise limit": "raise -n",
     "type all": "--type all",
     "status all shows": "--status all shows",

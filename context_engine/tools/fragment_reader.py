@@ -67,7 +67,7 @@ TREE_DEPTH, TREE_ITEMS_MAX = 2, 200
 """A folder is shown as `list_directory` shows it by default."""
 
 
-class _File(NamedTuple):
+class _FragmentFile(NamedTuple):
     """An open file with its lines without line feeds."""
 
     read: FileText
@@ -91,7 +91,7 @@ class FragmentReader:
         self._call = call
         self._tokens_max = tokens_max or NO_LIMIT.tokens
         self._chars_max = engine.settings.result_chars_max - NOTES_CHARS
-        self._files: list[_File] = []
+        self._files: list[_FragmentFile] = []
         self._places: list[FragmentPlace] = []
         self._missing: list[tuple[FragmentKind, str, Sequence[int]]] = []
         self._symbols: dict[int, tuple[Definition, ...]] = {}
@@ -106,7 +106,7 @@ class FragmentReader:
             if file.read.path == read.path:
                 return number
         self._engine.edits.note_read(read.path, read.sha256, session=self._call.session, kind="fragment")
-        self._files.append(_File(read, split_lines(read.text)))
+        self._files.append(_FragmentFile(read, split_lines(read.text)))
         return len(self._files) - 1
 
     def add_files(self, paths: Iterable[str]) -> list[int]:

@@ -99,16 +99,8 @@ def create_plan(
     validation = made.checked.serialize()
     fields: dict[str, Any] = {"status": made.status, "rejected": _rejected_rows(made.rejected), "warnings": warnings}
     if is_kept:
-        fields |= {
-            "plan_id": plan.id,
-            "version": made.saved.version.version if made.saved else None,
-            "confidence": plan.confidence_score,
-            "steps": [format_step(plan, number) for number in range(1, len(plan.steps) + 1)],
-            "questions": question_rows(plan),
-            "rules": list(plan.scope.constraints),
-            "risks": [risk.issue for risk in plan.risks if risk.likelihood == "high"],
-            "next": choose_next(improved, assist, describe_next(plan, None)),
-        }
+        next_step = choose_next(improved, assist, describe_next(plan, None))
+        fields |= _plan_row(plan) | {"version": made.saved and made.saved.version.version, "next": next_step}
     else:
         fields["errors"] = validation["errors"]
     details: dict[str, Any] = {}
@@ -148,6 +140,18 @@ def _refine_by_model(
     except CallError as error:  # another draft was accepted meanwhile
         warnings = (*improved.warnings, f"the model's plan was not kept: {error.message}")
         return made, replace(improved, used="none", draft=None, warnings=warnings)
+
+
+def _plan_row(plan: "Plan") -> dict[str, Any]:
+    """Return what the caller needs to go on: the steps in a line each, and what is open or binding."""
+    return {
+        "plan_id": plan.id,
+        "confidence": plan.confidence_score,
+        "steps": [format_step(plan, number) for number in range(1, len(plan.steps) + 1)],
+        "questions": question_rows(plan),
+        "rules": list(plan.scope.constraints),
+        "risks": [risk.issue for risk in plan.risks if risk.likelihood == "high"],
+    }
 
 
 def _context_row(made: "CreationResult") -> dict[str, Any]:
@@ -264,22 +268,8 @@ def refine_plan(
         wrong = [f"rejected, nothing was kept: {error.message}" for error in made.checked.errors if not is_kept]
         return _markdown_reply(*wrong, render_plan(plan), render_difference(made.found), warnings=warnings)
     validation = made.checked.serialize()
-    resolved = {question: [str(place) for place in places] for question, places in made.answered.items() if places}
-    fields: dict[str, Any] = {
-        "status": made.status,
-        "plan_id": plan.id,
-        "version": plan.version,
-        "unchanged": (made.saved is not None and made.saved.unchanged) or None,
-        "applied": [applied.said for applied in made.applied],
-        "changed": "" if made.applied or not is_kept else made.found.summary,
-        "open_feedback": list(plan.open_feedback),
-        "questions": question_rows(plan),
-        "answers_resolved": resolved,
-        "errors": validation["errors"],
-        "rejected": _rejected_rows(made.rejected),
-        "warnings": warnings,
-        "next": _next_of_revision(made, improved, assist),
-    }
+    fields = _revision_row(made) | {"errors": validation["errors"], "warnings": warnings}
+    fields["next"] = _next_of_revision(made, improved, assist)
     details: dict[str, Any] = {}
     if detail or (is_kept and made.saved is None):  # a plan in no file is in the reply
         rows = [drop_empty(applied._asdict()) for applied in made.applied]
@@ -316,6 +306,23 @@ def _revise_by_model(
     better = engine.plans.factory.refine(replace(again, operations=improved.draft["operations"]))
     found = compare_plans(made.before, better.plan)
     return replace(better, before=made.before, applied=made.applied, found=found), improved
+
+
+def _revision_row(made: "Refinement") -> dict[str, Any]:
+    """Return what a refinement did, and what is still open."""
+    resolved = {question: [str(place) for place in places] for question, places in made.answered.items() if places}
+    return {
+        "status": made.status,
+        "plan_id": made.plan.id,
+        "version": made.plan.version,
+        "unchanged": (made.saved is not None and made.saved.unchanged) or None,
+        "applied": [applied.said for applied in made.applied],
+        "changed": "" if made.applied or made.status == "draft_rejected" else made.found.summary,
+        "open_feedback": list(made.plan.open_feedback),
+        "questions": question_rows(made.plan),
+        "answers_resolved": resolved,
+        "rejected": _rejected_rows(made.rejected),
+    }
 
 
 def _next_of_revision(made: "Refinement", improved: SecondPassResult, assist: str) -> Any:

@@ -468,20 +468,11 @@ def execute_plan(
         changes, improved = _changes_by_model(engine, call, state, step_number, assist, additional_context)
     done: ExecutionResult | None = None
     if changes:
-        step, executor = _target_step(state, step_number), engine.plans.executor
+        step = _target_step(state, step_number)
         if apply_changes:
-            done = executor.apply(
-                state.plan,
-                state.execution,
-                step,
-                changes,
-                level=cast("Any", verify),
-                strict=strict,
-                session=call.session,
-                cancel=call.cancel,
-            )
+            done = _apply_changes(engine, call, state, step, changes, verify, strict)
         else:
-            done = executor.preview(step, changes, strict=strict)
+            done = engine.plans.executor.preview(step, changes, strict=strict)
         reply["results"] = [_result_row(state.plan, done, apply_changes)]
         reply |= drop_empty({"backup_id": done.backup_id})
         reply["ok"] = done.verified.passed
@@ -504,13 +495,37 @@ def execute_plan(
         ms = round((time.perf_counter() - began) * 1_000)
         meta = {"tool": "execute_plan", "ms": ms, "assist_used": improved.used}
         reply["meta"] = meta | drop_empty({"model": count_model_tokens(improved)})
-    # Of a long reply the diffs are left out, then the last packets, which can be asked for.
-    chars_max = engine.settings.result_chars_max
+    return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
+
+
+def _apply_changes(
+    engine: "Engine",
+    call: Call,
+    state: _PlanState,
+    step: "PlanStep",
+    changes: "Sequence[FileChange]",
+    verify: str,
+    strict: bool,
+) -> "ExecutionResult":
+    return engine.plans.executor.apply(
+        state.plan,
+        state.execution,
+        step,
+        changes,
+        level=cast("Any", verify),
+        strict=strict,
+        session=call.session,
+        cancel=call.cancel,
+    )
+
+
+def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:
+    """Return the reply; of a long one the diffs are left out, then the last packets, which can be asked for."""
     for result in reply.get("results", ()):
         for change in sorted(result.get("would_apply", ()), key=lambda change: -len(change.get("diff", ""))):
             if reply_size(compact_json(reply)) > chars_max - NOTE_CHARS:
                 change["diff"] = "left out: it has no room here"
-    return Reply(compact_json(fit_rows(reply, chars_max)))
+    return compact_json(fit_rows(reply, chars_max))
 
 
 def _load_state(engine: "Engine", plan: Any, plan_id: str) -> _PlanState:

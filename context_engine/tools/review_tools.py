@@ -97,15 +97,7 @@ def review_changes(
         )
         added = _AddedReview(review_id, merged=merged)
         return _review_reply(engine, "review_changes", merged.result, format, began, added)
-    if not diff.strip():
-        step = NextStep("review_git_diff", "to let git make it")
-        raise InvalidArgument("diff is empty", suggestion="Send a unified diff.", next_steps=step)
-    if len(diff.encode("utf-8", "replace")) > DIFF_BYTES_MAX:
-        raise TooLarge(
-            f"the diff has more than {DIFF_BYTES_MAX:,} bytes",
-            suggestion="Review it commit by commit.",
-            next_steps=NextStep("review_git_diff", "for each commit"),
-        )
+    _check_diff(diff)
     options = _build_options(
         categories=categories,
         confidence_threshold=confidence_threshold,
@@ -125,6 +117,18 @@ def review_changes(
     change = engine.reviews.read_diff(diff, contexts=file_contexts, base_ref=base_ref)
     result, added = _review(engine, call, change, options, assist)
     return _review_reply(engine, "review_changes", result, format, began, added)
+
+
+def _check_diff(diff: str) -> None:
+    if not diff.strip():
+        step = NextStep("review_git_diff", "to let git make it")
+        raise InvalidArgument("diff is empty", suggestion="Send a unified diff.", next_steps=step)
+    if len(diff.encode("utf-8", "replace")) > DIFF_BYTES_MAX:
+        raise TooLarge(
+            f"the diff has more than {DIFF_BYTES_MAX:,} bytes",
+            suggestion="Review it commit by commit.",
+            next_steps=NextStep("review_git_diff", "for each commit"),
+        )
 
 
 def parse_review_options(fields: Mapping[str, Any]) -> ReviewOptions:

@@ -156,6 +156,9 @@ def _definition_text(definition: "Definition") -> str:
 
 
 def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
+    hidden = 0 if with_possible else traced.possible
+    steps = ["lower depth, or ask for one of the steps above"] * traced.truncated
+    steps += ["possible: true lists uses whose receiver is unknown"] * bool(hidden)
     return Listing(
         head=join_headline(format_count(len(traced.edges), "step"), traced.freshness),
         fields={"freshness": traced.freshness} | ({"truncated": True} if traced.truncated else {}),
@@ -169,9 +172,9 @@ def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
         ),
         notes={
             "tests": list(traced.tests[:TESTS_SHOWN]),
-            "possible": None if with_possible else traced.possible or None,
+            "possible": hidden or None,
             "notes": list(traced.notes),
-            "next": "lower depth, or ask for one of the steps above" if traced.truncated else "",
+            "next": "; ".join(steps),
         },
         more=": lower depth, or ask for one of the steps above",
     )
