@@ -39,7 +39,7 @@ from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.plans import CreationResult, Refinement, RefinementRequest, SaveOptions
+    from context_engine.plans import CreationResult, Plan, Refinement, RefinementRequest, SaveOptions
 
 FILES_MAX = 30
 """Likely files of a plan, at most: what the contract allows."""
