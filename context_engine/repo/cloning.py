@@ -115,11 +115,11 @@ def repository_name(folder_or_address: str) -> str:
 
 
 def clone(
-    address: str,
     target: Path,
-    *,
+    address: str,
     branch: str = "",
     depth: int = 0,
+    *,
     on_progress: ReportProgress = lambda _: None,
     cancel: threading.Event | None = None,
 ) -> None:
@@ -127,9 +127,7 @@ def clone(
 
     Raises: InvalidArgument (address, branch), AccessFailed (git's complaint), UnsupportedHost (no git), Cancelled.
     """
-    chosen = []
-    if branch:
-        chosen = ["--branch", _check_branch(branch)]
+    chosen = ["--branch", _check_branch(branch)] if branch else []
     fixed = ("--progress", "--single-branch", "--no-tags", "--no-recurse-submodules", "--template=")
     args = ["clone", *fixed, *chosen, *_depth_option(depth), "--", check_address(address), str(target)]
     _run_git(args, target.parent, on_progress, cancel)
@@ -138,9 +136,9 @@ def clone(
 def update(
     folder: Path,
     address: str,
-    *,
     branch: str = "",
     depth: int = 0,
+    *,
     on_progress: ReportProgress = lambda _: None,
     cancel: threading.Event | None = None,
 ) -> tuple[str, str]:
@@ -150,9 +148,7 @@ def update(
     """
     before = commit_of(folder)
     fixed = ("--progress", "--force", "--no-tags", "--no-recurse-submodules")
-    ref = "HEAD"
-    if branch:
-        ref = f"refs/heads/{_check_branch(branch)}"
+    ref = f"refs/heads/{_check_branch(branch)}" if branch else "HEAD"
     _run_git(["fetch", *fixed, *_depth_option(depth), "--", check_address(address), ref], folder, on_progress, cancel)
     _run_git(["reset", "--hard", "--quiet", "FETCH_HEAD"], folder, on_progress, cancel)
     return before, commit_of(folder)

@@ -15,8 +15,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -233,13 +232,8 @@ def why_not_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
         return "unreadable", error.strerror or str(error)
     finally:
         os.close(descriptor)
-    if head.startswith(_UTF32_BOMS):
-        why = "it is UTF-32"
-    else:
-        why = why_binary(head)
-    if why:
-        return ("binary", why)
-    return None
+    why = "it is UTF-32" if head.startswith(_UTF32_BOMS) else why_binary(head)
+    return ("binary", why) if why else None
 
 
 def open_plain_file(top: OpenFolder, path: str) -> int:
@@ -301,9 +295,7 @@ def _error_of(failure: _Failure, path: str, bytes_max: int = 0) -> FileNotFound 
     if failure.reason == "vanished":
         return FileNotFound(f"there is no {path}", suggestion="It may just have been deleted.", details=details)
     if failure.reason == "special":
-        suggestion = "Name a file."
-        if failure.detail == "a folder":
-            suggestion = f"list_directory {path!r} shows it."
+        suggestion = f"list_directory {path!r} shows it." if failure.detail == "a folder" else "Name a file."
         return InvalidPath(f"{path} is {failure.detail}, not a file", suggestion=suggestion, details=details)
     if failure.reason == "too_large":
         return TooLarge(
@@ -406,9 +398,7 @@ def newline_of(text: str) -> str:
     both = text.count("\r\n")
     counts = {"\r\n": both, "\n": text.count("\n") - both, "\r": text.count("\r") - both}
     used = [newline for newline, count in counts.items() if count]
-    if len(used) > 1:
-        return "mixed"
-    return "".join(used)
+    return "mixed" if len(used) > 1 else "".join(used)
 
 
 # -- line reader -------------------------------------------------------------------------------------------------------
@@ -453,8 +443,13 @@ def read_lines_at(
 
     `redact` replaces secrets. Raises: OSError when the file is gone, closed, or no plain file any more.
     """
-    with _open_window(root, path, redact) as window:
+    with root.open_folder() as top:
+        descriptor = open_plain_file(top, path)
+    try:
+        window = _Window(descriptor, redact)
         return [_line(window, spot, chars_max) for spot in spots]
+    finally:
+        os.close(descriptor)
 
 
 class _Window:
@@ -483,9 +478,7 @@ class _Window:
 
     @cached_property
     def _redacted(self) -> RedactedDocument | None:
-        if self._whole is None:
-            return None
-        return self._redact(self._whole)
+        return None if self._whole is None else self._redact(self._whole)
 
     @property
     def has_secrets(self) -> bool:
@@ -501,16 +494,6 @@ class _Window:
         return around.part_bytes(start - first, stop - first)
 
 
-@contextmanager
-def _open_window(root: ConfinedFolder, path: str, redact: Callable[[bytes], RedactedDocument]) -> Generator[_Window]:
-    with root.open_folder() as top:
-        descriptor = open_plain_file(top, path)
-    try:
-        yield _Window(descriptor, redact)
-    finally:
-        os.close(descriptor)
-
-
 def _line(window: _Window, spot: LineStart, chars_max: int) -> LineWindow:
     before, reach = max(0, spot.column - 1), chars_max * _CHAR_BYTES_MAX
     raw, newline, _ = window.read(spot.offset, LINE_BYTES).partition(b"\n")
@@ -523,17 +506,13 @@ def _line(window: _Window, spot: LineStart, chars_max: int) -> LineWindow:
     stop, match = start + len(raw), min(start + len(raw), spot.offset + before)
     hides = window.has_secrets
     shown = window.redact(start, stop) if hides else raw
-    if hides:
-        head = window.redact(start, match)
-    else:
-        head = raw[: match - start]
+    head = window.redact(start, match) if hides else raw[: match - start]
     if skipped:
         shown, head = _CONTINUATION.sub(b"", shown), _CONTINUATION.sub(b"", head)
     text = _text(shown, is_whole=ends).removesuffix("\r")
     at = len(_text(head))
-    if not (skipped or hides):
-        column = at + 1
-    else:
+    column = at + 1
+    if skipped or hides:
         column = len(_text(window.read(spot.offset, before))) + 1
     return LineWindow(shorten_line(text, at, chars_max, begins=not skipped, ends=ends), column if spot.column else 0)
 

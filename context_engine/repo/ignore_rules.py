@@ -100,18 +100,9 @@ def _without_trailing_spaces(line: str) -> str:
 # -- one glob as a regular expression -----------------------------------------------------------------------------
 
 _CLASSES = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "blank": r" \t",
-    "cntrl": r"\x00-\x1f\x7f",
-    "digit": "0-9",
-    "graph": "!-~",
-    "lower": "a-z",
-    "print": " -~",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r" \t\n\r\f\v",
-    "upper": "A-Z",
-    "xdigit": "0-9A-Fa-f",
+    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "digit": "0-9", "xdigit": "0-9A-Fa-f", "lower": "a-z", "upper": "A-Z",
+    "graph": "!-~", "print": " -~", "punct": r"!-/:-@\[-`{-~",
+    "blank": r" \t", "space": r" \t\n\r\f\v", "cntrl": r"\x00-\x1f\x7f",
 }
 _NAMED_CLASS = re.compile(r"\[:([^\]]*):\]")
 _NEVER = r"(?!)"
@@ -331,10 +322,7 @@ class IgnoreRules:
             self._add(pattern)
 
     def _add(self, pattern: IgnorePattern) -> None:
-        if pattern.whole_path:
-            folder, _, name = _split(pattern.glob)
-        else:
-            folder, _, name = ("", "", pattern.glob)
+        folder, name = _split(pattern.glob) if pattern.whole_path else ("", pattern.glob)
         about = _NamePattern(name, pattern.value, pattern.folders_only)
         if not pattern.whole_path:
             self.about_names.append(about)
@@ -358,9 +346,7 @@ class IgnoreRules:
             slashed = f"{folder}/" if folder else ""
             globs = [glob for glob in self._globs if slashed.startswith(glob.prefix)]
             here = here + [glob.about for glob in globs if glob.in_folder.fullmatch(slashed)]
-        if here:
-            return self._table(here)
-        return None
+        return self._table(here) if here else None
 
     def _table(self, here: list[_NamePattern]) -> NameTables:
         """Return the table of some patterns, which is made once because they apply in many folders."""
@@ -373,31 +359,25 @@ class IgnoreRules:
         """Return the pattern behind a verdict: its file, its line there, and its text."""
         line = value >> 1
         first, name = max(part for part in self._parts if part[0] <= line)
-        if self.level == LEVELS.index("built-in"):
-            place = name
-        else:
-            place = f"{name}:{line - first + 1}"
+        place = name if self.level == LEVELS.index("built-in") else f"{name}:{line - first + 1}"
         return f"{place}: {self._lines[line - 1].strip()}"
 
 
-def _split(glob: str) -> tuple[str, str, str]:
-    """Split a glob about whole paths into folder, slash and name; `a/**` is about everything in `a/**`.
+def _split(glob: str) -> tuple[str, str]:
+    """Split a glob about whole paths into folder and name; `a/**` is about everything in `a/**`.
 
     No part of a name crosses a slash, so the two can be matched separately; a slash in brackets does not separate.
     """
     if glob == "**" or glob.endswith("/**"):
-        return glob, "/", "*"
+        return glob, "*"
     at, last = 0, -1
     while token := _TOKEN.match(glob, at):
-        if token.group() == "[":
-            at = _bracket(glob, token.end())[1]
-        else:
-            at = token.end()
+        at = _bracket(glob, token.end())[1] if token.group() == "[" else token.end()
         if token.group() != "[" and (slash := glob.rfind("/", token.start(), at)) >= 0:
             last = slash
     if last <= 0:  # of `//name` the second slash stays in the name, and no name has one
-        return "", "/", glob
-    return glob[:last], "/", glob[last + 1 :]
+        return "", glob
+    return glob[:last], glob[last + 1 :]
 
 
 # -- several files, the stronger over the weaker --------------------------------------------------------------------
@@ -418,12 +398,8 @@ class PlacedRules:
     def local(self, folder: str) -> str:
         """Return a folder of the walked root, relative to the folder of these rules."""
         if self.lead:
-            if folder:
-                return f"{self.lead}/{folder}"
-            return self.lead
-        if self.base:
-            return folder[len(self.base) + 1 :]
-        return folder
+            return f"{self.lead}/{folder}" if folder else self.lead
+        return folder[len(self.base) + 1 :] if self.base else folder
 
 
 class RuleStack:
@@ -451,11 +427,8 @@ class RuleStack:
 
     def at(self, folder: str) -> FolderVerdicts:
         """Return the verdicts for what is directly in `folder`."""
-        tables = []
-        for strength, placed in self._about_paths:
-            if table := placed.rules.inside(placed.local(folder)):
-                tables.append((strength, table))
-        return FolderVerdicts(self, tables)
+        found = [(strength, placed.rules.inside(placed.local(folder))) for strength, placed in self._about_paths]
+        return FolderVerdicts(self, [(strength, tables) for strength, tables in found if tables])
 
     def words(self, value: int) -> str:
         """Return the pattern behind a verdict; empty when there is none."""

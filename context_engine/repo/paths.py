@@ -21,7 +21,7 @@ from pathlib import Path
 
 from context_engine.errors import AccessDenied, AccessFailed, FileNotFound, InvalidPath
 from context_engine.model import RelPath
-from context_engine.storage import ConfinedFolder
+from context_engine.storage import ConfinedFolder, describe_kind
 
 NEAR_NAMES_MAX = 3
 LISTED_NAMES_MAX = 2_000
@@ -126,7 +126,7 @@ class Root:
         if stat.S_ISLNK(mode):  # all links are resolved, save those that run in a circle
             raise _invalid_path(text, "it is a link that leads back to itself", "Name the file itself.")
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise _invalid_path(text, f"it is {_KINDS.get(stat.S_IFMT(mode), 'special')}", "Name a file or a folder.")
+            raise _invalid_path(text, f"it is {describe_kind(mode)}", "Name a file or a folder.")
 
     def _not_found(self, text: str, typed: str) -> FileNotFound:
         folder, _, name = typed.rpartition("/")
@@ -269,13 +269,8 @@ def is_sensitive_name(name: str, folder: str = "") -> str | None:
     if folder in SENSITIVE_PAIRS and name in SENSITIVE_PAIRS[folder]:
         return _LOGIN
     if name.startswith(".env."):
-        if name in _ENV_SAMPLES:
-            return None
-        return _ENV
-    dot = name.rfind(".")
-    if dot >= 0:
-        return SENSITIVE_SUFFIXES.get(name[dot:])
-    return None
+        return None if name in _ENV_SAMPLES else _ENV
+    return SENSITIVE_SUFFIXES.get(name[name.rfind(".") :]) if "." in name else None
 
 
 def plain_name(part: str) -> str:
@@ -300,13 +295,6 @@ def real_path(path: str) -> str:
 
 
 # -- saying no, and minting what needs no check ---------------------------------------------------------------------
-
-_KINDS = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
 
 def near_names(name: str, names: Sequence[str]) -> list[str]:

@@ -52,6 +52,11 @@ class WorkspaceMember:
     branch: str = ""
     depth: int = 0
 
+    @property
+    def source(self) -> tuple[str, str, int]:
+        """What is cloned: address, branch and depth."""
+        return self.address, self.branch, self.depth
+
 
 @dataclass(frozen=True, slots=True)
 class RepositoryUpdate:
@@ -171,25 +176,16 @@ class RepositoryRegistry:
         A failure is returned as a value, so that the others can be updated. Raises: Cancelled.
         """
         if not member.address:
-            if self.is_there(member):
-                problem = ""
-            else:
-                problem = f"there is no folder {member.root}"
-            return RepositoryUpdate(member, problem=problem)
+            return RepositoryUpdate(
+                member, problem="" if self.is_there(member) else f"there is no folder {member.root}"
+            )
         place = Path(member.root)
         try:
             if not self.is_there(member):
                 self._clones.make(place, lambda part: self._clone(member, part, on_progress, cancel))
                 return RepositoryUpdate(member, "", cloning.commit_of(place))
             with self._clones.lock(place):
-                before, after = cloning.update(
-                    place,
-                    member.address,
-                    branch=member.branch,
-                    depth=member.depth,
-                    on_progress=on_progress,
-                    cancel=cancel,
-                )
+                before, after = cloning.update(place, *member.source, on_progress=on_progress, cancel=cancel)
         except ContextEngineError as error:
             if cancel is not None and cancel.is_set():
                 raise
@@ -222,9 +218,7 @@ class RepositoryRegistry:
     def _clone(
         self, member: WorkspaceMember, part: Path, on_progress: ReportProgress, cancel: threading.Event | None
     ) -> None:
-        cloning.clone(
-            member.address, part, branch=member.branch, depth=member.depth, on_progress=on_progress, cancel=cancel
-        )
+        cloning.clone(part, *member.source, on_progress=on_progress, cancel=cancel)
 
     # -- the list --
 

@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -130,37 +130,57 @@ class Ripgrep:
 
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
         """Return what `TextEngine.counts` does."""
-        separator = _find_separator(files)
-        said = self._run(["--count", *_print_with(separator)], files, asked, patience)
-        return _counts((run.out for run in said), separator), all(run.code != 2 for run in said)
+        rows, separator, is_complete = self._run(["--count"], _COUNT, files, asked, patience)
+        return {_decode_path(path, separator): int(count) for path, count in rows}, is_complete
 
     def places(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
     ) -> list[MatchedLine]:
         """Return what `TextEngine.places` does. Text is left out of ripgrep's output: only its place is needed."""
-        separator = _find_separator(files)
         options = ["-n", "-b", "--column", "--max-columns=1", f"--context={context}", f"--max-count={most}"]
-        said = self._run([*options, *_print_with(separator)], files, asked, patience)
-        return _places((run.out for run in said), separator)
+        rows, separator, _ = self._run(options, _PLACE, files, asked, patience)
+        decode = cache(lambda path: _decode_path(path, separator))  # the same names come again and again
+        return [
+            MatchedLine(decode(path), int(line), int(column or 0), int(offset)) for path, line, column, offset in rows
+        ]
 
     def _run(
-        self, options: list[str], files: Sequence[str], asked: GrepRequest, patience: SearchDeadline
-    ) -> list[_ProcessOutput]:
-        """Run one process after the other: each uses every core."""
+        self,
+        options: list[str],
+        form: re.Pattern[bytes],
+        files: Sequence[str],
+        asked: GrepRequest,
+        patience: SearchDeadline,
+    ) -> tuple[list[tuple[bytes, ...]], str, bool]:
+        """Run one process after the other: each uses every core. Return rows, separator, and whether all were read."""
         for pattern in asked.patterns:
             if closes_too_early(pattern):
                 raise invalid_pattern(asked, "unopened group")
-        if asked.ignore_case:
-            case = "--ignore-case"
-        else:
-            case = "--case-sensitive"
-        fixed = [self._command, *OPTIONS, *options, case, *_with_e(asked.patterns), "--"]
-        said = []
+        text = "/".join(files) if os.sep == "/" else SEPARATORS
+        separator = next((char for char in SEPARATORS if char not in text), "/")
+        if separator != "/":
+            options = [*options, f"--path-separator={separator}"]
+        case = "--ignore-case" if asked.ignore_case else "--case-sensitive"
+        patterns = [word for pattern in asked.patterns for word in ("-e", pattern)]
+        fixed = [self._command, *OPTIONS, *options, case, *patterns, "--"]
+        rows: list[tuple[bytes, ...]] = []
+        is_complete = True
         for batch in batches(files, argv_room() - sum(map(_argv_cost, fixed))):
-            said.append(_run_process([*fixed, *batch], self._root, patience))
-            if said[-1].code == 2 and said[-1].complaint:
-                raise invalid_pattern(asked, reason(said[-1].complaint))
-        return said
+            out, code, complaint = _run_process([*fixed, *batch], self._root, patience)
+            if code == 2 and complaint:
+                raise invalid_pattern(asked, reason(complaint))
+            rows += form.findall(out)
+            is_complete = is_complete and code != 2
+        return rows, separator, is_complete
+
+
+_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
+_PLACE = re.compile(rb"([^\0]+)\0(\d+)[:-](?:(\d+):)?(\d+)[:-][^\r\n]*\r?\n")
+"""Rows of output; a path may contain anything but a NUL."""
+
+
+def _decode_path(path: bytes, separator: str) -> str:
+    return os.fsdecode(path).replace(separator, "/")
 
 
 def find_text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
@@ -184,13 +204,11 @@ def find_ripgrep(path: str | None, *, outside: str | os.PathLike[str] = "") -> s
 
 def _version(command: str) -> tuple[int, ...]:
     try:
-        said = _run_process([command, "--version"], os.path.dirname(command), SearchDeadline.of(None, 5.0))
+        out, _, _ = _run_process([command, "--version"], os.path.dirname(command), SearchDeadline.of(None, 5.0))
     except (AccessFailed, SearchTimeout):  # not for this machine, or no ripgrep at all
         return ()
-    found = re.match(rb"ripgrep (\d+)\.(\d+)", said.out)
-    if found:
-        return (int(found[1]), int(found[2]))
-    return ()
+    found = re.match(rb"ripgrep (\d+)\.(\d+)", out)
+    return (int(found[1]), int(found[2])) if found else ()
 
 
 def closes_too_early(pattern: str) -> bool:
@@ -215,7 +233,7 @@ def invalid_pattern(asked: GrepRequest, why: str) -> InvalidArgument:
     pattern = " | ".join(asked.patterns)
     return InvalidArgument(
         f"{pattern!r} is not a pattern that can be searched for: {why}",
-        suggestion=_next_step(why),
+        suggestion=next(step for sign, step in _NEXT_STEPS if re.search(sign, why)),
         details={"pattern": pattern, "reason": why},
     )
 
@@ -233,54 +251,12 @@ def reason(complaint: str) -> str:
     return reason.removeprefix("error: ").removeprefix("rg: ")[:REASON_CHARS_MAX]
 
 
-def _next_step(why: str) -> str:
-    if "look-around" in why or "backreferences" in why:
-        return "Search for a simpler pattern and read the lines it finds."
-    if "line by line" in why or "not allowed in a regex" in why:
-        return "Search for what stands on one line, then read the lines around it."
-    if "without ripgrep" in why:
-        return "Use a simpler pattern, or install ripgrep (pip install ripgrep)."
-    return "Correct the pattern; to find . * + ? ( ) [ ] { } ^ $ | themselves put a backslash before each."
-
-
-# -- what the processes say -----------------------------------------------------------------------------------------
-
-_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
-_PLACE = re.compile(rb"([^\0]+)\0(\d+)[:-](?:(\d+):)?(\d+)[:-][^\r\n]*\r?\n")
-
-
-def _find_separator(files: Iterable[str]) -> str:
-    """Return a character that ripgrep can print for the slash, because no path contains it; else the slash."""
-    if os.sep != "/":
-        return "/"
-    text = "/".join(files)
-    return next((char for char in SEPARATORS if char not in text), "/")
-
-
-def _print_with(separator: str) -> list[str]:
-    if separator == "/":
-        return []
-    return [f"--path-separator={separator}"]
-
-
-def _counts(outputs: Iterable[bytes], separator: str = "/") -> dict[str, int]:
-    """Return path -> lines; a path may contain anything but a NUL."""
-    rows = [row for out in outputs for row in _COUNT.findall(out)]
-    return {os.fsdecode(path).replace(separator, "/"): int(count) for path, count in rows}
-
-
-def _places(outputs: Iterable[bytes], separator: str = "/") -> list[MatchedLine]:
-    decode = cache(lambda raw: os.fsdecode(raw).replace(separator, "/"))  # the same names come again and again
-    return [
-        MatchedLine(decode(path), int(line), int(column or 0), int(offset))
-        for out in outputs
-        for path, line, column, offset in _PLACE.findall(out)
-    ]
-
-
-def _with_e(patterns: Iterable[str]) -> Iterator[str]:
-    for pattern in patterns:
-        yield from ("-e", pattern)
+_NEXT_STEPS = (
+    (r"look-around|backreferences", "Search for a simpler pattern and read the lines it finds."),
+    (r"line by line|not allowed in a regex", "Search for what stands on one line, then read the lines around it."),
+    (r"without ripgrep", "Use a simpler pattern, or install ripgrep (pip install ripgrep)."),
+    (r"", "Correct the pattern; to find . * + ? ( ) [ ] { } ^ $ | themselves put a backslash before each."),
+)
 
 
 # -- command lines within the system's limits -----------------------------------------------------------------------
@@ -315,35 +291,17 @@ def _argv_cost(argument: str) -> int:
 # -- one process ----------------------------------------------------------------------------------------------------
 
 
-class _ProcessOutput(NamedTuple):
-    out: bytes
-    code: int
-    complaint: str
+def _run_process(command: Sequence[str], folder: str, patience: SearchDeadline) -> tuple[bytes, int, str]:
+    """Run a process to its end or its deadline; return its output, exit code and complaint.
 
-
-def _run_process(command: Sequence[str], folder: str, patience: SearchDeadline) -> _ProcessOutput:
-    """Run a process to its end or its deadline. Raises: SearchTimeout, Cancelled, AccessFailed, TooLarge."""
-    patience.check()
-    process = _start(command, folder)
-    with supervise(process, patience.until - time.monotonic(), lambda _: "cancelled" * patience.cancel.is_set()):
-        out, complaint = _read_output(process)
-    patience.check()
-    if len(out) > OUTPUT_BYTES_MAX:
-        raise TooLarge(
-            f"the search finds places for more than {OUTPUT_BYTES_MAX:,} bytes",
-            suggestion="Search for something rarer, in a folder (path) or in some files (includes).",
-        )
-    if process.returncode not in (0, 1, 2):
-        raise AccessFailed("the search was ended from outside", suggestion="Try again, perhaps in a smaller folder.")
-    return _ProcessOutput(out, process.returncode, complaint.decode("utf-8", "replace").strip())
-
-
-def _start(command: Sequence[str], folder: str) -> subprocess.Popen[bytes]:
+    Raises: SearchTimeout, Cancelled, AccessFailed, TooLarge.
+    """
     import subprocess  # 10 ms that starting up can do without
 
+    patience.check()
     pipe = subprocess.PIPE
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -357,6 +315,17 @@ def _start(command: Sequence[str], folder: str) -> subprocess.Popen[bytes]:
             f"the search cannot be started: {error.strerror}",
             suggestion=f"Check that {error.filename or command[0]} is there and may be run.",
         ) from error
+    with supervise(process, patience.until - time.monotonic(), lambda _: "cancelled" * patience.cancel.is_set()):
+        out, complaint = _read_output(process)
+    patience.check()
+    if len(out) > OUTPUT_BYTES_MAX:
+        raise TooLarge(
+            f"the search finds places for more than {OUTPUT_BYTES_MAX:,} bytes",
+            suggestion="Search for something rarer, in a folder (path) or in some files (includes).",
+        )
+    if process.returncode not in (0, 1, 2):
+        raise AccessFailed("the search was ended from outside", suggestion="Try again, perhaps in a smaller folder.")
+    return out, process.returncode, complaint.decode("utf-8", "replace").strip()
 
 
 def _read_output(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

@@ -108,10 +108,9 @@ class FileLister:
             is_watched = self._watcher is not None and self._watcher.is_running and self._watcher.is_exact
             heard = self._take_heard()
             now = time.monotonic()
+            rest_s = 0.0 if is_watched else self._stale_s
             if is_watched and self._was_watched:
                 rest_s = WATCHED_REST_S
-            else:
-                rest_s = 0.0 if is_watched else self._stale_s
             try:
                 if self._walk is None or _changes_all(heard):
                     self._begin(now, check)
@@ -140,9 +139,7 @@ class FileLister:
 
     def _take_heard(self) -> set[str]:
         """Return what was reported since the last time, with what the watcher still delays."""
-        pending = frozenset()
-        if self._watcher is not None:
-            pending = self._watcher.pending
+        pending = self._watcher.pending if self._watcher else frozenset()
         with self._heard_lock:
             heard, self._heard = self._heard, set()
         return heard | pending

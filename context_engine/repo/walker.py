@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from context_engine.errors import AccessFailed, FileNotFound
@@ -45,29 +46,13 @@ LEVELS_ALL = DEPTH_MAX + 1
 NEVER = frozenset({".git", ".hg", ".svn", ".jj", ".context-engine"})
 """Names that are neither walked nor reported: version control and our own state."""
 
-BUILT_IN = """\
-node_modules/
-bower_components/
-__pycache__/
-.tox/
-.nox/
-.eggs/
-.mypy_cache/
-.pytest_cache/
-.ruff_cache/
-.hypothesis/
-.ipynb_checkpoints/
-.next/
-.nuxt/
-.svelte-kit/
-.turbo/
-.parcel-cache/
-.gradle/
-.terraform/
-.yarn/cache/
-.DS_Store
-.ctx-*.tmp
-"""
+BUILT_IN = "\n".join(
+    (
+        "node_modules/ bower_components/ __pycache__/ .tox/ .nox/ .eggs/ .mypy_cache/ .pytest_cache/ .ruff_cache/ "
+        ".hypothesis/ .ipynb_checkpoints/ .next/ .nuxt/ .svelte-kit/ .turbo/ .parcel-cache/ .gradle/ .terraform/ "
+        ".yarn/cache/ .DS_Store .ctx-*.tmp"
+    ).split()
+)
 """Ignored even without a rule in any file; `.contextignore` can include any of them again with `!`."""
 
 CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
@@ -275,10 +260,7 @@ class _Walker:
     def result(self) -> Walk:
         """Return what was found, in order."""
         self._files.sort()
-        if self._files:
-            paths, sizes, times = zip(*self._files, strict=True)
-        else:
-            paths, sizes, times = ((), (), ())
+        paths, sizes, times = zip(*self._files, strict=True) if self._files else ((), (), ())
         return Walk(
             entries=tuple(map(WalkedFile, listed_all(paths), sizes, times)),
             skipped=tuple([Skipped(*row) for row in sorted(self._skipped)[:SKIPPED_ROWS_MAX]]),
@@ -333,19 +315,14 @@ class _Walker:
             if not may_be_file and not entries[name].is_dir(follow_symlinks=False):
                 return None
             self._judge(folder, self._rules_inside(folder, opened, entries), {name: entries[name]})
-            if self._waiting:
-                return self._waiting.pop()
-            return None
+            return self._waiting.pop() if self._waiting else None
 
     def _outer_rules(self, excludes_file: str | None) -> RuleStack:
         """Return the rules before the root is listed: built in, git's own, and those of the folders above it."""
         inner = self._built_in
         repository = repository_of(self._root)
         top = repository.top if repository else self._root
-        if top == self._root:
-            way = []
-        else:
-            way = os.path.relpath(self._root, top).split(os.sep)
+        way = [] if top == self._root else os.path.relpath(self._root, top).split(os.sep)
         outer = [(0, rules) for rules in self._rules_of_git(top, excludes_file)]
         for number in range(len(way)):
             folder = os.path.join(top, *way[:number])
@@ -457,7 +434,7 @@ class _Walker:
                 self._file(folder, prefix + name, entry)
         if folder.depth >= self._deepest:
             return
-        folders.sort(key=_first, reverse=True)  # the last is listed next
+        folders.sort(key=itemgetter(0), reverse=True)  # the last is listed next
         self._waiting += [each for row in folders if (each := self._folder(folder, stack, *row))]
 
     def _file(self, folder: _PendingFolder, path: str, entry: _Entry) -> None:
@@ -526,9 +503,8 @@ class _Walker:
         names = [name for name in found if entries[name].is_file(follow_symlinks=False)]
         if names:
             more += self._rules_of(opened, names, folder.rel)
-        if more:
-            return stack.with_rules(*[PlacedRules(rules, folder.rel, depth=folder.depth) for rules in more])
-        return stack
+        placed = [PlacedRules(rules, folder.rel, depth=folder.depth) for rules in more]
+        return stack.with_rules(*placed) if placed else stack
 
     def _rules_of(
         self, folder: OpenFolder, names: list[str], base: str = "", *, report: bool = True
@@ -640,10 +616,7 @@ def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
 
     Raises: OSError.
     """
-    if folder:
-        descriptor = folder.open(name, _FILE_FLAGS)
-    else:
-        descriptor = os.open(name, _FILE_FLAGS)
+    descriptor = folder.open(name, _FILE_FLAGS) if folder else os.open(name, _FILE_FLAGS)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is not a plain file")
@@ -656,10 +629,6 @@ def _trouble(error: OSError) -> tuple[str, str]:
     return "vanished" if gone else "unreadable", error.strerror or str(error)
 
 
-def _first(row: tuple[str, _Entry, bool]) -> str:
-    return row[0]
-
-
 # -- is the walk still true --------------------------------------------------------------------------------------------
 
 # A look at sizes and times alone: no file is opened, no ignore rule is read. Known files are checked one by one, which
@@ -667,8 +636,7 @@ def _first(row: tuple[str, _Entry, bool]) -> str:
 # This costs a third of a walk (decision record index).
 
 
-@dataclass(frozen=True, slots=True)
-class ScanResult:
+class ScanResult(NamedTuple):
     """What differs from the manifest. `needs_walk`: names came or went, or rules changed, so there may be new files."""
 
     changed: frozenset[str]
@@ -678,7 +646,7 @@ class ScanResult:
     @property
     def is_clean(self) -> bool:
         """Whether everything is as it was."""
-        return not (self.changed or self.removed or self.needs_walk)
+        return not any(self)
 
 
 def scan(

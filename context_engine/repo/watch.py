@@ -150,9 +150,7 @@ class Watcher:
     def pending(self) -> frozenset[str]:
         """Paths that have changed and were not reported yet, because it is not quiet."""
         run = self._run
-        if run is None:
-            return frozenset()
-        return run.pending()
+        return run.pending() if run else frozenset()
 
 
 class RecursiveListener:
@@ -363,28 +361,18 @@ class _WatchThread:
         """Return the path as it is reported, relative to the root; empty for one that does not matter."""
         folder, name = os.path.split(path)
         if self._git_dir and folder == self._git_dir:
-            if name == "HEAD":
-                return HEAD
-            return ""
-        if path == f"{self._prefix}.git":
-            if not self._git_dir:
-                return HEAD
-            return ""
+            return HEAD if name == "HEAD" else ""
+        if path == f"{self._prefix}.git" and not self._git_dir:
+            return HEAD
         if name in NEVER:
             return ""
         if folder == self._root:
             return name
-        if not folder.startswith(self._prefix):
-            return ""
-        rel = folder[len(self._prefix) :].replace(os.sep, "/")
-        if rel in self._folders:
-            return f"{rel}/{name}"
-        return ""
+        rel = folder.removeprefix(self._prefix).replace(os.sep, "/")
+        return f"{rel}/{name}" if folder.startswith(self._prefix) and rel in self._folders else ""
 
     def _absolute(self, rel: str) -> str:
-        if rel:
-            return os.path.join(self._prefix, *rel.split("/"))
-        return self._root
+        return os.path.join(self._prefix, *rel.split("/")) if rel else self._root
 
 
 def _why_deaf(root: str) -> str:
@@ -415,12 +403,11 @@ def _file_system(path: str) -> str:
 def _in_words(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "Edits are no longer followed: the folder is gone."
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return (
-            "Edits are not followed: this system watches too few folders at once; "
-            "raise fs.inotify.max_user_watches to 524288."
-        )
-    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+    number = error.errno if isinstance(error, OSError) else 0
+    if number == errno.ENOSPC:
+        limit = "raise fs.inotify.max_user_watches to 524288."
+        return f"Edits are not followed: this system watches too few folders at once; {limit}"
+    if number == errno.EMFILE:
         return "Edits are not followed: too many open files or watchers; raise fs.inotify.max_user_instances."
     if isinstance(error, ContextEngineError):
         return f"Edits are not followed: {error.message}"

@@ -124,16 +124,12 @@ class WorkspaceFiles:
     def read_kept(self, path: str) -> bytes | None:
         """Return the text of a file in UTF-8, kept as `load` keeps it."""
         loaded = self.load(path)
-        if loaded:
-            return loaded.data
-        return None
+        return loaded.data if loaded else None
 
     def read_once(self, path: str) -> bytes | None:
         """Return the text of a file in UTF-8 without keeping it: for readers that look at every file once."""
         loaded = file_reader.load_for_index(self.root.confined, path, bytes_max=file_reader.SOURCE_BYTES_MAX)
-        if isinstance(loaded, Skipped):
-            return None
-        return loaded.data
+        return None if isinstance(loaded, Skipped) else loaded.data
 
     def read_raw(self, path: str) -> bytes | None:
         """Return the bytes of a file as they are on the disk; None when it cannot be read."""

@@ -90,9 +90,7 @@ def nearest_project(start: str | Path) -> Path | None:
         if found is None and any(os.path.lexists(os.path.join(path, marker)) for marker in MARKERS):
             found = path
         path = os.path.dirname(path)
-    if found:
-        return Path(found)
-    return None
+    return Path(found) if found else None
 
 
 def project_of_process(start: str | Path) -> Path | None:
@@ -102,9 +100,7 @@ def project_of_process(start: str | Path) -> Path | None:
     program: none of these is a project of the user.
     """
     parts = {part.lower() for part in Path(os.path.realpath(start)).parts}
-    if parts & TOOL_FOLDERS:
-        return None
-    return nearest_project(start)
+    return None if parts & TOOL_FOLDERS else nearest_project(start)
 
 
 def uri_to_path(uri: str, *, windows: bool = False) -> str:
@@ -122,10 +118,7 @@ def uri_to_path(uri: str, *, windows: bool = False) -> str:
     except ValueError as error:  # a bracket without its pair: "Invalid IPv6 URL"
         raise _no_path(uri, "it is not a well-formed URI") from error
     path = unquote(parts.path, errors="surrogateescape")
-    if parts.netloc.lower() in {"", "localhost", "127.0.0.1"}:
-        host = ""
-    else:
-        host = unquote(parts.netloc)
+    host = "" if parts.netloc.lower() in {"", "localhost", "127.0.0.1"} else unquote(parts.netloc)
     if parts.scheme.lower() != "file":
         raise _no_path(uri, "its scheme is not file:")
     if "\0" in path:

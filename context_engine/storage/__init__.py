@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ConfinedFolder,
         OpenFolder,
         UnsafePathError,
+        describe_kind,
         is_temporary,
         temporary_name,
         write_all,

@@ -300,7 +300,7 @@ class ConfinedFolder:
     def _check_status(self, way: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
             reason = errno.ELOOP if stat.S_ISLNK(status.st_mode) else errno.EINVAL
-            raise UnsafePathError(reason, f"is {describe_kind(status)}", way)
+            raise UnsafePathError(reason, f"is {describe_kind(status.st_mode)}", way)
         if status.st_nlink > 1 and not self.follow_links:
             raise UnsafePathError(errno.EMLINK, "has a second name (a hard link)", way)
 
@@ -427,9 +427,9 @@ _KINDS = {
 }
 
 
-def describe_kind(status: os.stat_result) -> str:
-    """Return what a file system entry is, in words."""
-    return _KINDS.get(stat.S_IFMT(status.st_mode), "a device")
+def describe_kind(mode: int) -> str:
+    """Return what a file system entry with this mode is, in words."""
+    return _KINDS.get(stat.S_IFMT(mode), "a device")
 
 
 # -- two ways to resolve a path, the better first ----------------------------------------------------------------------
@@ -532,10 +532,10 @@ def _explain_error(top: str, way: str, error: OSError, *, follow_links: bool) ->
         if stat.S_ISLNK(status.st_mode) and not follow_links:
             return UnsafePathError(errno.ELOOP, "is a symbolic link", here)
         if count < len(parts) and not stat.S_ISDIR(status.st_mode) and not stat.S_ISLNK(status.st_mode):
-            return NotADirectoryError(errno.ENOTDIR, f"is {describe_kind(status)}, not a folder", here)
+            return NotADirectoryError(errno.ENOTDIR, f"is {describe_kind(status.st_mode)}, not a folder", here)
     else:
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
-            return UnsafePathError(errno.EINVAL, f"is {describe_kind(status)}", way)
+            return UnsafePathError(errno.EINVAL, f"is {describe_kind(status.st_mode)}", way)
         if error.errno == errno.ENOTDIR:
             return NotADirectoryError(errno.ENOTDIR, "is a file, not a folder", way)
     if error.errno == errno.EXDEV:

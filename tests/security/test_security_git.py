@@ -369,7 +369,7 @@ def test_a_clone_starts_no_filter_of_the_users_and_no_program_that_it_brings(
     settings.write_text(f'[filter "mine"]\n\tsmudge = {traps.program("mine")}\n\tclean = {traps.program("mine")}\n')
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
     monkeypatch.setenv("PATH", traps.path())
-    cloning.clone(f"file://{origin}", traps.root)
+    cloning.clone(traps.root, f"file://{origin}")
     commit(origin, "more")
     cloning.update(traps.root, f"file://{origin}")
     with pytest.raises(AccessFailed):
@@ -381,7 +381,7 @@ def test_a_clone_starts_no_filter_of_the_users_and_no_program_that_it_brings(
 def test_a_broken_clone_below_a_repository_of_the_user_leaves_that_one_alone(tmp_path: Path) -> None:
     origin = repository(tmp_path / "origin", CODE)
     mine = repository(tmp_path / "mine", {"a.txt": "a\n"})
-    cloning.clone(f"file://{origin}", mine / "clone")
+    cloning.clone(mine / "clone", f"file://{origin}")
     shutil.rmtree(mine / "clone" / ".git")
     tree(mine, {"a.txt": "not committed\n"})
     with pytest.raises(AccessFailed, match="not the top of a repository"):

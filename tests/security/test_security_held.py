@@ -94,7 +94,7 @@ def test_attributes_that_hold_a_checkout_end_a_clone(tmp_path: Path) -> None:
     git(origin, "update-ref", "refs/heads/main", hash_of_commit)
     began = time.monotonic()
     try:
-        cloning.clone(f"file://{origin}", tmp_path / "clone")
+        cloning.clone(tmp_path / "clone", f"file://{origin}")
     except TimedOut as error:
         assert "line 1 of .gitattributes" in error.message  # noqa: PT017 - a newer git clones it
     assert time.monotonic() - began < HELD_S
