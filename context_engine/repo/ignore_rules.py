@@ -100,9 +100,18 @@ def _without_trailing_spaces(line: str) -> str:
 # -- one glob as a regular expression -----------------------------------------------------------------------------
 
 _CLASSES = {
-    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "digit": "0-9", "xdigit": "0-9A-Fa-f", "lower": "a-z", "upper": "A-Z",
-    "graph": "!-~", "print": " -~", "punct": r"!-/:-@\[-`{-~",
-    "blank": r" \t", "space": r" \t\n\r\f\v", "cntrl": r"\x00-\x1f\x7f",
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "digit": "0-9",
+    "xdigit": "0-9A-Fa-f",
+    "lower": "a-z",
+    "upper": "A-Z",
+    "graph": "!-~",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "blank": r" \t",
+    "space": r" \t\n\r\f\v",
+    "cntrl": r"\x00-\x1f\x7f",
 }
 _NAMED_CLASS = re.compile(r"\[:([^\]]*):\]")
 _NEVER = r"(?!)"

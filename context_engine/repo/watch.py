@@ -22,6 +22,7 @@ from context_engine.repo.ignore_rules import IGNORE_FILES
 from context_engine.repo.inotify import Inotify
 from context_engine.repo.paths import is_under
 from context_engine.repo.walker import NEVER, walk
+from context_engine.storage import file_system_of
 
 QUIET_MS = 500
 """An editor's save is several events within some 10 ms, a formatter's run over many files has gaps of 100 to 300."""
@@ -33,6 +34,7 @@ START_WAIT_S = 1.0
 STOP_WAIT_S = 0.9
 HEAD = ".git/HEAD"
 """How a change of branch is reported, wherever the repository keeps its HEAD."""
+
 
 NETWORK_FILE_SYSTEMS = frozenset(
     "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph 9p drvfs vboxsf davfs fuse.sshfs fuse.s3fs fuse.gcsfuse fuse.rclone "
@@ -379,25 +381,10 @@ def _why_deaf(root: str) -> str:
     """Return why the system would not report every change below this folder; empty when it would."""
     if not os.path.isdir(root):
         return f"Edits are not followed: there is no folder {root}."
-    kind = _file_system(root)
+    kind = file_system_of(root)
     if kind in NETWORK_FILE_SYSTEMS:
         return f"Edits are not followed: on a network file system ({kind}) changes by other machines are not reported."
     return ""
-
-
-def _file_system(path: str) -> str:
-    """Return the type of the file system of a real path; empty where it is unknown."""
-    try:
-        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
-            rows = [line.split(" ") for line in mounts]
-    except OSError:  # only Linux has this list
-        return ""
-    best = ("", "")
-    for _, place, kind, *_ in rows:
-        folder = place.replace("\\040", " ").rstrip("/")
-        if f"{path}/".startswith(f"{folder}/") and len(folder) >= len(best[0]):
-            best = (folder, kind)
-    return best[1]
 
 
 def _in_words(error: Exception) -> str:

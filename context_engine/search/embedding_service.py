@@ -13,12 +13,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from context_engine.embedding import (
     Embedder,
@@ -43,8 +42,8 @@ from context_engine.index import (
 from context_engine.model import EmbeddingStatus, Progress
 from context_engine.references import no_index
 from context_engine.repo import WorkspaceFiles
-from context_engine.search.rankers import RankingView
-from context_engine.search.semantic_scores import SemanticSignals, compute_cosines, fold_by_file
+from context_engine.search.rankers import Floats, Mask, RankingView
+from context_engine.search.semantic_scores import Ints, SemanticSignals, compute_cosines, fold_by_file
 
 NO_PROVIDER = frozenset({"none", "static"})
 WITH_NEXT_RUN = "there with the next full index run"
@@ -58,10 +57,6 @@ RETRY_S = 60.0
 CLOSE_WAIT_S = 1.0
 NICENESS = 10
 """On Linux: a tenth of a core that others want. With less it would wait for one while it has the interpreter's lock."""
-
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
 
 
 class EmbeddingService:
@@ -168,11 +163,9 @@ class EmbeddingService:
                 continue  # the end of an index run wakes it again
             try:
                 self._fill(snapshot, None, self._cancel)
-            except ContextEngineError as error:
-                self._problem = error
-                self._cancel.wait(RETRY_S)
             except Exception as error:  # noqa: BLE001 - a thread has no caller; the status shows it
-                self._problem = EmbedderUnusable(repr(error), suggestion="ctx doctor checks every part.")
+                unknown = EmbedderUnusable(repr(error), suggestion="ctx doctor checks every part.")
+                self._problem = error if isinstance(error, ContextEngineError) else unknown
                 self._cancel.wait(RETRY_S)
 
     def _fill(self, snapshot: Snapshot, progress: Callable[[Progress], None] | None, cancel: threading.Event) -> None:
@@ -222,9 +215,8 @@ class EmbeddingService:
 
     def status(self, snapshot: Snapshot | None) -> EmbeddingStatus:
         """Return what exists and what is missing, for a status."""
-        if self._encoder is None:
-            static = "off"
-        else:
+        static = "off"
+        if self._encoder is not None:
             static = self._encoder.problem or ("ready" if snapshot and snapshot.static() else WITH_NEXT_RUN)
         if not self.has_provider:
             return EmbeddingStatus(static, "", "", "", (0, 0))
@@ -265,8 +257,7 @@ class EmbeddingService:
             return self._provider
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotVectors:
+class SnapshotVectors(NamedTuple):
     """The vectors of a snapshot: chunk `numbers[i]` has `rows[places[i]]`; `share` of the living chunks have one."""
 
     numbers: Ints

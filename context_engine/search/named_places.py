@@ -81,10 +81,7 @@ def find_places(text: str) -> list[NamedPlace]:
 
 
 def _weigh_path(mention: PathMention) -> NamedPlace:
-    if "/" in mention.path:
-        unsure = PATH_WEIGHT
-    else:
-        unsure = BARE_NAME_WEIGHT
+    unsure = PATH_WEIGHT if "/" in mention.path else BARE_NAME_WEIGHT
     return NamedPlace(mention.path, mention.line, 1.0 if mention.line else unsure)
 
 
@@ -236,12 +233,9 @@ def _rank_frames(frames: Sequence[PathMention]) -> Iterator[NamedPlace]:
     """Yield the frames of all traces in the order of their distance from the failure."""
     ranked = []
     for number, trace in enumerate(_split_traces(frames)):
-        inner_first = trace
-        if trace[0].is_inner_last:
-            inner_first = trace[::-1]
+        inner_first = trace[::-1] if trace[0].is_inner_last else trace
         ranked += [(depth + number * NEXT_TRACE, number, frame) for depth, frame in enumerate(inner_first)]
-    ranked.sort(key=lambda row: row[:2])
-    for distance, _, frame in ranked:
+    for distance, _, frame in sorted(ranked, key=lambda row: row[:2]):
         yield NamedPlace(frame.path, frame.line, FRAME_FACTOR**distance, frame.function)
 
 

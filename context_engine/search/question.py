@@ -302,9 +302,7 @@ def _find_title_end(line: str) -> int:
     if len(line) <= TITLE_CHARS_MAX:
         return len(line)
     end = _SENTENCE_END.search(line, 10, TITLE_CHARS_MAX)
-    if end:
-        return end.end()
-    return TITLE_CHARS_MAX
+    return end.end() if end else TITLE_CHARS_MAX
 
 
 def find_telling_words(text: str) -> list[str]:
@@ -334,10 +332,15 @@ def _weigh_words(passages: list[_Passage]) -> dict[str, float]:
     for weight in sorted(texts, reverse=True):
         new = dict.fromkeys(split_words("\n".join(texts[weight])), weight)
         weighed = weighed | new | weighed  # a word keeps its greatest weight and its first place
-    telling = {word: _weigh_word(word, weight) for word, weight in weighed.items() if _counts(word, weight)}
-    best = sorted(telling, key=lambda word: -telling[word])[:WORDS_MAX]
-    kept = set(best)
+    telling: dict[str, float] = {}
+    for word, weight in weighed.items():
+        if _counts(word, weight):
+            telling[word] = NAMED if weight in (LEAD, PROSE) and is_compound(word) else weight
+    kept = set(sorted(telling, key=lambda word: -telling[word])[:WORDS_MAX])
     return {word: weight for word, weight in telling.items() if word in kept}
+
+
+_HASH = re.compile(r"(?=[a-f]*\d)[\da-f]{7,}|\w{40,}")
 
 
 def _counts(word: str, weight: float) -> bool:
@@ -345,15 +348,6 @@ def _counts(word: str, weight: float) -> bool:
     lowered = word.lower()
     is_chatter = lowered in STOP_WORDS or (weight < TITLE and lowered in CHATTER)
     return len(word) > 1 and not word[0].isdigit() and not is_chatter and not _HASH.fullmatch(word)
-
-
-_HASH = re.compile(r"(?=[a-f]*\d)[\da-f]{7,}|\w{40,}")
-
-
-def _weigh_word(word: str, weight: float) -> float:
-    if weight in (LEAD, PROSE) and is_compound(word):
-        return NAMED
-    return weight
 
 
 def _join_focus(passages: list[_Passage]) -> str:

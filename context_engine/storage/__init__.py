@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from context_engine.storage.database import open_in_cache, open_in_state, transaction
     from context_engine.storage.event_log import LogContent, head_path
     from context_engine.storage.index_folders import (
+        file_system_of,
         is_network_drive,
         readable_config_folder,
         user_cache_folder,

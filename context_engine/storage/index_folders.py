@@ -9,7 +9,6 @@ import getpass
 import hashlib
 import os
 import stat
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -68,14 +67,21 @@ def workspace_id(root: Path) -> str:
     return f"{root.name or 'root'}-{digest}"
 
 
+NETWORK_DRIVES = frozenset("nfs nfs4 cifs smb3 smbfs fuse.sshfs afs ceph glusterfs".split())
+
+
+def file_system_of(path: str | os.PathLike[str]) -> str:
+    """Return the type of the file system that a real path is on; empty where it is unknown."""
+    best, kind = "", ""
+    with suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
+        for line in mounts:  # only Linux has this list
+            _, place, file_system, *_ = line.split(" ")
+            folder = place.replace("\\040", " ").rstrip("/")
+            if len(folder) >= len(best) and f"{os.fspath(path)}/".startswith(f"{folder}/"):
+                best, kind = folder, file_system
+    return kind
+
+
 def is_network_drive(path: Path) -> bool:
     """Return whether a folder is on a network file system, where SQLite's log is not safe (False except on Linux)."""
-    if not sys.platform.startswith("linux"):
-        return False
-    best, kind = "", ""
-    with suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
-        for line in mounts:
-            _, point, filesystem, *_ = line.split(" ")
-            if len(point) > len(best) and f"{path}/".startswith(point.rstrip("/") + "/"):
-                best, kind = point, filesystem
-    return kind in {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "glusterfs"}
+    return file_system_of(path) in NETWORK_DRIVES

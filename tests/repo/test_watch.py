@@ -501,7 +501,7 @@ def test_a_receiver_that_fails_ends_the_watch_with_its_reason(tmp_path: Path) ->
 
 
 def test_a_network_file_system_is_not_trusted_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_file_system", lambda path: "nfs4")
+    monkeypatch.setattr(watching, "file_system_of", lambda path: "nfs4")
     watcher = Watcher(tmp_path, Receiver())
     watcher.start()
     assert not watcher.is_running
@@ -510,8 +510,8 @@ def test_a_network_file_system_is_not_trusted_to_tell(tmp_path: Path, monkeypatc
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists what is mounted there")
 def test_the_file_system_of_a_path_is_that_of_its_nearest_mount() -> None:
-    assert watching._file_system("/proc/self") == "proc"
-    assert watching._file_system("/processes") != "proc"
+    assert watching.file_system_of("/proc/self") == "proc"
+    assert watching.file_system_of("/processes") != "proc"
 
 
 @pytest.mark.parametrize(
