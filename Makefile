@@ -125,7 +125,7 @@ postgres: ## the stores that machines share, with all their trouble, on a real P
 		$(CHECK) tests -- tests/contracts/test_store.py tests/team/test_shared_store.py \
 		tests/team/test_remote_search.py \
 		tests/team/test_team_records.py tests/team/test_team_reviews.py tests/e2e/test_team.py \
-		tests/team/test_tenants.py tests/team/test_index_repair.py tests/team/test_store.py $(ARGS)
+		tests/team/test_tenants.py tests/team/test_store.py $(ARGS)
 
 qdrant: ## the same on Qdrant's own engine behind HTTP, with 20 kills of the server and of the writer
 	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/team/test_qdrant_search.py tests/contracts -k "qdrant" $(ARGS)

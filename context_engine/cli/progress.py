@@ -136,8 +136,7 @@ class _ProgressDisplay:
         if self.screen.err.is_terminal and not self.screen.is_quiet:
             from rich import progress as rich
 
-            done = rich.DownloadColumn() if self._unit == "bytes" else rich.MofNCompleteColumn()
-            columns = (rich.TextColumn("{task.description:>9}"), rich.BarColumn(), done)
+            columns = (rich.TextColumn("{task.description:>9}"), rich.BarColumn(), rich.MofNCompleteColumn())
             more = (rich.TextColumn("{task.fields[rate]}"), rich.TimeElapsedColumn())
             self._bar = rich.Progress(*columns, *more, console=self.screen.err.console, transient=True)
             self._task = self._bar.add_task("scanning", total=None, rate="")
@@ -159,33 +158,16 @@ class _ProgressDisplay:
             self._bar.update(self._task, description=step.stage, completed=step.done, total=total, rate=rate)
         elif not self.screen.is_quiet and now_s - self._last_s >= PLAIN_EVERY_S:
             self._last_s = now_s
-            share = format_share(step.done, step.total, self._unit)
-            print(", ".join(filter(None, (f"{step.stage}: {share}", rate))), file=sys.stderr, flush=True)
+            share = f"{step.stage}: {step.done:,} of {step.total:,} {self._unit}"
+            print(", ".join(filter(None, (share, rate))), file=sys.stderr, flush=True)
 
 
 def format_rate(done: int, seconds: float, unit: str) -> str:
     """Format how fast work goes; empty in the first tenth of a second, which says nothing.
 
-    >>> format_rate(1_200, 2.0, "files"), format_rate(5_000_000, 2.0, "bytes"), format_rate(9, 0.05, "files")
-    ('600 files/s', '2.5 MB/s', '')
+    >>> format_rate(1_200, 2.0, "files"), format_rate(9, 0.05, "files")
+    ('600 files/s', '')
     """
     if seconds < RATE_AFTER_S or not done:
         return ""
-    return f"{_format_amount(int(done / seconds), unit)}{'' if unit == 'bytes' else f' {unit}'}/s"
-
-
-def format_share(done: int, total: int, unit: str) -> str:
-    """Format progress with its unit; bytes as in the bar.
-
-    >>> format_share(1_200, 4_000, "files"), format_share(1_234_567, 9_000_000, "bytes")
-    ('1,200 of 4,000 files', '1.2 MB of 9.0 MB')
-    """
-    return f"{_format_amount(done, unit)} of {_format_amount(total, unit)}{'' if unit == 'bytes' else f' {unit}'}"
-
-
-def _format_amount(number: int, unit: str) -> str:
-    if unit != "bytes":
-        return f"{number:,}"
-    from rich.filesize import decimal
-
-    return decimal(number)
+    return f"{int(done / seconds):,} {unit}/s"

@@ -18,7 +18,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,6 @@ from context_engine.index.index_store import (
     FileState,
     IndexStore,
     IndexWriter,
-    ProgressCounter,
-    RepairReport,
     SkippedFile,
     disk_bytes,
 )
@@ -129,26 +127,9 @@ class EmbeddedStore(IndexStore):
             return None
 
     def check(self) -> list[str]:
-        """Return the problems of the stored index, in words; empty when it is intact."""
-        with self._lock:
-            try:
-                return self._ask(lambda reader: reader.check()) or []
-            except ContextEngineError as error:
-                return [error.message]
-
-    def find_damage(self, count: ProgressCounter, *, thorough: bool = True) -> tuple[str, ...]:  # noqa: ARG002 - all is here
-        """Read every byte of the index and return its problems. Raises: Cancelled."""
+        """Read every byte of the index and return its problems, in words; empty when it is intact."""
         generation = self.generation()
-        if not generation:
-            return ()
-        path = self.folder / generation
-        count.start(sum(segment.stat().st_size for segment in path.glob("*.seg")))
-        return tuple(find_problems(path, count))
-
-    def repair(self, count: ProgressCounter) -> RepairReport:
-        """Report what is wrong: an index without another copy is repaired by a rebuild. Raises: Cancelled."""
-        problems = self.find_damage(count)
-        return RepairReport(problems, needs_rebuild=bool(problems))
+        return find_problems(self.folder / generation) if generation else []
 
     def _ask(self, ask) -> Any:
         """Query the current generation; look again when a merge or a swap removes files between look and open."""
@@ -688,22 +669,13 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
         return False
 
 
-def find_problems(path: Path, looked: Callable[[int], None] = lambda _: None) -> list[str]:
-    """Return the problems of a generation, in words; empty when it is intact. Read every byte of every segment.
-
-    `looked` is called with the bytes of each segment.
-    """
+def find_problems(path: Path) -> list[str]:
+    """Return the problems of a generation, in words; empty when it is intact. Read every byte of every segment."""
     try:
-        damaged = []
-        for segment in sorted(path.glob("*.seg")):
-            if damage := segments.find_damage(segment):
-                damaged.append(damage)
-            looked(segment.stat().st_size)
-        if damaged:
-            return damaged
         reader = _GenerationReader(path)
         try:
-            return reader.check()
+            listed = [path / f"{number:06d}.seg" for (number,) in reader.rows("SELECT id FROM segment")]
+            return [damage for file in listed if (damage := segments.find_damage(file))] or reader.check()
         finally:
             reader.close()
     except (apsw.Error, OSError, StorageCorrupt, LookupError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The index of one workspace: it is built, kept up to date, checked and repaired.
+"""The index of one workspace: it is built, kept up to date and checked.
 
 index.update()
 index.live.snapshot()
@@ -18,7 +18,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.index.build import IndexBuilder
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.index_seeding import seed
-from context_engine.index.index_store import IndexStore, OnProgress, ProgressCounter, RepairReport
+from context_engine.index.index_store import IndexStore
 from context_engine.index.live_index import LiveIndex
 from context_engine.index.path_explanation import PathExplainer
 from context_engine.index.worker import WorkerPool
@@ -41,10 +41,6 @@ class IndexOptions:
     workers: int
     bytes_max: int
     sweep_rest_s: float
-
-
-def _no_progress(_: Progress) -> None:
-    return None
 
 
 class IndexService:
@@ -193,29 +189,11 @@ class IndexService:
         self._grammars.prepare(names)
         return {name: why for name in names if (why := self._grammars.problem(name))}
 
-    # -- checking and repairing --
+    # -- checking --
 
-    def find_problems(
-        self,
-        *,
-        thorough: bool = True,
-        progress: Callable[[Progress], None] = _no_progress,
-        cancel: threading.Event | None = None,
-    ) -> list[str]:
-        """Return what is wrong with the stored index, in words; empty when it is sound. Reads all of it.
-
-        A `thorough` check fetches and compares what is on the database of a team; else that is only measured.
-        Raises: Cancelled.
-        """
-        return list(self.store.find_damage(ProgressCounter(progress, cancel), thorough=thorough))
-
-    def repair(self, *, progress: OnProgress = _no_progress, cancel: threading.Event | None = None) -> RepairReport:
-        """Delete damaged copies of what is fetched again.
-
-        Where the report says `needs_rebuild`, `update(force=True)` then builds the index again.
-        Raises: Cancelled, StoreUnavailable, StoreUnusable.
-        """
-        return self.store.repair(ProgressCounter(progress, cancel))
+    def find_problems(self) -> list[str]:
+        """Return what is wrong with the stored index, in words; empty when it is sound. Reads all of it."""
+        return self.store.check()
 
     # -- closing --
 

@@ -7,9 +7,8 @@ ranking are the same for every store.
 from __future__ import annotations
 
 import os
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from context_engine.errors import Cancelled
 from context_engine.index.snapshot import Snapshot
-from context_engine.model import Progress
 
 SkippedFile = tuple[str, str, str, int, int]
 """(path, reason, detail, size, mtime_ns) of a file that was skipped for its content."""
-OnProgress = Callable[[Progress], None]
 
 
 class FileState(NamedTuple):
@@ -70,44 +66,6 @@ def disk_bytes(folder: Path) -> int:
             with suppress(OSError):
                 total += os.stat(os.path.join(at, name)).st_size
     return total
-
-
-@dataclass(frozen=True, slots=True)
-class RepairReport:
-    """What was wrong, how many segments will be fetched again, and whether the index must be rebuilt.
-
-    `left` are the problems that only a machine that publishes can repair.
-    """
-
-    problems: tuple[str, ...]
-    fetched: int = 0
-    needs_rebuild: bool = False
-    left: tuple[str, ...] = ()
-
-
-class ProgressCounter:
-    """Counts the bytes that were read, reports the progress, and ends the work on cancellation."""
-
-    def __init__(self, report: OnProgress, cancel: threading.Event | None) -> None:
-        self._report = report
-        self._cancel = cancel
-        self._done = 0
-        self._total = 0
-
-    def start(self, total: int) -> ProgressCounter:
-        """Set how much there is to do; return self. Raises: Cancelled."""
-        self._total = total
-        self(0)
-        return self
-
-    def __call__(self, size: int) -> None:
-        """Count so many bytes more. Raises: Cancelled."""
-        self._done += size
-        self._report(Progress("reading", self._done, self._total))
-        if self._cancel is not None and self._cancel.is_set():
-            raise Cancelled(
-                "cancelled; what serves is as it was", suggestion="run it again: it goes on with what has not arrived"
-            )
 
 
 class IndexWriter(ABC):
@@ -220,15 +178,7 @@ class IndexStore(ABC):
 
     @abstractmethod
     def check(self) -> list[str]:
-        """Return the problems of the index, in words; empty when it is intact. Quick."""
-
-    @abstractmethod
-    def find_damage(self, count: ProgressCounter, *, thorough: bool) -> tuple[str, ...]:
-        """Read every byte and return the problems; not `thorough`: only measure what is on another machine."""
-
-    @abstractmethod
-    def repair(self, count: ProgressCounter) -> RepairReport:
-        """Delete damaged copies of what can be had again, and report what else is wrong."""
+        """Read every byte on this machine and return the problems, in words; empty when the index is intact."""
 
     @abstractmethod
     def clear(self) -> int:

@@ -33,14 +33,13 @@ from context_engine.index.embedded_store import (
     translate_disk_errors,
 )
 from context_engine.index.index_seeding import file_states
-from context_engine.index.index_store import FileState, IndexStore, ProgressCounter, RepairReport, SkippedFile
+from context_engine.index.index_store import FileState, IndexStore, SkippedFile
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.storage import ABANDONED_AFTER_S, lock_private, make_private_folder
-from context_engine.team.manifest import Manifest, SegmentRef, encode_manifest
+from context_engine.team.manifest import Manifest, encode_manifest
 from context_engine.team.remote_store import ManifestRevision, RemoteStore, RepositoryLease, busy_error, hash_file
 from context_engine.team.remote_view import NOTHING, ManifestFile, RemoteView, corrupt_store_error
-from context_engine.team.shared_repair import find_shared_damage, repair_shared
 from context_engine.team.shared_writer import SharedWriter, confirmed_states
 
 if TYPE_CHECKING:
@@ -150,7 +149,10 @@ class SharedStore(IndexStore):
         return manifest.generation
 
     def check(self) -> list[str]:
-        """Return the problems, on the remote store or here, in words; empty when it is intact."""
+        """Return the problems, on the remote store or here, in words; empty when it is intact.
+
+        Damaged segments of this machine are deleted, so that they are fetched again.
+        """
         try:
             with self._lock, translate_disk_errors(self.folder):
                 self._view.read_or_keep()
@@ -163,14 +165,6 @@ class SharedStore(IndexStore):
                 return [problem for problem in problems if problem]
         except ContextEngineError as error:
             return [error.message]
-
-    def find_damage(self, count: ProgressCounter, *, thorough: bool = True) -> tuple[str, ...]:
-        """Read every byte and return the problems. Raises: Cancelled."""
-        return find_shared_damage(self, count, thorough=thorough)
-
-    def repair(self, count: ProgressCounter) -> RepairReport:
-        """Delete damaged segments, which are fetched again. Raises: Cancelled, StoreUnavailable, StoreUnusable."""
-        return repair_shared(self, count)
 
     def _check_remote(self) -> list[str]:
         base = self._base_file.parse(self._view.last)
@@ -191,7 +185,8 @@ class SharedStore(IndexStore):
             except FileNotFoundError:
                 return [f"segment {part.number} is missing, here and in the remote store"]
             if hash_file(self.path(part.name)) != part.name:
-                problems.append(f"segment {part.number} is damaged on this machine")
+                problems.append(f"segment {part.number} was damaged on this machine, and is fetched again")
+                self.path(part.name).unlink()
             if (segment.files, segment.chunks) != (part.files, part.chunks):
                 problems.append(f"segment {part.number} has {segment.files} files, not {part.files}")
         snapshot = manifest.snapshot(self._segments(manifest))
@@ -223,27 +218,7 @@ class SharedStore(IndexStore):
             return NOTHING
         return here
 
-    def refresh(self) -> None:
-        """Poll the remote store now, however recent the last poll. Raises: StoreUnavailable, StoreUnusable."""
-        with self._lock, translate_disk_errors(self.folder):
-            self._view.read_or_keep()
-
     # -- segments --
-
-    def segment_refs(self) -> tuple[SegmentRef, ...]:
-        """Return the segments of the published state. Raises: StorageCorrupt when it cannot be read."""
-        manifest = self._current_manifest()
-        if manifest is None:
-            return ()
-        return manifest.segments
-
-    def uploaded_names(self) -> frozenset[str]:
-        """Return the segments that the remote store must have: those of the state that all machines see."""
-        with self._lock:
-            base = self._base_file.parse(self._view.last)
-            if base is None:
-                return frozenset()
-            return base.names
 
     def _segments(self, manifest: Manifest) -> dict[str, Segment]:
         return {part.name: self._segment(part.name) for part in manifest.segments}

@@ -1,4 +1,4 @@
-"""The commands of `ctx store`: check and repair the index, list and remove the repositories of a database."""
+"""The commands of `ctx store`: list, search and remove the repositories of a database."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Annotated
 
 import typer
 
-from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
-from context_engine.cli.common_options import AsJson, Root, Yes, command_group, open_engine, print_json, resolve_root
-from context_engine.cli.progress import run_index, run_with_progress
+from context_engine.cli.command_runner import NOTHING_FOUND
+from context_engine.cli.common_options import AsJson, Root, Yes, command_group, print_json, resolve_root
 from context_engine.cli.screens import process_screen
-from context_engine.errors import Cancelled, InvalidArgument, NotConfirmed
-from context_engine.index import SCHEMA_VERSION, RepairReport, StaticEncoder
+from context_engine.errors import InvalidArgument, NotConfirmed
+from context_engine.index import SCHEMA_VERSION, StaticEncoder
 from context_engine.secrets import redact_reply
 from context_engine.settings import Settings
 from context_engine.team.candidate_store import open_candidate_store
@@ -25,73 +24,9 @@ from context_engine.text import format_size
 from context_engine.timestamps import format_age
 from context_engine.tools import Call, search_code, split_list
 
-PROBLEMS_SHOWN_MAX = 20
-
-app = command_group("store", "Check and repair the index; list and remove the indexes of a team's database.")
+app = command_group("store", "List, search and remove the indexes of a team's database.")
 
 Store = Annotated[str, typer.Option("--store", help="The database. [env: CTX_STORE_URL]", metavar="ADDRESS")]
-
-
-# -- repair -------------------------------------------------------------------------------------------------------
-
-
-@app.command("check")
-def store_check(
-    root: Root = None,
-    repair: Annotated[
-        bool,
-        typer.Option("--repair", help="Repair it: from the database where a team shares it, else from the files."),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Read every byte of the index and report the problems. Exit code 1 when there are any that were not repaired.
-
-    Of a shared index the bytes in the database are read as well. What is damaged on this machine is fetched again. What
-    is damaged in the database is indexed from the files again by a machine that publishes.
-
-    **Examples**
-
-    - `ctx store check`
-    - `ctx store check --repair`
-    """
-    screen = process_screen()
-    with open_engine(root) as engine:
-        work = engine.index.repair if repair else engine.index.find_problems
-        try:
-            found = run_with_progress(
-                lambda on_progress, cancel: work(progress=on_progress, cancel=cancel), "check", unit="bytes"
-            )
-            result = found if isinstance(found, RepairReport) else RepairReport(problems=(), left=tuple(found))
-            report = run_index(engine, force=result.needs_rebuild) if result.problems else None
-        except Cancelled:
-            screen.warn("interrupted", "the index in use did not change; run the same command again")
-            raise typer.Exit(INTERRUPTED) from None
-    files_read = report.files if report and result.needs_rebuild else 0
-    problems = result.problems or result.left
-    if as_json:
-        is_repaired = bool(result.problems) and not result.left
-        facts = {"ok": not result.left, "problems": list(problems), "repaired": is_repaired}
-        print_json({**facts, "files_read": files_read, "fetched": result.fetched})
-        raise typer.Exit(1 if result.left else 0)
-    for problem in problems[:PROBLEMS_SHOWN_MAX]:
-        screen.out.show(f"  {problem}")
-    if len(problems) > PROBLEMS_SHOWN_MAX:
-        print(f"  and {len(problems) - PROBLEMS_SHOWN_MAX:,} more")
-    counts = {"segments fetched again": result.fetched, "files read again": files_read}
-    repairs = ", ".join(f"{name}: {count:,}" for name, count in counts.items() if count)
-    if not problems:
-        print("the index is sound")
-    elif not result.problems:
-        screen.note("ctx store check --repair repairs it")
-    elif repairs or not result.left:
-        print(f"repaired: {repairs or 'damaged data was dropped; it is made again when it is needed'}")
-    if result.problems and result.left:
-        step = "ctx store check --repair with CTX_STORE_SHARES=1"
-        screen.note(f"damage in the database is repaired by a machine that publishes: {step}")
-    raise typer.Exit(1 if result.left else 0)
-
-
-# -- the repositories of a database -------------------------------------------------------------------------------
 
 
 @app.command("list")

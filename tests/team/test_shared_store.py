@@ -33,6 +33,7 @@ from context_engine.team.published_store import PublishedStore
 from context_engine.team.remote_store import RemoteStore, TeamStore, open_remote_store
 from context_engine.team.shared_store import SharedStore
 from tests.contracts.test_store import fill, holding, put
+from tests.index.test_index_damage import flipped
 from tests.support import preloaded
 from tests.support.databases import (
     forbid,
@@ -483,6 +484,17 @@ def test_damage_in_the_depot_is_told_and_mended_by_a_rebuild(
     assert other.check() != []
     fill(ci, {"a.py": "tiger"}, rebuild=True)
     assert (holding(other.snapshot(), "tiger"), other.check()) == (["a.py"], [])
+
+
+def test_a_segment_that_is_damaged_here_is_fetched_again(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "one", new_database())
+    fill(store, {"a.py": "lion"})
+    (segment,) = store.folder.glob("*.seg")
+    content = segment.read_bytes()
+    segment.unlink()  # never write into what is mapped
+    segment.write_bytes(flipped(content))
+    assert (store.check(), holding(store.snapshot(), "lion")) == ([], ["a.py"])
+    assert segment.read_bytes() == content
 
 
 KILLED = """

@@ -1,26 +1,20 @@
-"""`ctx store`: what a person sees of checking and repairing an index and looking after a store, the refusals included."""
+"""`ctx store`: what a person sees of looking after a store, the refusals included."""
 
 from __future__ import annotations
 
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from context_engine import tools
 from context_engine.cli.app import app
-from context_engine.cli.progress import run_with_progress
-from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
-from context_engine.model import Progress
-from context_engine.team.shared_store import SharedStore
 from tests.support.databases import new_database, sql
 from tests.support.engines import cache_for, open_engine
 from tests.support.trees import repository
-from tests.team.test_index_repair import flipped
 
 
 @cache
@@ -54,20 +48,6 @@ def refusal(*arguments: object, answer: str = "") -> ContextEngineError:
     return error
 
 
-def shared(engine: Engine) -> SharedStore:
-    store: Any = engine.index.store
-    return store
-
-
-def test_bytes_are_told_as_sizes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("context_engine.cli.progress.PLAIN_EVERY_S", 0.0)
-    run_with_progress(lambda tell, _: tell(Progress("reading", 1_500_000, 9_000_000)), "check", unit="bytes")
-    assert capsys.readouterr().err == "reading: 1.5 MB of 9.0 MB\n"
-
-
-# -- checking -----------------------------------------------------------------------------------------------------
-
-
 def publish(root: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Index into a database, which is then the one that the environment names; nothing is published any more."""
     monkeypatch.setenv("CTX_STORE_URL", address)
@@ -75,49 +55,6 @@ def publish(root: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
         root, embedder="none", store_url=address, store_shares=True, store_repository=str(root.parent)
     ) as ci:
         ci.index.update()
-
-
-def spoil_here(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The index is on the database, and one segment of this machine's copy is damaged."""
-    publish(root, database(), monkeypatch)
-    with Engine.open(root) as engine:
-        place = shared(engine).path(shared(engine).segment_refs()[0].name)
-    content = place.read_bytes()
-    place.unlink()
-    place.write_bytes(flipped(content))
-
-
-def test_damage_of_this_machine_is_told_and_mended_from_the_database(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spoil_here(root, monkeypatch)
-    looked = ctx("check", "--root", root)
-    assert (looked.exit_code, "damaged on this machine" in looked.stdout) == (1, True)
-    assert "ctx store check --repair" in looked.stderr
-    mended = ctx("check", "--root", root, "--repair")
-    assert (mended.exit_code, mended.stdout.splitlines()[-1]) == (0, "repaired: segments fetched again: 1")
-    assert ctx("check", "--root", root).stdout == "the index is sound\n"
-
-
-def test_damage_of_the_database_is_mended_by_who_shares(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(root, database(), monkeypatch)
-    with Engine.open(root) as engine:
-        name = shared(engine).repository
-    sql(database(), f"DELETE FROM context_engine.piece WHERE repository = '{name}'")
-    refused = ctx("check", "--root", root, "--repair", "--json")
-    assert refused.exit_code == 1
-    assert json.loads(refused.stdout)["repaired"] is False
-    told_of = ctx("check", "--root", root, "--repair")
-    assert "CTX_STORE_SHARES=1" in told_of.stderr
-    monkeypatch.setenv("CTX_STORE_SHARES", "1")
-    mended = json.loads(ctx("check", "--root", root, "--repair", "--json").stdout)
-    assert (mended["ok"], mended["files_read"]) == (True, 2)
-    assert json.loads(ctx("check", "--root", root, "--json").stdout) == {
-        "ok": True, "problems": [], "repaired": False, "files_read": 0, "fetched": 0,
-    }  # fmt: skip
-
-
-# -- who lies there -----------------------------------------------------------------------------------------------
 
 
 def test_the_repositories_of_a_store_are_listed_and_can_be_removed(
