@@ -14,7 +14,21 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.context.affected_places import describe_affected_places
+    from context_engine.context.assist import (
+        ASSIST_MODES,
+        BRIEF_TOKENS_MAX,
+        BriefSection,
+        SecondPass,
+        SecondPassResult,
+        SecondPassRunner,
+        accept_draft,
+        build_brief,
+        compute_draft_id,
+        format_location,
+        open_runner,
+        parse_draft,
+        shorten_problem,
+    )
     from context_engine.context.budget import (
         PART_WORTH,
         PLACE_TOKENS_MIN,
@@ -23,7 +37,7 @@ if TYPE_CHECKING:
         find_symbol_at,
         widen_to_symbol,
     )
-    from context_engine.context.bundle import Bundle, BundledFile, BundleRequest, LeftOut, Snippet, build_bundle
+    from context_engine.context.bundle import Bundle, BundledFile, BundleRequest, Snippet, build_bundle
     from context_engine.context.commands import Command
     from context_engine.context.enhance import (
         BINDING_TYPES,
@@ -45,39 +59,31 @@ if TYPE_CHECKING:
         RepositoryFacts,
         check_claims,
     )
-    from context_engine.context.gather import gather_files
-    from context_engine.context.localizer import NO_HIT, BestHit, GatheredFiles, GatherRequest, glob_for_path
+    from context_engine.context.localizer import (
+        NO_HIT,
+        BestHit,
+        GatheredFiles,
+        GatherRequest,
+        gather_files,
+        glob_for_path,
+    )
+    from context_engine.context.mentions import (
+        Mention,
+        PromptReference,
+        ReferencePlace,
+        extract_objective,
+        parse_mentions,
+        resolve_mentions,
+    )
     from context_engine.context.project_knowledge import (
+        EVERYWHERE,
         QUOTED_FROM_REPOSITORY,
         ProjectKnowledge,
         RememberedItem,
+        RuleScope,
+        Workspace,
     )
-    from context_engine.context.prompt_parsing import (
-        Mention,
-        extract_objective,
-        parse_mentions,
-    )
-    from context_engine.context.proposals import (
-        PROBLEM_CHARS_MAX,
-        accept_draft,
-        compute_draft_id,
-        format_location,
-        parse_draft,
-    )
-    from context_engine.context.refinement import (
-        ASSIST_MODES,
-        BRIEF_TOKENS_MAX,
-        BriefSection,
-        SecondPass,
-        SecondPassResult,
-        SecondPassRunner,
-        build_brief,
-        open_runner,
-    )
-    from context_engine.context.related_files import RelatedFile, find_partners
-    from context_engine.context.resolve_references import PromptReference, ReferencePlace, resolve_mentions
-    from context_engine.context.rule_scope import EVERYWHERE, RuleScope
+    from context_engine.context.related_files import RelatedFile, describe_affected_places, find_partners
     from context_engine.context.shown_lines import ShownLines, ShownLinesBySession
-    from context_engine.context.workspace import Workspace
 
 __getattr__ = lazy_exports(__name__)

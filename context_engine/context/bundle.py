@@ -26,20 +26,22 @@ from context_engine.context.budget import (
     order_by_value,
     widen_to_symbol,
 )
-from context_engine.context.gather import extract_stems, gather_files, read_lines
-from context_engine.context.localizer import NEXT_FILES, FoundFile, FoundPlace, GatheredFiles, GatherRequest
-from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
-from context_engine.context.related_files import (
-    RELATED_MAX,
-    RelatedFile,
-    find_partners,
-    merge_related,
+from context_engine.context.localizer import (
+    NEXT_FILES,
+    FoundFile,
+    FoundPlace,
+    GatheredFiles,
+    GatherRequest,
+    extract_stems,
+    gather_files,
+    read_lines,
 )
+from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem, Workspace
+from context_engine.context.related_files import RELATED_MAX, RelatedFile, find_partners, merge_related
 from context_engine.context.shown_lines import ShownLines
-from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
-from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
-from context_engine.text import LineSpan, merge_spans, score_lines, shorten_prose, split_words
+from context_engine.model import Definition, Filter, RelPath, TextQuery
+from context_engine.text import LineSpan, format_count, merge_spans, score_lines, shorten_prose, split_words
 
 if TYPE_CHECKING:
     from context_engine.history import FileHistory
@@ -186,9 +188,14 @@ def build_bundle(
     """
     gather = GatherRequest(request.text, request.files_max, request.filter, request.relevance_min)
     found = gather_files(gather, workspace)
-    opened, unreadable = _open_files(found.files, workspace, request)
+    opened, unreadable = [], []
+    for file in found.files:
+        try:
+            opened.append(_open_file(file, workspace, request))
+        except CallError as error:
+            unreadable.append(f"{file.path}: {error.message}")
     extras = list(_list_extras(opened, workspace, team, request))
-    builder = _BundleBuilder(found, opened, team, len(extras), unreadable, request.shown)
+    builder = _BundleBuilder(found, opened, team, len(extras), tuple(unreadable), request.shown)
     room = -excess(builder.build(()))
     prices = [_price_file(file) for file in opened]
     stems = extract_stems(request.text)
@@ -233,6 +240,21 @@ def _select_entries(
     return [*packer.selected[:first_count], *chosen_extras, *packer.selected[first_count:]]
 
 
+def _build_longest(entries: Sequence[_Entry], builder: _BundleBuilder, excess: Callable[[Bundle], int]) -> Bundle:
+    """Return the bundle of the longest beginning that fits; an empty one if not even the first entry fits."""
+    count = len(entries)
+    while count:
+        bundle = builder.build(entries[:count])
+        over = excess(bundle)
+        if over <= 0:
+            return bundle
+        # prices say how many entries to drop before the next try
+        while count and over > 0:
+            count -= 1
+            over -= entries[count].price
+    return builder.build(())
+
+
 # -- opening files ----------------------------------------------------------------------------------------------------
 
 
@@ -249,62 +271,34 @@ class _OpenedFile:
     places: tuple[FoundPlace, ...]
     is_stale: bool
 
-
-def _open_files(
-    files: Sequence[FoundFile], workspace: Workspace, request: BundleRequest
-) -> tuple[list[_OpenedFile], tuple[str, ...]]:
-    """Return the files that can be read, and for each other one the reason."""
-    opened, unreadable = [], []
-    for file in files:
-        try:
-            opened.append(_open_file(file, workspace, request))
-        except CallError as error:
-            unreadable.append(f"{file.path}: {error.message}")
-    return opened, tuple(unreadable)
+    def join(self, span: LineSpan) -> str:
+        """Return the text of these lines."""
+        return "\n".join(self.lines.get(number, "") for number in range(span.first, span.last + 1))
 
 
 def _open_file(file: FoundFile, workspace: Workspace, request: BundleRequest) -> _OpenedFile:
+    """Return a file with what it defines at its top level; for a document, its headings."""
     outline = workspace.symbols.outline(file.path, details=False)
     lines = read_lines(file, workspace)
-    symbols = tuple(symbol for _, symbol in outline.symbols)
-    places = (_trim_to_current_lines(place, lines) for place in file.spots)
-    with_summary = request.with_summaries and request.tokens_max >= EXTRAS_TOKENS_MIN
+    names = list(dict.fromkeys(symbol.name for depth, symbol in outline.symbols if depth == 0))
+    with_summary = names and request.with_summaries and request.tokens_max >= EXTRAS_TOKENS_MIN
+    more = f" and {len(names) - SYMBOLS_NAMED} more" if len(names) > SYMBOLS_NAMED else ""
+    places = []
+    for place in file.spots:  # within the file of today; a single line gets some lines around it
+        span = place.span if place.text else place.span.expand(CONTEXT_LINES)
+        written = [number for number in range(span.first, span.last + 1) if lines.get(number, "").strip()]
+        if written:
+            places.append(place._replace(span=LineSpan(written[0], written[-1])))
     return _OpenedFile(
         path=outline.path,
         language=outline.language,
         relevance=file.relevance,
-        summary=_summarize(outline) if with_summary else "",
+        summary=f"defines {', '.join(names[:SYMBOLS_NAMED])}{more}" if with_summary else "",
         lines=lines,
-        symbols=symbols,
-        places=tuple(place for place in places if place),
+        symbols=tuple(symbol for _, symbol in outline.symbols),
+        places=tuple(places),
         is_stale=file.is_stale,
     )
-
-
-def _trim_to_current_lines(place: FoundPlace, lines: Mapping[int, str]) -> FoundPlace | None:
-    """Return a place within the file of today and without blank lines at its ends; None if nothing is left.
-
-    A single line gets some lines around it.
-    """
-    if place.text:
-        span = place.span
-    else:
-        span = place.span.expand(CONTEXT_LINES)
-    written = [number for number in range(span.first, span.last + 1) if lines.get(number, "").strip()]
-    if written:
-        return place._replace(span=LineSpan(written[0], written[-1]))
-    return None
-
-
-def _summarize(outline: FileOutline) -> str:
-    """Return what a file defines at its top level; for a document, its headings."""
-    names = list(dict.fromkeys(symbol.name for depth, symbol in outline.symbols if depth == 0))
-    if not names:
-        return ""
-    more = ""
-    if len(names) > SYMBOLS_NAMED:
-        more = f" and {len(names) - SYMBOLS_NAMED} more"
-    return f"defines {', '.join(names[:SYMBOLS_NAMED])}{more}"
 
 
 # -- what could be shown ----------------------------------------------------------------------------------------------
@@ -313,11 +307,8 @@ def _summarize(outline: FileOutline) -> str:
 def _price_file(file: _OpenedFile) -> FilePrice:
     """Return the prices of a file: those of its lines are by length, at the tokens that its best place has as JSON."""
     sample = "\n".join(place.text for place in file.places[:1])[:SAMPLE_CHARS]
-    as_json = json.dumps(sample, ensure_ascii=False)
-    if sample:
-        tokens_per_char = estimate_max_tokens(as_json) / len(sample)
-    else:
-        tokens_per_char = 1 / CHARS_PER_TOKEN_MIN
+    tokens = estimate_max_tokens(json.dumps(sample, ensure_ascii=False))
+    tokens_per_char = tokens / len(sample) if sample else 1 / CHARS_PER_TOKEN_MIN
 
     def price_line(number: int) -> int:
         return 1 + int(len(file.lines.get(number, "")) * tokens_per_char)
@@ -330,9 +321,7 @@ def _list_options(
 ) -> Iterator[SnippetOption]:
     """Yield the places that the room could be for, their best parts, and the symbols around them if not too long."""
     ranked = sorted((place.chance for file in opened for place in file.places), reverse=True)
-    least = 0.0
-    if ranked:
-        least = ranked[: max(1, room // PLACE_TOKENS_MIN)][-1]
+    least = ranked[: max(1, room // PLACE_TOKENS_MIN)][-1] if ranked else 0.0
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
         likely = [place for place in file.places if place.chance >= least]
         for rank, place in enumerate(likely):
@@ -377,18 +366,19 @@ class _Extra(NamedTuple):
     """A row that is not code. `file` is the number of the file it belongs to, or -1."""
 
     content: RememberedItem | RelatedFile | ExternalMention | str
-    file: int
+    file: int = -1
     price: int = 0
+
+
+_Entry = SelectedLines | _Extra
 
 
 def _fit_extras(extras: Sequence[_Extra], room: int) -> list[_Extra]:
     """Return the extras that fit, in their order, with their prices."""
     chosen = []
     for extra in extras:
-        if isinstance(extra.content, str):
-            text = extra.content
-        else:
-            text = " ".join(map(str, extra.content))
+        content = extra.content
+        text = content if isinstance(content, str) else " ".join(map(str, content))
         price = ROW_TOKENS + estimate_max_tokens(text)
         if price <= room:
             chosen.append(extra._replace(price=price))
@@ -400,28 +390,26 @@ def _list_extras(
     opened: Sequence[_OpenedFile], workspace: Workspace, team: ProjectKnowledge, request: BundleRequest
 ) -> Iterator[_Extra]:
     """Yield facts of the caller, memories, files related to each file, files that mention an address, and hints."""
-    yield from (_Extra(fact, -1) for fact in request.known_facts)
+    yield from map(_Extra, request.known_facts)
     is_small = request.tokens_max < EXTRAS_TOKENS_MIN
     if request.with_memories and team.recall:
         for item in team.recall(request.text, REMEMBERED_MAX, [file.path for file in opened]):
             is_derived = item.source == "discovery" and item.type != "rule"
-            if is_derived and (is_small or not _speaks_of(item, opened)):
-                continue
-            yield _Extra(
-                item._replace(content=shorten_prose(item.content, REMEMBERED_CHARS_MAX), score=round(item.score, 3)), -1
-            )
-    importers: list[tuple[RelPath, ...]] = []
+            if not is_derived or (not is_small and _speaks_of(item, opened)):
+                content = shorten_prose(item.content, REMEMBERED_CHARS_MAX)
+                yield _Extra(item._replace(content=content, score=round(item.score, 3)))
     if request.with_related and not is_small:
-        importers = [_ask_index(workspace.symbols.importers, file.path) for file in opened[:HOT_FILES_MAX]]
         shown = {file.path for file in opened}
         for number, file in enumerate(opened):
             if number < EXPLAINED_FILES:
                 yield from (_Extra(other, number) for other in _list_neighbors(file, opened, workspace))
             related = merge_related(file.path, _list_related(file, workspace, team.history))
             yield from (_Extra(other, number) for other in related if other.path not in shown)
-    yield from (_Extra(_find_mentions(address, workspace), -1) for address in request.addresses)
+    for address in request.addresses:
+        scan = workspace.text_search.scan(TextQuery((address.rstrip("/"),)))
+        yield _Extra(ExternalMention(address, tuple(file.path for file in scan.files[:MENTIONS_MAX])))
     if not is_small:
-        yield from (_Extra(hint, -1) for hint in _list_hints(opened, importers, team.history))
+        yield from map(_Extra, _list_hints(opened, workspace if request.with_related else None, team.history))
 
 
 def _speaks_of(item: RememberedItem, opened: Sequence[_OpenedFile]) -> bool:
@@ -435,21 +423,11 @@ def _speaks_of(item: RememberedItem, opened: Sequence[_OpenedFile]) -> bool:
     return any(word.lower().startswith(names) for word in split_words(text))
 
 
-def _find_mentions(address: str, workspace: Workspace) -> ExternalMention:
-    scan = workspace.text_search.scan(TextQuery((address.rstrip("/"),)))
-    return ExternalMention(address, tuple(file.path for file in scan.files[:MENTIONS_MAX]))
-
-
-# -- what belongs to a file -------------------------------------------------------------------------------------------
-
-
 def _list_neighbors(file: _OpenedFile, opened: Sequence[_OpenedFile], workspace: Workspace) -> Iterator[RelatedFile]:
     """Yield what the best place of a file uses, what uses it, and its tests, a line each, beyond the places found."""
     found = {str(other.path): [place.span for place in other.places] for other in opened}
     try:
-        neighbors = []
-        if file.places:
-            neighbors = workspace.symbols.neighbors(file.path, file.places[0].span)
+        neighbors = workspace.symbols.neighbors(file.path, file.places[0].span) if file.places else ()
     except CallError:  # without an index
         return
     for row in neighbors:
@@ -467,21 +445,13 @@ def _list_related(file: _OpenedFile, workspace: Workspace, history: FileHistory 
             yield RelatedFile(partner.path, f"changed with it in {partner.confidence:.0%} of its commits")
 
 
-def _ask_index(ask: Callable[[str], tuple[RelPath, ...]], path: str) -> tuple[RelPath, ...]:
-    """Return the answer of the index; () if there is no index."""
-    try:
-        return ask(path)
-    except CallError:
-        return ()
-
-
 def _list_hints(
-    opened: Sequence[_OpenedFile], importers: Sequence[Sequence[str]], history: FileHistory | None
+    opened: Sequence[_OpenedFile], workspace: Workspace | None, history: FileHistory | None
 ) -> Iterator[str]:
     """Yield facts that the code does not show, the most useful kind first. Never advice or a guess."""
     for file in opened if history else ():
         for partner in history.list_usual_cochanges(file.path) if history else ():
-            commits = _format_count(round(partner.together / partner.confidence), "commit")
+            commits = format_count(round(partner.together / partner.confidence), "commit")
             yield f"{file.path}: changed together with {partner.path} in {partner.together} of {commits}"
     for file in opened:
         if file.is_stale:
@@ -490,34 +460,17 @@ def _list_hints(
         record = history.record(file.path) if history else None
         if record:
             last_on = f"{datetime.fromtimestamp(record.last_at, UTC):%Y-%m-%d}"
-            yield f"{file.path}: {_format_count(record.commits, 'commit')}, the last on {last_on}"
-    for file, others in zip(opened, importers, strict=False):
-        if len(others) >= IMPORTED_OFTEN_MIN:
-            yield f"{file.path}: imported by {_format_count(len(others), 'file')}"
-
-
-def _format_count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+            yield f"{file.path}: {format_count(record.commits, 'commit')}, the last on {last_on}"
+    for file in opened[:HOT_FILES_MAX] if workspace else ():
+        try:
+            importers = workspace.symbols.importers(file.path) if workspace else ()
+        except CallError:  # without an index
+            return
+        if len(importers) >= IMPORTED_OFTEN_MIN:
+            yield f"{file.path}: imported by {format_count(len(importers), 'file')}"
 
 
 # -- building the bundle ----------------------------------------------------------------------------------------------
-
-_Entry = SelectedLines | _Extra
-
-
-def _build_longest(entries: Sequence[_Entry], builder: _BundleBuilder, excess: Callable[[Bundle], int]) -> Bundle:
-    """Return the bundle of the longest beginning that fits; an empty one if not even the first entry fits."""
-    count = len(entries)
-    while count:
-        bundle = builder.build(entries[:count])
-        over = excess(bundle)
-        if over <= 0:
-            return bundle
-        # prices say how many entries to drop before the next try
-        while count and over > 0:
-            count -= 1
-            over -= entries[count].price
-    return builder.build(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -534,8 +487,7 @@ class _BundleBuilder:
 
     def build(self, entries: Sequence[_Entry]) -> Bundle:
         """Return the bundle of these entries."""
-        extras = [entry for entry in entries if isinstance(entry, _Extra)]
-        rows = [extra.content for extra in extras]
+        rows = [entry.content for entry in entries if isinstance(entry, _Extra)]
         shown_before = self._find_shown(entries)
         files = tuple(self._build_file(number, entries, shown_before) for number in range(len(self.opened)))
         shown = tuple(file for file in files if file.snippets)
@@ -546,7 +498,7 @@ class _BundleBuilder:
             remembered=tuple(row for row in rows if isinstance(row, RememberedItem)),
             external=tuple(row for row in rows if isinstance(row, ExternalMention)),
             hints=tuple(row for row in rows if isinstance(row, str)),
-            left_out=self._list_left_out(files, self.extra_count - len(extras), shown_before),
+            left_out=self._list_left_out(files, self.extra_count - len(rows), shown_before),
             shown_before=tuple(shown_before),
             engine=self.found.engine,
             freshness=self.found.freshness,
@@ -562,10 +514,10 @@ class _BundleBuilder:
         for entry in entries:
             if isinstance(entry, SelectedLines):
                 file = self.opened[entry.file]
-                if self.known.may_replace(file.path, entry.span.first, _join_lines(file, entry.span)):
+                if self.known.may_replace(file.path, entry.span.first, file.join(entry.span)):
                     found.setdefault(entry.file, []).append(entry.span)
         return [
-            ShownPlace(self.opened[number].path, span, estimate_max_tokens(_join_lines(self.opened[number], span)))
+            ShownPlace(self.opened[number].path, span, estimate_max_tokens(self.opened[number].join(span)))
             for number, spans in sorted(found.items())
             for span in merge_spans(spans)
         ]
@@ -578,15 +530,12 @@ class _BundleBuilder:
         spans = merge_spans(span for span in selected if not any(place.contains(span) for place in known))
         rows = [entry.content for entry in own if isinstance(entry, _Extra)]
         related = tuple(row for row in rows if isinstance(row, RelatedFile))
-        snippets = sorted((self._build_snippet(number, span) for span in spans), key=_snippet_rank)
+        for span in spans:  # most snippets are the same in each try
+            if (number, span) not in self._snippets:
+                self._snippets[number, span] = _build_snippet(file, span)
+        snippets = [self._snippets[number, span] for span in spans]
+        snippets.sort(key=lambda snippet: (-snippet.relevance, snippet.span))
         return BundledFile(file.path, file.language, file.relevance, file.summary, tuple(snippets), related)
-
-    def _build_snippet(self, number: int, span: LineSpan) -> Snippet:
-        """Return a snippet; most are the same in each try."""
-        known = self._snippets.get((number, span))
-        if known is None:
-            known = self._snippets[number, span] = _build_snippet(self.opened[number], span)
-        return known
 
     def _list_left_out(self, files: Sequence[BundledFile], rows: int, shown_before: Sequence[ShownPlace]) -> LeftOut:
         places = 0
@@ -599,19 +548,11 @@ class _BundleBuilder:
         return LeftOut(places, rows, (*hidden, *self.found.next_files)[:NEXT_FILES], self.unreadable)
 
 
-def _snippet_rank(snippet: Snippet) -> tuple[float, LineSpan]:
-    return -snippet.relevance, snippet.span
-
-
 def _build_snippet(file: _OpenedFile, span: LineSpan) -> Snippet:
     inside = [place for place in file.places if place.span.first <= span.last and span.first <= place.span.last]
     names = list(dict.fromkeys(place.symbol for place in sorted(inside) if place.symbol))
     symbol = ", ".join(names[:3]) or find_symbol_at(span, file.symbols)
     is_cut = any(place.span.first <= span.last < place.span.last for place in inside)
-    text = _join_lines(file, span)
+    text = file.join(span)
     relevance = max((place.relevance for place in inside), default=file.relevance)
     return Snippet(span, text, relevance, estimate_max_tokens(text), symbol, span.last + 1 if is_cut else 0)
-
-
-def _join_lines(file: _OpenedFile, span: LineSpan) -> str:
-    return "\n".join(file.lines.get(number, "") for number in range(span.first, span.last + 1))

@@ -14,15 +14,24 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from context_engine.context.assist import BriefSection, SecondPass, build_brief, truncate_text
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.commands import NAMES, READ, Command, detect_commands
 from context_engine.context.localizer import FoundFile, GatherRequest, locate_files
-from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, ProjectKnowledge, RememberedItem
-from context_engine.context.prompt_parsing import extract_items, extract_objective, parse_mentions
-from context_engine.context.refinement import BriefSection, SecondPass, build_brief, truncate_text
+from context_engine.context.mentions import (
+    PromptReference,
+    extract_items,
+    extract_objective,
+    parse_mentions,
+    resolve_mentions,
+)
+from context_engine.context.project_knowledge import (
+    QUOTED_FROM_REPOSITORY,
+    ProjectKnowledge,
+    RememberedItem,
+    Workspace,
+)
 from context_engine.context.related_files import find_partners, is_test
-from context_engine.context.resolve_references import PromptReference, resolve_mentions
-from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError, NotIndexed
 from context_engine.model import Filter
 
@@ -81,16 +90,19 @@ class LikelyFile(NamedTuple):
     path: str
     place: str
 
+    def __str__(self) -> str:
+        """Format the file with its place."""
+        return f"{self.path} ({self.place})" if self.place else self.path
+
 
 T = TypeVar("T")
-PromptItem = PromptReference | LikelyFile | RememberedItem | Command | str
 
 
 class PromptLine(NamedTuple):
     """One fact below a prompt: its section, the fact itself, and its text."""
 
     section: Section
-    item: PromptItem
+    item: PromptReference | LikelyFile | RememberedItem | Command | str
     text: str
 
 
@@ -130,13 +142,16 @@ def build_enhanced_prompt(
     commands = find_commands(workspace)
     references = tuple(resolve_mentions(parse_mentions(prompt), workspace, commands))
     likely, warnings = _find_likely_files(prompt, mode, file_filter, workspace, team)
-    lines = [*_reference_lines(references), *_file_lines(likely, references)]
+    places = (place.path for reference in references if not reference.is_ambiguous for place in reference.places)
+    named = list(dict.fromkeys(places))
+    lines = [*_reference_lines(references)]
+    lines += (PromptLine("likely_files", file, str(file)) for file in likely if file.path not in named)
     objective = extract_objective(prompt)
     if not lines:
         return EnhancedPrompt(prompt, prompt, objective, (), references, 0, warnings)
-    named = [place.path for reference in references if not reference.is_ambiguous for place in reference.places]
     files = list(dict.fromkeys([*named, *(file.path for file in likely)]))
-    lines += islice(_related_lines(files, mode, workspace, team), RELATED_MAX[mode])
+    related = islice(_list_related(files, mode, workspace, team), RELATED_MAX[mode])
+    lines += (PromptLine("related", text, text) for text in related)
     lines += [*_memory_lines(prompt, mode, files, team), *_command_lines(commands, mode)]
     lines += (PromptLine("done_when", item, item) for item in extract_items(prompt))
     kept = list(lines)
@@ -166,51 +181,46 @@ def _reference_lines(references: Sequence[PromptReference]) -> Iterator[PromptLi
             yield PromptLine("references", reference, f"{_quote(reference.text)}: {reference.places[0]}{note}")
     for reference in references:
         if reference.is_ambiguous:
-            more = ""
-            if reference.more:
-                more = f" and {reference.more} more"
-            question = f"{_quote(reference.text)} may be {_join_choices(reference.places)}{more}: which is meant?"
+            *first, last = map(str, reference.places)
+            choices = f"{', '.join(first)} or {last}" if first else last
+            more = f" and {reference.more} more" if reference.more else ""
+            question = f"{_quote(reference.text)} may be {choices}{more}: which is meant?"
             yield PromptLine("open_questions", reference, question)
         elif reference.is_missing:
             text = f"{_quote(reference.text)} was not found{_format_nearest(reference)}"
             yield PromptLine("open_questions", reference, text)
 
 
-def _file_lines(likely: Sequence[LikelyFile], references: Sequence[PromptReference]) -> Iterator[PromptLine]:
-    """Yield the likely files that the prompt does not name."""
-    clear = (reference for reference in references if not reference.is_ambiguous)
-    named = {place.path for reference in clear for place in reference.places}
-    for file in likely:
-        if file.path not in named:
-            yield PromptLine("likely_files", file, f"{file.path} ({file.place})" if file.place else file.path)
+def _quote(text: str) -> str:
+    return " ".join(text.split()) if "`" in text or "\n" in text else f"`{text}`"
 
 
-def _related_lines(
+def _format_nearest(reference: PromptReference) -> str:
+    return f"; nearest: {', '.join(reference.near)}" if reference.near else ""
+
+
+def _list_related(
     files: Sequence[str], mode: EnhanceMode, workspace: Workspace, team: ProjectKnowledge
-) -> Iterator[PromptLine]:
+) -> Iterator[str]:
     """Yield the tests named after the files; in the rich mode, also what usually changes together with them."""
     shown = set(files)
     for path in files:
-        found = [
-            (test, "tests") for test in find_partners(path, workspace.symbols.files_named)[:1] if not is_test(path)
-        ]
+        partners = () if is_test(path) else find_partners(path, workspace.symbols.files_named)[:1]
+        found = [(test, "tests") for test in partners]
         if team.history and mode == "rich":
             together = team.history.list_usual_cochanges(path)
             found += [(partner.path, "usually changes together with") for partner in together[:2]]
         for other, relation in found:
             if other not in shown:
                 shown.add(other)
-                text = f"{other} {relation} {path}"
-                yield PromptLine("related", text, text)
+                yield f"{other} {relation} {path}"
 
 
 def _memory_lines(
     prompt: str, mode: EnhanceMode, files: Collection[str], team: ProjectKnowledge
 ) -> Iterator[PromptLine]:
     """Yield rules for these files, decisions and patterns, each with its id."""
-    if team.recall is None:
-        return
-    recalled = team.recall(prompt, CONSTRAINTS_MAX[mode] * 2, files)
+    recalled = team.recall(prompt, CONSTRAINTS_MAX[mode] * 2, files) if team.recall else ()
     binding = [item for item in recalled if item.type in BINDING_TYPES]
     for item in binding[: CONSTRAINTS_MAX[mode]]:
         yield PromptLine("constraints", item, item.quote(CONSTRAINT_CHARS_MAX))
@@ -222,25 +232,6 @@ def _command_lines(commands: Sequence[Command], mode: EnhanceMode) -> Iterator[P
         command = next((command for command in commands if command.kind == kind), None)
         if command:
             yield PromptLine("validation", command, f"{kind}: {command}")
-
-
-def _quote(text: str) -> str:
-    if "`" not in text and "\n" not in text:
-        return f"`{text}`"
-    return " ".join(text.split())
-
-
-def _join_choices(places: Sequence[object]) -> str:
-    *first, last = map(str, places)
-    if first:
-        return f"{', '.join(first)} or {last}"
-    return last
-
-
-def _format_nearest(reference: PromptReference) -> str:
-    if reference.near:
-        return f"; nearest: {', '.join(reference.near)}"
-    return ""
 
 
 # -- facts of the workspace -------------------------------------------------------------------------------------------

@@ -1,13 +1,9 @@
-r"""PURE. Checks the items of a second pass against the code: the files, lines and quotes that they name.
-
-An item that names a missing file, missing lines or code that is nowhere is rejected with the reason. An undefined name
-is only a warning: a draft may be about to define it.
+r"""PURE. Check what the items of a draft say about the code: paths, lines, quotes, names.
 
 >>> facts = RepositoryFacts(has_path={"a.py"}.__contains__, text={"a.py": "x = 1\n"}.get)
->>> claims = [Claim("one", "[0]", paths=["a.py"]), Claim("two", "[1]", quotes=[ClaimedQuote("a.py", "x = 2")])]
->>> checked = check_claims(claims, facts)
->>> checked.kept, [item.reason for item in checked.rejected]
-(('one',), ['the quoted code is not in a.py: x = 2'])
+>>> checked = check_claims([Claim("one", "[0]", ["a.py"]), Claim("two", "[1]", ["b.py"])], facts)
+>>> checked.kept, [(item.place, item.reason) for item in checked.rejected]
+(('one',), [('[1]', 'there is no b.py')])
 """
 
 from __future__ import annotations
@@ -23,8 +19,6 @@ from context_engine.text import LineSpan, count_lines
 NEAR_MAX = 3
 QUOTE_CHARS_MAX = 80
 """Characters of a quote that is not found, enough to recognize it."""
-
-FindNear = Callable[[str], Sequence[str]]
 
 
 class ClaimedLines(NamedTuple):
@@ -42,8 +36,7 @@ class ClaimedQuote(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """One item of a draft, its location there, and what it says about the code. `creates` are files to be created."""
 
     item: Any
@@ -55,14 +48,6 @@ class Claim:
     quotes: Sequence[ClaimedQuote] = ()
 
 
-def _has_any(_: str) -> bool:
-    return True
-
-
-def _find_none(_: str) -> Sequence[str]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class RepositoryFacts:
     """What is known about the code: paths, texts, defined names, and similar names.
@@ -72,9 +57,9 @@ class RepositoryFacts:
 
     has_path: Callable[[str], bool]
     text: Callable[[str], str | None]
-    has_symbol: Callable[[str], bool] = _has_any
-    near_paths: FindNear = _find_none
-    near_symbols: FindNear = _find_none
+    has_symbol: Callable[[str], bool] = lambda _name: True
+    near_paths: Callable[[str], Sequence[str]] = lambda _path: ()
+    near_symbols: Callable[[str], Sequence[str]] = lambda _name: ()
     spans: Callable[[str], Sequence[LineSpan]] | None = None
 
 
@@ -97,17 +82,17 @@ class CheckedClaims:
 
 def check_claims(claims: Sequence[Claim], facts: RepositoryFacts) -> CheckedClaims:
     """Return which items hold. A file that one of them creates may be named by all."""
-    checker = _ClaimChecker(facts, frozenset(path for claim in claims for path in claim.creates))
+    created = frozenset(path for claim in claims for path in claim.creates)
+    read_folded = cache(lambda path: _fold_whitespace(facts.text(path) or ""))
     kept: list[Any] = []
     rejected: list[RejectedItem] = []
     warnings: list[str] = []
     for claim in claims:
-        reason = next(checker.find_errors(claim), "")
-        if reason:
+        if reason := next(_find_errors(claim, facts, created, read_folded), ""):
             rejected.append(RejectedItem(claim.item, claim.place, reason))
         else:
             kept.append(claim.item)
-            warnings += (f"{claim.place}: {warning}" for warning in checker.find_warnings(claim))
+            warnings += (f"{claim.place}: {warning}" for warning in _find_warnings(claim, facts))
     return CheckedClaims(tuple(kept), tuple(rejected), tuple(dict.fromkeys(warnings)))
 
 
@@ -121,53 +106,45 @@ def is_inside_workspace(path: str) -> bool:
     return bool(path.strip()) and parts[0] != "" and ":" not in parts[0] and ".." not in parts and "\0" not in path
 
 
-class _ClaimChecker:
-    """Checks claims against the facts and the files that are about to be created."""
+def _find_errors(
+    claim: Claim, facts: RepositoryFacts, created: frozenset[str], read_folded: Callable[[str], str]
+) -> Iterator[str]:
+    named = [*claim.paths, *(lines.path for lines in claim.lines), *(quote.path for quote in claim.quotes)]
+    for path in (*claim.creates, *named):
+        if not is_inside_workspace(path):
+            yield f"{path!r} is not a path inside the workspace"
+    for path in named:
+        if path not in created and not facts.has_path(path):
+            yield f"there is no {path}{_format_nearest(facts.near_paths(path))}"
+    for path, first, last in claim.lines:
+        if 1 <= first <= last:
+            yield from _check_lines(path, LineSpan(first, last), facts)
+        else:
+            yield f"{first}-{last} is not a range of lines"
+    for path, text in claim.quotes:
+        folded = _fold_whitespace(text)
+        if folded not in read_folded(path):
+            yield f"the quoted code is not in {path}: {folded[:QUOTE_CHARS_MAX]}"
 
-    def __init__(self, facts: RepositoryFacts, created: frozenset[str]) -> None:
-        self._facts = facts
-        self._created = created
-        self._read_folded = cache(lambda path: _fold_whitespace(facts.text(path) or ""))
 
-    def find_errors(self, claim: Claim) -> Iterator[str]:
-        """Yield the reasons to reject an item."""
-        named = [*claim.paths, *(lines.path for lines in claim.lines), *(quote.path for quote in claim.quotes)]
-        for path in (*claim.creates, *named):
-            if not is_inside_workspace(path):
-                yield f"{path!r} is not a path inside the workspace"
-        for path in named:
-            if path not in self._created and not self._facts.has_path(path):
-                yield f"there is no {path}{_format_nearest(self._facts.near_paths(path))}"
-        for lines in claim.lines:
-            yield from self._check_lines(lines)
-        for quote in claim.quotes:
-            folded = _fold_whitespace(quote.text)
-            if folded not in self._read_folded(quote.path):
-                yield f"the quoted code is not in {quote.path}: {folded[:QUOTE_CHARS_MAX]}"
+def _check_lines(path: str, span: LineSpan, facts: RepositoryFacts) -> Iterator[str]:
+    if facts.spans is not None:
+        spans = facts.spans(path)
+        if not any(allowed.contains(span) for allowed in spans):
+            yield f"lines {span} of {path} are not in the diff, which has {', '.join(map(str, spans)) or 'none'}"
+        return
+    text = facts.text(path)
+    if text is not None and span.last > count_lines(text):
+        yield f"lines {span} are not in {path}, which has {count_lines(text)}"
 
-    def find_warnings(self, claim: Claim) -> Iterator[str]:
-        """Yield warnings about an item that is kept."""
-        for name in claim.symbols:
-            if not self._facts.has_symbol(name):
-                yield f"nothing here defines {name}{_format_nearest(self._facts.near_symbols(name))}"
-        for path in claim.creates:
-            if self._facts.has_path(path):
-                yield f"{path} is to be created and exists"
 
-    def _check_lines(self, lines: ClaimedLines) -> Iterator[str]:
-        if not 1 <= lines.first <= lines.last:
-            yield f"{lines.first}-{lines.last} is not a range of lines"
-            return
-        span = LineSpan(lines.first, lines.last)
-        if self._facts.spans is not None:
-            spans = self._facts.spans(lines.path)
-            if not any(allowed.contains(span) for allowed in spans):
-                shown = ", ".join(map(str, spans)) or "none"
-                yield f"lines {span} of {lines.path} are not in the diff, which has {shown}"
-            return
-        text = self._facts.text(lines.path)
-        if text is not None and span.last > count_lines(text):
-            yield f"lines {span} are not in {lines.path}, which has {count_lines(text)}"
+def _find_warnings(claim: Claim, facts: RepositoryFacts) -> Iterator[str]:
+    for name in claim.symbols:
+        if not facts.has_symbol(name):
+            yield f"nothing here defines {name}{_format_nearest(facts.near_symbols(name))}"
+    for path in claim.creates:
+        if facts.has_path(path):
+            yield f"{path} is to be created and exists"
 
 
 def _fold_whitespace(code: str) -> str:
@@ -175,6 +152,4 @@ def _fold_whitespace(code: str) -> str:
 
 
 def _format_nearest(near: Sequence[str]) -> str:
-    if near:
-        return f"; nearest: {', '.join(near[:NEAR_MAX])}"
-    return ""
+    return f"; nearest: {', '.join(near[:NEAR_MAX])}" if near else ""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from context_engine.context.proposals import LISTED, NAMED, SINGLE, Schema, find_problem, is_strict, parse_draft
+from context_engine.context.assist import Schema, find_problem, parse_draft
 from context_engine.embedding import Endpoint, EndpointSpec, RetryPolicy, build_url, extract_json_message
 from context_engine.errors import HostError
 from context_engine.secrets import redact
@@ -28,6 +28,10 @@ ROLE = (
     "You fill in a form about a code base. Answer with one JSON value that keeps to the schema, and nothing else. "
     "Name only files, lines and names that the message shows. Where you do not know, leave lists empty and texts short."
 )
+NAMED = ("properties", "$defs")
+LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
+SINGLE = ("items", "not")
+"""Keywords with schemas inside: by name, in a list, or one. Ours contain objects there, never `true` or `false`."""
 UNSUPPORTED = frozenset(("minLength", "maxLength", "uniqueItems"))
 """Keywords that no endpoint enforces and some refuse. The draft is checked against them afterwards."""
 HOST_GOES_ON = "The next step is offered to the agent instead."
@@ -76,18 +80,24 @@ class ChatModel:
     def fill(self, brief: str, schema: Schema, check: Check, cancel: threading.Event | None = None) -> ModelDraft:
         """Return a draft that matches the schema and passes the check, or why there is none. Raises: Cancelled."""
         deadline = time.monotonic() + self._wait_s
+        form = wrap_schema(schema)
         with_schema = self._supports_schemas
-        messages = build_messages(brief, schema, in_words=not with_schema)
+        messages = build_messages(brief, form, in_words=not with_schema)
         spent: list[ModelTokens | None] = []
         problem = ""
         while len(spent) < ASKS_MAX:
-            body = build_body(self._model, messages, schema if with_schema else None)
+            # only what all endpoints know, so neither a temperature nor a token limit
+            body: dict[str, Any] = {"model": self._model, "messages": messages, "stream": False}
+            if with_schema:
+                json_schema = {"name": "draft", "strict": is_strict(form), "schema": drop_unsupported(form)}
+                body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+            left_s = max(0.0, deadline - time.monotonic())
             try:
-                answer = self._post(body, deadline, cancel)
+                answer = self._endpoint.post(body, RetryPolicy(answer_s=left_s, tries=1, wait_max_s=0), cancel)
             except HostError as error:
                 if with_schema and error.details.get("status") in (400, 422):
                     # the endpoint refuses schemas: state it in words instead
-                    messages, with_schema = build_messages(brief, schema, in_words=True), False
+                    messages, with_schema = build_messages(brief, form, in_words=True), False
                     continue
                 failure = f"{error.message}. {error.suggestion}".strip()
                 return ModelDraft(failure=failure, tokens=sum_tokens(spent))
@@ -109,40 +119,25 @@ class ChatModel:
         """Close the connections."""
         self._endpoint.close()
 
-    def _post(self, body: Mapping[str, Any], deadline: float, cancel: threading.Event | None) -> Any:
-        """Return one answer, within the time that is left. Raises: HostError, Cancelled."""
-        left_s = max(0.0, deadline - time.monotonic())
-        return self._endpoint.post(body, RetryPolicy(answer_s=left_s, tries=1, wait_max_s=0), cancel)
-
 
 def _read_draft(text: str, schema: Schema, check: Check) -> tuple[Any, str]:
     """Return the draft in the words of a model, and what is wrong with it."""
     try:
-        draft = unwrap_draft(parse_draft(text), schema)
+        draft = parse_draft(text)
     except ValueError as error:
         return None, f"it is not valid JSON: {error}"
+    if schema.get("type") != "object" and isinstance(draft, dict) and [*draft] == ["draft"]:
+        draft = draft["draft"]
     return draft, find_problem(draft, schema) or check(draft)
 
 
 # -- requests ---------------------------------------------------------------------------------------------------------
 
 
-def build_body(model: str, messages: Sequence[Mapping[str, str]], schema: Schema | None) -> dict[str, Any]:
-    """Return the body of a request: only what all endpoints know, so neither a temperature nor a token limit."""
-    body: dict[str, Any] = {"model": model, "messages": list(messages), "stream": False}
-    if schema is None:
-        return body
-    form = wrap_schema(schema)
-    json_schema = {"name": "draft", "strict": is_strict(form), "schema": drop_unsupported(form)}
-    return body | {"response_format": {"type": "json_schema", "json_schema": json_schema}}
-
-
-def build_messages(brief: str, schema: Schema, *, in_words: bool = False) -> list[dict[str, str]]:
+def build_messages(brief: str, form: Schema, *, in_words: bool = False) -> list[dict[str, str]]:
     """Return the messages to a model, without secrets; with the schema in words if the endpoint does not enforce it."""
-    form = ""
-    if in_words:
-        form = f"\n\nJSON Schema of the answer:\n{json.dumps(wrap_schema(schema))}"
-    return [{"role": "system", "content": ROLE}, {"role": "user", "content": redact(brief + form, "broad").text}]
+    words = f"\n\nJSON Schema of the answer:\n{json.dumps(form)}" if in_words else ""
+    return [{"role": "system", "content": ROLE}, {"role": "user", "content": redact(brief + words, "broad").text}]
 
 
 def build_repair(text: str, problem: str) -> list[dict[str, str]]:
@@ -161,6 +156,27 @@ def wrap_schema(schema: Schema) -> Schema:
     return {"type": "object", "properties": {"draft": schema}, "required": ["draft"], "additionalProperties": False}
 
 
+def is_strict(schema: Schema) -> bool:
+    """Return whether every object in a schema lists and requires all its fields; some endpoints enforce such schemas.
+
+    >>> is_strict({"type": "object", "properties": {}, "required": [], "additionalProperties": False})
+    True
+    >>> is_strict({"type": "object"})
+    False
+    """
+    if schema.get("type") == "object" or "properties" in schema:
+        is_closed = schema.get("additionalProperties") is False
+        if not is_closed or {*schema.get("properties", {})} != {*schema.get("required", ())}:
+            return False
+    return all(is_strict(inner) for name in schema for inner in _inner_schemas(schema, name))
+
+
+def _inner_schemas(schema: Schema, name: str) -> Iterable[Schema]:
+    if name in NAMED:
+        return schema[name].values()
+    return schema[name] if name in LISTED else [schema[name]] if name in SINGLE else ()
+
+
 def drop_unsupported(schema: Schema) -> Schema:
     """Return the schema without keywords that only a check afterwards can enforce; fields may have their names.
 
@@ -169,27 +185,15 @@ def drop_unsupported(schema: Schema) -> Schema:
     >>> drop_unsupported({"properties": {"maxLength": {"minLength": 1}}})
     {'properties': {'maxLength': {}}}
     """
-    kept = {name: value for name, value in schema.items() if name not in UNSUPPORTED}
-    for name in (*NAMED, *LISTED, *SINGLE):
-        if name in kept:
-            kept[name] = _drop_unsupported_inside(kept[name], name)
+    kept: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name in NAMED:
+            kept[name] = {key: drop_unsupported(inner) for key, inner in value.items()}
+        elif name in LISTED:
+            kept[name] = [drop_unsupported(inner) for inner in value]
+        elif name not in UNSUPPORTED:
+            kept[name] = drop_unsupported(value) if name in SINGLE else value
     return kept
-
-
-def _drop_unsupported_inside(value: Any, name: str) -> Any:
-    if name in NAMED:
-        return {key: drop_unsupported(inner) for key, inner in value.items()}
-    if name in LISTED:
-        return [drop_unsupported(inner) for inner in value]
-    return drop_unsupported(value)
-
-
-def unwrap_draft(value: Any, schema: Schema) -> Any:
-    """Return the draft inside the object of `wrap_schema`."""
-    is_wrapped = schema.get("type") != "object" and isinstance(value, dict) and [*value] == ["draft"]
-    if is_wrapped:
-        return value["draft"]
-    return value
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------
@@ -212,8 +216,8 @@ def read_content(answer: Any) -> tuple[str, str]:
     if reason == "length":
         return "", "the answer was cut off; it must be shorter"
     if isinstance(text, str) and text.strip():
-        return (text, "")
-    return ("", "the answer is empty")
+        return text, ""
+    return "", "the answer is empty"
 
 
 def read_tokens(answer: Any) -> ModelTokens | None:
@@ -222,19 +226,10 @@ def read_tokens(answer: Any) -> ModelTokens | None:
     >>> read_tokens({"usage": {"prompt_tokens": 812, "completion_tokens": 40}}), read_tokens({"usage": {}})
     (ModelTokens(prompt_tokens=812, completion_tokens=40), None)
     """
-    usage = None
-    if isinstance(answer, dict):
-        usage = answer.get("usage")
-    if not isinstance(usage, dict):
-        return None
-    prompt_tokens, completion_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if _is_count(prompt_tokens) and _is_count(completion_tokens):
-        return ModelTokens(prompt_tokens, completion_tokens)
-    return None
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    counts = [usage.get(name) for name in ModelTokens._fields] if isinstance(usage, dict) else [None]
+    are_counts = all(type(count) is int and count >= 0 for count in counts)
+    return ModelTokens(*counts) if are_counts else None
 
 
 def sum_tokens(spent: Sequence[ModelTokens | None]) -> ModelTokens | None:
@@ -242,4 +237,4 @@ def sum_tokens(spent: Sequence[ModelTokens | None]) -> ModelTokens | None:
     known = [tokens for tokens in spent if tokens is not None]
     if not known or len(known) < len(spent):
         return None
-    return ModelTokens(sum(tokens.prompt_tokens for tokens in known), sum(tokens.completion_tokens for tokens in known))
+    return ModelTokens(*map(sum, zip(*known, strict=True)))

@@ -1,4 +1,4 @@
-"""PURE. Files that belong together by their names, and related files listed once with every reason.
+"""Files that belong together by their names, and the reach of an edit: what uses its definitions, and their tests.
 
 >>> [name in list_partner_names("src/_auth.py")[0] for name in ("test_auth.py", "test__auth.py")]
 [True, True]
@@ -10,13 +10,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from context_engine.context.project_knowledge import Workspace
+from context_engine.errors import ContextEngineError
 from context_engine.index import role_of
+from context_engine.model import Definition
+from context_engine.text import LineSpan, escape_line
 
 RELATED_MAX = 5
 """Related files of one file; nobody reads a longer list."""
+SYMBOLS_MAX = 3
+"""Changed definitions that are looked up; an edit of more is a rewrite of the file."""
+TESTS_MAX = 3
+USES_MAX = 5
+FILES_MAX = 12
+"""Files whose uses of a name are resolved, which takes a few milliseconds each. Of a name in more files, the edit names
+some of the definitions that contain it."""
+
+_TEST_MARK = re.compile(r"^(?:tests?_|spec_)?(?P<stem>.+?)(?:[_.-](?:test|tests|spec|specs)|Tests?|Spec|TestCase)?$")
+_HISSING = ("s", "x", "z", "ch", "sh")
+_SHARED_NAME_SUFFIXES = frozenset("js jsx mjs cjs ts tsx mts cts c cc cpp cxx rs".split())
+"""Where a test runner takes every file of a folder of tests, `test/agent.js` is the test of `lib/agent.js`."""
+_COMMON_STEMS = frozenset("index main mod lib util utils helper helpers common setup types".split())
 
 
 class RelatedFile(NamedTuple):
@@ -26,14 +43,6 @@ class RelatedFile(NamedTuple):
     why: str
     line: int = 0
     text: str = ""
-
-
-_TEST_MARK = re.compile(r"^(?:tests?_|spec_)?(?P<stem>.+?)(?:[_.-](?:test|tests|spec|specs)|Tests?|Spec|TestCase)?$")
-_HISSING = re.compile(r"(?:s|x|z|ch|sh)$")
-_HISSING_PLURAL = re.compile(r"(?:s|x|z|ch|sh)es$")
-_SHARED_NAME_SUFFIXES = frozenset("js jsx mjs cjs ts tsx mts cts c cc cpp cxx rs".split())
-"""Where a test runner takes every file of a folder of tests, `test/agent.js` is the test of `lib/agent.js`."""
-_COMMON_STEMS = frozenset("index main mod lib util utils helper helpers common setup types".split())
 
 
 def is_test(path: str) -> bool:
@@ -47,8 +56,7 @@ def list_partner_names(path: str) -> list[tuple[str, ...]]:
     >>> list_partner_names("spec/models/user_spec.rb")[0], "user.test.ts" in list_partner_names("src/user.ts")[0]
     (('user.rb', '_user.rb'), True)
     """
-    name = path.rpartition("/")[2]
-    stem, _, suffix = name.rpartition(".")
+    stem, _, suffix = path.rpartition("/")[2].rpartition(".")
     if not stem:
         return []
     if is_test(path):
@@ -68,7 +76,6 @@ def list_partner_names(path: str) -> list[tuple[str, ...]]:
 
 
 def _list_test_stems(stem: str) -> list[str]:
-    """Return what the test of a file is usually called, without the suffix."""
     stems = [f"test_{stem}", f"tests_{stem}", f"spec_{stem}"]
     stems += [f"{stem}{mark}{word}" for mark in "_.-" for word in ("test", "spec")]
     if stem[:1].isupper():
@@ -84,13 +91,13 @@ def _list_other_numbers(stem: str) -> list[str]:
     """
     if stem.endswith("ies"):
         return [f"{stem[:-3]}y", stem[:-1]]
-    if _HISSING_PLURAL.search(stem):
+    if stem.endswith("es") and stem[:-2].endswith(_HISSING):
         return [stem[:-1], stem[:-2]]
     if stem.endswith("s") and not stem.endswith("ss"):
         return [stem[:-1]]
     if stem.endswith("y"):
         return [f"{stem[:-1]}ies", f"{stem}s"]
-    return [f"{stem}es" if _HISSING.search(stem) else f"{stem}s"]
+    return [f"{stem}es" if stem.endswith(_HISSING) else f"{stem}s"]
 
 
 def find_partners(path: str, files_named: Callable[..., Iterable[str]]) -> list[str]:
@@ -101,10 +108,9 @@ def find_partners(path: str, files_named: Callable[..., Iterable[str]]) -> list[
     ['tests/zoo/test_cat.py', 'tests/test_cat.py']
     """
     folders = set(path.split("/")[:-1])
-    is_wanted_test = not is_test(path)
     groups = list_partner_names(path)
     named = files_named(*(name for group in groups for name in group))
-    partners = [other for other in named if is_test(other) == is_wanted_test and other != path]
+    partners = [other for other in named if is_test(other) != is_test(path) and other != path]
 
     def distance(other: str) -> tuple[int, int, str]:
         return -len(folders & set(other.split("/")[:-1])), other.count("/"), other
@@ -120,3 +126,58 @@ def merge_related(path: str, related: Iterable[RelatedFile], *, most: int = RELA
         if file.path != path:
             reasons.setdefault(file.path, {})[file.why] = None
     return [RelatedFile(other, ", ".join(why)) for other, why in reasons.items()][:most]
+
+
+# -- the reach of an edit ---------------------------------------------------------------------------------------------
+
+
+def describe_affected_places(path: str, changed: Sequence[LineSpan], workspace: Workspace) -> list[str]:
+    """Return a line for each changed definition that is used elsewhere, and one for the tests, as far as there are any.
+
+    `changed` are lines of the file as it is now. A file without an index, or that cannot be read, has no line.
+    """
+    try:
+        outline = workspace.symbols.outline(path)
+    except ContextEngineError:
+        return []
+    path, symbols = outline.path, [symbol for _, symbol in outline.symbols]
+    lines, tests = [], list(find_partners(path, workspace.symbols.files_named))
+    for symbol in find_changed_symbols(symbols, changed):
+        uses, used_by_tests = _find_uses(path, symbol, workspace)
+        tests += used_by_tests
+        if uses:
+            named = [f"{escape_line(file)}:{line}" for file, line in uses]
+            lines.append(f"`{symbol.qualified}` is used by {_join_some(named, USES_MAX)}")
+    if tests and not is_test(path):
+        lines.append(f"tests: {_join_some(list(dict.fromkeys(map(escape_line, tests))), TESTS_MAX)}")
+    return lines
+
+
+def _join_some(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def find_changed_symbols(symbols: Sequence[Definition], changed: Sequence[LineSpan]) -> list[Definition]:
+    """Return the smallest definition around the first line of each change, each once, in order of the changes."""
+    found: dict[str, Definition] = {}
+    for span in changed:
+        around = [symbol for symbol in symbols if symbol.kind != "section" and symbol.span.contains(span)]
+        inside = [symbol for symbol in symbols if symbol.kind != "section" and span.contains(symbol.span)]
+        for symbol in [min(around, key=lambda symbol: symbol.span.lines)] if around else inside:
+            found.setdefault(symbol.qualified, symbol)
+    return list(found.values())[:SYMBOLS_MAX]
+
+
+def _find_uses(path: str, symbol: Definition, workspace: Workspace) -> tuple[list[tuple[str, int]], list[str]]:
+    """Return the places that use a definition, and the tests that mention it; nothing without an index."""
+    try:
+        neighbors = workspace.symbols.neighbors(path, symbol.span)
+    except ContextEngineError:
+        return [], []
+    tests = [one.path for one in neighbors if one.relation == "tests it"]
+    uses = [(one.path, one.line) for one in neighbors if one.relation == "uses it"]
+    exact = workspace.symbols.list_uses(path, symbol.name, symbol.span.first, files_max=FILES_MAX) if uses else None
+    if exact is not None:
+        uses = [(file, line) for file, line in exact if not is_test(file)]
+    return uses, tests

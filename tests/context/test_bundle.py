@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import context_engine.context
 from context_engine.context.budget import estimate_max_tokens, find_symbol_at, widen_to_symbol
 from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
-from context_engine.context.gather import extract_stems
-from context_engine.context.localizer import glob_for_path
+from context_engine.context.localizer import extract_stems, glob_for_path
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.context.related_files import RelatedFile, find_partners, merge_related
 from context_engine.engine import Engine

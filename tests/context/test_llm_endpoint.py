@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from context_engine.context.assist import SecondPass, SecondPassRunner
 from context_engine.context.llm_endpoint import ChatModel, ModelDraft, ModelTokens
-from context_engine.context.refinement import SecondPass, SecondPassRunner
 from context_engine.errors import Cancelled, EmbedderUnusable
 from tests.support.chatting import KEY, MODEL, model_that_says, refused, said
 from tests.support.endpoints import EmbeddingServer, Reply, only_connecting_to, told

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.proposals import accept_draft, compute_draft_id, find_problem, is_strict, parse_draft
+from context_engine.context.assist import accept_draft, compute_draft_id, find_problem, parse_draft
+from context_engine.context.llm_endpoint import is_strict
 from context_engine.errors import InvalidArgument
 
 PLAN = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.prompt_parsing import MENTIONS_MAX, extract_items, extract_objective, parse_mentions
+from context_engine.context.mentions import MENTIONS_MAX, extract_items, extract_objective, parse_mentions
 
 
 def named(prompt: str) -> list[tuple[str, str, int]]:

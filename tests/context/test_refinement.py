@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.llm_endpoint import Check, ModelDraft, ModelTokens
-from context_engine.context.refinement import (
+from context_engine.context.assist import (
     ASSIST_MODES,
     NO_MODEL,
     SecondPass,
@@ -19,6 +18,7 @@ from context_engine.context.refinement import (
     SecondPassRunner,
     open_runner,
 )
+from context_engine.context.llm_endpoint import Check, ModelDraft, ModelTokens
 from tests.support.endpoints import only_connecting_to
 
 SECOND = SecondPass("create_plan", "Order the steps.", {"type": "object"}, {"plan_id": "plan_1"})

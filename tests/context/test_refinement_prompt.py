@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.context.assist import BRIEF_TOKENS_MAX, MATERIAL, BriefSection, build_brief
 from context_engine.context.budget import estimate_max_tokens
-from context_engine.context.refinement import BRIEF_TOKENS_MAX, MATERIAL, BriefSection, build_brief
 
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
 LINES = st.text(st.sampled_from("ab Z9_.\n{}=\u00e4\u4ee3"), max_size=120)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from context_engine.context.proposals import is_strict
+from context_engine.context.llm_endpoint import is_strict
 from context_engine.errors import CallError, InvalidArgument, InvalidPlan, TooLarge
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_json import (

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.context.budget import estimate_max_tokens
-from context_engine.context.proposals import is_strict
+from context_engine.context.llm_endpoint import is_strict
 from context_engine.errors import InvalidArgument, ReviewNotFound
 from context_engine.model import Finding
 from context_engine.review.finding import ReviewOptions

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from context_engine.context.proposals import is_strict
+from context_engine.context.llm_endpoint import is_strict
 from tests.support.endpoints import Asked, EmbeddingServer, Reply, embedding_server, told
 
 MODEL = "writer-7b"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from context_engine.context import llm_endpoint
+from context_engine.context.assist import SecondPassRunner
 from context_engine.context.budget import estimate_max_tokens
-from context_engine.context.refinement import SecondPassRunner
 from context_engine.engine import Engine
 from context_engine.errors import (
     AccessDenied,

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from context_engine.context.assist import SecondPassRunner, find_problem
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.llm_endpoint import ModelDraft
-from context_engine.context.proposals import find_problem
-from context_engine.context.refinement import SecondPassRunner
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
 from context_engine.plans.plan_diff import FieldChange, comparable_value

@@ -11,11 +11,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from context_engine.context import (
-    PROBLEM_CHARS_MAX,
     Claim,
     RepositoryFacts,
     check_claims,
     format_location,
+    shorten_problem,
 )
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.review.finding import CATEGORIES
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Schema = Mapping[str, Any]
 
+PATTERN_CHARS_MAX = 200
 _FINDING = {
     "type": "object",
     "required": ["title", "body", "priority", "confidence_score", "code_location"],
@@ -133,13 +134,10 @@ def find_schema_errors(value: Any, schema: Schema, *, rule: str = "schema", pref
         yield report(rule, message, family="schema", severity="warning", advice="")
         return
     for error in errors:
-        text = error.message
-        if len(text) > PROBLEM_CHARS_MAX:
-            text = f"… {text[-PROBLEM_CHARS_MAX:]}"
         where = ".".join(filter(None, (prefix, format_location(error.absolute_path))))
-        yield report(rule, _add_place(where, text), family="schema")
+        yield report(rule, _add_place(where, shorten_problem(error.message)), family="schema")
     for pattern in skipped:
-        message = f"the pattern {pattern[:PROBLEM_CHARS_MAX]!r} of the schema was not tried"
+        message = f"the pattern {pattern[:PATTERN_CHARS_MAX]!r} of the schema was not tried"
         advice = "Write it in RE2's syntax: no look-around."
         yield report(f"{rule}-pattern", message, family="schema", severity="warning", advice=advice)
 
@@ -161,7 +159,7 @@ def _validate(value: Any, schema: Schema, skipped: dict[str, None]) -> list[Any]
         errors = extend(kind, _make_keywords(skipped))(schema, registry=REGISTRY).iter_errors(value)
         return sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
     except SchemaError as error:
-        problem = f"is not a JSON Schema: {error.message[-PROBLEM_CHARS_MAX:]}"
+        problem = f"is not a JSON Schema: {shorten_problem(error.message)}"
         advice = 'Send one like {"type": "object"}.'
     except Unresolvable as error:
         problem = f"refers to something that it does not contain: {error}"
