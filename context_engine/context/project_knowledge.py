@@ -16,7 +16,7 @@ from context_engine.text import shorten_prose
 
 if TYPE_CHECKING:
     from context_engine.history import FileHistory
-    from context_engine.index import SymbolService
+    from context_engine.references import SymbolService
     from context_engine.repo import WorkspaceFiles
     from context_engine.search import SearchService, TextScanner
 
