@@ -355,3 +355,40 @@ class BugError(ContextEngineError):
     """The product has a defect; please report it."""
 
     code = "INTERNAL"
+
+
+_TYPE_WORDS = {
+    "`str`": "a text",
+    "`int`": "a whole number",
+    "`float`": "a number",
+    "`array`": "a list",
+    "`object`": "an object",
+    "`null`": "nothing",
+}
+
+
+def conversion_error(error: Exception, where: str, advice: str = "") -> InvalidArgument:
+    """Return the error for a value that msgspec refuses: the path of its field, what was given, what is allowed.
+
+    >>> wrong = conversion_error(ValueError("Expected `int`, got `str` - at `$.steps[0].hours`"), "plan")
+    >>> wrong.message, wrong.suggestion
+    ('plan.steps[0].hours is wrong: expected a whole number, got a text', 'Send plan.steps[0].hours as int.')
+    """
+    text, _, at = str(error).rpartition(" - at `$")
+    if not text:
+        text, at = at, ""
+    wanted = text.removeprefix("Expected ").replace("`", "").split(", got")[0]
+    for theirs, ours in _TYPE_WORDS.items():
+        text = text.replace(theirs, ours)
+    why = f"is wrong: {text[0].lower()}{text[1:]}".replace("`", "")
+    return invalid_field(where, at.removesuffix("`").removeprefix("."), why, wanted, advice)
+
+
+def invalid_field(where: str, path: str, why: str, expected: str, advice: str = "") -> InvalidArgument:
+    """Return the error for a wrong field of an argument, with what it should be."""
+    name = f"{where}.{path}" if path and not path.startswith("[") else f"{where}{path}"
+    return InvalidArgument(
+        f"{name} {why}",
+        suggestion=f"Send {name} as {expected}. {advice}".strip(),
+        details={"argument": where, "path": path, "expected": expected},
+    )

@@ -19,7 +19,7 @@ from context_engine.cli.progress import ensure_index
 from context_engine.cli.screens import process_screen
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.secrets import redact_file
-from context_engine.text import compact_json, drop_empty, format_count, ids_ending_with
+from context_engine.text import compact_json, drop_empty, ids_ending_with
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -184,29 +184,6 @@ def memory_rules(root: Root = None, as_json: AsJson = False) -> None:
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
-
-
-@plan_app.command("archive")
-def plan_archive(
-    plan: Annotated[
-        str, typer.Argument(help="Its slug, its name or its id.", autocompletion=shell_completion.complete_plans)
-    ],
-    root: Root = None,
-    as_json: AsJson = False,
-) -> None:
-    """Archive a plan: all its versions stay readable, old ones are packed into less space.
-
-    **Examples**
-
-    - `ctx plan archive retries`
-    """
-    with open_engine(root) as engine:
-        plan_id = resolve_plan(engine, plan)
-        packed = engine.plans.repository.archive(plan_id, author="user")
-    if as_json:
-        print_json({"archived": plan_id, "versions_packed": packed})
-    else:
-        print(f"archived; {format_count(packed, 'older version')} packed")
 
 
 @plan_app.command("approve")

@@ -20,12 +20,12 @@ SEARCH_HITS_MAX, ROWS_MAX = 50, 200
 STATUS_STYLES = {
     "executing": "blue", "completed": "green", "failed": "red", "stalled": "red", "damaged": "red", "invalid": "red",
     "needs_clarification": "yellow", "stale": "yellow", "approved": "cyan", "active": "green",
-    "archived": "dim", "draft": "dim", "superseded": "dim", "expired": "dim",
+    "draft": "dim", "superseded": "dim", "expired": "dim",
 }  # fmt: skip
 PRIORITY_MARKS = {"critical": "! ", "archive": "~ "}
 WATCH_S = 1.0
 """A person would not notice a shorter interval, and each look reads two small files."""
-ENDED = frozenset({"completed", "failed", "stalled", "archived"})
+ENDED = frozenset({"completed", "failed", "stalled"})
 """In these statuses nothing changes any more unless a step is reopened."""
 
 

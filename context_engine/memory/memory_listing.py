@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,9 @@ from context_engine import timestamps
 from context_engine.memory.memory_checks import check_choice
 from context_engine.memory.memory_folder import MemoryEntry, WhyStale
 from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, MemoryQuery
-from context_engine.search import format_cursor, parse_cursor
-from context_engine.text import escape_line
+from context_engine.text import escape_line, format_cursor, hash_page, parse_cursor
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]
-STAMP_CHARS = 8
 UNREAD_SHOWN = 3
 
 
@@ -139,5 +136,4 @@ def _order(wanted: MemoryQuery, row: MemoryRow) -> tuple[float, float, bool, str
 def _stamp(wanted: MemoryQuery, rows: Iterable[MemoryRow]) -> str:
     """Return a hash of the question and of the memories that answer it, which a cursor contains."""
     question = (wanted.category, wanted.query, wanted.tags, wanted.status, wanted.linked_file, wanted.sort)
-    parts = [repr(question), *(f"{row.entry.path}@{row.entry.version}" for row in rows)]
-    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
+    return hash_page(question, (f"{row.entry.path}@{row.entry.version}" for row in rows))

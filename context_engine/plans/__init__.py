@@ -44,14 +44,14 @@ if TYPE_CHECKING:
         render_plan,
         render_progress,
     )
-    from context_engine.plans.plan_repository import LoadedPlan
+    from context_engine.plans.plan_repository import PROGRESS_MODES, LoadedPlan, PlanQuery
     from context_engine.plans.plan_service import (
         ApprovalResult,
         PlanDependencies,
         PlanService,
         workspace_paths,
     )
-    from context_engine.plans.plan_storage import PROGRESS_MODES, PlanQuery, PlanRow, PlanState
+    from context_engine.plans.plan_storage import PlanRow, PlanState
     from context_engine.plans.plan_validation import validate_plan
     from context_engine.plans.step_tracking import StepUpdate
     from context_engine.plans.work_packets import PACKET_TOKENS_MAX, PacketFile, WorkPacket, build_packet

@@ -2,14 +2,12 @@
 
     apply_operations(plan, [{"op": "remove_step", "step": 4}, {"op": "add_step", "title": "Test it", "after": 3}])
 
-Numbers refer to the plan before the first operation; a step that was added on the way has only a uid. Done steps are
-not changed. Each operation is a class: its fields are what `refine_plan` takes, and `operations_schema` describes them.
+Each operation is a class: its fields are what `refine_plan` takes, and `apply` changes the copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,19 +25,20 @@ from context_engine.plans.model import (
     Plan,
     PlanEvidence,
     PlanRisk,
-    PlanScope,
     PlanStep,
     Texts,
+    Title,
+    Uid,
     format_effort,
 )
-from context_engine.plans.plan_json import conversion_error, hash_step, normalize_plan, parse_part
+from context_engine.plans.plan_json import hash_step, normalize_plan, parse_part
 from context_engine.text import suggest_nearest
 
 OPERATIONS_MAX = 200
 """In one call; for more, send a new draft."""
 
 StepName = int | str
-"""The number of a step before the first operation, or its uid."""
+"""The number of a step before the first operation, or its uid; a step that was added on the way has only a uid."""
 
 
 class AppliedOperation(NamedTuple):
@@ -77,18 +76,14 @@ def apply_operations(
             "operations contain something that cannot be encoded as JSON in UTF-8",
             suggestion="Send whole characters and plain values.",
         ) from None
-    start = normalize_plan(plan)
-    work = _PlanEditor(start, frozenset(start.step_numbers()).intersection(closed), force_reopen, list(start.steps))
-    applied = [_apply_operation(work, place, operation) for place, operation in enumerate(operations)]
-    return OperationsResult(normalize_plan(work.finish()), tuple(applied), tuple(sorted(work.reopened)))
+    work = _PlanEditor(normalize_plan(plan), closed, force_reopen=force_reopen)
+    applied = tuple(_apply_operation(work, place, sent) for place, sent in enumerate(operations))
+    return OperationsResult(normalize_plan(work.finish()), applied, tuple(sorted(work.reopened)))
 
 
 def answer_operations(clarifications: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the operations for answers by question."""
-    return [
-        {"op": "answer_question", "question": question, "answer": str(answer)}
-        for question, answer in clarifications.items()
-    ]
+    return [{"op": "answer_question", "question": name, "answer": str(text)} for name, text in clarifications.items()]
 
 
 def check_done_steps(
@@ -101,7 +96,7 @@ def check_done_steps(
     new = {step.uid: hash_step(step) for step in after.steps}
     changed = [step.uid for step in before.steps if step.uid in closed and new.get(step.uid) != hash_step(step)]
     if changed and not force_reopen:
-        raise _step_closed_error([before.step_numbers()[uid] for uid in changed])
+        raise _step_closed_error(before, changed)
     return tuple(uid for uid in changed if uid in new)
 
 
@@ -111,33 +106,49 @@ def operations_schema() -> dict[str, Any]:
     return {"type": "object", "properties": {"operations": rows}, "required": ["operations"], "$defs": parts}
 
 
-# -- the editor --------------------------------------------------------------------------------------------------------
+def _apply_operation(work: _PlanEditor, place: int, sent: object) -> AppliedOperation:
+    """Apply one operation. Raises: InvalidArgument, which names the operation."""
+    where = f"operations[{place}]"
+    if not isinstance(sent, Mapping):
+        raise InvalidArgument(f"{where} is not an object", suggestion='Write {"op": "remove_step", "step": 4}.')
+    name = str(sent.get("op", ""))
+    kind = OPERATIONS.get(name)
+    if kind is None:
+        raise InvalidArgument(
+            f"{where}.op is {name[:60]!r}",
+            suggestion=suggest_nearest(name[:60], OPERATIONS, 0.5).strip() or f"It is one of {', '.join(OPERATIONS)}.",
+            details={"operation": place, "valid": list(OPERATIONS)},
+        )
+    try:
+        operation = parse_part(kind, sent, where=name, advice=f"It takes {', '.join(kind.__struct_fields__)}.")
+        said, *uids = operation.apply(work)
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            f"{where} ({name}): {error.message}",
+            suggestion=error.suggestion,
+            details={"operation": place} | error.details,
+        ) from None
+    return AppliedOperation(name, said, tuple(uids))
 
 
-@dataclass(slots=True)
 class _PlanEditor:
-    """A copy of a plan under way: its steps in a list, everything else as fields."""
+    """A copy of a plan under way: its steps in a list, and everything else in `plan`."""
 
-    start: Plan
-    closed: frozenset[str]
-    force_reopen: bool
-    steps: list[PlanStep]
-    rest: dict[str, Any] = field(default_factory=dict)
-    reopened: set[str] = field(default_factory=set)
-    minted: int = 0
+    def __init__(self, start: Plan, closed: Collection[str], *, force_reopen: bool) -> None:
+        self.start = self.plan = start
+        self.steps = list(start.steps)
+        self.closed = start.step_numbers().keys() & closed
+        self.reopened: set[str] = set()
+        self._force_reopen = force_reopen
 
     def finish(self) -> Plan:
-        minted = self.start.uids_minted + self.minted
-        return replace(self.start, steps=tuple(self.steps), uids_minted=minted, **self.rest)
+        return replace(self.plan, steps=tuple(self.steps))
 
-    def value(self, name: str) -> Any:
-        return self.rest.get(name, getattr(self.start, name))
+    def set(self, **fields: Any) -> None:
+        self.plan = replace(self.plan, **fields)
 
     def uid(self, which: StepName) -> str:
-        """Return the uid of a step, by its number before the first operation or by its uid now.
-
-        Raises: InvalidArgument.
-        """
+        """Return the uid of a step, by its number before the first operation or by its uid now."""
         here = {step.uid for step in self.steps}
         if which in here:
             return str(which)
@@ -161,8 +172,8 @@ class _PlanEditor:
         """Return the uids of steps that may be changed. Raises: PreconditionFailed for a done step."""
         uids = tuple(self.uids(names))
         done = [uid for uid in uids if uid in self.closed and uid not in self.reopened]
-        if done and not self.force_reopen:
-            raise _step_closed_error([self.start.step_numbers()[uid] for uid in done])
+        if done and not self._force_reopen:
+            raise _step_closed_error(self.start, done)
         self.reopened.update(done)
         return uids
 
@@ -173,15 +184,14 @@ class _PlanEditor:
         """Return the number of a step before the first operation; its uid if it is new."""
         return self.start.step_numbers().get(uid, uid)
 
-    def new_step(self, fields: Mapping[str, Any]) -> PlanStep:
-        """Create a step with a unique uid."""
-        step = parse_part(PlanStep, {key: value for key, value in fields.items() if key != "depends_on"}, where="step")
+    def adopt(self, step: PlanStep) -> PlanStep:
+        """Return a new step with a unique uid; `depends_on` may have numbers."""
         if step.uid and any(step.uid == other.uid for other in (*self.steps, *self.start.steps)):
             raise InvalidArgument(f"there is a step {step.uid!r} already", suggestion="Leave uid out: it gets one.")
         if not step.uid:
-            self.minted += 1
-        uid = step.uid or f"s{self.start.uids_minted + self.minted}"
-        return replace(step, uid=uid, depends_on=tuple(self.uids(fields.get("depends_on", ()))))
+            self.set(uids_minted=self.plan.uids_minted + 1)
+        uid = step.uid or f"s{self.plan.uids_minted}"
+        return replace(step, uid=uid, depends_on=tuple(self.uids(step.depends_on)))
 
     def remove(self, uid: str) -> PlanStep:
         """Remove a step; what depended on it depends on what it depended on."""
@@ -191,70 +201,42 @@ class _PlanEditor:
         self.reopened.discard(uid)
         return gone
 
-    def redirect(self, old: Collection[str], new: Iterable[str]) -> None:
+    def redirect(self, old: Collection[str], new: Sequence[str]) -> None:
         """Let all dependents of the old steps depend on the new ones instead."""
-        instead = tuple(new)
         for place, step in enumerate(self.steps):
             if not set(step.depends_on).isdisjoint(old):
                 waits = [uid for uid in step.depends_on if uid not in old]
-                waits += [uid for uid in instead if uid != step.uid]
+                waits += [uid for uid in new if uid != step.uid]
                 self.steps[place] = replace(step, depends_on=tuple(dict.fromkeys(waits)))
 
-    def include(self, old: Collection[str], new: Iterable[str]) -> None:
+    def include(self, old: Collection[str], new: Sequence[str]) -> None:
         """Let milestones that count any of the old steps count the new ones as well."""
-        instead = tuple(new)
-        self.rest["milestones"] = tuple(
+        milestones = [
             milestone
             if set(milestone.steps_included).isdisjoint(old)
-            else replace(milestone, steps_included=(*milestone.steps_included, *instead))
-            for milestone in self.value("milestones")
-        )
+            else replace(milestone, steps_included=(*milestone.steps_included, *new))
+            for milestone in self.plan.milestones
+        ]
+        self.set(milestones=tuple(milestones))
 
-
-def _apply_operation(work: _PlanEditor, place: int, sent: object) -> AppliedOperation:
-    """Apply one operation. Raises: InvalidArgument, which names the operation."""
-    where = f"operations[{place}]"
-    if not isinstance(sent, Mapping):
-        raise InvalidArgument(f"{where} is not an object", suggestion='Write {"op": "remove_step", "step": 4}.')
-    name = str(sent.get("op", ""))
-    kind = OPERATIONS.get(name)
-    if kind is None:
-        raise InvalidArgument(
-            f"{where}.op is {name[:60]!r}",
-            suggestion=suggest_nearest(name[:60], OPERATIONS, 0.5).strip() or f"It is one of {', '.join(OPERATIONS)}.",
-            details={"operation": place, "valid": list(OPERATIONS)},
-        )
-    try:
-        operation = _read_operation(kind, {key: value for key, value in sent.items() if value is not None})
-        said, *uids = operation.apply(work)
-    except InvalidArgument as error:
-        raise InvalidArgument(
-            f"{where} ({name}): {error.message}",
-            suggestion=error.suggestion,
-            details={"operation": place} | error.details,
-        ) from None
-    return AppliedOperation(name, said, tuple(uids))
-
-
-def _read_operation(kind: type[_Operation], sent: Mapping[str, Any]) -> _Operation:
-    fields = kind.__struct_fields__
-    for key in sent:
-        if key not in (*fields, "op"):
-            raise InvalidArgument(
-                f"it takes no {str(key)[:60]!r}",
-                suggestion=suggest_nearest(str(key)[:60], fields).strip() or f"It takes {', '.join(fields)}.",
-                details={"valid": list(fields)},
-            )
-    try:
-        return msgspec.convert(sent, kind)
-    except msgspec.ValidationError as error:
-        refused = conversion_error(error, str(kind.__struct_config__.tag))
-        raise InvalidArgument(
-            refused.message, suggestion=f"{refused.suggestion} It takes {', '.join(fields)}.", details=refused.details
-        ) from None
+    def target_index(self, position: Mapping[str, Any]) -> int:
+        """Return the index for a step: at a number or the end, before or after another step."""
+        if "before" in position:
+            return self.place(self.uid(position["before"]))
+        if "after" in position:
+            return self.place(self.uid(position["after"])) + 1
+        last = len(self.steps) + 1
+        to = str(position.get("to", "end")).strip()
+        if to == "end":
+            return last - 1
+        if not (to.isdecimal() and len(to) < 7 and 1 <= int(to) <= last):
+            raise InvalidArgument(f"to is {to[:40]!r}", suggestion=f"It goes from 1 to {last}.")
+        return int(to) - 1
 
 
 # -- the operations on steps -------------------------------------------------------------------------------------------
+
+_POSITION = ("to", "before", "after")
 
 
 class _Operation(msgspec.Struct, kw_only=True, tag_field="op", forbid_unknown_fields=True):
@@ -286,36 +268,19 @@ class _StepFields(_Operation):
 class _AddStep(_StepFields, kw_only=True, tag="add_step"):
     """Add a step, at the end or at a position."""
 
-    title: str
-    uid: str = ""
+    title: Title
+    uid: Uid = ""
     depends_on: tuple[StepName, ...] = ()
     to: int | str | UnsetType = UNSET
     before: StepName | UnsetType = UNSET
     after: StepName | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        place = _target_index(work, self.sent_fields(*_POSITION))
-        step = work.new_step(self.sent_fields("title", "uid", "depends_on", *_StepFields.__struct_fields__))
+        place = work.target_index(self.sent_fields(*_POSITION))
+        fields = self.sent_fields("title", "uid", *_StepFields.__struct_fields__)
+        step = work.adopt(PlanStep(depends_on=tuple(map(str, self.depends_on)), **fields))
         work.steps.insert(place, step)
         return f"added step {step.title!r}", step.uid
-
-
-_POSITION = ("to", "before", "after")
-
-
-def _target_index(work: _PlanEditor, position: Mapping[str, Any]) -> int:
-    """Return the index for a step: at a number or the end, before or after another step."""
-    if "before" in position:
-        return work.place(work.uid(position["before"]))
-    if "after" in position:
-        return work.place(work.uid(position["after"])) + 1
-    last = len(work.steps) + 1
-    to = str(position.get("to", "end")).strip()
-    if to == "end":
-        return last - 1
-    if not (to.isdecimal() and len(to) < 7 and 1 <= int(to) <= last):
-        raise InvalidArgument(f"to is {to[:40]!r}", suggestion=f"It goes from 1 to {last}.")
-    return int(to) - 1
 
 
 class _RemoveStep(_Operation, tag="remove_step"):
@@ -333,7 +298,7 @@ class _UpdateStep(_StepFields, kw_only=True, tag="update_step"):
     """Set fields of a step."""
 
     step: StepName
-    title: str | UnsetType = UNSET
+    title: Title | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         (uid,) = work.unlock(self.step)
@@ -341,7 +306,7 @@ class _UpdateStep(_StepFields, kw_only=True, tag="update_step"):
         fields = self.sent_fields(*names)
         if not fields:
             raise InvalidArgument("it changes nothing", suggestion=f"Name a field: {', '.join(names)}.")
-        work.steps[work.place(uid)] = parse_part(PlanStep, fields, work.step(uid), where="step")
+        work.change(uid, **fields)
         return f"changed {', '.join(fields)} of step {work.label(uid)}", uid
 
 
@@ -357,24 +322,21 @@ class _SplitStep(_Operation, tag="split_step"):
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         (uid,) = work.unlock(self.step)
         if len(self.into) < 2:
-            raise InvalidArgument(
-                "it names no two parts", suggestion='Say into what: "into": ["first part", "second part"].'
-            )
+            advice = 'Say into what: "into": ["first part", "second part"].'
+            raise InvalidArgument("it names no two parts", suggestion=advice)
         parts = [{"title": part} if isinstance(part, str) else part for part in self.into]
         whole, place = work.step(uid), work.place(uid)
         hours = whole.hours and whole.hours / len(parts)
         own = {key: value for key, value in parts[0].items() if key not in ("uid", "depends_on")}
-        fields = {"description": whole.description, "priority": whole.priority, "checks": whole.checks, "hours": hours}
-        shared = {name: value for name, value in fields.items() if value}
-        steps = [
-            parse_part(PlanStep, own, replace(whole, hours=hours, estimated_effort=""), where="into[0]"),
-            *(work.new_step(shared | part) for part in parts[1:]),
-        ]
+        shared = {"description": whole.description, "priority": whole.priority, "checks": whole.checks, "hours": hours}
+        first = parse_part(PlanStep, own, replace(whole, hours=hours, estimated_effort=""), where="into[0]")
+        later = [parse_part(PlanStep, shared | part, where=f"into[{at}]") for at, part in enumerate(parts[1:], 1)]
+        steps = [first, *map(work.adopt, later)]
         for at in range(1, len(steps)):
             steps[at] = replace(steps[at], depends_on=(*steps[at].depends_on, steps[at - 1].uid))
         named = frozenset().union(*(step.files for step in steps[1:]))
-        left = {f: tuple(p for p in getattr(steps[0], f) if p not in named) for f in FILE_FIELDS if f not in own}
-        steps[0] = replace(steps[0], **left)
+        left = {f: tuple(p for p in getattr(first, f) if p not in named) for f in FILE_FIELDS if f not in own}
+        steps[0] = replace(first, **left)
         del work.steps[place]
         work.redirect({uid}, [steps[-1].uid])
         work.steps[place:place] = steps
@@ -437,7 +399,7 @@ class _MoveStep(_Operation, tag="move_step"):
             raise InvalidArgument("a step cannot be moved next to itself", suggestion="Name another step.")
         step = work.step(uid)
         work.steps.remove(step)
-        work.steps.insert(_target_index(work, given), step)
+        work.steps.insert(work.target_index(given), step)
         return f"moved step {work.label(uid)} to {work.place(uid) + 1}", uid
 
 
@@ -479,16 +441,14 @@ class _SetFiles(_Operation, tag="set_files"):
         step = work.step(uid)
         unknown = [path for path in self.remove if path not in step.files]
         if unknown:
-            raise InvalidArgument(
-                f"step {work.label(uid)} does not touch {unknown[0]!r:.80}", suggestion="Check its files."
-            )
-        fields = {
-            name: [path for path in given.get(name, getattr(step, name)) if path not in self.remove]
-            for name in FILE_FIELDS
-        }
-        known = {path for paths in fields.values() for path in paths}
-        fields["files_to_modify"] += [path for path in self.add if path not in known]
-        work.steps[work.place(uid)] = parse_part(PlanStep, fields, step, where="step")
+            why = f"step {work.label(uid)} does not touch {unknown[0]!r:.80}"
+            raise InvalidArgument(why, suggestion="Check its files.")
+        for name in FILE_FIELDS:
+            paths = given.get(name, getattr(step, name))
+            work.change(uid, **{name: tuple(path for path in paths if path not in self.remove)})
+        step = work.step(uid)
+        added = tuple(path for path in self.add if path not in step.files)
+        work.change(uid, files_to_modify=step.files_to_modify + added)
         return f"step {work.label(uid)} touches {len(work.step(uid).files)} files", uid
 
 
@@ -515,14 +475,14 @@ class _AnswerQuestion(_Operation, tag="answer_question"):
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         name, answer = self.question.strip().casefold(), " ".join(self.answer.split())
-        questions = work.value("questions")
+        questions = work.plan.questions
         found = next((row for row in questions if name in (row.id.casefold(), row.text.casefold())), None)
         if found is None:
             listed = "; ".join(f"{row.id}: {row.text[:80]}" for row in questions[:10]) or "it asks nothing"
             raise InvalidArgument(f"the plan does not ask {self.question[:80]!r}", suggestion=f"It asks: {listed}.")
         if not answer:
             raise InvalidArgument("the answer is empty", suggestion="Give an answer.")
-        work.rest["questions"] = tuple(replace(row, answer=answer) if row is found else row for row in questions)
+        work.set(questions=tuple(replace(row, answer=answer) if row is found else row for row in questions))
         return (f"{found.id} is answered: {answer[:80]}",)
 
 
@@ -535,11 +495,11 @@ class _SetScope(_Operation, tag="set_scope"):
     constraints: Texts | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        names = PlanScope.__struct_fields__
+        names = self.__struct_fields__
         given = self.sent_fields(*names)
         if not given:
             raise InvalidArgument("it changes nothing", suggestion=f"It takes {', '.join(names)}.")
-        work.rest["scope"] = replace(work.value("scope"), **given)
+        work.set(scope=replace(work.plan.scope, **given))
         return (f"set {', '.join(given)} of the scope",)
 
 
@@ -554,8 +514,8 @@ class _Exclude(_Operation, tag="exclude"):
             spec = GitIgnoreSpec.from_lines([glob])
         except ValueError as error:
             raise InvalidArgument(f"{glob!r:.60} is not a glob: {error}", suggestion="Write docs/** or *.md.") from None
-        scope = work.value("scope")
-        work.rest["scope"] = replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob))))
+        scope = work.plan.scope
+        work.set(scope=replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob)))))
         open_steps = [step for step in work.steps if step.uid not in work.closed]
         touched = [step for step in open_steps if any(map(spec.match_file, step.files))]
         for step in touched:
@@ -576,9 +536,8 @@ class _AddRisk(_Operation, tag="add_risk"):
     likelihood: Level = "medium"
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        risk = PlanRisk(self.issue, self.mitigation, self.likelihood)
-        work.rest["risks"] = (*work.value("risks"), risk)
-        return (f"added the risk {risk.issue[:80]!r}",)
+        work.set(risks=(*work.plan.risks, PlanRisk(self.issue, self.mitigation, self.likelihood)))
+        return (f"added the risk {self.issue[:80]!r}",)
 
 
 class _SetGoal(_Operation, tag="set_goal"):
@@ -590,7 +549,7 @@ class _SetGoal(_Operation, tag="set_goal"):
         goal = " ".join(self.goal.split())
         if not goal:
             raise InvalidArgument("the goal is empty", suggestion="Say what the plan is for.")
-        work.rest["goal"] = goal
+        work.set(goal=goal)
         return ("set the goal",)
 
 
@@ -614,10 +573,11 @@ OPERATIONS: Mapping[str, type[_Operation]] = {str(kind.__struct_config__.tag): k
 """Name -> its class."""
 
 
-def _step_closed_error(steps: Sequence[int]) -> PreconditionFailed:
+def _step_closed_error(plan: Plan, uids: Sequence[str]) -> PreconditionFailed:
+    steps = [plan.step_numbers()[uid] for uid in uids]
     subject = f"step {steps[0]} is" if len(steps) == 1 else f"steps {', '.join(map(str, steps))} are"
     return PreconditionFailed(
         f"{subject} done and cannot be changed",
         suggestion="Add a step for what is left, or repeat with force_reopen: true to open it again.",
-        details={"steps": list(steps)},
+        details={"steps": steps},
     )

@@ -200,7 +200,7 @@ class PlanFactory:
         clean = replace(request, task=self._repository.clean(request.task))  # before a title is cut of it
         base = draft_plan(clean, self._sources())
         checked = validate_plan(_add_diagram(base.plan) if request.with_diagrams else base.plan, self._paths)
-        made = CreationResult(checked.plan, base.status, checked, base=base, warnings=base.warnings)
+        made = CreationResult(checked.plan, base.status, checked, base=base, warnings=base.change.warnings)
         return self._save_new(made, saving, "created") if saving.auto else made
 
     def accept_draft(

@@ -1,16 +1,13 @@
 """PURE. The event log of a plan: legal moves, and the progress and approvals that follow from the events.
 
-`move_step` and `move_approval` are the only functions that change a status; their tables list the legal moves. Progress
-and approvals are folds over the events and are never stored. `ready` follows from the other steps, and the status of a
-plan from its steps. An event that cannot have happened (git merged two branches of a log, or it was edited by hand) is
-skipped and counted. Events of a step that this version lacks wait for a version that has it. A later version expires
-requests and approvals, because no one has reviewed it; decisions stay readable.
+`move_step` and `move_approval` are the only functions that change a status. Progress and approvals are folds over the
+events and are never stored; an event that cannot have happened (git merged two branches of a log) is counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -33,51 +30,51 @@ PlanStatus = Literal[
     "completed",
     "failed",
     "stalled",
-    "archived",
 ]
 ApprovalStatus = Literal["pending", "approved", "rejected", "modification_requested", "expired"]
 ApprovalMove = Literal["approve", "reject", "request_modification"]
 
 DONE: frozenset[str] = frozenset({"completed", "skipped"})
 """Statuses that satisfy a dependency."""
+RETRIES_MAX = 3
+"""How often a failed step may be retried, unless the settings say otherwise."""
+ETA_STEPS_MIN = 3
+"""Completed steps before the pace is estimated: with fewer, one odd step would decide."""
+HOUR_S = 3_600
 
 
 class StepTransition(NamedTuple):
     """The statuses before a move, the status after it, the advice if refused, and more statuses before a forced one."""
 
-    before: frozenset[str]
+    before: Collection[str]
     after: StepStatus
     otherwise: str
-    forced: frozenset[str] = frozenset()
+    forced: Collection[str] = ()
 
 
+_NOT_STARTED = "Call start_step first, or repeat with force: true."
+_WAITS = "view_progress says what it waits for; start that first, or repeat with force: true."
+_OPEN = ("pending", "ready", "in_progress", "failed")
 STEP_MOVES: Mapping[StepMove, StepTransition] = {
-    "start": StepTransition(
-        frozenset({"ready"}),
-        "in_progress",
-        "view_progress says what it waits for; start that first, or repeat with force: true.",
-        frozenset({"pending"}),
-    ),
-    "complete": StepTransition(
-        frozenset({"in_progress"}),
-        "completed",
-        "Call start_step first, or repeat with force: true.",
-        frozenset({"pending", "ready", "failed"}),
-    ),
-    "fail": StepTransition(frozenset({"in_progress"}), "failed", "Call start_step first, or skip it: skip: true."),
-    "retry": StepTransition(frozenset({"failed"}), "pending", "Only a step that failed is tried again."),
-    "release": StepTransition(frozenset({"in_progress"}), "pending", "Only a step in progress can be released."),
-    "skip": StepTransition(
-        frozenset({"pending", "ready", "in_progress", "failed"}),
-        "skipped",
-        "It is done already; view_progress shows what is left.",
-    ),
-    "reopen": StepTransition(
-        frozenset({"completed", "skipped", "failed", "in_progress"}), "pending", "It is open as it is."
-    ),
+    "start": StepTransition(("ready",), "in_progress", _WAITS, ("pending",)),
+    "complete": StepTransition(("in_progress",), "completed", _NOT_STARTED, ("pending", "ready", "failed")),
+    "fail": StepTransition(("in_progress",), "failed", "Call start_step first, or skip it: skip: true."),
+    "retry": StepTransition(("failed",), "pending", "Only a step that failed is tried again."),
+    "release": StepTransition(("in_progress",), "pending", "Only a step in progress can be released."),
+    "skip": StepTransition(_OPEN, "skipped", "It is done already; view_progress shows what is left."),
+    "reopen": StepTransition(("completed", "skipped", "failed", "in_progress"), "pending", "It is open as it is."),
 }
-"""`pending` covers `ready` wherever a move leads back: whether it is ready follows."""
-
+"""`pending` covers `ready` wherever a move leads back: whether it is ready follows from the other steps."""
+MOVES: Mapping[str, StepMove] = {
+    "step_started": "start",
+    "step_completed": "complete",
+    "step_failed": "fail",
+    "step_retried": "retry",
+    "step_released": "release",
+    "step_skipped": "skip",
+    "step_reopened": "reopen",
+}
+"""Kind of event -> the move that it records."""
 APPROVAL_MOVES: Mapping[ApprovalMove, ApprovalStatus] = {
     "approve": "approved",
     "reject": "rejected",
@@ -125,63 +122,6 @@ def move_approval(status: str, move: ApprovalMove) -> ApprovalStatus:
     )
 
 
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for approval, and the decision about it: of a plan or some of its steps (uids), in one version."""
-
-    id: str
-    plan_id: str
-    plan_version: int
-    plan_hash: str
-    type: Literal["full_plan", "step", "step_group"]
-    steps: tuple[str, ...] = ()
-    summary: str = ""
-    note: str = ""
-    status: ApprovalStatus = "pending"
-    created_at: str = ""
-    expires_at: str = ""
-    decided_at: str = ""
-    decided_by: str = ""
-    comment: str = ""
-    modifications: str = ""
-
-    def covers(self, uid: str) -> bool:
-        """Return whether it covers a step: all of them, or this one."""
-        return self.type == "full_plan" or uid in self.steps
-
-
-DECISIONS: tuple[ApprovalMove, ...] = get_args(ApprovalMove)
-PERSON = "user"
-AGENT = "agent"
-APPROVAL_HOURS_MAX = 24 * 365
-
-
-@dataclass(frozen=True, slots=True)
-class CompletionReport:
-    """The report on a completed step, and whether git is asked as well."""
-
-    notes: str = ""
-    files_modified: tuple[str, ...] = ()
-    evidence: tuple[Mapping[str, Any], ...] = ()
-    criteria_met: tuple[str, ...] = ()
-    auto_detect_files: bool = True
-
-
-ETA_STEPS_MIN = 3
-"""Completed steps before the pace is estimated: with fewer, one odd step would decide."""
-HOUR_S = 3_600
-
-MOVES: Mapping[str, StepMove] = {
-    "step_started": "start",
-    "step_completed": "complete",
-    "step_failed": "fail",
-    "step_retried": "retry",
-    "step_released": "release",
-    "step_skipped": "skip",
-    "step_reopened": "reopen",
-}
-"""Kind of event -> the move that it records."""
-
-
 class PlanEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event of a plan: its place in the log, the time, the kind, the actor, the step (uid), and the rest."""
 
@@ -193,8 +133,15 @@ class PlanEvent(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = {}
 
 
-RETRIES_MAX = 3
-"""How often a failed step may be retried, unless the settings say otherwise."""
+@dataclass(frozen=True, slots=True)
+class CompletionReport:
+    """The report on a completed step, and whether git is asked as well."""
+
+    notes: str = ""
+    files_modified: tuple[str, ...] = ()
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    criteria_met: tuple[str, ...] = ()
+    auto_detect_files: bool = True
 
 
 class StepState(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,19 +217,16 @@ class Execution:
 
 def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:
     """Return one step as a row; empty values are left out."""
-    row = {
-        "step_number": number[step.uid],
-        "uid": step.uid,
-        "title": step.title,
-        "status": state.status,
-        "unmet": sorted(number[uid] for uid in state.unmet),
-        **{name: getattr(state, name) for name in ("actor", "started_at", "completed_at", "duration_ms")},
-        "error": state.error,
-        "notes": state.notes,
-        "attempts": state.attempts if state.attempts > 1 else None,
-        "retries_left": state.retries_left if state.status == "failed" else None,
-    }
+    row = msgspec.to_builtins(state)
+    del row["blocked_by"]
+    row = {"step_number": number[step.uid], "uid": step.uid, "title": step.title} | row
+    row["unmet"] = sorted(number[uid] for uid in state.unmet)
+    row["attempts"] = state.attempts if state.attempts > 1 else None
+    row["retries_left"] = state.retries_left if state.status == "failed" else None
     return {key: value for key, value in row.items() if value not in (None, "", [])}
+
+
+# -- progress ----------------------------------------------------------------------------------------------------------
 
 
 def fold_progress(plan: Plan, events: Iterable[PlanEvent], *, retries_max: int = RETRIES_MAX) -> Execution:
@@ -312,7 +256,10 @@ def fold_progress(plan: Plan, events: Iterable[PlanEvent], *, retries_max: int =
 
 
 def _replay_events(plan: Plan, log: Iterable[PlanEvent], retries_max: int) -> tuple[dict[str, StepState], int]:
-    """Replay the events: return the states they lead to, and how many events were impossible."""
+    """Replay the events: return the states they lead to, and how many events were impossible.
+
+    Events of a step that this version lacks wait for a version that has it.
+    """
     states = {step.uid: StepState(uid=step.uid, retries_left=retries_max) for step in plan.steps}
     passed_over = 0
     for event in log:
@@ -335,39 +282,31 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
 
     Whether a step was ready when it started was decided then, by the version of that time.
     """
-    move = STEP_MOVES[MOVES[event.kind]]
-    legal = move.before | (move.forced if event.data.get("forced") else frozenset())
     # `ready` is derived, so the replayed status of a step that starts is still `pending`.
-    if state.status not in legal and not (event.kind == "step_started" and state.status == "pending"):
+    forced = bool(event.data.get("forced")) or event.kind == "step_started"
+    try:
+        status = move_step(state.status, MOVES[event.kind], forced=forced)
+    except PreconditionFailed:
         return None
-    changes = _event_changes(state, event)
-    return msgspec.structs.replace(state, **{"status": move.after, "actor": event.actor or state.actor} | changes)
-
-
-def _event_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
-    """Return the fields that an event changes, other than status and actor."""
     unstarted = {"started_at": "", "completed_at": "", "duration_ms": None}
     texts = {key: value for key in ("error", "notes") if isinstance(value := event.data.get(key), str) and value}
-    started, ended = parse_timestamp(state.started_at), parse_timestamp(event.at)
-    is_timed = started is not None and ended is not None
-    end = {"completed_at": event.at, "duration_ms": max(0, round((ended - started) * 1000)) if is_timed else None}
+    changes: dict[str, Any] = unstarted | {"error": "", "actor": ""}  # step_reopened
     match event.kind:
         case "step_started":
-            return unstarted | {"started_at": event.at, "error": "", "attempts": state.attempts + 1}
-        case "step_completed":
-            return end | texts | {"error": ""}
-        case "step_failed":
-            return end | {"error": ""} | texts
+            changes = unstarted | {"started_at": event.at, "error": "", "attempts": state.attempts + 1}
+        case "step_completed" | "step_failed":
+            started, ended = parse_timestamp(state.started_at), parse_timestamp(event.at)
+            is_timed = started is not None and ended is not None
+            ms = max(0, round((ended - started) * 1000)) if is_timed else None
+            changes = {"completed_at": event.at, "duration_ms": ms, "error": ""} | texts
+            changes |= {"error": ""} if event.kind == "step_completed" else {}
         case "step_retried":
-            return unstarted | {"retries_left": max(0, state.retries_left - 1)}
+            changes = unstarted | {"retries_left": max(0, state.retries_left - 1)}
         case "step_released":
-            return {"started_at": "", "actor": ""}
+            changes = {"started_at": "", "actor": ""}
         case "step_skipped":
-            return {"completed_at": event.at, "notes": texts.get("notes", state.notes)}
-    return unstarted | {"error": "", "actor": ""}  # step_reopened
-
-
-# -- derived values ----------------------------------------------------------------------------------------------------
+            changes = {"completed_at": event.at, "notes": texts.get("notes", state.notes)}
+    return msgspec.structs.replace(state, **{"status": status, "actor": event.actor or state.actor} | changes)
 
 
 def _derive_states(drawn: StepGraph, states: Mapping[str, StepState]) -> dict[str, StepState]:
@@ -379,8 +318,7 @@ def _derive_states(drawn: StepGraph, states: Mapping[str, StepState]) -> dict[st
         if state.status == "pending":
             unmet = tuple(other for other in drawn.depends[uid] if states[other].status not in DONE)
             because = {other for other in unmet if states[other].status == "failed"}
-            for other in unmet:
-                because.update(found[other].blocked_by if other in found else ())
+            because.update(*(found[other].blocked_by for other in unmet if other in found))
             state = msgspec.structs.replace(
                 state,
                 status="pending" if unmet else "ready",
@@ -404,10 +342,8 @@ def _execution_status(states: Mapping[str, StepState]) -> PlanStatus:
 
 def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | None:
     """Estimate the hours of the remaining critical path at the present pace; None before there is a pace."""
-    timed = [
-        (step.weight, states[step.uid].duration_ms) for step in plan.steps if states[step.uid].status == "completed"
-    ]
-    measured = [(hours, ms) for hours, ms in timed if ms is not None]
+    done = [(step.weight, states[step.uid]) for step in plan.steps if states[step.uid].status == "completed"]
+    measured = [(hours, state.duration_ms) for hours, state in done if state.duration_ms is not None]
     planned = sum(hours for hours, _ in measured)
     if len(measured) < ETA_STEPS_MIN or not planned:
         return None
@@ -416,35 +352,27 @@ def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: flo
 
 def _most_urgent(plan: Plan, drawn: StepGraph, left: Mapping[str, float], states: Mapping[str, StepState]) -> str:
     """Return the most urgent ready step: by critical path, dependents, priority and number."""
-    ready = [(place, step) for place, step in enumerate(plan.steps) if states[step.uid].status == "ready"]
-    if not ready:
-        return ""
     backwards = tuple(reversed(drawn.order))
     # Bits of all steps that depend on a step, directly or not: the more wait, the more urgent it is.
     waiting = compute_closure(backwards, drawn.needed_by)
     chain: dict[str, float] = {}  # the hours of the longest chain that starts with a step
     for uid in backwards:
         chain[uid] = left[uid] + max((chain.get(other, 0.0) for other in drawn.needed_by[uid]), default=0.0)
-    longest = max(chain.values())
-
+    longest = max(chain.values(), default=0.0)
     urgency = {
         step.uid: (chain[step.uid] < longest, -waiting[step.uid].bit_count(), LEVELS.index(step.priority), place)
-        for place, step in ready
+        for place, step in enumerate(plan.steps)
+        if states[step.uid].status == "ready"
     }
-    return min(urgency, key=urgency.__getitem__)
+    return min(urgency, key=urgency.__getitem__, default="")
 
 
 def _percent(part: float, whole: float) -> float:
     return round(100 * part / whole, 1) if whole else 0.0
 
 
-# -- replies ---------------------------------------------------------------------------------------------------------
-
-
-def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, archived: bool = False) -> PlanStatus:
+def plan_status(plan: Plan, execution: Execution, *, approved: bool = False) -> PlanStatus:
     """Return one status for a list of plans; progress takes precedence over planning."""
-    if archived:
-        return "archived"
     if execution.status != "ready":
         return execution.status
     if not (plan.steps or plan.open_questions):
@@ -462,6 +390,12 @@ def planning_status(plan: Plan) -> Literal["ready", "needs_clarification", "need
     return "ready"
 
 
+# -- approvals ---------------------------------------------------------------------------------------------------------
+
+DECISIONS: tuple[ApprovalMove, ...] = get_args(ApprovalMove)
+PERSON = "user"
+AGENT = "agent"
+APPROVAL_HOURS_MAX = 24 * 365
 REQUESTED, DECIDED = "approval_requested", "approval_decided"
 BLOCKING = ("rejected", "modification_requested")
 
@@ -472,6 +406,30 @@ class PlanRules(NamedTuple):
     approval: bool = False
     person: bool = False
     evidence: bool = False
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for approval, and the decision about it: of a plan or some of its steps (uids), in one version."""
+
+    id: str
+    plan_id: str
+    plan_version: int
+    plan_hash: str
+    type: Literal["full_plan", "step", "step_group"]
+    steps: tuple[str, ...] = ()
+    summary: str = ""
+    note: str = ""
+    status: ApprovalStatus = "pending"
+    created_at: str = ""
+    expires_at: str = ""
+    decided_at: str = ""
+    decided_by: str = ""
+    comment: str = ""
+    modifications: str = ""
+
+    def covers(self, uid: str) -> bool:
+        """Return whether it covers a step: all of them, or this one."""
+        return self.type == "full_plan" or uid in self.steps
 
 
 class ApprovalDecision(msgspec.Struct, frozen=True):
@@ -488,6 +446,7 @@ def fold_approvals(events: Iterable[PlanEvent], version: int, content_hash: str,
     """Fold the events into all requests with their present status, the most recently changed last.
 
     `version` is the newest of the plan and `content_hash` its content: two git branches can each have a version 2.
+    A later version expires requests and approvals, because no one has reviewed it.
     """
     found: dict[str, Approval] = {}
     for event in events:
@@ -524,8 +483,8 @@ def find_deciding(known: Sequence[Approval], version: int, uid: str) -> Approval
 
     None: nothing was requested.
     """
-    about = [known_item for known_item in known if known_item.plan_version == version and known_item.covers(uid)]
-    decided = [approval for approval in about if approval.status == "approved" or approval.status in BLOCKING]
+    about = [approval for approval in known if approval.plan_version == version and approval.covers(uid)]
+    decided = [approval for approval in about if approval.status in ("approved", *BLOCKING)]
     pending = [approval for approval in about if approval.status == "pending"]
     return (decided or pending or [None])[-1]
 

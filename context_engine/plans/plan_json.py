@@ -3,19 +3,13 @@
     serialize_plan(plan)                                the JSON of replies: with numbers, `blocks` and the graph
     parse_plan(serialize_plan(plan)).plan == plan
 
-Input may be loose: steps without uids, step numbers as dependencies, one text instead of a list. Input that has no
-clear meaning is refused with the path of the field. Dangling dependencies are kept here, and reported by
-`plan_validation`.
-
-A version file has a seal, a hash of all its other values: it shows any later change, whatever the layout and the line
-ends.
+Input may be loose, as long as it can only mean one thing. Dangling dependencies are kept, for `plan_validation`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -23,8 +17,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from context_engine.errors import InvalidArgument, InvalidPlan, TooLarge
-from context_engine.plans.dependency_graph import StepGraph, build_graph, find_parallel, serialize_graph
+from context_engine.errors import InvalidArgument, InvalidPlan, TooLarge, conversion_error, invalid_field
+from context_engine.plans.dependency_graph import build_graph, find_parallel, serialize_graph
 from context_engine.plans.model import (
     LEVELS,
     NUMBER_DIGITS,
@@ -45,9 +39,14 @@ BYTES_MAX = 2_000_000
 STEPS_MAX = 2_000
 """Twice the size of the largest required plan; with more, diagrams are unreadable, and relations grow quadratically."""
 SHOWN_UNKNOWN_MAX = 10
-
-_UID = re.compile(r"s([1-9][0-9]{0,8})")
-_AT = re.compile(r" - at `\$(.*)`\Z", re.DOTALL)
+VOLATILE_FIELDS = ("id", "version", "created_at", "uids_minted")
+"""Fields that may differ between two plans with the same content."""
+WORK_FIELDS = (
+    *("uid", "title", "description", "files_to_modify", "files_to_create", "files_to_delete"),
+    *("acceptance_criteria", "checks"),
+)
+"""Fields of a step that describe its work."""
+_ADVICE = "load_plan shows how a plan looks."
 _ALONE = {PlanRisk: "issue", Milestone: "name", PlanStep: "title", PlanQuestion: "text"}
 """Part of a plan -> the field for a text in place of the object."""
 _DERIVED = frozenset("step_number blocks can_parallel_with dependency_graph questions_for_clarification".split())
@@ -79,31 +78,26 @@ def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
     Raises: InvalidArgument (with `path` and `expected`), TooLarge, InvalidPlan (a uid or number given twice).
     """
     sent = _decode_object(value)
-    unknown: list[str] = []
-    loose = _loosen(sent, _type_of(Plan), "", unknown)
     rows = sent.get("steps") or ()
     if isinstance(rows, str):
-        raise _invalid_field("steps", "must be a list, not a text", "a list of steps")
+        raise invalid_field("plan", "steps", "must be a list, not a text", "a list of steps", _ADVICE)
     if isinstance(rows, Sequence) and len(rows) > STEPS_MAX:
         raise TooLarge(
             f"the plan has {len(rows):,} steps, at most {STEPS_MAX:,} are kept",
             suggestion="Split the task into several plans.",
             details={"steps": len(rows), "steps_max": STEPS_MAX},
         )
+    unknown: list[str] = []
     try:
-        plan = msgspec.convert(loose, Plan, strict=False)
+        plan = msgspec.convert(_loosen(sent, _type_of(Plan), "", unknown), Plan, strict=False)
     except msgspec.ValidationError as error:
-        raise conversion_error(error, "plan") from None
+        raise conversion_error(error, "plan", _ADVICE) from None
     numbers = _read_numbers(rows)
-    # An effort in words that only repeats the hours is derived.
-    steps = (
-        replace(step, estimated_effort="")
-        if step.hours is not None and step.estimated_effort == format_effort(step.hours)
-        else step
-        for step in plan.steps
+    plan = replace(
+        plan,
+        steps=tuple(map(_without_derived_effort, plan.steps)),
+        questions=_identify_questions(plan, sent.get("questions_for_clarification")),
     )
-    plan = replace(plan, steps=tuple(steps))
-    plan = _with_questions(plan, sent.get("questions_for_clarification"))
     plan = _resolve_references(_assign_uids(plan, before), numbers)
     remarks = [
         PlanFinding("UNKNOWN_FIELD", f"{path} is not a field of a plan and was left out", path=path)
@@ -116,9 +110,14 @@ def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
 
 
 def parse_part(
-    kind: type[StructType], sent: Mapping[str, Any], base: StructType | None = None, *, where: str = ""
+    kind: type[StructType],
+    sent: Mapping[str, Any],
+    base: StructType | None = None,
+    *,
+    where: str = "",
+    advice: str = "",
 ) -> StructType:
-    """Parse a part of a plan, such as a step or a risk, from some of its fields; the others are as in `base`.
+    """Parse a part of a plan, such as a step or an operation; fields that were not sent are as in `base`.
 
     Raises: InvalidArgument, also for an unknown field.
     """
@@ -135,7 +134,7 @@ def parse_part(
     try:
         return msgspec.convert(before | given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise conversion_error(error, where) from None
+        raise conversion_error(error, where, advice) from None
 
 
 def normalize_plan(plan: Plan, before: Plan | None = None) -> Plan:
@@ -190,11 +189,10 @@ def draft_schema() -> dict[str, Any]:
     )
 
 
-# -- from loose input to an object ------------------------------------------------------------------------------
+# -- from loose input to a plan ----------------------------------------------------------------------------------------
 
 
 def _decode_object(value: object) -> Mapping[str, Any]:
-    """Decode the object that was sent. Raises: InvalidArgument, TooLarge."""
     try:
         if isinstance(value, str | bytes):
             check_size(len(value) if isinstance(value, bytes) else len(value.encode()))
@@ -202,12 +200,13 @@ def _decode_object(value: object) -> Mapping[str, Any]:
         else:
             check_size(len(msgspec.json.encode(value)))
     except UnicodeEncodeError:
-        raise _invalid_field("", "contains half a character (a lone surrogate)", "whole characters") from None
+        why = "contains half a character (a lone surrogate)"
+        raise invalid_field("plan", "", why, "whole characters", _ADVICE) from None
     except (msgspec.DecodeError, TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise _invalid_field("", f"is not valid JSON: {str(error)[:200]}", "a JSON object") from None
+        why = f"is not valid JSON: {str(error)[:200]}"
+        raise invalid_field("plan", "", why, "a JSON object", _ADVICE) from None
     if not isinstance(value, Mapping):
-        names = {list: "a list", str: "a text", bool: "a flag", int: "a number", float: "a number"}
-        raise _invalid_field("", f"must be an object, not {names.get(type(value), 'nothing')}", "object")
+        raise invalid_field("plan", "", f"must be an object, not {type(value).__name__}", "a JSON object", _ADVICE)
     return value
 
 
@@ -231,77 +230,41 @@ def _loosen(value: Any, kind: Any, path: str, unknown: list[str]) -> Any:
     case. A type with a limit of its length is a line.
     """
     match kind:
-        case msgspec.inspect.StructType():
-            return _loosen_object(value, kind, path, unknown) if isinstance(value, Mapping) else value
+        case msgspec.inspect.StructType() if isinstance(value, Mapping):
+            types = {field.name: field.type for field in kind.fields}
+            ignored = {*types, *_DERIVED, kind.tag_field}
+            unknown += [f"{path}{str(key)[:60]}" for key in value if key not in ignored]
+            named = [(key, part) for key, part in value.items() if key in types and part is not None]
+            known = {key: _loosen(part, types[key], f"{path}{key}.", unknown) for key, part in named}
+            return {"id": ""} | known if kind.cls is PlanQuestion else known
         case msgspec.inspect.VarTupleType(item_type=item):
-            rows = [value] if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+            rows = [value] if isinstance(value, str) or _is_number(value) else value
             if not isinstance(rows, Sequence):
                 return rows
-            at = path.removesuffix(".")
-            kept = [row for row in rows if row not in ("", None)]
-            return [_loosen(row, item, f"{at}[{place}].", unknown) for place, row in enumerate(_objects(kept, item))]
-        case msgspec.inspect.LiteralType():
-            return value.strip().lower() if isinstance(value, str) else value
-        case msgspec.inspect.StrType(max_length=most, pattern=pattern):
-            is_line = bool(most or pattern)
+            alone, at = _ALONE.get(getattr(item, "cls", None)), path.removesuffix(".")
+            rows = [row for row in rows if row not in ("", None)]
+            rows = [{alone: row} if alone and isinstance(row, str) else row for row in rows]
+            return [_loosen(row, item, f"{at}[{place}].", unknown) for place, row in enumerate(rows)]
+        case msgspec.inspect.LiteralType() if isinstance(value, str):
+            return value.strip().lower()
+        case msgspec.inspect.StrType(max_length=None, pattern=None):
             if isinstance(value, str):
-                return " ".join(value.split()) if is_line else value.strip() if path.endswith("].") else value
+                return value.strip() if path.endswith("].") else value
             is_short = _is_number(value) and abs(value) < 10**NUMBER_DIGITS
-            return f"{value:g}" if is_short and not is_line else value
+            return f"{value:g}" if is_short else value
+        case msgspec.inspect.StrType() if isinstance(value, str):
+            return " ".join(value.split())
     return value
-
-
-def _loosen_object(sent: Mapping[str, Any], kind: Any, path: str, unknown: list[str]) -> dict[str, Any]:
-    types = {field.name: field.type for field in kind.fields}
-    found: dict[str, Any] = {"id": ""} if kind.cls is PlanQuestion else {}
-    for key, value in sent.items():
-        if key in types and value is not None:
-            found[key] = _loosen(value, types[key], f"{path}{key}.", unknown)
-        elif key not in types and key not in _DERIVED:
-            unknown.append(f"{path}{str(key)[:60]}")
-    return found
-
-
-def _objects(rows: Sequence[Any], item: Any) -> Sequence[Any]:
-    """Return the rows with an object in place of a text, where the list is one of objects with a main field."""
-    name = _ALONE.get(getattr(item, "cls", None))
-    return [{name: row} if name and isinstance(row, str) else row for row in rows]
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_TYPE_WORDS = {
-    "`str`": "a text",
-    "`int`": "a whole number",
-    "`float`": "a number",
-    "`array`": "a list",
-    "`object`": "an object",
-    "`null`": "nothing",
-}
-
-
-def conversion_error(error: msgspec.ValidationError, where: str) -> InvalidArgument:
-    """Return what is wrong with a value, by the path of its field, in plain words."""
-    at, text = _AT.search(str(error)), _AT.sub("", str(error))
-    wanted = text.removeprefix("Expected ").replace("`", "").split(", got")[0]
-    for theirs, ours in _TYPE_WORDS.items():
-        text = text.replace(theirs, ours)
-    plain = text[0].lower() + text[1:].replace("`", "")
-    return _invalid_field((at[1] if at else "").removeprefix("."), f"is wrong: {plain}", wanted, where)
-
-
-def _invalid_field(path: str, why: str, expected: str, where: str = "plan") -> InvalidArgument:
-    field = f"{where}.{path}" if path and not path.startswith("[") else f"{where}{path}"
-    return InvalidArgument(
-        f"{field} {why}",
-        suggestion=f"Send {field} as {expected}; load_plan shows how a plan looks.",
-        details={"argument": where, "path": path, "expected": expected},
-    )
-
-
-# -- numbers, uids, questions -----------------------------------------------------------------------------------------
+def _without_derived_effort(step: PlanStep) -> PlanStep:
+    """Return a step without an effort in words that only repeats its hours."""
+    is_derived = step.hours is not None and step.estimated_effort == format_effort(step.hours)
+    return replace(step, estimated_effort="") if is_derived else step
 
 
 def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
@@ -311,7 +274,7 @@ def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
     _check_unique([step.uid or None for step in plan.steps], "uid")
     # A step without a uid inherits that of the step with the same title, unless another step has it.
     free = {step.title.casefold(): step.uid for step in reversed(old) if step.uid not in used}
-    counts = [int(match[1]) for uid in (*used, *(step.uid for step in old)) if (match := _UID.fullmatch(uid))]
+    counts = [int(uid[1:]) for uid in (*used, *(step.uid for step in old)) if _is_minted(uid)]
     # No uid is ever given twice, not even that of a step removed long ago.
     minted = max(plan.uids_minted, before.uids_minted if before else 0, *counts, 0)
     steps = []
@@ -324,21 +287,25 @@ def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
     return replace(plan, steps=tuple(steps), uids_minted=minted)
 
 
+def _is_minted(uid: str) -> bool:
+    """Return whether a uid may have been given by `_assign_uids`: `s` and a number."""
+    return uid.startswith("s") and uid[1:].isascii() and uid[1:].isdecimal() and len(uid) <= 10
+
+
 def _read_numbers(rows: Sequence[Any]) -> list[int]:
     """Return the number that other steps use for each step: its own, else its position.
 
     Raises: InvalidArgument, InvalidPlan.
     """
-    rows = [row for row in rows if row not in ("", None)]
-    numbers = [
-        row.get("step_number") or place if isinstance(row, Mapping) else place for place, row in enumerate(rows, 1)
-    ]
-    for place, number in enumerate(numbers):
+    numbers = []
+    for place, row in enumerate((row for row in rows if row not in ("", None)), 1):
+        number = (row.get("step_number") if isinstance(row, Mapping) else 0) or place
         if not _is_number(number) or number != int(number):
             why = f"must be a whole number, not {number!r:.40}"
-            raise _invalid_field(f"steps[{place}].step_number", why, "a whole number")
+            raise invalid_field("plan", f"steps[{place - 1}].step_number", why, "a whole number", _ADVICE)
+        numbers.append(int(number))
     _check_unique(numbers, "step_number")
-    return [int(number) for number in numbers]
+    return numbers
 
 
 def _check_unique(names: Sequence[object], what: str) -> None:
@@ -366,8 +333,8 @@ def _resolve_references(plan: Plan, numbers: Sequence[int]) -> Plan:
     return replace(plan, steps=tuple(steps), milestones=tuple(milestones))
 
 
-def _with_questions(plan: Plan, texts: object) -> Plan:
-    """Add the questions that are only texts, and give each question an id."""
+def _identify_questions(plan: Plan, texts: object) -> tuple[PlanQuestion, ...]:
+    """Return the questions of a plan and those that are only texts, each with an id."""
     listed = [texts] if isinstance(texts, str) else texts if isinstance(texts, Sequence) else ()
     known = {question.text for question in plan.questions}
     new = dict.fromkeys(text.strip() for text in listed if isinstance(text, str))
@@ -376,37 +343,39 @@ def _with_questions(plan: Plan, texts: object) -> Plan:
     used = {question.id for question in questions}
     made = []
     for number, question in enumerate(questions, 1):
-        name, free = question.id, number
-        while not name or (not question.id and name in used):
-            name, free = f"q{free}", free + 1
+        free = number
+        while not question.id and f"q{free}" in used:
+            free += 1
+        name = question.id or f"q{free}"
         used.add(name)
         made.append(replace(question, id=name))
-    return replace(plan, questions=tuple(made))
+    return tuple(made)
 
 
-VOLATILE_FIELDS = ("id", "version", "created_at", "uids_minted")
-"""Fields that may differ between two plans with the same content."""
-_WORK_FIELDS = (
-    *("uid", "title", "description", "files_to_modify", "files_to_create", "files_to_delete"),
-    *("acceptance_criteria", "checks"),
-)
-"""Fields of a step that describe its work."""
-_OMITTED_IF_EMPTY = ("task", "base_commit", "created_at")
-"""Internal fields that are left out of replies when they are empty."""
+# -- from a plan to JSON -----------------------------------------------------------------------------------------------
 
 
 def serialize_plan(plan: Plan) -> dict[str, Any]:
     """Return the plan as JSON values, with the field names of `EnhancedPlanOutput`."""
     content = msgspec.to_builtins(plan)
     drawn, number = build_graph(plan), plan.step_numbers()
-    content["steps"] = [
-        _serialize_step(step, row, drawn, number) for step, row in zip(plan.steps, content["steps"], strict=True)
-    ]
+    for step, row in zip(plan.steps, content["steps"], strict=True):
+        # A reference to a missing step stays as it was written.
+        waits = [number.get(uid, int(uid) if uid.isdecimal() else uid) for uid in step.depends_on]
+        row["depends_on"] = sorted(waits, key=str if any(isinstance(other, str) for other in waits) else None)
+        row["blocks"] = sorted(number[uid] for uid in drawn.needed_by[step.uid])
+        row["can_parallel_with"] = sorted(number[uid] for uid in find_parallel(drawn, step.uid))
+        if step.hours is not None:
+            row["estimated_effort"] = step.estimated_effort or format_effort(step.hours)
+        for key in ("files_to_delete", "checks", "evidence", "hours"):
+            if row[key] in (None, []):
+                del row[key]
+    content["steps"] = [{"step_number": place} | row for place, row in enumerate(content["steps"], 1)]
     for row in content["milestones"]:
         row["steps_included"] = sorted(number[uid] for uid in row["steps_included"] if uid in number)
     content["dependency_graph"] = serialize_graph(plan, drawn)
     content["questions_for_clarification"] = [question.text for question in plan.open_questions]
-    for key in _OMITTED_IF_EMPTY:
+    for key in ("task", "base_commit", "created_at"):
         if not content[key]:
             del content[key]
     return {key: content[key] for key in ("id", "version", "goal")} | content
@@ -427,27 +396,14 @@ def hash_content(plan: Plan) -> str:
 def hash_step(step: PlanStep) -> str:
     """Hash the work of a step: while it stays the same, progress stays valid, whatever the dependencies."""
     content = msgspec.to_builtins(step)
-    return _digest({key: content[key] for key in _WORK_FIELDS})
+    return _digest({key: content[key] for key in WORK_FIELDS})
 
 
 def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
-def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, number: dict[str, int]) -> dict[str, Any]:
-    """Return a step with its number and derived fields."""
-    # A reference to a missing step stays as it was written.
-    row["depends_on"] = [number.get(uid, int(uid) if uid.isdecimal() else uid) for uid in step.depends_on]
-    row["depends_on"].sort(key=str if any(isinstance(other, str) for other in row["depends_on"]) else None)
-    row["blocks"] = sorted(number[uid] for uid in drawn.needed_by[step.uid])
-    row["can_parallel_with"] = sorted(number[uid] for uid in find_parallel(drawn, step.uid))
-    if step.hours is not None:
-        row["estimated_effort"] = step.estimated_effort or format_effort(step.hours)
-    for key in ("files_to_delete", "checks", "evidence", "hours"):
-        if row[key] in (None, []):
-            del row[key]
-    return {"step_number": number[step.uid]} | row
-
+# -- version files: a seal, the hash of all other values, shows any later change but that of layout and line ends ------
 
 ChangeType = Literal["created", "refined", "modified", "approved", "executed", "rolled_back"]
 SEAL_CHARS = 32
@@ -507,6 +463,5 @@ def _decode_sealed(data: bytes) -> dict[str, Any]:
 
 
 def _seal(content: Mapping[str, Any]) -> str:
-    # Key order, indentation and line ends do not count: git and editors may change them.
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(plain.encode()).hexdigest()[:SEAL_CHARS]

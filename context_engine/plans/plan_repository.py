@@ -1,21 +1,22 @@
 """The plan repository: save, load, list, roll back and delete plans.
 
-    repository = PlanRepository(storage, PlanIndex(storage), tree, paths)
     saved = repository.save(plan, name="Money in cents")
     repository.load("money in cents").plan.steps
 
-Saving a plan appends a version; no version is ever overwritten. The list of plans is derived and cached next to them.
+Saving a plan appends a version; no version is ever overwritten.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from msgspec.structs import replace
 from context_engine.errors import Conflict, InvalidArgument, InvalidPlan, PreconditionFailed, StorageCorrupt
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import compare_plans
-from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, fold_progress
+from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, PlanStatus, fold_progress
 from context_engine.plans.plan_json import (
     ChangeType,
     ParsedPlan,
@@ -36,30 +37,28 @@ from context_engine.plans.plan_json import (
     parse_plan,
 )
 from context_engine.plans.plan_storage import (
-    ARCHIVED,
+    DAMAGED,
     NAME_CHARS_MAX,
-    PROGRESS_MODES,
     PlanIndex,
-    PlanListPage,
-    PlanQuery,
+    PlanRow,
     PlanState,
     PlanStorage,
     check_version,
-    list_page,
     shorten_headline,
     unknown_plan,
 )
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.plans.step_tracking import PlanDrift, PlanWorkTree
 from context_engine.storage import version_file_name as file_of
-from context_engine.text import make_slugs, resolve_slug
+from context_engine.text import format_cursor, hash_page, make_slugs, parse_cursor, resolve_slug
 from context_engine.timestamps import format_timestamp
 
 NAMES = "names"
 """The lock for naming a plan: names are unique among all plans."""
 NEAR_MAX = 3
-UNPACKED_VERSIONS = 100
-"""The newest versions are left as git and people can read them when old ones are packed."""
+PROGRESS_MODES = ("keep", "reset", "reconcile")
+"""Effect of a rollback on progress: keep it for all steps that exist, reset it, or keep it where the work is the same.
+"""
 _ID = re.compile(r"plan_[a-z0-9][a-z0-9-]{0,63}")
 """Lower case: on some file systems `A` and `a` are the same name."""
 
@@ -109,6 +108,57 @@ class DeletedPlan:
     trashed_to: str
 
 
+@dataclass(frozen=True, slots=True)
+class PlanQuery:
+    """A filter for plans; empty fields do not filter. All `tags` and all words of `query` must match."""
+
+    STATUSES: ClassVar[tuple[str, ...]] = (*get_args(PlanStatus), DAMAGED)
+    SORTS: ClassVar[tuple[str, ...]] = ("updated_at", "created_at", "name", "progress")
+    ORDERS: ClassVar[tuple[str, ...]] = ("desc", "asc")
+
+    status: str = ""
+    tags: tuple[str, ...] = ()
+    query: str = ""
+    sort_by: str = "updated_at"
+    sort_order: str = "desc"
+    limit: int = 50
+    cursor: str = ""
+
+    def check(self) -> None:
+        """Check the words. Raises: InvalidArgument."""
+        choices = (("status", ("", *self.STATUSES)), ("sort_by", self.SORTS), ("sort_order", self.ORDERS))
+        for name, among in choices:
+            value = getattr(self, name)
+            if value not in among:
+                suggestion = f"It is one of {', '.join(filter(None, among))}."
+                raise InvalidArgument(f"{name} is {value[:40]!r}", suggestion=suggestion, details={"argument": name})
+
+    def matches(self, row: PlanRow) -> bool:
+        """Return whether a plan passes."""
+        text = " ".join((row.id, row.name, row.goal, *row.tags)).casefold()
+        return (
+            self.status in ("", row.status)
+            and {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in row.tags}
+            and all(word in text for word in self.query.casefold().split())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanListPage:
+    """One page of plans; `total` is of all pages, `by_status` of all plans, whatever was asked for."""
+
+    rows: tuple[PlanRow, ...]
+    total: int
+    first: int
+    stamped: str
+    by_status: Mapping[str, int]
+
+    def cursor_after(self, count: int) -> str:
+        """Return the cursor after this many rows of the page; empty at the end."""
+        stop = self.first + count
+        return format_cursor(stop, self.stamped) if stop < self.total else ""
+
+
 class PlanRepository:
     """The plans of one workspace. Thread-safe; other processes may work on them, too."""
 
@@ -128,10 +178,10 @@ class PlanRepository:
         """
         read = parse_plan(sent)
         plan_id = read.plan.id
-        if not _ID.fullmatch(plan_id) or not self._storage.version_numbers(plan_id):
+        numbers = self._storage.version_numbers(plan_id) if _ID.fullmatch(plan_id) else ()
+        if not numbers:
             return read
-        newest = self._storage.version_numbers(plan_id)[-1]
-        return parse_plan(sent, before=self._storage.read_version(plan_id, newest)[1])
+        return parse_plan(sent, before=self._storage.read_version(plan_id, numbers[-1])[1])
 
     def save(
         self,
@@ -153,52 +203,49 @@ class PlanRepository:
         Conflict, InvalidPlan, Cycle, DanglingDependency, TooLarge, InvalidArgument, StorageCorrupt, StorageBusy,
         WriteFailed, DiskFull.
         """
-        plan_id, warnings = self._valid_id(plan)
+        plan_id, warnings = plan.id, []
+        if not _ID.fullmatch(plan_id):  # it would not be a valid folder name everywhere
+            plan_id = self._storage.new_id("plan")
+            warnings += [f"{plan.id[:80]!r} cannot be the id of a plan; it is saved as {plan_id}"] if plan.id else []
         with self._storage.lock(plan_id, NAMES):  # two plans that are saved at once must not get the same name
             before = self._storage.read_state(plan_id) if self._storage.version_numbers(plan_id) else None
-            check_version(before.version.version if before else 0, expected_version)
-            if before and not overwrite:
+            current = before.version if before else None
+            check_version(current.version if current else 0, expected_version)
+            if current and not overwrite:
                 raise Conflict(
-                    f"there is a plan {plan_id} already, at version {before.version.version}",
+                    f"there is a plan {plan_id} already, at version {current.version}",
                     suggestion="Pass overwrite: true to make this its next version, or leave the id out for a new one.",
-                    details={"plan_id": plan_id, "current": before.version.version},
+                    details={"plan_id": plan_id, "current": current.version},
                 )
             checked = self._validate(plan, before, allow_invalid=allow_invalid)
             made = self._next_plan(checked.plan, plan_id, before)
             title, renamed = self._unique_name(name, made, before)
-            kept_tags = before.version.tags if before else ()
+            warnings += renamed
+            kept_tags = current.tags if current else ()
             if tags is not None:
                 cleaned = (" ".join(tag.split()) for tag in self._storage.clean(tags))
                 kept_tags = tuple(dict.fromkeys(filter(None, cleaned)))
-            content = (hash_content(made), title, kept_tags)
-            path_of = self._storage.records.display_path
-            if before and (before.version.content_hash, before.version.name, before.version.tags) == content:
-                path = path_of(f"{plan_id}/{file_of(before.version.version)}")
-                return SavedPlan(before.plan, before.version, path, True, (*warnings, *renamed), checked)
+            path = self._storage.records.display_path(f"{plan_id}/{file_of(made.version)}")
+            same = (hash_content(made), title, kept_tags)
+            if before and current and (current.content_hash, current.name, current.tags) == same:
+                path = self._storage.records.display_path(f"{plan_id}/{file_of(current.version)}")
+                return SavedPlan(before.plan, current, path, True, tuple(warnings), checked)
             again = _find_reworded(before, made, reopened) if before else ()
             metadata = {"author": author, "reason": reason, "name": title, "tags": kept_tags}
             version = self._new_version(made, before, change if before else "created", metadata, again)
             self._storage.add_version(version, made, before)
         self._index.rows()  # writes the new row, so that the next list reads no plan
-        warnings = (*warnings, *renamed)
         if again:
             listed = ", ".join(str(made.step_numbers()[uid]) for uid in again)
-            warnings = (*warnings, f"open again, because its work changed after it was done: step {listed}")
-        path = path_of(f"{plan_id}/{file_of(version.version)}")
-        return SavedPlan(made, version, path, False, warnings, checked)
-
-    def _valid_id(self, plan: Plan) -> tuple[str, tuple[str, ...]]:
-        """Return the id to save the plan under; an id that is not a valid folder name everywhere is replaced."""
-        if _ID.fullmatch(plan.id):
-            return plan.id, ()
-        made = self._storage.new_id("plan")
-        return made, (f"{plan.id[:80]!r} cannot be the id of a plan; it is saved as {made}",) if plan.id else ()
+            warnings.append(f"open again, because its work changed after it was done: step {listed}")
+        return SavedPlan(made, version, path, False, tuple(warnings), checked)
 
     def _validate(self, plan: Plan, before: PlanState | None, *, allow_invalid: bool) -> PlanValidation:
         """Remove secrets from the plan and validate it. Raises: Cycle, DanglingDependency, InvalidPlan."""
-        clean = normalize_plan(self._storage.clean_plan(plan), before.plan if before else None)
-        states = before.execution.steps if before else {}
-        checked = validate_plan(clean, self._ground, closed=[uid for uid in states if states[uid].status in DONE])
+        clean = msgspec.convert(self._storage.clean(msgspec.to_builtins(plan)), Plan)
+        clean = normalize_plan(clean, before.plan if before else None)
+        closed = _done_uids(before.execution) if before else ()
+        checked = validate_plan(clean, self._ground, closed=closed)
         checked.raise_fatal_errors()
         if allow_invalid:
             return checked._replace(plan=clean)
@@ -222,16 +269,16 @@ class PlanRepository:
             base_commit=plan.base_commit or (before.plan.base_commit if before else self._tree.head_commit()),
         )
 
-    def _unique_name(self, name: str, plan: Plan, before: PlanState | None) -> tuple[str, tuple[str, ...]]:
-        """Return a name that no other plan has, ignoring case; if needed with a number behind it."""
+    def _unique_name(self, name: str, plan: Plan, before: PlanState | None) -> tuple[str, list[str]]:
+        """Return a name that no other plan has, ignoring case, if needed with a number behind it; and a warning."""
         wanted = " ".join(self._storage.clean(name).split())[:NAME_CHARS_MAX]
         if before and wanted in ("", before.version.name):
-            return before.version.name, ()
+            return before.version.name, []
         wanted = wanted or shorten_headline(plan.goal or plan.task)
         used = {row.name.casefold() for row in self._index.rows() if row.id != plan.id}
         names = (f"{wanted} ({twin})" if twin > 1 else wanted for twin in count(1))
         free = next(numbered for numbered in names if numbered.casefold() not in used)
-        return free, (f"another plan is called {wanted!r}; this one is {free!r}",) if name and free != wanted else ()
+        return free, [f"another plan is called {wanted!r}; this one is {free!r}"] if name and free != wanted else []
 
     def _new_version(
         self,
@@ -244,10 +291,10 @@ class PlanRepository:
         """Return the metadata of a new version with its events; its own event is the last."""
         metadata = self._storage.clean(metadata)
         hashed, author = hash_content(plan), metadata["author"]
-        created = f"created with {len(plan.steps)} step{'s' * (len(plan.steps) != 1)}"
         data = {"version": plan.version, "hash": hashed, "change_type": change}
         kind = "plan_changed" if before else "plan_created"
         again = [self._storage.new_event("step_reopened", actor=author, step=uid) for uid in reopened]
+        created = f"created with {len(plan.steps)} step{'s' * (len(plan.steps) != 1)}"
         return PlanVersion(
             plan_id=plan.id,
             version=plan.version,
@@ -275,15 +322,15 @@ class PlanRepository:
         if _ID.fullmatch(typed) and self._storage.version_numbers(typed):
             return typed
         rows = self._index.rows()
-        for row in rows:
-            if typed and typed.casefold() in (row.name.casefold(), row.id):
-                return row.id
-        short = resolve_slug(typed.casefold(), make_slugs((row.id, row.name) for row in rows), is_begun=by_prefix)
-        if any(row.id == short for row in rows):
+        folded = typed.casefold()
+        names = {row.name.casefold(): row for row in reversed(rows)} | {row.id: row for row in rows}
+        if folded in names:
+            return names[folded].id
+        short = resolve_slug(folded, make_slugs((row.id, row.name) for row in rows), is_begun=by_prefix)
+        if short in names:
             return short
-        names = {row.name.casefold(): row.name for row in rows} | {row.id: row.id for row in rows}
-        near = difflib.get_close_matches(typed.casefold()[:NAME_CHARS_MAX], list(names), NEAR_MAX, 0.4)
-        raise unknown_plan(which, [names[name] for name in near])
+        near = difflib.get_close_matches(folded[:NAME_CHARS_MAX], list(names), NEAR_MAX, 0.4)
+        raise unknown_plan(which, [name if name == names[name].id else names[name].name for name in near])
 
     def clean(self, text: str) -> str:
         """Return a text without secrets."""
@@ -299,17 +346,17 @@ class PlanRepository:
         if not numbers:  # damaged beyond all versions, or deleted this moment
             raise unknown_plan(which)
         metadata, plan = self._storage.read_version(plan_id, version or numbers[-1])
-        of_team = tuple(filter(None, [self._storage.records.problem]))
-        if version not in (None, numbers[-1]):
-            return LoadedPlan(
-                plan, metadata, numbers, warnings=(f"this is version {version} of {numbers[-1]}", *of_team)
-            )
-        try:
-            now = self._storage.read_state(plan_id)
-        except StorageCorrupt as error:
-            return LoadedPlan(plan, metadata, numbers, warnings=(f"{error.message}. {error.suggestion}", *of_team))
-        damage = tuple(filter(None, [now.execution.damage]))
-        return LoadedPlan(plan, metadata, numbers, now.events, now.execution, now.approvals, (*damage, *of_team))
+        progress: dict[str, Any] = {}
+        warning = f"this is version {version} of {numbers[-1]}"
+        if version in (None, numbers[-1]):
+            try:
+                now = self._storage.read_state(plan_id)
+                warning = now.execution.damage
+                progress = {"events": now.events, "execution": now.execution, "approvals": now.approvals}
+            except StorageCorrupt as error:
+                warning = f"{error.message}. {error.suggestion}"
+        warnings = tuple(filter(None, (warning, self._storage.records.problem)))
+        return LoadedPlan(plan, metadata, numbers, warnings=warnings, **progress)
 
     def drift(self, plan: Plan) -> PlanDrift:
         """Return what happened to the files of a plan since it was created."""
@@ -330,8 +377,20 @@ class PlanRepository:
         return tuple(versions), tuple(damaged)
 
     def list_page(self, wanted: PlanQuery) -> PlanListPage:
-        """Return a page of the plans that match a query. Raises: InvalidArgument."""
-        return list_page(wanted, self._index.rows())
+        """Return a page of the plans that match a query.
+
+        Raises: InvalidArgument for unknown words, or a cursor of another list.
+        """
+        wanted.check()
+        known = self._index.rows()
+        rows = sorted(filter(wanted.matches, known), key=lambda row: row.id)
+        keys = {"name": lambda row: row.name.casefold()}
+        rows.sort(key=keys.get(wanted.sort_by, attrgetter(wanted.sort_by)), reverse=wanted.sort_order == "desc")
+        filters = (wanted.status, wanted.tags, wanted.query, wanted.sort_by, wanted.sort_order)
+        stamped = hash_page(filters, (f"{row.id}@{row.updated_at}" for row in rows))
+        start = parse_cursor(wanted.cursor, stamped)
+        by_status = dict(sorted(Counter(row.status for row in known).items()))
+        return PlanListPage(tuple(rows[start : start + wanted.limit]), len(rows), start, stamped, by_status)
 
     # -- rollback and deletion --
 
@@ -348,8 +407,8 @@ class PlanRepository:
     ) -> RollbackResult:
         """Make an earlier version the newest again, as a new one. Approvals expire; nothing is lost.
 
-        `execution` is one of `CARRIED`. Raises: PlanNotFound, InvalidArgument, Conflict, PreconditionFailed (a step is
-        in progress, unless `force`), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
+        `execution` is one of `PROGRESS_MODES`. Raises: PlanNotFound, InvalidArgument, Conflict, PreconditionFailed (a
+        step is in progress, unless `force`), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
         if execution not in PROGRESS_MODES:
             raise InvalidArgument(
@@ -360,13 +419,15 @@ class PlanRepository:
             before = self._storage.read_state(plan_id)
             check_version(before.version.version, expected_version)
             _, old = self._storage.read_version(plan_id, target)  # before anything is decided: it may be damaged
-            _check_idle(before, force=force)
-            plan = replace(
-                carry_forward(old, before.plan),
-                id=plan_id,
-                version=before.version.version + 1,
-                created_at=before.plan.created_at,
-            )
+            if before.execution.current and not force:
+                number = before.plan.step_numbers()
+                steps = sorted(number[uid] for uid in before.execution.current)
+                raise PreconditionFailed(
+                    f"step {', '.join(map(str, steps))} of the plan is in progress",
+                    suggestion="Complete or fail it first, or repeat the call with force: true.",
+                    details={"plan_id": plan_id, "steps": steps},
+                )
+            plan = replace(carry_forward(old, before.plan), version=before.version.version + 1)
             kept, lost, reopened = _carry_progress(before, plan, execution, retries_max=self._storage.retries_max)
             metadata = {"author": author, "reason": reason, "name": before.version.name, "tags": before.version.tags}
             version = self._new_version(plan, before, "rolled_back", metadata)
@@ -394,43 +455,22 @@ class PlanRepository:
                     suggestion="Repeat the call with confirm: true to delete it anyway.",
                     details={"plan_id": plan_id, "status": row.status},
                 )
-            stamp = re.sub(r"[-:]|\.\d+Z", "", format_timestamp(self._storage.now()))
+            stamp = format_timestamp(self._storage.now()).partition(".")[0].replace("-", "").replace(":", "")
             trashed = self._storage.records.move_to_trash(plan_id, stamp, purge=purge)
         self._index.rows()
         return DeletedPlan(plan_id, row.name, trashed)
 
-    def archive(self, which: str, keep: int = UNPACKED_VERSIONS, *, author: str = "agent") -> int:
-        """Archive a plan until something happens to it again; return how many old versions were packed.
 
-        Packed versions are read as before. Raises: PlanNotFound, StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
-        """
-        plan_id = self.resolve_id(which)
-        with self._storage.lock(plan_id):
-            self._storage.append_events(
-                self._storage.read_state(plan_id), self._storage.new_event(ARCHIVED, actor=author)
-            )
-            return self._storage.records.versions(plan_id).pack(keep)
-
-
-def _check_idle(before: PlanState, *, force: bool) -> None:
-    """Refuse to change a plan with steps in progress. Raises: PreconditionFailed."""
-    if before.execution.current and not force:
-        number = before.plan.step_numbers()
-        steps = sorted(number[uid] for uid in before.execution.current)
-        raise PreconditionFailed(
-            f"step {', '.join(map(str, steps))} of the plan is in progress",
-            suggestion="Complete or fail it first, or repeat the call with force: true.",
-            details={"plan_id": before.plan.id, "steps": steps},
-        )
+def _done_uids(execution: Execution) -> set[str]:
+    return {uid for uid, state in execution.steps.items() if state.status in DONE}
 
 
 def _find_reworded(before: PlanState, plan: Plan, named_open: Iterable[str]) -> tuple[str, ...]:
     """Return the uids of done steps whose work changed in this version, and of those that are named."""
-    old = {step.uid: hash_step(step) for step in before.plan.steps}
-    done = {uid for uid, state in before.execution.steps.items() if state.status in DONE}
-    wanted = done.intersection(named_open)
+    old, done = {step.uid: hash_step(step) for step in before.plan.steps}, _done_uids(before.execution)
+    named = done.intersection(named_open)
     return tuple(
-        step.uid for step in plan.steps if step.uid in wanted or (step.uid in done and old[step.uid] != hash_step(step))
+        step.uid for step in plan.steps if step.uid in named or (step.uid in done and old[step.uid] != hash_step(step))
     )
 
 
@@ -440,15 +480,13 @@ def _carry_progress(
     """Decide about done steps after a rollback: which stay done, which no longer exist, which are reopened."""
     there = {step.uid: step for step in plan.steps}
     states = fold_progress(plan, before.events, retries_max=retries_max).steps
-    hashes = {event.step: event.data.get("hash") for event in before.events if event.kind in _DONE_KINDS}
-    now = {step.uid: hash_step(step) for step in before.plan.steps}
+    hashes = {step.uid: hash_step(step) for step in before.plan.steps}
+    # Events of a step say in `hash` what it was like then.
+    hashes |= {event.step: event.data["hash"] for event in before.events if event.step and event.data.get("hash")}
     touched = [uid for uid, state in states.items() if state.status not in ("pending", "ready")]
-    same = {uid for uid in touched if hash_step(there[uid]) == (hashes.get(uid) or now.get(uid))}
+    same = {uid for uid in touched if hash_step(there[uid]) == hashes.get(uid)}
     stay = {"keep": set(touched), "reset": set[str]()}.get(how, same)
     kept = tuple(uid for uid in touched if uid in stay and states[uid].status in DONE)
-    lost = tuple(uid for uid, state in before.execution.steps.items() if state.status in DONE and uid not in there)
+    done = _done_uids(before.execution)
+    lost = tuple(step.uid for step in before.plan.steps if step.uid in done and step.uid not in there)
     return kept, lost, tuple(uid for uid in touched if uid not in stay)
-
-
-_DONE_KINDS = frozenset({"step_completed", "step_skipped", "step_failed", "step_started"})
-"""Events that say in `hash` what the step was like then."""

@@ -1,25 +1,20 @@
 """Plan storage: each version is a file that is written once, and everything that happens is an event in a log.
 
-A writer locks the plan, reads its state (`PlanState`), decides, and appends an event or a version. Status, progress and
-approvals are derived from these at each call, so a crash loses nothing. A version file contains its own events: a
-writer that dies before it appends them leaves nothing unknown. The index has a row per plan in `index.json`, next to
-the stamp of its files; it is derived, and rebuilt when it is missing or wrong.
+A writer locks the plan, reads its state, decides, and appends an event or a version. Status, progress and approvals
+are derived at each call, so a crash loses nothing. The index is derived too.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from operator import attrgetter
-from typing import Any, ClassVar, get_args
+from typing import Any
 
 import msgspec
 
-from context_engine.errors import Conflict, HostError, InvalidArgument, NextStep, PlanNotFound, StorageCorrupt
+from context_engine.errors import Conflict, HostError, NextStep, PlanNotFound, StorageCorrupt
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import (
     Approval,
@@ -33,118 +28,20 @@ from context_engine.plans.plan_events import (
 )
 from context_engine.plans.plan_json import PlanVersion, decode_metadata, decode_version, encode_version
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.search import format_cursor, parse_cursor
 from context_engine.storage import LogContent, VersionedRecords, corrupt_version_error
 from context_engine.storage import version_file_name as file_of
 from context_engine.text import CHANCE_BYTES, uuid7
 from context_engine.timestamps import Now, format_timestamp
 
+MIRROR = "PLAN.md"
 DAMAGED = "damaged"
 """The status of a plan when one of its files cannot be read as it was written."""
-
-PROGRESS_MODES = ("keep", "reset", "reconcile")
-"""Effect of a rollback on progress: keep it for all steps that exist, reset it, or keep it where the work is the same.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanQuery:
-    """A filter for plans; empty fields do not filter. All `tags` and all words of `query` must match."""
-
-    STATUSES: ClassVar[tuple[str, ...]] = (*get_args(PlanStatus), DAMAGED)
-    SORTS: ClassVar[tuple[str, ...]] = ("updated_at", "created_at", "name", "progress")
-    ORDERS: ClassVar[tuple[str, ...]] = ("desc", "asc")
-
-    status: str = ""
-    tags: tuple[str, ...] = ()
-    query: str = ""
-    sort_by: str = "updated_at"
-    sort_order: str = "desc"
-    limit: int = 50
-    cursor: str = ""
-
-
-STAMP_CHARS = 8
-
-
-class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row in a list of plans. `progress` is a percentage; `problem` describes damage to its files.
-
-    `requests` are the ids of all approval requests ever made about it.
-    """
-
-    id: str
-    name: str
-    goal: str = ""
-    status: str
-    version: int
-    step_count: int = 0
-    progress: float = 0.0
-    created_at: str = ""
-    updated_at: str = ""
-    tags: tuple[str, ...] = ()
-    problem: str = ""
-    requests: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PlanListPage:
-    """One page of plans; `total` is of all pages, `by_status` of all plans, whatever was asked for."""
-
-    rows: tuple[PlanRow, ...]
-    total: int
-    first: int
-    stamped: str
-    by_status: Mapping[str, int]
-
-    def cursor_after(self, count: int) -> str:
-        """Return the cursor after this many rows of the page; empty at the end."""
-        stop = self.first + count
-        return format_cursor(stop, self.stamped) if stop < self.total else ""
-
-
-def list_page(wanted: PlanQuery, rows: Sequence[PlanRow]) -> PlanListPage:
-    """Return a page of plans. Raises: InvalidArgument for unknown words, or a cursor of another list."""
-    _check_query(wanted)
-    passing = [row for row in rows if _matches(wanted, row)]
-    passing.sort(key=lambda row: row.id)
-    keys = {"name": lambda row: row.name.casefold()}
-    passing.sort(key=keys.get(wanted.sort_by, attrgetter(wanted.sort_by)), reverse=wanted.sort_order == "desc")
-    stamped = _page_stamp(wanted, passing)
-    start = parse_cursor(wanted.cursor, stamped)
-    by_status = dict(sorted(Counter(row.status for row in rows).items()))
-    return PlanListPage(tuple(passing[start : start + wanted.limit]), len(passing), start, stamped, by_status)
-
-
-def _check_query(wanted: PlanQuery) -> None:
-    for name, among in (("status", ("", *wanted.STATUSES)), ("sort_by", wanted.SORTS), ("sort_order", wanted.ORDERS)):
-        value = getattr(wanted, name)
-        if value not in among:
-            suggestion = f"It is one of {', '.join(filter(None, among))}."
-            raise InvalidArgument(f"{name} is {value[:40]!r}", suggestion=suggestion, details={"argument": name})
-
-
-def _matches(wanted: PlanQuery, row: PlanRow) -> bool:
-    if wanted.status not in ("", row.status):
-        return False
-    if not {tag.casefold() for tag in wanted.tags} <= {tag.casefold() for tag in row.tags}:
-        return False
-    text = " ".join((row.id, row.name, row.goal, *row.tags)).casefold()
-    return all(word in text for word in wanted.query.casefold().split())
-
-
-def _page_stamp(wanted: PlanQuery, rows: Iterable[PlanRow]) -> str:
-    """Return the stamp that a cursor contains: of the query, and of the matching plans in their order."""
-    filters = (wanted.status, wanted.tags, wanted.query, wanted.sort_by, wanted.sort_order)
-    lines = [repr(filters), *(f"{row.id}@{row.updated_at}" for row in rows)]
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
-
-
-MIRROR = "PLAN.md"
 DAMAGED_LOG_ADVICE = (
     "steps may be further than they look. Restore the file from git or a backup, or delete events.head next to it "
     "to go on with the rest."
 )
+NAME_CHARS_MAX = 120
+"""A headline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +62,8 @@ class PlanState:
 
     @property
     def status(self) -> PlanStatus:
-        """The status of the plan as lists show it; an archived one is archived until something else happens."""
-        archived = bool(self.events) and self.events[-1].kind == ARCHIVED
-        approved = is_approved(self.approvals, self.plan)
-        return plan_status(self.plan, self.execution, approved=approved, archived=archived)
+        """The status of the plan as lists show it."""
+        return plan_status(self.plan, self.execution, approved=is_approved(self.approvals, self.plan))
 
 
 class PlanStorage:
@@ -198,10 +93,6 @@ class PlanStorage:
         """Return the value with all its texts free of secrets: everything that is saved passes through here."""
         return _map_texts(value, cache(self._redact_text))
 
-    def clean_plan(self, plan: Plan) -> Plan:
-        """Return the plan without secrets."""
-        return msgspec.convert(self.clean(msgspec.to_builtins(plan)), Plan)
-
     # -- reading --
 
     def version_numbers(self, plan_id: str) -> tuple[int, ...]:
@@ -216,6 +107,16 @@ class PlanStorage:
         """Read the metadata of a version. Raises: PlanNotFound, StorageCorrupt naming the file."""
         return self._read(plan_id, number, decode_metadata)
 
+    def _read(self, plan_id: str, number: int, decode: Callable[[bytes], Any]) -> Any:
+        versions = self.records.versions(plan_id)
+        data = versions.read(number)
+        if data is None:
+            raise unknown_version(plan_id, number, versions.numbers())
+        try:
+            return decode(data)
+        except ValueError as error:
+            raise corrupt_version_error(versions.path(number), str(error)) from error
+
     def read_state(self, plan_id: str) -> PlanState:
         """Read the present state of a plan.
 
@@ -226,12 +127,12 @@ class PlanStorage:
         numbers = self.version_numbers(plan_id)
         if not numbers:
             raise unknown_plan(plan_id)
-        version, plan = self.read_version(plan_id, numbers[-1])
-        return self._build_state(version, plan, numbers, log)
+        return self._build_state(*self.read_version(plan_id, numbers[-1]), numbers, log)
 
     def _build_state(self, version: PlanVersion, plan: Plan, numbers: tuple[int, ...], log: LogContent) -> PlanState:
         logged = self._decode_events(version.plan_id, log)
-        known = max(map(event_version, logged), default=0)
+        named = (event.data.get("version") for event in logged)
+        known = max((number for number in named if isinstance(number, int)), default=0)
         # A version that the log does not name was written by a process that died before it appended its events.
         missed = [self.read_metadata(version.plan_id, number).events for number in numbers if number > known]
         late = tuple(
@@ -257,16 +158,6 @@ class PlanStorage:
                 details={"path": str(path)},
             ) from error
 
-    def _read(self, plan_id: str, number: int, how: Callable[[bytes], Any]) -> Any:
-        versions = self.records.versions(plan_id)
-        data = versions.read(number)
-        if data is None:
-            raise unknown_version(plan_id, number, versions.numbers())
-        try:
-            return how(data)
-        except ValueError as error:
-            raise corrupt_version_error(versions.path(number), str(error)) from error
-
     # -- writing --
 
     def lock(self, plan_id: str, *also: str) -> AbstractContextManager[None]:
@@ -287,10 +178,9 @@ class PlanStorage:
         """
         plan_id = current.version.plan_id
         # The log counts events by itself; empty fields are left out.
-        rows = map(msgspec.to_builtins, (*current.unlogged, *events))
         bodies = [
             self.clean({key: value for key, value in row.items() if key != "seq" and value not in ("", {})})
-            for row in rows
+            for row in map(msgspec.to_builtins, (*current.unlogged, *events))
         ]
         log = self.records.log(plan_id).append(current.log, bodies)
         after = self._build_state(current.version, current.plan, current.versions, log)
@@ -313,12 +203,6 @@ class PlanStorage:
         numbers = (*(before.versions if before else ()), version.version)
         log = before.log if before else self.records.log(version.plan_id).read()
         return self.append_events(self._build_state(version, plan, numbers, log))
-
-
-def event_version(event: PlanEvent) -> int:
-    """Return the version that an event names; 0 when it names none."""
-    number = event.data.get("version")
-    return number if isinstance(number, int) else 0
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
@@ -345,10 +229,9 @@ def check_version(current: int, expected: int | None) -> None:
 
 def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
     """Return the error for an unknown plan."""
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return PlanNotFound(
         f"there is no plan {which[:80]!r}",
-        suggestion=hint.strip(),
+        suggestion=f"Did you mean {' or '.join(near)}?" if near else "",
         next_steps=NextStep("list_plans", "to see all plans"),
         details={"plan": which[:80], "near": list(near)},
     )
@@ -367,11 +250,38 @@ def unknown_version(plan_id: str, number: int, there: Iterable[int]) -> PlanNotF
     )
 
 
+# -- the index: a row for each plan in `index.json`, next to the stamp of its files ------------------------------------
+
 INDEX_FORMAT = 1
 """1: pairs of the stamp of what a row was made from, and the row."""
-ARCHIVED = "plan_archived"
-NAME_CHARS_MAX = 120
-"""A headline."""
+
+
+class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row in a list of plans. `progress` is a percentage; `problem` describes damage to its files.
+
+    `requests` are the ids of all approval requests ever made about it.
+    """
+
+    id: str
+    name: str
+    goal: str = ""
+    status: str
+    version: int
+    step_count: int = 0
+    progress: float = 0.0
+    created_at: str = ""
+    updated_at: str = ""
+    tags: tuple[str, ...] = ()
+    problem: str = ""
+    requests: tuple[str, ...] = ()
+
+
+class _PlanIndexFile(msgspec.Struct):
+    """The content of `index.json`. The limit of retries decides what counts as `failed`."""
+
+    format: int = 0
+    retries_max: int = 0
+    plans: list[tuple[tuple[int, ...], PlanRow]] = []
 
 
 class PlanIndex:
@@ -382,23 +292,24 @@ class PlanIndex:
         self._storage = storage
 
     def rows(self) -> list[PlanRow]:
-        """Return every plan, by id.
-
-        Rows of unchanged plans come from the index file, which is repaired where it is wrong.
-        """
-        index = self._read_index()
+        """Return every plan, by id. Rows of unchanged plans come from the file, which is repaired where it is wrong."""
+        records, made_with = self._storage.records, (INDEX_FORMAT, self._storage.retries_max)
+        try:
+            stored = msgspec.json.decode(records.read_index() or b"{}", type=_PlanIndexFile)
+        except msgspec.DecodeError:
+            stored = _PlanIndexFile()
+        is_valid = (stored.format, stored.retries_max) == made_with
+        index = {row.id: (stamp, row) for stamp, row in stored.plans if is_valid}
         rows: list[tuple[tuple[int, ...], PlanRow]] = []
-        names = self._storage.records.list_names()
-        for plan_id in names:
+        for plan_id in records.list_names():
             stamp, row = index.get(plan_id, ((), None))
-            now = self._storage.records.stamp(plan_id, file_of(row.version)) if row else ()
-            if row is None or not stamp or now != stamp:
+            if row is None or not stamp or records.stamp(plan_id, file_of(row.version)) != stamp:
                 stamp, row = self._build_row(plan_id)
             if row is not None:
                 rows.append((stamp, row))
         if rows != list(index.values()):  # also when a plan was deleted
-            index_file = _PlanIndexFile(INDEX_FORMAT, self._storage.retries_max, rows)
-            self._storage.records.put_index(msgspec.json.format(msgspec.json.encode(index_file), indent=1))
+            data = msgspec.json.encode(_PlanIndexFile(*made_with, rows))
+            records.put_index(msgspec.json.format(data, indent=1))
         return [row for _, row in rows]
 
     def _build_row(self, plan_id: str) -> tuple[tuple[int, ...], PlanRow | None]:
@@ -413,11 +324,10 @@ class PlanIndex:
             return (), None
         except StorageCorrupt as error:
             return stamp, self._damaged_row(plan_id, numbers, error.message)
-        at = max(now.version.created_at, now.events[-1].at if now.events else "")
         return stamp, msgspec.structs.replace(
             _new_row(now.version, now.plan, now.status),
             progress=now.execution.percentage,
-            updated_at=at,
+            updated_at=max(now.version.created_at, now.events[-1].at if now.events else ""),
             requests=tuple(approval.id for approval in now.approvals),
             problem=now.execution.damage,
         )
@@ -426,31 +336,9 @@ class PlanIndex:
         """Return the row of an unreadable plan, from its newest sound version."""
         for number in reversed(numbers):
             with suppress(StorageCorrupt, PlanNotFound):
-                version, plan = self._storage.read_version(plan_id, number)
-                row = _new_row(version, plan, DAMAGED)
+                row = _new_row(*self._storage.read_version(plan_id, number), DAMAGED)
                 return msgspec.structs.replace(row, version=numbers[-1], problem=problem)
         return PlanRow(id=plan_id, name=plan_id, status=DAMAGED, version=numbers[-1], problem=problem)
-
-    def _read_index(self) -> dict[str, tuple[tuple[int, ...], PlanRow]]:
-        """Read the rows of the index file with their stamps; none if its format or its limits differ."""
-        try:
-            index = msgspec.json.decode(self._storage.records.read_index() or b"{}", type=_PlanIndexFile)
-        except msgspec.DecodeError:
-            return {}
-        if (index.format, index.retries_max) != (INDEX_FORMAT, self._storage.retries_max):
-            return {}
-        return {row.id: (stamp, row) for stamp, row in index.plans}
-
-
-class _PlanIndexFile(msgspec.Struct):
-    """The content of `index.json`.
-
-    The stamps show whether a plan changed; the limits decide what counts as `failed`.
-    """
-
-    format: int = 0
-    retries_max: int = 0
-    plans: list[tuple[tuple[int, ...], PlanRow]] = []
 
 
 def _new_row(version: PlanVersion, plan: Plan, status: str) -> PlanRow:

@@ -1,4 +1,4 @@
-r"""PURE. Decide whether the evidence for a step supports it: exit codes, summaries of tests, its checks and criteria.
+"""PURE. Decide whether the evidence for a step supports it: exit codes, summaries of tests, its checks and criteria.
 
 >>> find_failure({"command": "pytest -q", "exit_code": 0, "output": "1 failed, 3 passed in 0.12s"})
 'its output says "1 failed, 3 passed in 0.12s"'
@@ -19,30 +19,30 @@ QUOTE_CHARS_MAX = 160
 ENDINGS = ("exit_code", "exitCode", "exit", "returncode", "return_code")
 """The names that callers give to the exit status of a command."""
 
-FAILING_SUMMARIES: tuple[re.Pattern[str], ...] = (
-    re.compile(r"^=* ?(?:\d+ [a-z]+, ){0,8}[1-9]\d* (?:failed|errors?)\b.{0,200} in \d"),  # pytest
-    re.compile(r"^FAILED \((?:failures|errors|unexpected successes)="),  # unittest
-    re.compile(r"^(?:--- FAIL:|FAIL(?:\s|$))"),  # go test
-    re.compile(r"^(?:test result: FAILED|error: (?:test failed|could not compile))"),  # cargo
-    re.compile(r"^\s*(?:Tests|Test Suites|Test Files):?\s+[1-9]\d* failed\b"),  # jest, vitest
-    re.compile(r"^\s*[1-9]\d* failing\s*$"),  # mocha
-    # Maven
-    re.compile(
-        r"Tests run: \d+, (?:Failures: [1-9]|Failures: \d+, Errors: [1-9])|^(?:\[ERROR\]|\[INFO\])? ?BUILD FAILURE"
-    ),
-    re.compile(r"^BUILD FAILED\b|\b\d+ tests? completed, [1-9]\d* failed"),  # Gradle
-    re.compile(r"^(?:Failed!\s+-|Test Run Failed|Build FAILED)"),  # .NET
-    re.compile(r"\b\d+ (?:examples|example|runs|tests), (?:\d+ assertions, )?[1-9]\d* failures?\b"),  # RSpec, minitest
-    re.compile(r"\b0 failures, [1-9]\d* errors?\b"),  # minitest
-    re.compile(r"^(?:FAILURES!|ERRORS!)|^Tests: \d+, Assertions: \d+, (?:Errors|Failures): [1-9]"),  # PHPUnit
-    re.compile(r"\btests passed, [1-9]\d* tests? failed out of"),  # CTest
-    re.compile(r"^Found [1-9]\d* errors?\b"),  # mypy, tsc, ruff
-    re.compile(r"^\S{0,2} ?[1-9]\d* problems? \([1-9]\d* errors?\b"),  # ESLint
-    re.compile(r"^(?:g?make(?:\[\d+\])?: \*\*\* |npm (?:ERR!|error) )"),  # make, npm
+_FAILING_SUMMARY = re.compile(
+    r"""
+      ^=*[ ]?(?:\d+[ ][a-z]+,[ ]){0,8}[1-9]\d*[ ](?:failed|errors?)\b.{0,200}[ ]in[ ]\d      # pytest
+    | ^FAILED[ ]\((?:failures|errors|unexpected[ ]successes)=                                # unittest
+    | ^(?:---[ ]FAIL:|FAIL(?:\s|$))                                                          # go test
+    | ^(?:test[ ]result:[ ]FAILED|error:[ ](?:test[ ]failed|could[ ]not[ ]compile))          # cargo
+    | ^\s*(?:Tests|Test[ ]Suites|Test[ ]Files):?\s+[1-9]\d*[ ]failed\b                       # jest, vitest
+    | ^\s*[1-9]\d*[ ]failing\s*$                                                             # mocha
+    | Tests[ ]run:[ ]\d+,[ ]Failures:[ ](?:[1-9]|\d+,[ ]Errors:[ ][1-9])                     # Maven
+    | ^(?:\[(?:ERROR|INFO)\])?[ ]?BUILD[ ]FAIL(?:URE|ED\b)                                   # Maven, Gradle
+    | \b\d+[ ]tests?[ ]completed,[ ][1-9]\d*[ ]failed                                        # Gradle
+    | ^(?:Failed!\s+-|Test[ ]Run[ ]Failed|Build[ ]FAILED)                                    # .NET
+    | \b\d+[ ](?:examples?|runs|tests),[ ](?:\d+[ ]assertions,[ ])?[1-9]\d*[ ]failures?\b    # RSpec, minitest
+    | \b0[ ]failures,[ ][1-9]\d*[ ]errors?\b                                                 # minitest
+    | ^(?:FAILURES!|ERRORS!|Tests:[ ]\d+,[ ]Assertions:[ ]\d+,[ ](?:Errors|Failures):[ ][1-9])  # PHPUnit
+    | \btests[ ]passed,[ ][1-9]\d*[ ]tests?[ ]failed[ ]out[ ]of                              # CTest
+    | ^Found[ ][1-9]\d*[ ]errors?\b                                                          # mypy, tsc, ruff
+    | ^\S{0,2}[ ]?[1-9]\d*[ ]problems?[ ]\([1-9]\d*[ ]errors?\b                              # ESLint
+    | ^(?:g?make(?:\[\d+\])?:[ ]\*\*\*[ ]|npm[ ](?:ERR!|error)[ ])                           # make, npm
+    """,
+    re.VERBOSE,
 )
-"""How test programs, compilers and linters end a run that failed; each is matched against single lines."""
+"""How test programs, compilers and linters end a run that failed, in a single line."""
 _COLORS = re.compile(r"\x1b\[[0-9;]{0,20}m")
-_NUMBERED = re.compile(r"\s*(\d{1,4})\s*(?:[:.)\-]|$)")
 
 
 class FailedEvidence(NamedTuple):
@@ -59,22 +59,17 @@ def find_failure(row: Mapping[str, Any]) -> str:
     """Return why a piece of evidence shows a failure; empty when it does not."""
     if row.get("passed") is False or row.get("success") is False:
         return "it says that it did not pass"
-    status = exit_status(row)
-    if status:
+    if status := exit_status(row):
         return f"it ended with {status}"
     line = failing_line(str(row.get("output", "")))
-    if line:
-        return f'its output says "{line}"'
-    return ""
+    return f'its output says "{line}"' if line else ""
 
 
 def exit_status(row: Mapping[str, Any]) -> int | None:
     """Return the exit status that a piece of evidence gives; None when it gives none."""
     for name in ENDINGS:
         value = row.get(name)
-        if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
-            return int(value)
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) or (isinstance(value, str) and value.strip().lstrip("-").isdecimal()):
             return int(value)
     return None
 
@@ -83,23 +78,21 @@ def failing_line(output: str) -> str:
     """Return the line by which a test program, compiler or linter says that it failed; empty when there is none."""
     for line in output.split("\n")[-OUTPUT_LINES_MAX:]:
         plain = _COLORS.sub("", line[:LINE_CHARS_MAX]).rstrip()
-        if any(summary.search(plain) for summary in FAILING_SUMMARIES):
+        if _FAILING_SUMMARY.search(plain):
             return plain.strip()[:QUOTE_CHARS_MAX]
     return ""
 
 
 def find_failures(evidence: Iterable[Mapping[str, Any]]) -> tuple[FailedEvidence, ...]:
     """Return the evidence that shows a failure; of a command that ran several times the last run counts."""
-    last: dict[str, Mapping[str, Any]] = {}
-    for number, row in enumerate(evidence):
-        last[normalize_command(str(row.get("command", ""))) or f"#{number}"] = row
+    last = {_command(row) or f"#{number}": row for number, row in enumerate(evidence)}
     failures = ((str(row.get("command", "")), find_failure(row)) for row in last.values())
     return tuple(FailedEvidence(command, reason) for command, reason in failures if reason)
 
 
 def find_open_checks(checks: Sequence[str], evidence: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the checks of a step that no evidence shows to have run."""
-    ran = [normalize_command(str(row.get("command", ""))) for row in evidence if _has_result(row)]
+    ran = [_command(row) for row in evidence if _has_result(row)]
     return tuple(check for check in checks if not any(normalize_command(check) in command for command in ran))
 
 
@@ -109,14 +102,14 @@ def find_open_criteria(
     """Return the criteria that were not answered: by their number or text, or by a command in them that passed."""
     given = [*answers]
     keys = {criterion_key(answer) for answer in given}
-    numbers = {found[1] for answer in given if (found := _NUMBERED.match(answer))}
-    ran = [normalize_command(str(row.get("command", ""))) for row in evidence if _has_result(row)]
-    ran = [command for command in ran if " " in command]  # a single word may be any word of a sentence
+    numbers = {found[1] for answer in given if (found := re.match(r"\s*(\d{1,4})\s*(?:[:.)\-]|$)", answer))}
+    ran = [command for row in evidence if _has_result(row) if " " in (command := _command(row))]
     return tuple(
         text
         for number, text in enumerate(criteria, 1)
         if criterion_key(text) not in keys
         and str(number) not in numbers
+        # A single word may be any word of a sentence.
         and not any(command in normalize_command(text) for command in ran)
     )
 
@@ -129,6 +122,10 @@ def criterion_key(text: str) -> str:
 def normalize_command(command: str) -> str:
     """Return a command with single blanks, without the quotes of Markdown."""
     return " ".join(command.replace("`", "").split())
+
+
+def _command(row: Mapping[str, Any]) -> str:
+    return normalize_command(str(row.get("command", "")))
 
 
 def _has_result(row: Mapping[str, Any]) -> bool:

@@ -1,11 +1,10 @@
 """Track steps: start, complete, fail and skip them, one event each, if their state allows it.
 
     tracker.start(plan_id, 1, actor="agent")
-    tracker.complete(plan_id, 1, notes="cents everywhere").unlocked
+    tracker.complete(plan_id, 1, CompletionReport("cents everywhere"))
 
-The lock decides between two processes that start the same step: the second one gets a Conflict that names the first.
-Git reports what changed in the work tree meanwhile, and since the plan was created; without git, or without that
-commit, the answer says so instead of guessing.
+The lock decides between two processes that start the same step. Git reports what changed in the work tree meanwhile;
+without git the answer says so instead of guessing.
 """
 
 from __future__ import annotations
@@ -50,7 +49,17 @@ from context_engine.storage import STATE_FOLDER
 
 DIRTY_BYTES_MAX = 40_000
 """Of the paths that had changed before a step began: they are part of an event, whose line has 64 KiB."""
+TEXT_CHARS_MAX = 4_000
+"""Of an error, a note or the output of a command; its beginning and its end are kept."""
+OUTPUT_CHARS_MAX = 2_000
+EVIDENCE_MAX = 20
+FILES_MAX = 300
+"""Of what a step changed, so that its event stays a line."""
+RUN_CHECKS = 'Run the checks and pass evidence: [{"command": "...", "exit_code": 0, "output": "..."}].'
 _NO_GIT = (AccessFailed, UnsupportedHost, InvalidArgument, TooLarge)
+
+
+# -- the work tree -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +102,8 @@ class PlanWorkTree:
         made = {path for step in plan.steps for path in step.files_to_create}
         missing = tuple(sorted(path for path in to_be_there - made if not self._exists(path)))
         if not plan.base_commit:
-            return PlanDrift(
-                missing, warnings=("the plan names no commit it was created at: changes since then are unknown",)
-            )
+            why = "the plan names no commit it was created at: changes since then are unknown"
+            return PlanDrift(missing, warnings=(why,))
         try:
             base = self._git.commit(plan.base_commit)
             changed = self._changed_since(base) & plan.files
@@ -158,12 +166,7 @@ class PlanWorkTree:
         return "-".join(map(str, stamp)) if stamp else ""
 
 
-TEXT_CHARS_MAX = 4_000
-"""Of an error, a note or the output of a command; its beginning and its end are kept."""
-OUTPUT_CHARS_MAX = 2_000
-EVIDENCE_MAX = 20
-FILES_MAX = 300
-"""Of what a step changed, so that its event stays a line."""
+# -- steps -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,20 +252,13 @@ class StepTracker:
             state = now.execution.steps[wanted.uid]
             move_step(state.status, "complete", forced=force, what=_step_name(now.plan, wanted))
             self._refuse_failures(now, wanted, report, actor)
-            if self._rules.evidence and not report.evidence:
-                why = "has no evidence, which this workspace requires"
-                asked: dict[str, Any] = {"checks": list(wanted.checks)}
-                asked["acceptance_criteria"] = list(wanted.acceptance_criteria)
-                raise _refused_step(now.plan, wanted, why, RUN_CHECKS, **asked)
-            unmet = _find_open(wanted, report)
-            if unmet and not force:
-                raise _open_step(now.plan, wanted, unmet)
+            is_open = self._check_done(now.plan, wanted, report, force=force)
             data = {
                 "notes": self._clean_text(report.notes),
                 "files_modified": list((work.files or ())[:FILES_MAX]),
-                "evidence": [self._clean_evidence(row) for row in report.evidence[:EVIDENCE_MAX]],
+                "evidence": self._clean_evidence(report),
                 "criteria_met": [self._clean_text(criterion) for criterion in report.criteria_met],
-                "forced": state.status != "in_progress" or bool(unmet),
+                "forced": state.status != "in_progress" or is_open,
             }
             moved = self._append_events(now, wanted, self._step_event("step_completed", wanted, actor, data))
         return replace(moved, warnings=warnings), work
@@ -296,7 +292,10 @@ class StepTracker:
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
             wanted = now.plan.find_step(step)
-            kinds = _failure_events(now.execution.steps[wanted.uid], retry=retry, skip=skip, release=release)
+            status = now.execution.steps[wanted.uid].status
+            kinds = ["step_skipped"] if skip else ["step_released"] if release else ["step_failed"]
+            if retry:
+                kinds = ["step_retried"] if status == "failed" else ["step_failed", "step_retried"]
             _check_moves(now, wanted, kinds)
             data = {"notes" if skip else "error": self._clean_text(error)}
             others = _open_dependents(now, wanted) if skip_dependents else ()
@@ -324,20 +323,20 @@ class StepTracker:
         unlocked = tuple(uid for uid in after.execution.ready if uid not in before)
         return StepUpdate(after.plan, step, after.execution, unlocked)
 
-    def _clean_text(self, text: str) -> str:
-        """Remove secrets from a text, then cut its middle if it is too long.
+    def _clean_text(self, text: str, most: int = TEXT_CHARS_MAX) -> str:
+        # The other order could cut a secret in two.
+        return shorten_middle(self._storage.clean(text), most)
 
-        The other order could cut a secret in two.
-        """
-        return shorten_middle(self._storage.clean(text), TEXT_CHARS_MAX)
-
-    def _clean_evidence(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return one piece of evidence as it is saved: a command, its exit code, its output."""
-        return {
-            key: shorten_middle(self._storage.clean(value), OUTPUT_CHARS_MAX) if isinstance(value, str) else value
-            for key, value in row.items()
-            if isinstance(value, str | int | float | bool)
-        }
+    def _clean_evidence(self, report: CompletionReport) -> list[dict[str, Any]]:
+        """Return the evidence as it is saved: a command, its exit code, its output."""
+        return [
+            {
+                key: self._clean_text(value, OUTPUT_CHARS_MAX) if isinstance(value, str) else value
+                for key, value in row.items()
+                if isinstance(value, str | int | float | bool)
+            }
+            for row in report.evidence[:EVIDENCE_MAX]
+        ]
 
     # -- the work of a step --
 
@@ -352,13 +351,12 @@ class StepTracker:
         unmet = find_open_criteria(step.acceptance_criteria, report.criteria_met, report.evidence)
         if why and not changed:
             return WorkReport(None, unmet_criteria=unmet), (f"the changes of the step are unknown: {why}",)
-        theirs = _files_of_started_steps(now, step)
-        work = WorkReport(
-            tuple(sorted(changed)),
-            tuple(sorted(changed - step.files - theirs)),
-            tuple(sorted(step.files - changed)),
-            unmet,
-        )
+        states = now.execution.steps
+        # The files of other started steps may have changed in the same time.
+        started = [other for other in now.plan.steps if other.uid != step.uid and states[other.uid].started_at]
+        theirs = frozenset().union(*(other.files for other in started))
+        unexpected = tuple(sorted(changed - step.files - theirs))
+        work = WorkReport(tuple(sorted(changed)), unexpected, tuple(sorted(step.files - changed)), unmet)
         return work, (f"only the files that you named are known: {why}",) if why else ()
 
     def _refuse_failures(self, now: PlanState, step: PlanStep, report: CompletionReport, actor: str) -> None:
@@ -368,9 +366,8 @@ class StepTracker:
             return
         is_recorded = now.execution.steps[step.uid].status == "in_progress"
         if is_recorded:
-            shown = "; ".join(map(str, failures))
-            rows = [self._clean_evidence(row) for row in report.evidence[:EVIDENCE_MAX]]
-            data = {"error": self._clean_text(f"its evidence shows a failure: {shown}"), "evidence": rows}
+            error = self._clean_text(f"its evidence shows a failure: {'; '.join(map(str, failures))}")
+            data = {"error": error, "evidence": self._clean_evidence(report)}
             self._append_events(now, step, self._step_event("step_failed", step, actor, data))
         outcome = "it is recorded as failed" if is_recorded else "nothing was recorded"
         raise _refused_step(
@@ -382,6 +379,29 @@ class StepTracker:
             failures=[failure._asdict() for failure in failures],
             recorded_as_failed=is_recorded,
         )
+
+    def _check_done(self, plan: Plan, step: PlanStep, report: CompletionReport, *, force: bool) -> bool:
+        """Return whether checks did not run, or criteria were not answered. Raises: PreconditionFailed without force."""
+        if self._rules.evidence and not report.evidence:
+            why = "has no evidence, which this workspace requires"
+            criteria = list(step.acceptance_criteria)
+            raise _refused_step(plan, step, why, RUN_CHECKS, checks=list(step.checks), acceptance_criteria=criteria)
+        evidence = report.evidence[:EVIDENCE_MAX]
+        checks = list(find_open_checks(step.checks, evidence))
+        criteria = list(find_open_criteria(step.acceptance_criteria, report.criteria_met, evidence))
+        if force or not (checks or criteria):
+            return bool(checks or criteria)
+        counts, advice, still_open = [], [], {}
+        if checks:
+            counts.append(f"{len(checks)} {'check has' if len(checks) == 1 else 'checks have'} no result")
+            advice.append(RUN_CHECKS)
+            still_open["open_checks"] = checks
+        if criteria:
+            counts.append(f"{len(criteria)} {'criterion has' if len(criteria) == 1 else 'criteria have'} no answer")
+            advice.append("Answer each criterion in criteria_met: its number, or its text.")
+            still_open["open_criteria"] = criteria
+        advice.append("Or repeat with force: true, which is recorded.")
+        raise _refused_step(plan, step, f"is not complete: {' and '.join(counts)}", " ".join(advice), **still_open)
 
 
 def shorten_middle(text: str, most: int) -> str:
@@ -403,23 +423,6 @@ def _last_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
         return msgspec.convert(started[-1].data.get("base", {}) if started else {}, StepBaseline)
     except msgspec.ValidationError:
         return StepBaseline()
-
-
-def _files_of_started_steps(now: PlanState, step: PlanStep) -> frozenset[str]:
-    """Return the files of other started steps: they may have changed in the same time."""
-    states = now.execution.steps
-    started = [other for other in now.plan.steps if other.uid != step.uid and states[other.uid].started_at]
-    return frozenset().union(*(other.files for other in started))
-
-
-def _find_open(step: PlanStep, report: CompletionReport) -> dict[str, tuple[str, ...]]:
-    """Return the checks that did not run and the criteria that were not answered; empty when nothing is open."""
-    evidence = report.evidence[:EVIDENCE_MAX]
-    found = {
-        "checks": find_open_checks(step.checks, evidence),
-        "criteria": find_open_criteria(step.acceptance_criteria, report.criteria_met, evidence),
-    }
-    return {name: rows for name, rows in found.items() if rows}
 
 
 def _open_dependents(now: PlanState, step: PlanStep) -> tuple[PlanStep, ...]:
@@ -449,24 +452,6 @@ def _refused_step(
     return PreconditionFailed(
         f"step {number} {why}", suggestion=suggestion, next_steps=next_steps, details={"step": number, **details}
     )
-
-
-RUN_CHECKS = 'Run the checks and pass evidence: [{"command": "...", "exit_code": 0, "output": "..."}].'
-_OPEN = {
-    "checks": (("check has no result", "checks have no result"), RUN_CHECKS),
-    "criteria": (
-        ("criterion has no answer", "criteria have no answer"),
-        "Answer each criterion in criteria_met: its number, or its text.",
-    ),
-}
-"""Parts of a step that may be open: the name for one and for several, and the advice."""
-
-
-def _open_step(plan: Plan, step: PlanStep, unmet: Mapping[str, Sequence[str]]) -> PreconditionFailed:
-    count = " and ".join(f"{len(rows)} {_OPEN[name][0][len(rows) > 1]}" for name, rows in unmet.items())
-    advice = " ".join([*(_OPEN[name][1] for name in unmet), "Or repeat with force: true, which is recorded."])
-    still_open: dict[str, Any] = {f"open_{name}": list(rows) for name, rows in unmet.items()}
-    return _refused_step(plan, step, f"is not complete: {count}", advice, **still_open)
 
 
 def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
@@ -505,15 +490,6 @@ def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force:
         following = number.get(now.execution.next)
         raise _refused_step(plan, step, f"is {state.status} already", next_steps=ways_on, next=following)
     move_step(state.status, "start", forced=force, what=_step_name(plan, step))
-
-
-def _failure_events(state: StepState, *, retry: bool, skip: bool, release: bool) -> tuple[str, ...]:
-    """Return the kinds of events that record a failure."""
-    if skip or release:
-        return ("step_skipped" if skip else "step_released",)
-    if retry and state.status == "failed":
-        return ("step_retried",)
-    return ("step_failed", "step_retried") if retry else ("step_failed",)
 
 
 def _check_moves(now: PlanState, step: PlanStep, kinds: Sequence[str]) -> None:

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from context_engine.search.text_scanner import TextScanner
     from context_engine.search.text_search import (
         expand_braces,
-        format_cursor,
         hash_search,
-        parse_cursor,
         rank_files,
         select_page,
         sort_by_keywords,

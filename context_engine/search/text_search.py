@@ -6,7 +6,6 @@ r"""PURE. Decisions of a text search: paths that match globs, keywords in lines,
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections import Counter, defaultdict
@@ -15,14 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
 from context_engine.repo import GlobMatcher
-from context_engine.text import fold_case
+from context_engine.text import fold_case, hash_page
 
 ALTERNATIVES_MAX = 100
 """Globs that one glob with braces may become; more is a mistake or an attack."""
 LONG_FILE_BYTES = 8_000
 """Two screens of code: a match in a file of this size counts half as much as one in a small file."""
-STAMP_CHARS = 8
-"""Of the hash in a cursor: an old cursor fits by chance once in four thousand million cases."""
 
 DEFINING = (
     "abstract class const constexpr data def define defmodule defp defun enum export fn fun func function impl "
@@ -165,29 +162,4 @@ def select_page(files: Iterable[TextFile], start: int, limit: int) -> list[TextP
 
 def hash_search(query: TextQuery, files: Iterable[TextFile]) -> str:
     """Return what a cursor stores of a search: a hash of the query and of the matching files in their order."""
-    rows = [repr(query), *(f"{file.path}\0{file.lines}" for file in files)]
-    return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
-
-
-def format_cursor(start: int, stamped: str) -> str:
-    """Return where to continue, for the caller to send back.
-
-    >>> format_cursor(50, "0123abcd"), parse_cursor("0123abcd-50", "0123abcd")
-    ('0123abcd-50', 50)
-    """
-    return f"{stamped}-{start}"
-
-
-def parse_cursor(sent: str, stamped: str) -> int:
-    """Return where a cursor continues; 0 without one. Raises: InvalidArgument when it is of another search or state."""
-    if not sent:
-        return 0
-    made = re.fullmatch(r"([0-9a-f]{8})-(\d{1,12})", sent.strip())
-    if not made:
-        raise InvalidArgument("cursor is not one of this server", suggestion="Omit it to start from the beginning.")
-    if made[1] != stamped:
-        raise InvalidArgument(
-            "cursor belongs to another search, or the files have changed since",
-            suggestion="Repeat the search without it; keep all other arguments the same from page to page.",
-        )
-    return int(made[2])
+    return hash_page(query, (f"{file.path}\0{file.lines}" for file in files))

@@ -1,22 +1,20 @@
 """The versions of a record, each an immutable file: `v0001.json`, `v0002.json`, ...
 
-A version is written once: the second writer of a number gets False, and nothing is overwritten. Old versions may be
-packed (`v0001.json.gz`), which changes nothing for a reader. This module knows nothing of the content of a version.
+A version is written once: the second writer of a number gets False, and nothing is overwritten. This module knows
+nothing of the content of a version.
 """
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from pathlib import Path
 
 from context_engine.errors import StorageCorrupt
 from context_engine.storage.state_folder import PublishFiles, StateFolder
 
 BYTES_MAX = 16_000_000
-"""Several times what callers may save: it keeps a hostile packed file from filling the memory."""
-_NAME = re.compile(r"v(\d{4,9})\.json(\.gz)?")
+"""Several times what callers may save."""
+_NAME = re.compile(r"v(\d{4,9})\.json")
 
 
 class NumberedVersions:
@@ -35,52 +33,27 @@ class NumberedVersions:
 
     def numbers(self) -> tuple[int, ...]:
         """Return the numbers of all versions, ascending."""
-        return tuple(sorted(self._find_files()))
+        return tuple(sorted(int(match[1]) for file in self._files.names() if (match := _NAME.fullmatch(file))))
 
     def path(self, number: int) -> Path:
-        """Return the file of a version, packed or not; the file to write when it is missing."""
-        return self.folder / self._find_files().get(number, version_file_name(number))
+        """Return the file of a version, whether it exists or not."""
+        return self.folder / version_file_name(number)
 
     def read(self, number: int) -> bytes | None:
         """Return the content of a version; None when it is missing. Raises: StorageCorrupt, naming the file."""
-        path = self.path(number)
-        data = self._files.read(path.name, bytes_max=BYTES_MAX)
+        data = self._files.read(version_file_name(number), bytes_max=BYTES_MAX)
         if isinstance(data, str):
-            raise corrupt_version_error(path, data)
-        return _decompress(path, data) if data is not None and path.suffix == ".gz" else data
+            raise corrupt_version_error(self.path(number), data)
+        return data
 
     def add(self, number: int, data: bytes) -> bool:
         """Write a version; return False when the number is used. Raises: WriteFailed, DiskFull, StorageCorrupt."""
-        if number in self._find_files():
+        name = version_file_name(number)
+        if name in self._files.names():
             return False
         if self._share:
-            self._share({self.folder / version_file_name(number): data})
-        return self._files.create(version_file_name(number), data, flush=self._flush)
-
-    def pack(self, keep: int) -> int:
-        """Pack all but the newest versions; return how many. A crash in between leaves both forms, which are equal.
-
-        Raises: WriteFailed, DiskFull, StorageCorrupt (a version that cannot be read stays as it is).
-
-        """
-        found = self._find_files()
-        plain = [number for number in sorted(found)[:-keep] if found[number] == version_file_name(number)]
-        for number in plain:
-            file = version_file_name(number)
-            packed = gzip.compress(self.read(number) or b"", mtime=0)
-            if self._share:
-                self._share({self.folder / f"{file}.gz": packed, self.folder / file: None})
-            self._files.replace(f"{file}.gz", packed, flush=self._flush)
-            self._files.remove(file)
-        return len(plain)
-
-    def _find_files(self) -> dict[int, str]:
-        """Return the file of each version; the unpacked one where both forms exist."""
-        found: dict[int, str] = {}
-        for file in sorted(self._files.names(), reverse=True):
-            if match := _NAME.fullmatch(file):
-                found[int(match[1])] = file
-        return found
+            self._share({self.folder / name: data})
+        return self._files.create(name, data, flush=self._flush)
 
 
 def version_file_name(number: int) -> str:
@@ -99,17 +72,6 @@ def corrupt_version_error(path: Path, why: str) -> StorageCorrupt:
         suggestion="Restore this file from git or a backup; all other versions can be read.",
         details={"path": str(path), "file": path.name},
     )
-
-
-def _decompress(path: Path, data: bytes) -> bytes:
-    try:
-        stream = zlib.decompressobj(wbits=31)
-        text = stream.decompress(data, BYTES_MAX)
-    except zlib.error as error:
-        raise corrupt_version_error(path, f"it cannot be unpacked ({error})") from error
-    if not stream.eof:
-        raise corrupt_version_error(path, "it is cut off, or far too large")
-    return text
 
 
 # -- trash -------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
         escape_controls,
         escape_line,
         format_count,
+        format_cursor,
         format_size,
+        hash_page,
+        parse_cursor,
         suggest_nearest,
     )
     from context_engine.text.ids import (

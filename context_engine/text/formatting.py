@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from context_engine.errors import InvalidArgument
 
 # -- visible text ------------------------------------------------------------------------------------------------------
 
@@ -123,3 +126,39 @@ def suggest_nearest(word: str, known: Iterable[str], nearness_min: float = NEARN
         return ""
     close = difflib.get_close_matches(word, list(known), 1, nearness_min)
     return f" Did you mean {close[0]}?" if close else ""
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+
+STAMP_CHARS = 8
+"""Of the hash in a cursor: an old cursor fits by chance once in four thousand million cases."""
+
+
+def hash_page(question: object, rows: Iterable[str]) -> str:
+    """Return what a cursor stores of a list: a hash of the question and of all rows that answer it, in their order."""
+    lines = "\n".join([repr(question), *rows])
+    return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
+
+
+def format_cursor(start: int, stamped: str) -> str:
+    """Return where to continue, for the caller to send back.
+
+    >>> format_cursor(50, "0123abcd"), parse_cursor("0123abcd-50", "0123abcd")
+    ('0123abcd-50', 50)
+    """
+    return f"{stamped}-{start}"
+
+
+def parse_cursor(sent: str, stamped: str) -> int:
+    """Return where a cursor continues; 0 without one. Raises: InvalidArgument when it is of another search or state."""
+    if not sent:
+        return 0
+    made = re.fullmatch(r"([0-9a-f]{8})-(\d{1,12})", sent.strip())
+    if not made:
+        raise InvalidArgument("cursor is not one of this server", suggestion="Omit it to start from the beginning.")
+    if made[1] != stamped:
+        raise InvalidArgument(
+            "cursor belongs to another search, or the files have changed since",
+            suggestion="Repeat the search without it; keep all other arguments the same from page to page.",
+        )
+    return int(made[2])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
-from context_engine.search import format_cursor, hash_search, parse_cursor, rank_files, select_page, sort_by_keywords
-from context_engine.text import compact_json, drop_empty, escape_line, format_count
+from context_engine.search import hash_search, rank_files, select_page, sort_by_keywords
+from context_engine.text import compact_json, drop_empty, escape_line, format_count, format_cursor, parse_cursor
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import NOTE_CHARS, note_lines, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool

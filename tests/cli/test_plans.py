@@ -355,13 +355,6 @@ def test_a_plan_is_made_out_of_the_repository_and_kept(root: Path, ctx: Run) -> 
     assert json.loads(ctx("create", "Rename login to enter", "--json")[1])["plan_id"].startswith("plan_")
 
 
-def test_a_plan_that_is_put_away_can_still_be_read(root: Path, ctx: Run) -> None:
-    kept(root, plan())
-    assert ctx("archive", "money") == (0, "archived; 0 older versions packed\n", "")
-    assert "archived" in ctx("list")[1]
-    assert ctx("show", "money")[1].startswith("# Money in cents\n")
-
-
 # -- the shell --------------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from context_engine.errors import (
 )
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import PERSON, Approval, PlanEvent, find_deciding, fold_approvals, is_approved
-from context_engine.plans.plan_storage import PlanQuery
+from context_engine.plans.plan_repository import PlanQuery
 from tests.support.desks import Desks, plan, step
 
 THREE = plan(step("s1"), step("s2"), step("s3"))

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from context_engine.errors import CallError, Conflict
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_json import decode_version
-from context_engine.plans.plan_storage import PlanQuery
+from context_engine.plans.plan_repository import PlanQuery
 from tests.support import preloaded
 from tests.support.desks import Desks, plan, step
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.changeset import folder_of, group_files
+from context_engine.plans.plan_draft import folder_of, group_files
 
 
 def test_of_folders_that_import_each_other_the_first_waits_for_the_other() -> None:

@@ -15,8 +15,7 @@ from context_engine.history.commit_facts import HistoryFile
 from context_engine.history.file_history import FileHistory
 from context_engine.history.mining import HistoryMiner
 from context_engine.model import Filter, Query
-from context_engine.plans.change_probability import READY_MIN
-from context_engine.plans.changeset import SURE_PLACES, PlanRequest, PlanSources
+from context_engine.plans.changeset import READY_MIN, SURE_PLACES, PlanRequest, PlanSources
 from context_engine.plans.model import PlanStep
 from context_engine.plans.plan_draft import LIKELY_TITLE, PlanDraft, draft_plan
 from context_engine.repo.git import Git
@@ -72,7 +71,7 @@ def test_every_file_that_uses_what_the_task_names_is_in_the_steps(zoo: Engine, t
 @pytest.mark.parametrize("task", ["Draw a tour of satellites around Jupiter", "feed the RSS readers with Atom"])
 def test_a_plan_is_not_ready_while_the_search_warns_that_nothing_here_answers_the_task(zoo: Engine, task: str) -> None:
     made = planned(zoo, task)
-    assert "probably nothing here answers this" in made.warnings[0]
+    assert "probably nothing here answers this" in made.change.warnings[0]
     assert made.status == "needs_clarification"
     assert made.plan.questions
 
@@ -80,7 +79,7 @@ def test_a_plan_is_not_ready_while_the_search_warns_that_nothing_here_answers_th
 def test_a_found_name_answers_the_task_whatever_its_other_words_are(zoo: Engine) -> None:
     made = planned(zoo, "Let `lock_gate` publish telemetry over websockets for satellites")
     assert made.status == "ready"
-    assert made.warnings == ()
+    assert made.change.warnings == ()
 
 
 @pytest.mark.parametrize("task", ["tickets", "sell", "Cage", "`lock_gate`"])
@@ -178,7 +177,7 @@ def test_without_an_index_words_alone_make_the_plan_and_it_says_so(tmp_path: Pat
     with open_engine(tree(tmp_path / "zoo", ZOO), watch=False) as engine:
         made = planned(engine, "Sell tickets to groups")
     assert "zoo/visits/tickets.py" in made.plan.files
-    assert "no index" in " ".join(made.warnings)
+    assert "no index" in " ".join(made.change.warnings)
 
 
 def test_nothing_is_connected_to(zoo: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

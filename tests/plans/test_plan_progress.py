@@ -82,7 +82,7 @@ def _plainly(now: str, event: PlanEvent) -> str | None:
     forced = bool(event.data.get("forced"))
     match event.kind.removeprefix("step_"):
         case "started":
-            return "running" if now == "open" or (now == "running" and event.data.get("taken_over")) else None
+            return "running" if now == "open" else None
         case "completed":
             return "completed" if now == "running" or (forced and now in ("open", "failed")) else None
         case "failed":
@@ -251,7 +251,6 @@ def test_a_list_says_one_word_about_a_plan() -> None:
     assert plan_status(plan, after(plan)) == "ready"
     assert plan_status(plan, after(plan), approved=True) == "approved"
     assert plan_status(asking, after(asking), approved=True) == "needs_clarification"
-    assert plan_status(plan, after(plan), archived=True) == "archived"
     assert plan_status(plan, after(plan, "1 started"), approved=True) == "executing"
     assert plan_status(plan_of(), after(plan_of())) == "draft"
 

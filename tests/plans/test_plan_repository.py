@@ -24,7 +24,7 @@ from context_engine.errors import (
 from context_engine.plans.model import Plan, PlanQuestion
 from context_engine.plans.plan_events import CompletionReport
 from context_engine.plans.plan_json import hash_content, serialize_plan
-from context_engine.plans.plan_storage import PlanQuery
+from context_engine.plans.plan_repository import PlanQuery
 from tests.support.desks import PLANS, Desks, plan, step
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
@@ -368,14 +368,6 @@ def test_status_follows_from_what_happened(here: Desks) -> None:
     assert status() == "completed"
 
 
-def test_an_archived_plan_is_over_until_something_happens_to_it_again(here: Desks) -> None:
-    here.plans.repository.save(plan(), name="Cents")
-    assert here.plans.repository.archive("Cents") == 0
-    assert names(here, status="archived") == ["Cents"]
-    here.plans.steps.start("Cents", 1)
-    assert (names(again(here), status="archived"), names(here, status="executing")) == ([], ["Cents"])
-
-
 def test_an_unknown_plan_is_refused_with_the_nearest_names(here: Desks) -> None:
     for name in ("Money in cents", "Money in bank", "Something else"):
         here.plans.repository.save(plan(), name=name)
@@ -463,13 +455,12 @@ def kept(here: Desks, number: int) -> Plan:
     return here.plans.repository.load("Cents", number).plan
 
 
-def test_a_hundred_and_fifty_versions_can_all_be_had_packed_or_not(here: Desks) -> None:
+def test_a_hundred_and_fifty_versions_can_all_be_had(here: Desks) -> None:
     saved = here.plans.repository.save(plan(), name="Cents")
     for number in range(2, 151):
         here.plans.repository.save(msgspec.structs.replace(saved.plan, goal=f"Goal {number}"), overwrite=True)
     before = [kept(here, number) for number in range(1, 151)]
     assert [each.goal for each in before] == ["Money in cents", *(f"Goal {number}" for number in range(2, 151))]
-    assert here.plans.repository.archive("Cents") == 50
     assert [kept(again(here), number) for number in range(1, 151)] == before
     told, _ = here.plans.repository.history("Cents")
     assert [each.version for each in told] == list(range(150, 0, -1))

@@ -8,8 +8,8 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import AccessDenied, NeedsApproval, PreconditionFailed
+from context_engine.plans.plan_repository import PlanQuery
 from context_engine.plans.plan_service import workspace_paths
-from context_engine.plans.plan_storage import PlanQuery
 from context_engine.repo.paths import Root
 from context_engine.settings import Settings
 from tests.support.desks import plan, step

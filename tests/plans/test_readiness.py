@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.context import BestHit
-from context_engine.plans.change_probability import READY_MIN, estimate_readiness
-from context_engine.plans.changeset import AffectedFile, ChangeSet, FileRelation
+from context_engine.plans.changeset import READY_MIN, AffectedFile, ChangeSet, FileRelation, estimate_readiness
 from context_engine.plans.model import PlanEvidence, PlanQuestion
 from context_engine.plans.plan_draft import PLACES_MAX, find_questions
 

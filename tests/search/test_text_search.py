@@ -14,14 +14,13 @@ from context_engine.search.text_search import (
     definition_pattern,
     density,
     expand_braces,
-    format_cursor,
     hash_search,
     limit_matches,
-    parse_cursor,
     rank_files,
     select_page,
     sort_by_keywords,
 )
+from context_engine.text import format_cursor, parse_cursor
 
 
 def file(path: str, lines: int = 1, *, by: tuple[int, ...] = (), size: int = 100, defines: bool = False) -> TextFile:

@@ -90,7 +90,7 @@ def _step(draw: st.DrawFn, number: int, count: int, acyclic: bool) -> PlanStep:
 def events(uids: list[str], *, most: int = 30) -> st.SearchStrategy[list[PlanEvent]]:
     """Anything that may stand in a log, possible or not, some minutes apart."""
     kinds = st.sampled_from([*MOVES, *MOVES, "plan_changed", "unheard_of"])
-    data = st.sampled_from([{}, {"forced": True}, {"error": "it broke"}, {"notes": "done"}, {"taken_over": "b"}])
+    data = st.sampled_from([{}, {"forced": True}, {"error": "it broke"}, {"notes": "done"}])
     rows = st.lists(st.tuples(kinds, st.sampled_from([*uids, "gone"]), data), max_size=most)
     return rows.map(
         lambda told: [

@@ -31,7 +31,7 @@ from context_engine.errors import (
 )
 from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery, MemoryRevision
 from context_engine.plans.plan_events import DECIDED
-from context_engine.plans.plan_storage import PlanQuery as Planned
+from context_engine.plans.plan_repository import PlanQuery as Planned
 from context_engine.storage.confined_folder import is_temporary
 from context_engine.storage.records import RecordFolder
 from context_engine.team import synced_folder
@@ -160,17 +160,6 @@ def test_a_plan_that_is_thrown_away_is_so_everywhere_and_can_be_taken_back_anywh
     assert here.files() == there.files() == before
     here.desk.delete("Cents", purge=True)
     assert there.files() == {}
-
-
-def test_old_versions_that_are_packed_here_are_packed_there(machine: Callable[[str], Machine]) -> None:
-    here, there = machine("here"), machine("there")
-    made = here.desk.save(plan(), name="Cents").plan
-    here.desk.save(msgspec.structs.replace(made, goal="Whole cents"), overwrite=True)
-    there.files()
-    there.desk.archive("Cents", keep=1)
-    assert here.desk.load("Cents", 1).plan.goal == made.goal
-    assert [path for path in here.files() if path.endswith(".gz")] == [f"plans/{made.id}/v0001.json.gz"]
-    assert here.files() == there.files()
 
 
 def test_what_was_here_before_there_was_a_team_becomes_theirs(

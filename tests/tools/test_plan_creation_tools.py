@@ -260,7 +260,7 @@ def test_a_draft_that_names_what_is_not_there_is_rejected_with_the_nearest_and_n
 
 
 def _all() -> Any:
-    from context_engine.plans.plan_storage import PlanQuery
+    from context_engine.plans.plan_repository import PlanQuery
 
     return PlanQuery()
 
