@@ -386,9 +386,9 @@ def conversion_error(error: Exception, where: str, advice: str = "") -> InvalidA
 
 def invalid_field(where: str, path: str, why: str, expected: str, advice: str = "") -> InvalidArgument:
     """Return the error for a wrong field of an argument, with what it should be."""
-    name = f"{where}.{path}" if path and not path.startswith("[") else f"{where}{path}"
+    name = f"{where}.{path}" if where and path and not path.startswith("[") else f"{where}{path}"
     return InvalidArgument(
         f"{name} {why}",
         suggestion=f"Send {name} as {expected}. {advice}".strip(),
-        details={"argument": where, "path": path, "expected": expected},
+        details={"argument": where or path.partition("[")[0], "path": path, "expected": expected},
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
@@ -20,10 +21,9 @@ from context_engine.memory.memory_checks import (
     SAME_MEANING_MIN,
     SAME_WORDS_MIN,
     RedactText,
-    compare_words,
-    find_conflict,
+    collect_terms,
+    compare_terms,
     hash_content,
-    parse_statement,
 )
 from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import LinkedFiles, MemoryEntry, MemoryFolder
@@ -32,7 +32,6 @@ from context_engine.memory.memory_listing import MemoryListing, MemoryStatus
 from context_engine.memory.memory_ranking import fuse_scores
 from context_engine.memory.memory_requests import (
     CATEGORIES,
-    CONTENT_CHARS_MAX,
     ON_SIMILAR,
     MemoryDraft,
     MemoryQuery,
@@ -50,16 +49,15 @@ SHOWN_SIMILAR_MAX = 5
 TRIES = 5
 """A file name is free unless one with the same title and the same 32 random bits exists."""
 
-Action = Literal["created", "merged", "superseded", "rejected", "duplicate"]
+Action = Literal["created", "superseded", "rejected", "duplicate"]
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarMemory:
-    """A memory with nearly the same content and its similarity (0 to 1), or with the opposite, and `why`."""
+    """A memory with nearly the same content, and its similarity (0 to 1)."""
 
     entry: MemoryEntry
     score: float
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,6 @@ class AddResult:
     path: str
     action: Action
     similar: tuple[SimilarMemory, ...] = ()
-    conflicts: tuple[SimilarMemory, ...] = ()
     redactions: int = 0
     indexed: bool = False
     warnings: tuple[str, ...] = ()
@@ -166,10 +163,9 @@ class Memories:
         memory_checks.check_choice("on_similar", on_similar, ON_SIMILAR)
         shelf = self._shelf(clean.scope)
         made = self._build_memory(clean)
-        if dry_run:
-            return replace(self._apply_addition(shelf, made, clean, on_similar, write=False), redactions=redactions)
-        with shelf.records.writing():
-            return replace(self._apply_addition(shelf, made, clean, on_similar, write=True), redactions=redactions)
+        with nullcontext() if dry_run else shelf.records.writing():
+            result = self._apply_addition(shelf, made, clean.supersedes, on_similar, write=not dry_run)
+        return replace(result, redactions=redactions)
 
     def _build_memory(self, draft: MemoryDraft) -> Memory:
         """Return the memory for a draft."""
@@ -188,31 +184,29 @@ class Memories:
         return f"mem_{uuid7(int(at * 1000), self._chance(CHANCE_BYTES))}"
 
     def _apply_addition(
-        self, shelf: MemoryFolder, made: Memory, draft: MemoryDraft, on_similar: str, *, write: bool
+        self, shelf: MemoryFolder, made: Memory, supersedes: Sequence[str], on_similar: str, *, write: bool
     ) -> AddResult:
         """Decide what to do with a new memory given the existing ones, and do it."""
         entries = [entry for entry in shelf.entries() if entry.memory]
         standing = self.start_status_check()
         holding = [entry for entry in entries if standing(entry).status in ("active", "stale")]
-        named = _find_named(entries, draft.supersedes)
+        named = _find_named(entries, supersedes)
         same = next((entry for entry in holding if entry.digest == hash_content(made.content)), None)
         if same and same.memory and not named:
             return AddResult(same.memory.id, same.path, "duplicate", indexed=True)
-        similar, conflicts = self._find_similar(made, [entry for entry in holding if entry not in named])
+        similar = self._find_similar(made, [entry for entry in holding if entry not in named])
         warnings: list[str] = []
         if similar and on_similar == "warn":
-            way_on = "update_memory changes one; on_similar merge or supersede puts this in its place"
+            way_on = "update_memory changes one; on_similar supersede puts this in its place"
             warnings.append(f"{len(similar)} similar: {way_on}")
         if len(entries) >= MEMORIES_MAX:
             warnings.append(
                 f"{len(entries):,} memories are more than a team can keep up to date: delete or archive some"
             )
-        result = AddResult("", "", "created", similar, conflicts, warnings=tuple(warnings))
+        result = AddResult("", "", "created", similar, warnings=tuple(warnings))
         if similar and on_similar == "reject":
             best = similar[0].entry
             return replace(result, id=best.memory.id if best.memory else "", path=best.path, action="rejected")
-        if similar and on_similar == "merge" and not named:
-            return self._merge(shelf, similar[0].entry, made, result, write=write)
         if on_similar == "supersede":
             named += [match.entry for match in similar]
         return self._create(shelf, made, named, result, write=write)
@@ -222,9 +216,9 @@ class Memories:
     ) -> AddResult:
         """Write a new file, and mark the memories it supersedes, under the same lock."""
         made = replace(made, supersedes=tuple(entry.memory.id for entry in older if entry.memory))
-        action: Action = "superseded" if older else "created"
+        result = replace(result, action="superseded" if older else "created")
         if not write:
-            return replace(result, id=made.id, path=shelf.display_path(made.file_name), action=action)
+            return replace(result, id=made.id, path=shelf.display_path(made.file_name))
         for _ in range(TRIES):
             if shelf.records.create(made.file_name, format_file(made).encode()):
                 break
@@ -234,50 +228,29 @@ class Memories:
         for entry in older:
             if entry.memory:
                 _rewrite(shelf, entry, replace(entry.memory, superseded_by=made.id))
-        path = shelf.display_path(made.file_name)
-        return replace(result, id=made.id, path=path, action=action, indexed=self._is_indexed(shelf))
+        result = replace(result, id=made.id, path=shelf.display_path(made.file_name))
+        with suppress(StorageBusy):  # then the next look indexes it
+            shelf.entries()
+            return replace(result, indexed=True)
+        return result
 
-    def _merge(
-        self, shelf: MemoryFolder, entry: MemoryEntry, made: Memory, result: AddResult, *, write: bool
-    ) -> AddResult:
-        """Append the new content to an existing memory."""
-        old = entry.memory
-        assert old
-        both = _merge_contents(old, made)
-        if len(both.content) > CONTENT_CHARS_MAX:
-            raise InvalidArgument(
-                f"merged with {old.id} the content has {len(both.content):,} characters, "
-                f"at most {CONTENT_CHARS_MAX:,} are allowed",
-                suggestion='Send one content that says both, with on_similar "supersede".',
-                details={"id": old.id},
-            )
-        result = replace(result, id=old.id, path=entry.path, action="merged")
-        if not write:
-            return result
-        _rewrite(shelf, entry, both)
-        return replace(result, indexed=self._is_indexed(shelf))
-
-    def _find_similar(
-        self, made: Memory, entries: Sequence[MemoryEntry]
-    ) -> tuple[tuple[SimilarMemory, ...], tuple[SimilarMemory, ...]]:
-        """Return the memories with nearly the same content, best first, and those that seem to say the opposite."""
+    def _find_similar(self, made: Memory, entries: Sequence[MemoryEntry]) -> tuple[SimilarMemory, ...]:
+        """Return the memories with nearly the same content, best first."""
         text = IndexItem(b"", made.title, made.content).text
         cosines = compute_similarity(self.recall, self.embed, text).cosines
         shared = self.recall.score_words(query_terms(text))
         near = sorted(cosines, key=lambda number: (-cosines[number], number))[:COMPARED_MAX]
         wordy = sorted(shared, key=lambda number: (-shared[number], number))[:COMPARED_MAX]
-        chosen, new = {*near, *wordy}, parse_statement(made.content)
-        similar: list[SimilarMemory] = []
-        conflicts: list[SimilarMemory] = []
+        chosen, new = {*near, *wordy}, collect_terms(made.content)
+        similar = []
         for entry in entries:
             if entry.number in chosen and entry.memory:
-                old, cosine = parse_statement(entry.memory.content), cosines.get(entry.number, 0.0)
-                words = compare_words(new, old)
-                if why := find_conflict(new, old):
-                    conflicts.append(SimilarMemory(entry, max(words, cosine), why))
-                elif words >= SAME_WORDS_MIN or cosine >= SAME_MEANING_MIN:
+                words = compare_terms(new, collect_terms(entry.memory.content))
+                cosine = cosines.get(entry.number, 0.0)
+                if words >= SAME_WORDS_MIN or cosine >= SAME_MEANING_MIN:
                     similar.append(SimilarMemory(entry, max(words, cosine)))
-        return _take_best(similar), _take_best(conflicts)
+        similar.sort(key=lambda found: (-found.score, found.entry.name))
+        return tuple(similar[:SHOWN_SIMILAR_MAX])
 
     def update(self, id: str, revision: MemoryRevision, *, expected_version: str = "") -> UpdateResult:  # noqa: A002
         """Change a memory. Fields that are not named stay byte for byte; another category moves the file.
@@ -326,14 +299,6 @@ class Memories:
             )
         return self._shelves[scope]
 
-    def _is_indexed(self, shelf: MemoryFolder) -> bool:
-        """Index what was written; return False if the index is locked, then the next look does it."""
-        try:
-            shelf.entries()
-        except StorageBusy:
-            return False
-        return True
-
 
 def _subject(memory: Memory | MemoryDraft) -> str:
     """Return the text in which a memory mentions names of code."""
@@ -353,24 +318,6 @@ def _find_named(entries: Sequence[MemoryEntry], ids: Sequence[str]) -> list[Memo
             details={"ids": missing},
         )
     return [known[name] for name in dict.fromkeys(ids)]
-
-
-def _take_best(found: Sequence[SimilarMemory]) -> tuple[SimilarMemory, ...]:
-    return tuple(sorted(found, key=lambda similar: (-similar.score, similar.entry.name))[:SHOWN_SIMILAR_MAX])
-
-
-def _merge_contents(old: Memory, new: Memory) -> Memory:
-    """Merge two memories with nearly the same content."""
-    paths = {link.path for link in new.linked_files}
-    return replace(
-        old,
-        content=old.content if new.content in old.content else f"{old.content}\n\n{new.content}",
-        tags=tuple(dict.fromkeys((*old.tags, *new.tags))),
-        linked_files=(*(link for link in old.linked_files if link.path not in paths), *new.linked_files),
-        linked_symbols=tuple(dict.fromkeys((*old.linked_symbols, *new.linked_symbols))),
-        linked_plans=tuple(dict.fromkeys((*old.linked_plans, *new.linked_plans))),
-        updated_at=new.updated_at,
-    )
 
 
 def _check_version(entry: MemoryEntry, version: str) -> Memory:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 import msgspec
 
 from context_engine import timestamps
-from context_engine.errors import InvalidArgument
+from context_engine.errors import InvalidArgument, conversion_error
 from context_engine.memory.memory_file import Memory, derive_title, format_file, parse_file
 from context_engine.memory.memory_requests import CATEGORIES, PRIORITIES, SUBTYPES, MemoryDraft, MemoryRevision
 from context_engine.secrets import KeyedRedaction, RedactedText
-from context_engine.text import STOP_WORDS, expand_words, split_words, unique
+from context_engine.text import expand_words, split_words, unique
 
 Request = TypeVar("Request")
 RedactText = Callable[[str], RedactedText | KeyedRedaction]
@@ -84,13 +84,8 @@ def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
     try:
         msgspec.convert(asdict(draft), MemoryDraft)
     except msgspec.ValidationError as error:
-        wanted, _, field = str(error).replace("`", "").partition(" - at $.")
-        name = field.partition("[")[0]
-        raise InvalidArgument(
-            f"{name} is out of its limits: {wanted[0].lower()}{wanted[1:]}",
-            suggestion="Keep what is to be remembered in a few sentences; link the file that has the rest.",
-            details={"argument": name},
-        ) from None
+        advice = "Keep what is to be remembered in a few sentences; link the file that has the rest."
+        raise conversion_error(error, "", advice) from None
     parse_expiry(draft.expires_at)
 
 
@@ -148,22 +143,9 @@ def check_choice(name: str, value: str, among: Sequence[str]) -> None:
 
 # -- duplicate memories ------------------------------------------------------------------------------------------------
 
-# Do two memories say the same, nearly the same, or the opposite? Judged by their words; vectors add a cosine.
-
 SAME_WORDS_MIN = 0.80
 SAME_MEANING_MIN = 0.90
-SAME_SUBJECT_MIN = 0.55
-"""Thresholds of the design."""
-
-_NEGATIVE = frozenset(
-    "not no never don't dont doesn't doesnt avoid without stop forbid forbidden cannot can't cant".split()
-)
-_POSITIVE = frozenset("always use prefer must should do does require required allow allowed".split())
-_NO_SUBJECT = _NEGATIVE | _POSITIVE | STOP_WORDS
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?|\d+(?:\.\d+)*")
-_VALUE = re.compile(
-    r"\b([^\W\d_][\w-]{0,60})['\"`]?\s{0,8}(?:=|:|\bis\b|\bto\b|\bof\b|\bare\b)?\s{0,8}['\"`]?(\d+(?:\.\d+)*)\b"
-)
+"""From this share of common terms, or this cosine, on two memories say nearly the same."""
 
 
 def hash_content(content: str) -> str:
@@ -173,62 +155,15 @@ def hash_content(content: str) -> str:
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """The parts of a content that are compared: terms, terms of the subject, whether it is negative, values."""
-
-    terms: frozenset[str]
-    subject: frozenset[str]
-    is_negative: bool
-    values: Mapping[str, frozenset[str]]
+def collect_terms(content: str) -> frozenset[str]:
+    """Return the terms of a content."""
+    return frozenset(term for group in expand_words(unique(split_words(content))) for term in group)
 
 
-def parse_statement(content: str) -> Statement:
-    """Split a content into its parts."""
-    plain = [word.replace("’", "'") for word in _WORD.findall(content.casefold())]
-    telling = [word for word in unique(plain) if word not in _NO_SUBJECT and not word[0].isdigit()]
-    return Statement(
-        terms=frozenset(term for group in expand_words(unique(split_words(content))) for term in group),
-        subject=frozenset(group[-1] for group in expand_words(telling) if group),
-        is_negative=sum(word in _NEGATIVE for word in plain) % 2 == 1,  # two negations are none
-        values=_values(content),
-    )
+def compare_terms(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of common terms (Jaccard), 0 to 1.
 
-
-def compare_words(one: Statement, other: Statement) -> float:
-    """Return the share of common terms (Jaccard), 0 to 1."""
-    return _jaccard(one.terms, other.terms)
-
-
-def find_conflict(one: Statement, other: Statement) -> str:
-    """Return what two contents about one subject disagree on; empty if nothing is found.
-
-    >>> compare_words(parse_statement("Use tabs for indentation."), parse_statement("use TABS for indentation"))
+    >>> compare_terms(collect_terms("Use tabs for indentation."), collect_terms("use TABS for indentation"))
     1.0
-    >>> one = parse_statement("The server listens on port 3000")
-    >>> find_conflict(one, parse_statement("The server listens on port 4000"))
-    'port is 3000 in one and 4000 in the other'
-    >>> find_conflict(parse_statement("Always use tabs in Makefiles"), parse_statement("Never use tabs in Makefiles"))
-    'one says to, the other says not to'
     """
-    if _jaccard(one.subject, other.subject) < SAME_SUBJECT_MIN:
-        return ""
-    if one.is_negative != other.is_negative:
-        return "one says to, the other says not to"
-    for key in sorted(one.values.keys() & other.values.keys()):
-        left, right = one.values[key], other.values[key]
-        if not left & right:
-            return f"{key} is {', '.join(sorted(left))} in one and {', '.join(sorted(right))} in the other"
-    return ""
-
-
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / (len(one | other) or 1)
-
-
-def _values(text: str) -> dict[str, frozenset[str]]:
-    """Return the numbers of each word, as in `port 3000`, `port: 3000` or `port is 3000`."""
-    found: dict[str, frozenset[str]] = {}
-    for key, value in _VALUE.findall(text.casefold()):
-        found[key] = found.get(key, frozenset()) | {value}
-    return found

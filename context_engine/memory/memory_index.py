@@ -5,8 +5,8 @@
     words           FTS5 over the terms of an item (`text.words`), without the texts
     vector          one row for each text and space
 
-Everything in it is derived. A file that is damaged, of another layout or deleted is created again, and filled by the
-next comparison of stamps. If no file can be written, the index is in memory until the process ends.
+Everything in it is derived, and filled again by the next comparison of stamps. If no file can be written, the index is
+in memory until the process ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from context_engine.embedding import hash_texts
 from context_engine.errors import HostError
 from context_engine.memory.memory_ranking import COSINE_MIN
-from context_engine.storage import database, make_private_folder, transaction
+from context_engine.storage import CacheDatabase, database, transaction
 from context_engine.text import expand_words, split_words
 
 SCHEMA_VERSION = 1
@@ -53,8 +53,7 @@ CREATE INDEX item_of_page ON item(page);
 CREATE VIRTUAL TABLE words USING fts5(title, body, tags, content='', contentless_delete=1,
     tokenize='unicode61 remove_diacritics 0');
 CREATE TABLE vector(space TEXT NOT NULL, digest BLOB NOT NULL, row BLOB NOT NULL,
-    PRIMARY KEY(space, digest)) WITHOUT ROWID;
-PRAGMA user_version = {version};
+    PRIMARY KEY(space, digest)) WITHOUT ROWID
 """
 
 Answer = TypeVar("Answer")
@@ -94,20 +93,17 @@ class MemoryIndex:
         """Open nothing until it is needed."""
         self.path = path
         self._lock = threading.RLock()
-        self._db: apsw.Connection | None = None
-        self._inode = 0
+        self._database = CacheDatabase(path, _SCHEMA, version=SCHEMA_VERSION, busy_ms=BUSY_MS)
+        self._spare: apsw.Connection | None = None  # in memory, where no file can be written
         self._pages: dict[str, dict[str, IndexPage]] = {}
-        self._seen = -1
+        self._seen: tuple[apsw.Connection | None, int] = None, 0
         self._matrix: tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.float32]] | None = None
 
     def close(self) -> None:
         """Close the file; the index can be used again afterwards."""
         with self._lock:
-            if self._db is not None:
-                self._db.close()
-            self._db, self._seen, self._matrix = None, -1, None
-
-    # -- what is in it --
+            self._database.close()
+            self._spare, self._seen, self._matrix = None, (None, 0), None
 
     def pages(self, source: str) -> Pages:
         """Return the pages of a source by name; the same object while nothing changes."""
@@ -163,29 +159,23 @@ class MemoryIndex:
                     if not self._query(lambda db: _embed_some(db, embed.space, embed.texts)):
                         return
 
-    def _vectors(
-        self, db: apsw.Connection, space: str, embed: Embedded
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Return every item and its vector; computed again after any change by this or another process."""
-        mark = (space, db.pragma("data_version"), db.total_changes())
-        if self._matrix is None or self._matrix[0] != mark:
-            while _embed_some(db, space, embed):
-                pass
-            sql = """SELECT item.id, row FROM item JOIN vector ON vector.digest = item.digest
-                     WHERE space = ? ORDER BY item.id"""
-            rows = _fetch_rows(db, sql, (space,))
-            numbers = np.array([number for number, _ in rows], np.int64)
-            matrix = np.frombuffer(b"".join(row for _, row in rows), np.float32).reshape(len(rows), -1 if rows else 0)
-            mark = (space, db.pragma("data_version"), db.total_changes())
-            self._matrix = mark, numbers, matrix
-        return self._matrix[1:]
-
     # -- the database --
 
+    def _query(self, ask: Callable[[apsw.Connection], Answer]) -> Answer:
+        with database.translate_errors(self.path, KEPT):
+            if self._spare is None:
+                try:
+                    return self._database.run(ask)
+                except (OSError, *database.REFUSED):
+                    self.close()
+                    self._spare = apsw.Connection(":memory:")
+                    self._spare.execute(_SCHEMA).fetchall()
+            return ask(self._spare)
+
     def _look(self, db: apsw.Connection) -> None:
-        """Read the pages, if another process has changed them."""
-        version = db.pragma("data_version")
-        if version == self._seen:
+        """Read the pages, if another process has changed them, or the database is another one."""
+        now = db, db.pragma("data_version")
+        if now == self._seen:
             return
         sql = """SELECT source, name, stamp, item.id, payload FROM page
                  LEFT JOIN item ON item.page = page.id ORDER BY item.id"""
@@ -198,7 +188,7 @@ class MemoryIndex:
             source: {name: IndexPage(stamp, tuple(items)) for name, (stamp, items) in pages.items()}
             for source, pages in gathered.items()
         }
-        self._seen = version
+        self._seen = now
 
     def _put(
         self,
@@ -220,48 +210,22 @@ class MemoryIndex:
         kept = {name: page for name, page in self._pages.get(source, {}).items() if name not in set(gone)}
         self._pages = self._pages | {source: kept | put}
 
-    def _query(self, ask: Callable[[apsw.Connection], Answer]) -> Answer:
-        """Query the database. A damaged one is created again, once; if none can be written, it is in memory."""
-        with database.translate_errors(self.path, KEPT):
-            try:
-                return ask(self._connect())
-            except database.DAMAGED:
-                self.close()
-                _delete(self.path)
-            except database.REFUSED:
-                self.close()
-                self._db, self._inode = _open_database(None), 0
-            return ask(self._connect())
-
-    def _connect(self) -> apsw.Connection:
-        """Return the open database while it is the file at its path: the user may have deleted the cache."""
-        inode = _inode(self.path)
-        if self._db is not None and self._inode and inode != self._inode:
-            self.close()
-        if self._db is None:
-            try:
-                self._db = _open_database(self.path)
-            except (OSError, *database.REFUSED):
-                self._db = _open_database(None)
-            self._inode = _inode(self.path) if self._db.filename else 0
-        return self._db
-
-
-def _open_database(path: Path | None) -> apsw.Connection:
-    """Open a database with its tables; one of another layout is created again. Without a path it is in memory."""
-    if path is None:
-        db = apsw.Connection(":memory:")
-    else:
-        make_private_folder(path.parent)
-        db = database.open_in_cache(path, busy_ms=BUSY_MS, settings="PRAGMA synchronous = NORMAL")
-    with transaction(db):
-        if db.pragma("user_version") == 0:
-            db.execute(_SCHEMA.format(version=SCHEMA_VERSION))
-    if db.pragma("user_version") != SCHEMA_VERSION:
-        db.close()
-        _delete(path)
-        return _open_database(path)
-    return db
+    def _vectors(
+        self, db: apsw.Connection, space: str, embed: Embedded
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Return every item and its vector; computed again after any change by this or another process."""
+        mark = (space, db, db.pragma("data_version"), db.total_changes())
+        if self._matrix is None or self._matrix[0] != mark:
+            while _embed_some(db, space, embed):
+                pass
+            sql = """SELECT item.id, row FROM item JOIN vector ON vector.digest = item.digest
+                     WHERE space = ? ORDER BY item.id"""
+            rows = _fetch_rows(db, sql, (space,))
+            numbers = np.array([number for number, _ in rows], np.int64)
+            matrix = np.frombuffer(b"".join(row for _, row in rows), np.float32).reshape(len(rows), -1 if rows else 0)
+            mark = (space, db, db.pragma("data_version"), db.total_changes())
+            self._matrix = mark, numbers, matrix
+        return self._matrix[1:]
 
 
 def _fetch_rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -309,18 +273,6 @@ def _embed_some(db: apsw.Connection, space: str, embed: Embedded) -> int:
             for (digest, _), vector in zip(rows, vectors, strict=True):
                 db.execute("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", (space, digest, vector.tobytes()))
     return len(rows)
-
-
-def _inode(path: Path) -> int:
-    with suppress(OSError):
-        return path.stat().st_ino
-    return 0
-
-
-def _delete(path: Path | None) -> None:
-    if path is not None:
-        for end in ("", "-wal", "-shm", "-journal"):
-            Path(f"{path}{end}").unlink(missing_ok=True)
 
 
 # -- memory similarity ------------------------------------------------------------------------------------------------

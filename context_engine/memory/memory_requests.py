@@ -17,7 +17,7 @@ CONTENT_CHARS_MAX = 5_000
 TITLE_CHARS_MAX = 200
 TAGS_MAX = 20
 TAG_CHARS_MAX = 50
-ON_SIMILAR = ("warn", "reject", "merge", "supersede", "allow")
+ON_SIMILAR = ("warn", "reject", "supersede", "allow")
 """What to do if a similar memory exists."""
 STATUSES = ("active", "stale", "superseded", "expired", "invalid", "all")
 SORTS = ("relevance", "updated", "priority", "access")

@@ -6,13 +6,13 @@ Where the graph leaves the order open, the order of the steps decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from context_engine.plans.model import Plan, PlanStep
+from context_engine.plans.model import Plan
 
 PARALLEL_SHOWN_MAX = 20
 """Names listed per step; the graph lists whole groups. A thousand independent steps would make a million names."""
@@ -22,9 +22,8 @@ PARALLEL_SHOWN_MAX = 20
 class StepGraph:
     """The steps of a plan by uid.
 
-    Each step of a level waits for one of the level before; `groups` touch disjoint files.
-
-    `cycle` are the uids of one circle, the first one again at its end; empty when there is none.
+    Each step of a level waits for one of the level before; `groups` touch disjoint files. `cycle` are the uids of one
+    circle, the first one again at its end; empty when there is none.
     """
 
     levels: tuple[tuple[str, ...], ...]
@@ -49,36 +48,67 @@ class GraphTiming(NamedTuple):
 
 def build_graph(plan: Plan) -> StepGraph:
     """Build the graph of a plan."""
-    depends = find_dependencies(plan.steps)
+    place = {step.uid: number for number, step in enumerate(plan.steps)}
+    depends = {
+        step.uid: tuple(sorted((uid for uid in set(step.depends_on) if uid in place), key=place.__getitem__))
+        for step in plan.steps
+    }
     needed_by: dict[str, list[str]] = {uid: [] for uid in depends}
     for uid, waits_for in depends.items():
         for other in waits_for:
             needed_by[other].append(uid)
-    levels, cycle = _levels(depends)
+    sorter, cycle = TopologicalSorter(depends), ()
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = error.args[1][:0:-1]  # each waits for the next
+        at = min(range(len(circle)), key=lambda index: place[circle[index]])
+        cycle = (*circle[at:], *circle[: at + 1])
+    levels, left = [], dict(place)  # after a CycleError the sorter still yields what no cycle blocks
+    while ready := sorter.get_ready():
+        levels.append(tuple(sorted(ready, key=place.__getitem__)))
+        sorter.done(*ready)
+        for uid in ready:
+            del left[uid]
+    levels += [(uid,) for uid in left]
     files = {step.uid: step.files for step in plan.steps}
     groups = tuple(group for level in levels for group in _disjoint(level, files) if len(group) > 1)
-    return StepGraph(levels, groups, depends, {uid: tuple(others) for uid, others in needed_by.items()}, cycle)
+    return StepGraph(tuple(levels), groups, depends, {uid: tuple(others) for uid, others in needed_by.items()}, cycle)
 
 
-def find_dependencies(steps: Sequence[PlanStep]) -> dict[str, tuple[str, ...]]:
-    """Return the existing dependencies of each step, in the order of the steps."""
-    place = {step.uid: number for number, step in enumerate(steps)}
-    return {
-        step.uid: tuple(sorted((uid for uid in set(step.depends_on) if uid in place), key=place.__getitem__))
-        for step in steps
-    }
+def _disjoint(level: Iterable[str], files: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
+    """Divide a level into groups without a common file; each step joins the first group that fits."""
+    groups: list[tuple[list[str], set[str]]] = []
+    for uid in level:
+        fit = next((group for group in groups if group[1].isdisjoint(files[uid])), None)
+        if fit is None:
+            fit = ([], set())
+            groups.append(fit)
+        fit[0].append(uid)
+        fit[1].update(files[uid])
+    return [tuple(uids) for uids, _ in groups]
 
 
 def compute_timing(drawn: StepGraph, hours: Mapping[str, float]) -> GraphTiming:
-    """Compute the earliest start of each step and the critical path. A step without hours takes none."""
+    """Compute the earliest start of each step and the critical path, the longest chain of steps.
+
+    A step without hours takes none. Of equal chains the one through the first steps counts.
+    """
     place = {uid: number for number, uid in enumerate(drawn.order)}
     start: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    before: dict[str, str] = {}
     for uid in drawn.order:
-        earlier = (other for other in drawn.depends[uid] if place[other] < place[uid])
-        start[uid] = max((start[other] + hours.get(other, 0.0) for other in earlier), default=0.0)
+        earlier = [other for other in drawn.depends[uid] if place[other] < place[uid]]
+        start[uid] = max((ends[other] for other in earlier), default=0.0)
+        ends[uid] = start[uid] + hours.get(uid, 0.0)
+        if earlier:
+            before[uid] = max(earlier, key=lambda other: (ends[other], -place[other]))
+    path = [max(drawn.order, key=lambda uid: (ends[uid], -place[uid]))] if ends else []
+    while path and path[-1] in before:
+        path.append(before[path[-1]])
     # The longest chain decides how long the whole plan takes with unlimited hands.
-    duration = max((at + hours.get(uid, 0.0) for uid, at in start.items()), default=0.0)
-    return GraphTiming(start, duration, _critical_path(drawn, start, hours, place))
+    return GraphTiming(start, max(ends.values(), default=0.0), tuple(reversed(path)))
 
 
 def find_dependents(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str]) -> set[str]:
@@ -145,58 +175,3 @@ def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
         "levels": [[number[uid] for uid in level] for level in drawn.levels],
     }
     return graph if not plan.has_estimates else graph | {"duration_h": round(timed.duration_h, 2)}
-
-
-def _levels(depends: Mapping[str, tuple[str, ...]]) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
-    """Return the generations, then one by one the steps that a cycle blocks, and the cycle."""
-    place = {uid: number for number, uid in enumerate(depends)}
-    sorter, cycle = TopologicalSorter(depends), ()
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        cycle = _from_first(error.args[1][:0:-1], place)
-    levels, left = [], dict(place)  # after a CycleError the sorter still yields what no cycle blocks
-    while ready := sorter.get_ready():
-        levels.append(tuple(sorted(ready, key=place.__getitem__)))
-        sorter.done(*ready)
-        for uid in ready:
-            del left[uid]
-    return (*levels, *((uid,) for uid in left)), cycle
-
-
-def _from_first(circle: Sequence[str], place: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a cycle that starts and ends at its first step: each waits for the next.
-
-    >>> _from_first(["b", "c", "a"], {"a": 0, "b": 1, "c": 2})
-    ('a', 'b', 'c', 'a')
-    """
-    at = min(range(len(circle)), key=lambda index: place[circle[index]])
-    return (*circle[at:], *circle[: at + 1])
-
-
-def _disjoint(level: Sequence[str], files: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
-    """Divide a level into groups without a common file; each step joins the first group that fits."""
-    groups: list[tuple[list[str], set[str]]] = []
-    for uid in level:
-        fit = next((group for group in groups if group[1].isdisjoint(files[uid])), None)
-        if fit is None:
-            fit = ([], set())
-            groups.append(fit)
-        fit[0].append(uid)
-        fit[1].update(files[uid])
-    return [tuple(uids) for uids, _ in groups]
-
-
-def _critical_path(
-    drawn: StepGraph, start: Mapping[str, float], hours: Mapping[str, float], place: Mapping[str, int]
-) -> tuple[str, ...]:
-    """Return the longest chain from a start to the end; of equal chains the one through the first steps."""
-    if not start:
-        return ()
-    done = {uid: at + hours.get(uid, 0.0) for uid, at in start.items()}
-    uid = max(drawn.order, key=lambda step_uid: (done[step_uid], -place[step_uid]))
-    path = [uid]
-    while earlier := [other for other in drawn.depends[uid] if place[other] < place[uid]]:
-        uid = max(earlier, key=lambda step_uid: (done[step_uid], -place[step_uid]))
-        path.append(uid)
-    return tuple(reversed(path))

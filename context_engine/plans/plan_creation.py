@@ -4,9 +4,8 @@
     result = factory.accept_draft(draft, SaveOptions(plan_id=result.plan.id), provenance="host")
     refinement = factory.refine(RefinementRequest(plan_id="plan_...", operations=({"op": "remove_step", "step": 4},)))
 
-A draft is checked against the code. A draft that names missing files is rejected as a whole; evidence that is wrong is
-removed and reported. A refinement is made on a copy and validated before anything is saved. Feedback in words stays
-with the plan until operations or a draft take it up.
+A draft that names missing files is rejected as a whole; evidence that is wrong is removed and reported. A refinement is
+validated before anything is saved. Feedback in words stays with the plan until operations or a draft take it up.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from context_engine.context import RepositoryFacts as Facts
 from context_engine.errors import CallError, InvalidArgument, NextStep, PlanNotFound
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.mermaid import draw_dependencies
-from context_engine.plans.model import TASK_CHARS_MAX, Plan, PlanDiagram, PlanEvidence, PlanStep
+from context_engine.plans.model import TASK_CHARS_MAX, Plan, PlanArchitecture, PlanDiagram, PlanEvidence, PlanStep
 from context_engine.plans.operations import (
     AppliedOperation,
     answer_operations,
@@ -48,7 +47,7 @@ from context_engine.plans.operations import (
 from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
 from context_engine.plans.plan_events import DONE, planning_status
-from context_engine.plans.plan_json import ParsedPlan, PlanFinding, draft_schema, parse_plan
+from context_engine.plans.plan_json import ChangeType, ParsedPlan, PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_markdown import single_line
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
 from context_engine.plans.plan_storage import check_version
@@ -57,6 +56,8 @@ from context_engine.text import shorten_line
 
 NEAR_MAX = 3
 BRIEF_STEP_FILES = 6
+BRIEF_COMMANDS = 6
+REASONS_MAX = 4
 FEEDBACK_KEPT_MAX = 50
 """With more open feedback, a new draft is needed."""
 CREATION_TASK = (
@@ -102,7 +103,7 @@ class CreationResult:
     def prompt(self, tokens: int = BRIEF_TOKENS_MAX) -> SecondPass:
         """Return the prompt for an agent or a model that understands the task; the plan id is in its arguments."""
         plan, task = self.plan, self.plan.task or self.plan.goal
-        commands = self.base.commands[:6] if self.base else ()
+        commands = self.base.commands[:BRIEF_COMMANDS] if self.base else ()
         parts = [
             BriefSection("Task", [task]),
             BriefSection("Steps of the plan so far", [_step_line(plan, step) for step in plan.steps]),
@@ -199,7 +200,12 @@ class PlanFactory:
         """
         clean = replace(request, task=self._repository.clean(request.task))  # before a title is cut of it
         base = draft_plan(clean, self._sources())
-        checked = validate_plan(_add_diagram(base.plan) if request.with_diagrams else base.plan, self._paths)
+        plan = base.plan
+        if request.with_diagrams:
+            diagram = PlanDiagram("dependencies", draw_dependencies(plan).mermaid)
+            architecture = PlanArchitecture(plan.architecture.notes, diagrams=(diagram,))
+            plan = msgspec.structs.replace(plan, architecture=architecture)
+        checked = validate_plan(plan, self._paths)
         made = CreationResult(checked.plan, base.status, checked, base=base, warnings=base.change.warnings)
         return self._save_new(made, saving, "created") if saving.auto else made
 
@@ -213,7 +219,9 @@ class PlanFactory:
         """
         kept = self._repository.load(saving.plan_id) if saving.plan_id else None
         before = kept.plan if kept else None
-        made = self._judge_draft(parse_plan(draft, before=before), kept, before, provenance, strict=strict, task=task)
+        read = parse_plan(draft, before=before)
+        read = read._replace(plan=_fill_in(read.plan, before, task, provenance))
+        made = self._judge_draft(read, kept, strict=strict)
         if before is not None:
             check_done_steps(before, made.plan, _uids_in_status(kept, *DONE))  # their history is not rewritten
         if made.checked.errors or not saving.auto:
@@ -248,26 +256,21 @@ class PlanFactory:
         checked = self._validate(plan, loaded, remarks, strict=request.strict)
         checked.raise_fatal_errors()
         plan = checked.plan
+        named = dict.fromkeys(place.path for places in answered.values() for place in places)
+        warnings = tuple(
+            f"{path}, which an answer names, is in no step: add it with set_files"
+            for path in named
+            if path not in plan.files
+        )
         made = Refinement(before, plan, planning_status(plan), checked, compare_plans(before, plan), changed.applied)
-        made = replace(made, answered=answered, warnings=_warnings(plan, answered))
+        made = replace(made, answered=answered, warnings=warnings)
         if _error_keys(checked) - _error_keys(self._validate(before, loaded, (), strict=False)):
             return replace(made, status="draft_rejected")  # older errors do not block other changes
         return self._save(made, request, loaded, changed.reopened)
 
-    # -- drafts --
-
-    def _judge_draft(
-        self,
-        read: ParsedPlan,
-        kept: LoadedPlan | None,
-        before: Plan | None,
-        provenance: str,
-        *,
-        strict: bool,
-        task: str = "",
-    ) -> CreationResult:
+    def _judge_draft(self, read: ParsedPlan, kept: LoadedPlan | None, *, strict: bool) -> CreationResult:
         """Check a draft against the code. Raises: Cycle, DanglingDependency."""
-        checked = self._validate(_fill_in(read.plan, before, task, provenance), kept, read.remarks, strict=strict)
+        checked = self._validate(read.plan, kept, read.remarks, strict=strict)
         checked.raise_fatal_errors()
         plan, found = _check_evidence(checked.plan, repository_facts(self._sources().code, self._paths))
         status: DraftStatus = "draft_rejected" if checked.errors else planning_status(plan)
@@ -284,15 +287,12 @@ class PlanFactory:
         read = parse_plan(request.draft, before=before)
         done = _uids_in_status(loaded, *DONE)
         reopened = check_done_steps(before, read.plan, done, force_reopen=request.force_reopen)
-        made = self._judge_draft(read, loaded, before, request.provenance or "host", strict=request.strict)
+        read = read._replace(plan=_fill_in(read.plan, before, "", request.provenance or "host"))
+        made = self._judge_draft(read, loaded, strict=request.strict)
         plan = msgspec.structs.replace(made.plan, version=before.version, created_at=before.created_at)
         refined = Refinement(before, plan, made.status, made.checked, compare_plans(before, plan))
         refined = replace(refined, warnings=made.warnings, rejected=made.rejected)
-        if made.status == "draft_rejected":
-            return refined
-        return self._save(refined, request, loaded, reopened)
-
-    # -- the plan before, and the one after --
+        return refined if made.status == "draft_rejected" else self._save(refined, request, loaded, reopened)
 
     def _load_before(
         self, request: RefinementRequest
@@ -330,7 +330,7 @@ class PlanFactory:
         evidence = [PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places]
         return msgspec.structs.replace(plan, evidence=tuple(dict.fromkeys((*plan.evidence, *evidence)))), found
 
-    def _save_new(self, made: CreationResult, saving: SaveOptions, change: Any) -> CreationResult:
+    def _save_new(self, made: CreationResult, saving: SaveOptions, change: ChangeType) -> CreationResult:
         saved = self._repository.save(
             msgspec.structs.replace(made.plan, id=saving.plan_id or made.plan.id),
             name=saving.name,
@@ -347,8 +347,8 @@ class PlanFactory:
         """Save the refinement as the version after the one it is based on."""
         if not request.auto_save:
             return made
-        reasons = [applied.said for applied in made.applied[:4]]
-        reasons += [f"and {len(made.applied) - 4} more"] if len(made.applied) > 4 else []
+        reasons = [applied.said for applied in made.applied[:REASONS_MAX]]
+        reasons += [f"and {len(made.applied) - REASONS_MAX} more"] if len(made.applied) > REASONS_MAX else []
         saved = self._repository.save(
             made.plan,
             overwrite=loaded is not None,
@@ -360,12 +360,6 @@ class PlanFactory:
         )
         found = compare_plans(made.before, saved.plan)
         return replace(made, plan=saved.plan, saved=saved, found=found, warnings=(*made.warnings, *saved.warnings))
-
-
-def _add_diagram(plan: Plan) -> Plan:
-    """Return the plan with a diagram of its dependencies."""
-    picture = PlanDiagram("dependencies", draw_dependencies(plan).mermaid)
-    return msgspec.structs.replace(plan, architecture=msgspec.structs.replace(plan.architecture, diagrams=(picture,)))
 
 
 def _fill_in(plan: Plan, before: Plan | None, task: str, provenance: str) -> Plan:
@@ -380,7 +374,6 @@ def _fill_in(plan: Plan, before: Plan | None, task: str, provenance: str) -> Pla
 
 
 def _uids_in_status(loaded: LoadedPlan | None, *statuses: str) -> frozenset[str]:
-    """Return the uids of steps in one of these statuses."""
     states = loaded.execution.steps if loaded and loaded.execution else {}
     return frozenset(uid for uid, state in states.items() if state.status in statuses)
 
@@ -407,39 +400,32 @@ def _error_keys(checked: PlanValidation) -> set[tuple[Any, ...]]:
     return {(error.code, error.path, *(steps[number - 1].uid for number in error.steps)) for error in checked.errors}
 
 
-def _warnings(plan: Plan, answered: Mapping[str, Sequence[ReferencePlace]]) -> tuple[str, ...]:
-    """Warn about each file that an answer names and no step touches."""
-    paths = dict.fromkeys(place.path for places in answered.values() for place in places)
-    missing = [path for path in paths if path not in plan.files]
-    return tuple(f"{path}, which an answer names, is in no step: add it with set_files" for path in missing)
-
-
 # -- the evidence of a draft -------------------------------------------------------------------------------------------
 
 
 def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, CheckedClaims]:
     """Return the plan without wrong evidence; the files of its steps are checked by validation."""
     created = tuple(path for step in plan.steps for path in step.files_to_create)
-    claims = [
-        Claim((step.uid, at), f"steps[{place}].evidence[{at}]", *_evidence_claims(proof, created))
-        for place, step in enumerate(plan.steps)
-        for at, proof in enumerate(step.evidence)
-    ]
+    claims = []
+    for place, step in enumerate(plan.steps):
+        for at, proof in enumerate(step.evidence):
+            is_symbol = proof.symbol and "/" not in proof.symbol and proof.kind == "definition"
+            claim = Claim(
+                (step.uid, at),
+                f"steps[{place}].evidence[{at}]",
+                (proof.path,) if proof.path else (),
+                created,
+                (proof.symbol,) if is_symbol else (),
+                (ClaimedLines(proof.path, proof.line, proof.line),) if proof.line else (),
+            )
+            claims.append(claim)
     found = check_claims(claims, ground)
-    kept = set(found.kept)
-    steps = []
+    kept, steps = set(found.kept), []
     for step in plan.steps:
         evidence = tuple(proof for at, proof in enumerate(step.evidence) if (step.uid, at) in kept)
         steps.append(msgspec.structs.replace(step, evidence=evidence))
     shown = tuple(rejection._replace(item=None) for rejection in found.rejected)
     return msgspec.structs.replace(plan, steps=tuple(steps)), replace(found, rejected=shown)
-
-
-def _evidence_claims(proof: PlanEvidence, created: Sequence[str]) -> tuple[Any, ...]:
-    """Return the paths, new files, symbols and lines that a piece of evidence claims."""
-    is_symbol = proof.symbol and "/" not in proof.symbol and proof.kind == "definition"
-    lines = (ClaimedLines(proof.path, proof.line, proof.line),) if proof.line else ()
-    return ((proof.path,) if proof.path else ()), created, ((proof.symbol,) if is_symbol else ()), lines
 
 
 def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
@@ -463,7 +449,6 @@ def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
         except CallError:
             return ()
 
-    def near_paths(path: str) -> tuple[str, ...]:
-        return tuple(filter(None, [paths.nearest(path)]))
-
-    return Facts(paths.has_path, text, has_symbol, near_paths, near_symbols)
+    return Facts(
+        paths.has_path, text, has_symbol, lambda path: tuple(filter(None, [paths.nearest(path)])), near_symbols
+    )

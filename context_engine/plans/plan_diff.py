@@ -1,8 +1,5 @@
 """PURE. Compare two versions of a plan step by step; steps are matched by uid, so a moved step is the same step.
 
-    difference = compare_plans(before, after)
-    difference.summary     one sentence, for the history
-
 Derived values (numbers, `blocks`, the graph) are not compared: they would differ with every step. `compute_diffstat`
 counts what steps are going to do with files, as `git diff --stat` counts it afterwards.
 """
@@ -25,7 +22,7 @@ NAMED_MAX = 4
 """Steps that a summary names one by one."""
 
 
-class FieldChange(NamedTuple):
+class FieldChange(msgspec.Struct, frozen=True, rename={"old": "old_value", "new": "new_value"}):
     """One field that differs. `path` is a JSON pointer into `comparable_value` a plan: `/steps/s3/title`."""
 
     path: str
@@ -34,7 +31,7 @@ class FieldChange(NamedTuple):
     new: Any = None
 
 
-class MovedStep(NamedTuple):
+class MovedStep(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
     """A step with another position; the numbers are those of the two versions."""
 
     uid: str
@@ -42,14 +39,21 @@ class MovedStep(NamedTuple):
     after: int
 
 
-class GraphChange(NamedTuple):
-    """The changes of the graph; an edge goes from a step to one that depends on it, by uid."""
+class StepEdge(msgspec.Struct, frozen=True, order=True, rename={"before": "from", "after": "to"}):
+    """A step and one that depends on it, by uid."""
 
-    edges_added: tuple[tuple[str, str], ...]
-    edges_removed: tuple[tuple[str, str], ...]
-    critical_path_before: tuple[str, ...]
-    critical_path_after: tuple[str, ...]
-    duration_delta_h: float | None  # None if a step has no estimate
+    before: str
+    after: str
+
+
+class GraphChange(msgspec.Struct, frozen=True):
+    """The changes of the graph; `duration_delta_h` is None if a step has no estimate."""
+
+    edges_added: list[StepEdge]
+    edges_removed: list[StepEdge]
+    critical_path_before: list[str]
+    critical_path_after: list[str]
+    duration_delta_h: float | None
 
 
 class PlanDifference(NamedTuple):
@@ -104,40 +108,31 @@ class PlanDifference(NamedTuple):
             "steps_added": [step(uid, number) for uid in self.added],
             "steps_removed": [step(uid, old_number) for uid in self.removed],
             "steps_modified": [step(uid, number) | {"fields": list(fields)} for uid, fields in self.modified.items()],
-            "steps_moved": [{"uid": moved.uid, "from": moved.before, "to": moved.after} for moved in self.moved],
+            "steps_moved": [msgspec.to_builtins(moved) for moved in self.moved],
             "files_added": sorted(self.after.files - self.before.files),
             "files_removed": sorted(self.before.files - self.after.files),
-            "field_changes": [
-                {"path": change.path, "type": change.type, "old_value": change.old, "new_value": change.new}
-                for change in self.changes
-            ],
-            "graph_changes": {
-                "edges_added": [{"from": one, "to": other} for one, other in self.graph.edges_added],
-                "edges_removed": [{"from": one, "to": other} for one, other in self.graph.edges_removed],
-                "critical_path_before": list(self.graph.critical_path_before),
-                "critical_path_after": list(self.graph.critical_path_after),
-                "duration_delta_h": self.graph.duration_delta_h,
-            },
+            "field_changes": [msgspec.to_builtins(change) for change in self.changes],
+            "graph_changes": msgspec.to_builtins(self.graph),
         }
 
 
 def compare_plans(before: Plan, after: Plan) -> PlanDifference:
     """Compare two plans."""
     old, new = comparable_value(before), comparable_value(after)
-    changes = tuple(_find_changes(old, new, ""))
+    old_steps, new_steps = old["steps"], new["steps"]
     modified = {
-        uid: tuple(key for key in new["steps"][uid] if new["steps"][uid][key] != old["steps"][uid][key])
-        for uid in new["steps"]
-        if uid in old["steps"] and new["steps"][uid] != old["steps"][uid]
+        uid: tuple(key for key in step if step[key] != old_steps[uid][key])
+        for uid, step in new_steps.items()
+        if uid in old_steps and step != old_steps[uid]
     }
     return PlanDifference(
         before,
         after,
-        tuple(uid for uid in new["steps"] if uid not in old["steps"]),
-        tuple(uid for uid in old["steps"] if uid not in new["steps"]),
+        tuple(uid for uid in new_steps if uid not in old_steps),
+        tuple(uid for uid in old_steps if uid not in new_steps),
         modified,
         _find_moved(before, after),
-        changes,
+        tuple(_find_changes(old, new, "")),
         _graph_change(before, after),
     )
 
@@ -150,9 +145,6 @@ def comparable_value(plan: Plan) -> dict[str, Any]:
     value["steps"] = {row["uid"]: row for row in value["steps"]}
     value["questions"] = {row["id"]: row for row in value["questions"]}
     return value
-
-
-# -- comparing ---------------------------------------------------------------------------------------------------------
 
 
 def _find_changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
@@ -206,26 +198,25 @@ def _graph_change(before: Plan, after: Plan) -> GraphChange:
     edges, timed = [], []
     for plan in (before, after):
         drawn = build_graph(plan)
-        edges.append({(other, uid) for uid, waits in drawn.depends.items() for other in waits})
+        edges.append({StepEdge(other, uid) for uid, waits in drawn.depends.items() for other in waits})
         timed.append(compute_timing(drawn, {step.uid: step.weight for step in plan.steps}))
-    old, new = edges
+    old, new = timed
     is_estimated = before.has_estimates and after.has_estimates
     return GraphChange(
-        tuple(sorted(new - old)),
-        tuple(sorted(old - new)),
-        timed[0].critical_path,
-        timed[1].critical_path,
-        round(timed[1].duration_h - timed[0].duration_h, 2) if is_estimated else None,
+        sorted(edges[1] - edges[0]),
+        sorted(edges[0] - edges[1]),
+        list(old.critical_path),
+        list(new.critical_path),
+        round(new.duration_h - old.duration_h, 2) if is_estimated else None,
     )
-
-
-# -- summaries ---------------------------------------------------------------------------------------------------------
 
 
 def _describe_count(uids: Sequence[str], what: str, number: Mapping[str, int]) -> str:
     named = f" ({', '.join(str(number[uid]) for uid in uids)})" if len(uids) <= NAMED_MAX else ""
     return f"{len(uids)} step{'s' if len(uids) > 1 else ''} {what}{named}" if uids else ""
 
+
+# -- files -------------------------------------------------------------------------------------------------------------
 
 FileAction = Literal["create", "modify", "delete"]
 ACTION_WORDS: Mapping[FileAction, str] = {"create": "created", "modify": "modified", "delete": "deleted"}
@@ -267,21 +258,9 @@ def compute_diffstat(plan: Plan, steps: Collection[PlanStep], lines_of: Callable
                 fates.setdefault(path, []).append((change, number[step.uid]))
     planned = []
     for path, rows in sorted(fates.items()):
-        if fate := _net_action([change for change, _ in rows]):
+        is_new, is_gone = rows[0][0] == "create", rows[-1][0] == "delete"
+        fate: FileAction = "delete" if is_gone else "create" if is_new else "modify"
+        if not (is_new and is_gone):
             lines = None if fate == "create" else lines_of(path)
             planned.append(FileDiffstat(path, fate, tuple(sorted({step for _, step in rows})), lines))
     return Diffstat(tuple(planned))
-
-
-def _net_action(changes: Sequence[FileAction]) -> FileAction | None:
-    """Return the net effect of several changes in their order; None when there is none.
-
-    >>> _net_action(["create", "modify"]), _net_action(["modify", "delete"])
-    ('create', 'delete')
-    >>> _net_action(["delete", "create"]), _net_action(["create", "delete"])
-    ('modify', None)
-    """
-    is_new, is_gone = changes[0] == "create", changes[-1] == "delete"
-    if is_gone:
-        return None if is_new else "delete"
-    return "create" if is_new else "modify"

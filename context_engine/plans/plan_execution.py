@@ -3,10 +3,9 @@
     result = executor.preview(step, changes)                   nothing is written, no step is moved
     result = executor.apply(plan, execution, step, changes)    written and verified; the step continues
 
-No code is generated here. The editing engine writes the files; its journal is the backup, and undoing an edit is the
-rollback. A step is completed only when all its files were touched and every check passed. What cannot be checked is
-reported as unknown and never counts as passed. Only commands that the user allowed are run: neither a plan nor a
-repository can add one.
+The editing engine writes the files; undoing its edit is the rollback. A step is completed only when all its files
+were touched and every check passed. What cannot be checked never counts as passed. Only commands that the user
+allowed are run: neither a plan nor a repository can add one.
 """
 
 from __future__ import annotations
@@ -24,14 +23,13 @@ from context_engine.edit import EditResult, EditService, FileEdit, Patch, conten
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
 from context_engine.model import ChangeObjections
 from context_engine.plans.model import Plan, PlanStep
-from context_engine.plans.plan_events import Execution
-from context_engine.plans.step_tracking import CompletionReport, StepTracker
+from context_engine.plans.plan_events import CompletionReport, Execution
+from context_engine.plans.step_tracking import StepTracker
 from context_engine.repo import run_program, size_and_mtime, summarize_output, without_secrets
 from context_engine.secrets import RedactedDocument, redact_file
 
 if TYPE_CHECKING:
     from context_engine.edit import Want
-
 
 Level = Literal["none", "syntax", "lint", "tests"]
 """Each level includes the checks of those before it."""
@@ -39,12 +37,17 @@ COMMAND_S = 600.0
 """A slower test suite is not run between two edits; its owner can allow a part of it."""
 FINDINGS_MAX = 20
 NOT_ALLOWED = "no command is allowed here: the user can allow some, as CTX_VERIFY_COMMANDS='pytest -q; npm test'"
-
 INTERPRETERS = frozenset("bash sh zsh dash fish python pypy node deno bun ruby perl php java dotnet env make".split())
 """Programs that run what they are given: a line with one of them is allowed only as it is."""
+DIFF_LINES_MAX = 400
+"""Of one file; the caller knows its own larger changes."""
+ALL_LINES = 1 << 40
 
 Review = Callable[[str], ChangeObjections]
 """Reviews a diff of the files as they are now."""
+
+
+# -- verification ------------------------------------------------------------------------------------------------------
 
 
 class VerificationCheck(NamedTuple):
@@ -107,17 +110,12 @@ class ChangeVerifier:
         if level in ("lint", "tests"):
             checks += self._check_changes(files)
         if level == "tests" and VerificationResult(tuple(checks)).passed:  # a test run may take minutes
-            checks += self._run_commands(named, cancel)
+            allowed = [command for command in named if is_allowed(command, self._commands, self._root)]
+            why = f"the user allows only: {'; '.join(self._commands)}" if self._commands else NOT_ALLOWED
+            ran = [self._run_command(command, cancel) for command in allowed or self._commands]
+            left_out = [VerificationCheck("tests", other, None, why) for other in named if other not in allowed]
+            checks += [*ran, *left_out] or [VerificationCheck("tests", "", None, NOT_ALLOWED)]
         return VerificationResult(tuple(checks))
-
-    def _run_commands(self, named: Sequence[str], cancel: threading.Event | None) -> list[VerificationCheck]:
-        """Run the named commands that the user allows, else those of the user; report the others as not run."""
-        allowed = [command for command in named if is_allowed(command, self._commands, self._root)]
-        others = [command for command in named if command not in allowed]
-        why = f"the user allows only: {'; '.join(self._commands)}" if self._commands else NOT_ALLOWED
-        ran = [self._run_command(command, cancel) for command in allowed or self._commands]
-        left_out = [VerificationCheck("tests", command, None, why) for command in others]
-        return [*ran, *left_out] or [VerificationCheck("tests", "", None, NOT_ALLOWED)]
 
     def _check_changes(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
         """Run a linter over copies of both versions, and a review: new lint, a secret, a removed name in use."""
@@ -149,10 +147,8 @@ class ChangeVerifier:
 
 def _check_syntax(file: VerifiedFile) -> VerificationCheck:
     """Check what the parser says. New errors fail; files without a parser are passed over."""
-    if file.syntax.startswith("new syntax error"):
-        return VerificationCheck("syntax", file.path, False, file.syntax)
-    is_known = not file.syntax.startswith("syntax not checked")
-    return VerificationCheck("syntax", file.path, True if is_known else None, file.syntax)
+    passed = None if file.syntax.startswith("syntax not checked") else not file.syntax.startswith("new syntax error")
+    return VerificationCheck("syntax", file.path, passed, file.syntax)
 
 
 def parse_commands(setting: str) -> tuple[str, ...]:
@@ -191,10 +187,16 @@ def _is_inside(word: str, root: Path) -> bool:
     return size_and_mtime(str(root / path)) is not None
 
 
+# -- changes -----------------------------------------------------------------------------------------------------------
+
 ChangeType = Literal["create", "modify", "delete", "rename"]
-DIFF_LINES_MAX = 400
-"""Of one file; the caller knows its own larger changes."""
-ALL_LINES = 1 << 40
+_NEEDS = {
+    "create": ("content",),
+    "modify": ("content", "diff", "edits"),
+    "delete": ("",),
+    "rename": ("", "content", "diff", "edits"),
+}
+"""Fields that give the new text of a file, by the type of the change; "" where none is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,49 @@ class FileChange:
     edits: tuple[Want, ...] = ()
     new_path: str = ""
     base_sha: str = ""
+
+    def check(self) -> None:
+        """Refuse a change with too few or contradictory fields. Raises: InvalidArgument."""
+        given = {"content": self.content is not None, "diff": bool(self.diff), "edits": bool(self.edits)}
+        fields = [name for name, is_given in given.items() if is_given] or [""]
+        needs = _NEEDS[self.change_type]
+        if len(fields) > 1 or fields[0] not in needs:
+            why = f"it gives {' and '.join(filter(None, fields)) or 'nothing'} as the new text"
+            advice = f"Send {' or '.join(name or 'nothing' for name in needs)}."
+        elif bool(self.new_path) != (self.change_type == "rename"):
+            why = "new_path and rename go together"
+            advice = 'Send {"change_type": "rename", "new_path": "..."} or neither.'
+        else:
+            return
+        raise InvalidArgument(
+            f"the {self.change_type} of {self.path} is contradictory: {why}; nothing was written",
+            suggestion=advice,
+            details={"path": self.path, "change_type": self.change_type},
+        )
+
+
+def prepare_change(change: FileChange, edits: EditService) -> tuple[FileEdit, ...]:
+    """Return the change in the terms of the editing engine.
+
+    Raises: InvalidArgument, and for a rename what reading the file raises.
+    """
+    change.check()
+    path, expected = change.path, change.base_sha
+    if change.change_type == "create":
+        return (edits.change_whole(path, change.content or "", overwrite=False),)
+    if change.change_type == "delete":
+        return (edits.delete_file(path, expected_hash=expected),)
+    inner = None
+    if change.content is not None:
+        inner = replace(edits.change_whole(path, change.content, expected_hash=expected), creates=False)
+    elif change.diff:
+        inner = edits.change_by_diff(path, change.diff, expected_hash=expected)
+    elif change.edits:
+        inner = edits.change_parts(path, change.edits, expected_hash=expected)
+    if change.change_type == "rename":
+        gone, made = edits.move_file(path, change.new_path, inner)
+        return replace(gone, expected_hash=expected or gone.expected_hash), made
+    return (inner,) if inner else ()
 
 
 class AppliedChange(NamedTuple):
@@ -234,65 +279,6 @@ class ExecutionResult:
     warnings: tuple[str, ...] = ()
 
 
-def prepare_change(change: FileChange, edits: EditService) -> tuple[FileEdit, ...]:
-    """Return the change in the terms of the editing engine.
-
-    Raises: InvalidArgument, and for a rename what reading the file raises.
-    """
-    _check(change)
-    expected = change.base_sha
-    match change.change_type:
-        case "create":
-            return (edits.change_whole(change.path, change.content or "", overwrite=False),)
-        case "delete":
-            return (edits.delete_file(change.path, expected_hash=expected),)
-        case "rename":
-            gone, made = edits.move_file(change.path, change.new_path, _content(change, edits))
-            return replace(gone, expected_hash=expected or gone.expected_hash), made
-    inner = _content(change, edits)
-    return (inner,) if inner else ()
-
-
-def _content(change: FileChange, edits: EditService) -> FileEdit | None:
-    """Return the change of the text of an existing file."""
-    if change.content is not None:
-        return replace(edits.change_whole(change.path, change.content, expected_hash=change.base_sha), creates=False)
-    if change.diff:
-        return edits.change_by_diff(change.path, change.diff, expected_hash=change.base_sha)
-    if change.edits:
-        return edits.change_parts(change.path, change.edits, expected_hash=change.base_sha)
-    return None
-
-
-_NEEDS = {
-    "create": ("content",),
-    "modify": ("content", "diff", "edits"),
-    "delete": (),
-    "rename": ("", "content", "diff", "edits"),
-}
-"""Fields that give the new text of a file, by the type of the change; "" where none is needed."""
-
-
-def _check(change: FileChange) -> None:
-    """Refuse a change with too few or contradictory fields. Raises: InvalidArgument."""
-    given = {"content": change.content is not None, "diff": bool(change.diff), "edits": bool(change.edits)}
-    given_fields = [name for name, is_given in given.items() if is_given] or [""]
-    needs = _NEEDS[change.change_type] or ("",)
-    if len(given_fields) > 1 or given_fields[0] not in needs:
-        why = f"it gives {' and '.join(filter(None, given_fields)) or 'nothing'} as the new text"
-        advice = f"Send {' or '.join(name or 'nothing' for name in needs)}."
-    elif bool(change.new_path) != (change.change_type == "rename"):
-        why = "new_path and rename go together"
-        advice = 'Send {"change_type": "rename", "new_path": "..."} or neither.'
-    else:
-        return
-    raise InvalidArgument(
-        f"the {change.change_type} of {change.path} is contradictory: {why}; nothing was written",
-        suggestion=advice,
-        details={"path": change.path, "change_type": change.change_type},
-    )
-
-
 class PlanExecutor:
     """Applies changes that an agent or a model has made. Thread-safe."""
 
@@ -307,7 +293,15 @@ class PlanExecutor:
         Raises: as `EditService.apply`, and InvalidArgument.
         """
         receipt = self._edits.apply(self._plan_edits(changes), dry_run=True)
-        warnings = _check_declared(step, receipt, strict=strict)
+        strange = [str(file.path) for file in receipt.files if file.path not in step.files]
+        if strange and strict:
+            raise InvalidArgument(
+                f"the step does not name {', '.join(strange)}; nothing was written",
+                suggestion="Leave strict out, or add the files to the step.",
+                next_steps=NextStep("refine_plan", "to add the files (op set_files)"),
+                details={"paths": strange, "declared": sorted(step.files)},
+            )
+        warnings = tuple(f"the step does not name {path}" for path in strange)
         return ExecutionResult(step, _applied_changes(receipt), remaining=_remaining(step, receipt), warnings=warnings)
 
     def apply(
@@ -341,55 +335,36 @@ class PlanExecutor:
                     self._tracking.fail(plan.id, step.uid, release=True, actor=session)
             raise
         files = [VerifiedFile(str(file.path), file.old_data, file.new_data, file.syntax) for file in receipt.files]
-        verified = self._verifier.verify(files, level, cancel, step.checks)
         made = replace(
             before,
             applied=_applied_changes(receipt),
-            verified=verified,
+            verified=self._verifier.verify(files, level, cancel, step.checks),
             backup_id=receipt.undo_id,
             remaining=_remaining(step, receipt),
             warnings=(*before.warnings, *others),
         )
+        if made.remaining or not (made.verified.passed and made.verified.is_whole):
+            return made
         return self._complete(plan, made, session)
 
     def _plan_edits(self, changes: Sequence[FileChange]) -> list[FileEdit]:
         return [planned for change in changes for planned in prepare_change(change, self._edits)]
 
     def _complete(self, plan: Plan, made: ExecutionResult, session: str) -> ExecutionResult:
-        """Complete the step, if all its files were touched and all checks passed."""
-        if made.remaining or not (made.verified.passed and made.verified.is_whole):
-            return made
-        evidence = tuple(
-            {"command": _check_command(check), "exit_code": 0, "output": check.says} for check in made.verified.checks
-        )
+        evidence = []
+        for check in made.verified.checks:
+            command = check.name if check.kind == "tests" else f"{check.kind} {check.name}".strip()
+            evidence.append({"command": command, "exit_code": 0, "output": check.says})
         report = CompletionReport(
             notes=f"applied by execute_plan, backup {made.backup_id}",
-            files_modified=tuple(applied_change.path for applied_change in made.applied),
-            evidence=evidence,
+            files_modified=tuple(change.path for change in made.applied),
+            evidence=tuple(evidence),
         )
         try:
             self._tracking.complete(plan.id, made.step.uid, report, actor=session)
         except CallError as error:
             return replace(made, warnings=(*made.warnings, f"the step stays in progress: {error.message}"))
         return replace(made, completed=True)
-
-
-def _check_command(check: VerificationCheck) -> str:
-    """Return a check as evidence names it: a command as it was run, anything else by its kind."""
-    return check.name if check.kind == "tests" else f"{check.kind} {check.name}".strip()
-
-
-def _check_declared(step: PlanStep, receipt: EditResult, *, strict: bool) -> tuple[str, ...]:
-    """Return warnings about files that the step does not declare. Raises: InvalidArgument with `strict`."""
-    strange = [str(file.path) for file in receipt.files if file.path not in step.files]
-    if strange and strict:
-        raise InvalidArgument(
-            f"the step does not name {', '.join(strange)}; nothing was written",
-            suggestion="Leave strict out, or add the files to the step.",
-            next_steps=NextStep("refine_plan", "to add the files (op set_files)"),
-            details={"paths": strange, "declared": sorted(step.files)},
-        )
-    return tuple(f"the step does not name {path}" for path in strange)
 
 
 def _remaining(step: PlanStep, receipt: EditResult) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from context_engine.plans.dependency_graph import build_graph, compute_timing
 from context_engine.plans.model import Plan, PlanEvidence, PlanStep, format_effort
-from context_engine.plans.plan_diff import STEP_ORDER, FieldChange, PlanDifference
+from context_engine.plans.plan_diff import STEP_ORDER, PlanDifference
 from context_engine.plans.plan_events import DONE, Execution, StepState
 from context_engine.plans.plan_json import PlanVersion
 from context_engine.text import escape_line
@@ -23,30 +23,36 @@ PATH_SHOWN_MAX = 12
 
 def render_plan(plan: Plan, execution: Execution | None = None) -> str:
     """Render a whole plan; with its execution, the progress as well."""
-    number, strategy = plan.step_numbers(), plan.testing_strategy
-    scope = {
-        "Included": ["the top folder" if path == "." else path for path in plan.scope.included],
-        "Excluded": plan.scope.excluded,
-        "Assumes": plan.scope.assumptions,
-        "Constraint": plan.scope.constraints,
+    number, strategy, scope = plan.step_numbers(), plan.testing_strategy, plan.scope
+    limits = {
+        "Included": ["the top folder" if path == "." else path for path in scope.included],
+        "Excluded": scope.excluded,
+        "Assumes": scope.assumptions,
+        "Constraint": scope.constraints,
         "Must": plan.mvp_features,
         "May": plan.nice_to_have_features,
     }
     testing = {"Unit": strategy.unit, "Integration": strategy.integration, "Coverage": strategy.coverage_target}
     risks = [(risk.issue, risk.likelihood, risk.mitigation) for risk in plan.risks]
+    milestones = []
+    for milestone in plan.milestones:
+        included = sorted(number[uid] for uid in milestone.steps_included if uid in number)
+        time = f" ({milestone.estimated_time})" if milestone.estimated_time else ""
+        milestones.append(f"{milestone.name}: steps {', '.join(map(str, included))}{time}")
+    questions = [f"`{row.id}` {row.text}{f' - {row.answer}' if row.answer else ''}" for row in plan.questions]
     parts = [
         f"# {single_line(plan.goal)}",
         _render_head(plan, execution),
         _render_damage(execution),
         plan.task.strip() if plan.task.strip() != plan.goal else "",
-        _render_list("## Scope", [f"{name}: {value}" for name, values in scope.items() for value in values]),
+        _render_list("## Scope", [f"{name}: {value}" for name, values in limits.items() for value in values]),
         _render_list("## Architecture", [plan.architecture.notes, *plan.architecture.patterns_used]),
         "## Steps" if plan.steps else "No steps yet.",
         *(_render_step(step, number, execution.steps[step.uid] if execution else None) for step in plan.steps),
-        _render_list("## Milestones", list(_milestone_rows(plan))),
+        _render_list("## Milestones", milestones),
         f"## Risks\n\n{render_table(('risk', 'likelihood', 'what to do'), risks)}" if risks else "",
         _render_list("## Testing", [f"{name}: {text}" for name, text in testing.items() if text.strip()]),
-        _render_list("## Questions", list(_question_rows(plan))),
+        _render_list("## Questions", questions),
         _render_list("## Open feedback", plan.open_feedback),
         *(f"```mermaid\n{diagram.mermaid.strip()}\n```" for diagram in plan.architecture.diagrams),
     ]
@@ -60,22 +66,20 @@ def render_progress(plan: Plan, execution: Execution) -> str:
     filled = round(BAR_CHARS * execution.percentage / 100)
     bar = "█" * filled + "░" * (BAR_CHARS - filled)
     head = f"{bar} {execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}"
-    has_hours = any(step.hours is not None for step in plan.steps)
+    columns = 5 if any(step.hours is not None for step in plan.steps) else 4
     rows = [
-        [str(number[step.uid]), step.title, *_state_cells(execution.steps[step.uid], number), _hours(step)][
-            : 4 + has_hours
-        ]
+        [str(number[step.uid]), step.title, *_state_cells(execution.steps[step.uid], number), _hours(step)]
         for step in plan.steps
     ]
-    path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
     tail = []
     if execution.next:
         tail.append(f"Next: step {number[execution.next]}, {single_line(plan.find_step(execution.next).title)}")
-    if path:
+    if execution.critical_path_remaining:
+        path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
         tail.append(f"Critical path left: {path}")
     if execution.eta_hours is not None:
         tail.append(f"About {format_effort(execution.eta_hours)} left at the pace so far")
-    table = render_table(("step", "title", "state", "", "takes")[: 4 + has_hours], rows)
+    table = render_table(("step", "title", "state", "", "takes")[:columns], [row[:columns] for row in rows])
     return _join([head, _render_damage(execution), table, "\n".join(tail)])
 
 
@@ -101,14 +105,26 @@ def render_difference(found: PlanDifference) -> str:
     """
     old, new = found.before.step_numbers(), found.after.step_numbers()
     number = {uid: f"({place})" for uid, place in old.items()} | {uid: str(place) for uid, place in new.items()}
-    rows = [
-        [_field_name(row.path, number), row.type, *(_changed_value(row, value, number) for value in (row.old, row.new))]
-        for row in found.changes
-    ]
+    rows = []
+    for change in found.changes:
+        values = [change.old, change.new]
+        if change.path.endswith(("/depends_on", f"/{STEP_ORDER}")):
+            values = [
+                [number.get(uid, uid) for uid in uids] if isinstance(uids, list | tuple) else uids for uids in values
+            ]
+        rows.append([_field_name(change.path, number), change.type, *map(shorten_value, values)])
     moved = [f"step {step.after} was step {step.before}" for step in found.moved]
     head = f"Version {found.before.version} to {found.after.version}: {found.summary}."
     table = render_table(("field", "change", "before", "after"), rows) if rows else ""
-    return _join([head, _render_list("", moved), table, _graph_line(found, number)])
+    graph, graph_line = found.graph, ""
+    if graph.critical_path_before != graph.critical_path_after or graph.duration_delta_h:
+        before, after = (
+            " → ".join(number[uid] for uid in path) or "none"
+            for path in (graph.critical_path_before, graph.critical_path_after)
+        )
+        longer = f"; {graph.duration_delta_h:+g} h" if graph.duration_delta_h is not None else ""
+        graph_line = f"Critical path: {before}, now {after}{longer}."
+    return _join([head, _render_list("", moved), table, graph_line])
 
 
 def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -126,9 +142,6 @@ def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def single_line(text: str) -> str:
     """Return a text on one line."""
     return " ".join(text.split())
-
-
-# -- parts of a plan ---------------------------------------------------------------------------------------------------
 
 
 def _join(parts: Iterable[str]) -> str:
@@ -172,9 +185,15 @@ def _render_step(step: PlanStep, number: Mapping[str, int], state: StepState | N
         step.estimated_effort or _hours(step),
         f"`{step.uid}`",
     ]
+    named = {
+        "Changes": step.files_to_modify,
+        "Creates": step.files_to_create,
+        "Deletes": step.files_to_delete,
+        "Check": step.checks,
+    }
     box = "x" if state and state.status == "completed" else " "
     rows = [
-        *_path_rows(step),
+        *(f"{name}: {', '.join(f'`{escape_line(row)}`' for row in rows)}" for name, rows in named.items() if rows),
         *(f"[{box}] {criterion}" for criterion in step.acceptance_criteria),
         f"Why: {', '.join(map(_render_evidence, step.evidence[:EVIDENCE_MAX]))}" if step.evidence else "",
         f"Failed: {state.error}" if state and state.error else "",
@@ -184,34 +203,9 @@ def _render_step(step: PlanStep, number: Mapping[str, int], state: StepState | N
     return _join([head, " · ".join(filter(None, facts)), step.description.strip(), _render_list("", rows)]).rstrip("\n")
 
 
-def _path_rows(step: PlanStep) -> Iterable[str]:
-    rows = {
-        "Changes": step.files_to_modify,
-        "Creates": step.files_to_create,
-        "Deletes": step.files_to_delete,
-        "Check": step.checks,
-    }
-    for name, paths in rows.items():
-        if paths:
-            yield f"{name}: {', '.join(f'`{escape_line(path)}`' for path in paths)}"
-
-
 def _render_evidence(proof: PlanEvidence) -> str:
     place = escape_line(proof.path) + (f":{proof.line}" if proof.line and proof.path else "")
     return " ".join([*(f"`{name}`" for name in (place, proof.symbol) if name), f"({proof.kind})"])
-
-
-def _milestone_rows(plan: Plan) -> Iterable[str]:
-    number = plan.step_numbers()
-    for milestone in plan.milestones:
-        included = sorted(number[uid] for uid in milestone.steps_included if uid in number)
-        time = f" ({milestone.estimated_time})" if milestone.estimated_time else ""
-        yield f"{milestone.name}: steps {', '.join(map(str, included))}{time}"
-
-
-def _question_rows(plan: Plan) -> Iterable[str]:
-    for question in plan.questions:
-        yield f"`{question.id}` {question.text}" + (f" - {question.answer}" if question.answer else "")
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -242,6 +236,16 @@ def shorten_value(value: Any) -> str:
     return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + "…"
 
 
+def _describe_value(value: Any) -> str:
+    """Describe a list or an object in a few words."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_describe_value, value))
+    if isinstance(value, dict):
+        main = value.get("title") or value.get("issue") or value.get("text")
+        return str(main or ", ".join(map(str, value.values())))
+    return str(value)
+
+
 def _field_name(path: str, number: Mapping[str, str]) -> str:
     """Return a JSON pointer in words: steps by their number.
 
@@ -251,38 +255,5 @@ def _field_name(path: str, number: Mapping[str, str]) -> str:
     head, *rest = path.split("/")[1:]
     if head == "steps" and rest:
         head, rest = f"step {number.get(rest[0], rest[0])}", rest[1:]
-    if rest:
-        return f"{head.replace('_', ' ')}: {' '.join(rest)}"
-    return head.replace("_", " ")
-
-
-def _changed_value(change: FieldChange, value: Any, number: Mapping[str, str]) -> str:
-    """Return one side of a change; uids as numbers, where there are any."""
-    if change.path.endswith(("/depends_on", f"/{STEP_ORDER}")) and isinstance(value, list | tuple):
-        return shorten_value([number.get(uid, uid) for uid in value])
-    return shorten_value(value)
-
-
-def _describe_value(value: Any) -> str:
-    """Describe a list or an object in a few words."""
-    if isinstance(value, list | tuple):
-        return ", ".join(_describe_value(item) for item in value)
-    if isinstance(value, dict):
-        return str(
-            value.get("title")
-            or value.get("issue")
-            or value.get("text")
-            or ", ".join(str(part) for part in value.values())
-        )
-    return str(value)
-
-
-def _graph_line(found: PlanDifference, number: Mapping[str, str]) -> str:
-    """Render the critical path before and after, if it or its length changed."""
-    paths = found.graph.critical_path_before, found.graph.critical_path_after
-    before, after = (" → ".join(number[uid] for uid in path) for path in paths)
-    delta_h = found.graph.duration_delta_h
-    if paths[0] == paths[1] and not delta_h:
-        return ""
-    longer = f"; {delta_h:+g} h" if delta_h is not None else ""
-    return f"Critical path: {before or 'none'}, now {after or 'none'}{longer}."
+    head = head.replace("_", " ")
+    return f"{head}: {' '.join(rest)}" if rest else head

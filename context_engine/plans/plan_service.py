@@ -4,7 +4,6 @@ engine.plans.repository.save(plan)
 engine.plans.steps.start(plan_id, 1)
 engine.plans.approvals.request(plan_id)
 engine.plans.factory.create(PlanRequest("Retry failed requests"), SaveOptions())
-engine.plans.factory.refine(RefinementRequest(plan_id, feedback="make it simpler"))
 engine.plans.executor.apply(...)
 """
 
@@ -40,7 +39,6 @@ from context_engine.plans.plan_events import (
     REQUESTED,
     Approval,
     ApprovalDecision,
-    ApprovalMove,
     PlanRules,
     move_approval,
 )
@@ -56,17 +54,6 @@ from context_engine.timestamps import Now, format_timestamp
 
 if TYPE_CHECKING:
     from context_engine.storage import SharedRecords
-
-
-# -- approval service --------------------------------------------------------------------------------------------------
-
-# The approval service: request approvals and record decisions, one event each.
-#
-#     request = approvals.request(plan_id, steps=[2])
-#     approvals.respond(request.approval.id, "approve", by=PERSON)
-#
-# A decision covers the version it was made about, and counts once. The event names who decided: `user` if a person was
-# asked, else the agent that answered. What a caller claims about itself is not proof.
 
 HOUR_S = 3_600
 
@@ -96,7 +83,11 @@ class ApprovalResult:
 
 
 class ApprovalService:
-    """Requests for approval of the plans of one workspace. Thread-safe; other processes may work on them, too."""
+    """Requests for approval of the plans of one workspace. Thread-safe; other processes may work on them, too.
+
+    A decision covers the version it was made about, and counts once. The event names who decided: `user` if a person
+    was asked, else the agent that answered. What a caller claims about itself is not proof.
+    """
 
     def __init__(self, storage: PlanStorage, index: PlanIndex, repository: PlanRepository, rules: PlanRules) -> None:
         """Create the service; nothing is read yet."""
@@ -126,36 +117,25 @@ class ApprovalService:
             for known in now.approvals:
                 if known.status == "pending" and known.steps == wanted:
                     return ApprovalResult(known, now)
-            made = self._new_approval(now, wanted, note, expires_in_hours)
-            after = self._storage.append_events(
-                now, self._storage.new_event(REQUESTED, actor=actor, data=msgspec.to_builtins(made))
+            at = self._storage.now()
+            made = Approval(
+                id=self._storage.new_id("apr"),
+                plan_id=now.plan.id,
+                plan_version=now.version.version,
+                plan_hash=now.version.content_hash,
+                type="step_group" if len(wanted) > 1 else "step" if wanted else "full_plan",
+                steps=wanted,
+                summary="; ".join(now.plan.find_step(uid).title for uid in wanted) or now.plan.goal,
+                note=note,
+                created_at=format_timestamp(at),
+                expires_at=format_timestamp(at + expires_in_hours * HOUR_S) if expires_in_hours else "",
             )
-        return ApprovalResult(_find_approval(made.id, after.approvals), after, is_new=True)
-
-    def _new_approval(self, now: PlanState, wanted: tuple[str, ...], note: str, hours: float | None) -> Approval:
-        at = self._storage.now()
-        titles = [now.plan.find_step(uid).title for uid in wanted]
-        return Approval(
-            id=self._storage.new_id("apr"),
-            plan_id=now.plan.id,
-            plan_version=now.version.version,
-            plan_hash=now.version.content_hash,
-            type="step_group" if len(wanted) > 1 else "step" if wanted else "full_plan",
-            steps=wanted,
-            summary="; ".join(titles) or now.plan.goal,
-            note=note,
-            created_at=format_timestamp(at),
-            expires_at=format_timestamp(at + hours * HOUR_S) if hours else "",
-        )
+            event = self._storage.new_event(REQUESTED, actor=actor, data=msgspec.to_builtins(made))
+            after = self._storage.append_events(now, event)
+        return ApprovalResult(_find_approval(made.id, after), after, is_new=True)
 
     def respond(
-        self,
-        request_id: str,
-        action: str,
-        *,
-        comment: str = "",
-        modifications: str = "",
-        by: str = AGENT,
+        self, request_id: str, action: str, *, comment: str = "", modifications: str = "", by: str = AGENT
     ) -> ApprovalResult:
         """Record a decision about a request. `by` is `user` only if a person was asked.
 
@@ -163,9 +143,10 @@ class ApprovalService:
         NeedsApproval (a person must decide), Conflict (decided already), PreconditionFailed (expired), and as
         `request`.
         """
-        if action not in DECISIONS:
+        decision = next((known for known in DECISIONS if known == action), None)
+        if decision is None:
             raise InvalidArgument(f"action is {action[:40]!r}", suggestion=f"It is one of {', '.join(DECISIONS)}.")
-        if action == "request_modification" and not modifications.strip():
+        if decision == "request_modification" and not modifications.strip():
             raise InvalidArgument(
                 "modifications is empty",
                 suggestion="Say what is to be different.",
@@ -180,14 +161,18 @@ class ApprovalService:
         plan_id = self._find_plan(request_id)
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
-            known = _find_approval(request_id, now.approvals)
-            _check_open(known, action)
-            decision = ApprovalDecision(known.id, action, by, comment, modifications)
-            after = self._storage.append_events(
-                now, self._storage.new_event(DECIDED, actor=by, data=msgspec.to_builtins(decision))
-            )
-        decided = _find_approval(request_id, after.approvals)
-        if action == "request_modification":  # `refine_plan` goes on from there
+            known = _find_approval(request_id, now)
+            try:
+                move_approval(known.status, decision)
+            except Conflict as error:
+                names = ("status", "decided_by", "decided_at", "comment")
+                first = {name: getattr(known, name) for name in names}
+                details = {"request_id": known.id, "decision": first}
+                raise Conflict(error.message, suggestion=error.suggestion, details=details) from None
+            data = msgspec.to_builtins(ApprovalDecision(known.id, decision, by, comment, modifications))
+            after = self._storage.append_events(now, self._storage.new_event(DECIDED, actor=by, data=data))
+        decided = _find_approval(request_id, after)
+        if decision == "request_modification":  # `refine_plan` goes on from there
             plan = msgspec.structs.replace(after.plan, open_feedback=(*after.plan.open_feedback, decided.modifications))
             reason = f"changes asked for in {decided.id}"
             self._repository.save(plan, overwrite=True, author=decided.decided_by, reason=reason, allow_invalid=True)
@@ -197,7 +182,7 @@ class ApprovalService:
     def get(self, request_id: str) -> ApprovalResult:
         """Return a request with its present status. Raises: ApprovalNotFound, StorageCorrupt."""
         now = self._storage.read_state(self._find_plan(request_id))
-        return ApprovalResult(_find_approval(request_id, now.approvals), now)
+        return ApprovalResult(_find_approval(request_id, now), now)
 
     def _find_plan(self, request_id: str) -> str:
         """Return the id of the plan of a request. Raises: ApprovalNotFound."""
@@ -207,21 +192,8 @@ class ApprovalService:
         raise _unknown_request(request_id)
 
 
-def _check_open(known: Approval, action: ApprovalMove) -> None:
-    """Refuse a second decision and report the first. Raises: Conflict, PreconditionFailed."""
-    try:
-        move_approval(known.status, action)
-    except Conflict as error:
-        decision = {"status": known.status, "decided_by": known.decided_by, "decided_at": known.decided_at}
-        raise Conflict(
-            error.message,
-            suggestion=error.suggestion,
-            details={"request_id": known.id, "decision": decision | {"comment": known.comment}},
-        ) from None
-
-
-def _find_approval(request_id: str, known: Sequence[Approval]) -> Approval:
-    for approval in known:
+def _find_approval(request_id: str, now: PlanState) -> Approval:
+    for approval in now.approvals:
         if approval.id == request_id:
             return approval
     raise _unknown_request(request_id)
@@ -233,9 +205,6 @@ def _unknown_request(request_id: str) -> ApprovalNotFound:
     return ApprovalNotFound(
         f"there is no request for approval {shown!r}", next_steps=steps, details={"request_id": shown}
     )
-
-
-# -- plan service ------------------------------------------------------------------------------------------------------
 
 
 class PlanDependencies(NamedTuple):
@@ -292,24 +261,20 @@ class PlanService:
 def workspace_paths(root: Root) -> WorkspacePaths:
     """Return the paths that plans of this workspace may name, checked at the time of the call."""
 
-    def exists(path: str) -> bool:
-        return not _path_error(root, path, must_exist=True)
+    def find_error(path: str, *, must_exist: bool) -> ContextEngineError | None:
+        try:
+            root.rel(path, must_exist=must_exist)
+        except ContextEngineError as error:
+            return error
+        return None
 
     def nearest(path: str) -> str:
-        error = _path_error(root, path, must_exist=True)
+        error = find_error(path, must_exist=True)
         near = error.details.get("near") if isinstance(error, FileNotFound) else ()
         return near[0] if near else ""
 
     def refusal(path: str) -> str:
-        error = _path_error(root, path, must_exist=False)
+        error = find_error(path, must_exist=False)
         return error.message if error else ""
 
-    return WorkspacePaths(exists, nearest, refusal)
-
-
-def _path_error(root: Root, path: str, *, must_exist: bool) -> ContextEngineError | None:
-    try:
-        root.rel(path, must_exist=must_exist)
-    except ContextEngineError as error:
-        return error
-    return None
+    return WorkspacePaths(lambda path: find_error(path, must_exist=True) is None, nearest, refusal)

@@ -1,14 +1,12 @@
 """PURE. Validate a plan: errors, warnings, and fixes that were made.
 
-    validation = validate_plan(plan, paths)      `validation.plan` contains the autofixes
-    validation.raise_fatal_errors()              a cycle, or a dependency on a missing step
-
-`WorkspacePaths` says which files exist; this module looks nothing up.
+validation = validate_plan(plan, paths)      `validation.plan` contains the autofixes
+validation.raise_fatal_errors()              a cycle, or a dependency on a missing step
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,6 +21,7 @@ REMARKS_MAX = 50
 """Findings reported of each kind; fixing these comes first."""
 CIRCLE_SHOWN_MAX = 12
 """In the sentence; the details have all of it."""
+BARE_SHOWN_MAX = 10
 SHARED_MAX = 2_000
 """Pairs of steps that are put in order one by one; a plan with more has one file in every step, and its order is its
 own."""
@@ -46,10 +45,8 @@ class PlanValidation(NamedTuple):
 
     def serialize(self) -> dict[str, Any]:
         """Return the `validation` field of a reply."""
-        return {
-            name: [_serialize_remark(remark) for remark in remarks[:REMARKS_MAX]]
-            for name, remarks in (("errors", self.errors), ("warnings", self.warnings), ("autofixes", self.autofixes))
-        }
+        named = {"errors": self.errors, "warnings": self.warnings, "autofixes": self.autofixes}
+        return {name: [_serialize_remark(row) for row in rows[:REMARKS_MAX]] for name, rows in named.items()}
 
     def raise_fatal_errors(self) -> None:
         """Raise Cycle (with `cycle`) or DanglingDependency (with `dangling`): no version of a plan may have those."""
@@ -78,51 +75,48 @@ def validate_plan(
     """
     # A file is looked for once.
     ground = ground._replace(has_path=cache(ground.has_path), refusal=cache(ground.refusal))
-    plan, cleaned = _clean_paths(normalize_plan(plan))
-    dangling, dropped = _find_dangling(plan), []
+    plan, fixed = _clean_paths(normalize_plan(plan))
+    dangling = list(_find_dangling(plan))
     if dangling and not strict:
         known = plan.step_numbers()
         plan = _map_steps(plan, lambda step: {"depends_on": tuple(uid for uid in step.depends_on if uid in known)})
-        dropped = [finding._replace(message=f"{finding.message}: left out", suggestion="") for finding in dangling]
+        fixed += [finding._replace(message=f"{finding.message}: left out", suggestion="") for finding in dangling]
+        dangling = []
     drawn = build_graph(plan)
-    errors = [*(dangling if strict else ()), *_find_cycle(plan, drawn)]
-    shared: list[PlanFinding] = []
+    errors, shared = [*dangling, *_find_cycle(plan, drawn)], []
     if not drawn.cycle:  # without an order of the steps nothing can be said about files
         errors += _check_files(plan, drawn, ground, closed)
         plan, shared = _order_shared_files(plan, drawn)
-    added = [
-        PlanFinding("DEPENDENCY_ADDED", "step {1} now depends on step {0}".format(*row.steps), "", row.steps, row.path)
-        for row in shared
-    ]
-    parse_findings = tuple(remarks)
-    fixed = [remark for remark in parse_findings if remark.code == "RENUMBERED"]
-    others = [remark for remark in parse_findings if remark.code != "RENUMBERED"]
+    for row in shared:
+        message = f"step {row.steps[1]} now depends on step {row.steps[0]}"
+        fixed.append(PlanFinding("DEPENDENCY_ADDED", message, "", row.steps, row.path))
+    sent = list(remarks)
+    fixed = [*(remark for remark in sent if remark.code == "RENUMBERED"), *fixed]
+    others = [remark for remark in sent if remark.code != "RENUMBERED"]
     warnings = (*others, *shared, *_find_existing(plan, ground, closed), *_find_doubts(plan))
-    return PlanValidation(plan, tuple(errors), warnings, (*fixed, *cleaned, *dropped, *added))
+    return PlanValidation(plan, tuple(errors), warnings, tuple(fixed))
 
 
 # -- dependencies -----------------------------------------------------------------------------------------------
 
 
-def _find_cycle(plan: Plan, drawn: StepGraph) -> list[PlanFinding]:
+def _find_cycle(plan: Plan, drawn: StepGraph) -> Iterator[PlanFinding]:
     number = plan.step_numbers()
     circle = tuple(number[uid] for uid in drawn.cycle)
-    if not circle:
-        return []
-    shown = [*circle[:CIRCLE_SHOWN_MAX], "...", circle[-1]] if len(circle) > CIRCLE_SHOWN_MAX else circle
-    message = f"steps wait for each other: {' -> '.join(map(str, shown))}"
-    return [PlanFinding(Cycle.code, message, "Take one of these dependencies out of depends_on.", circle)]
+    if circle:
+        shown = [*circle[:CIRCLE_SHOWN_MAX], "...", circle[-1]] if len(circle) > CIRCLE_SHOWN_MAX else circle
+        message = f"steps wait for each other: {' -> '.join(map(str, shown))}"
+        yield PlanFinding(Cycle.code, message, "Take one of these dependencies out of depends_on.", circle)
 
 
-def _find_dangling(plan: Plan) -> list[PlanFinding]:
-    known, found = plan.step_numbers(), []
+def _find_dangling(plan: Plan) -> Iterator[PlanFinding]:
+    known = plan.step_numbers()
     advice = f"Steps go from 1 to {len(known)}: name one, or leave it out"
     advice += " (create_plan and refine_plan do: strict: false)."
     for number, step in enumerate(plan.steps, 1):
         for uid in (uid for uid in step.depends_on if uid not in known):
             message = f"step {number} depends on {uid!r:.60}, which is not a step of the plan"
-            found.append(PlanFinding(DanglingDependency.code, message, advice, (number,), uid))
-    return found
+            yield PlanFinding(DanglingDependency.code, message, advice, (number,), uid)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -153,82 +147,55 @@ def _clean(path: str) -> str:
     return ("/" if path.startswith("/") else "") + "/".join(parts)
 
 
-class _FileHistory(NamedTuple):
-    """Which steps create and delete each file, and which steps come before which: bits by uid."""
-
-    makers: Mapping[str, Sequence[str]]
-    removers: Mapping[str, Sequence[str]]
-    before: Mapping[str, int]
-    bit: Mapping[str, int]
-
-    def comes_before(self, one: str, other: str) -> bool:
-        return bool(self.bit[one] & self.before[other])
-
-    def is_made(self, path: str, uid: str, after: str = "") -> bool:
-        """Return whether a step creates a file, or one before it does, and that one comes after another step."""
-        makers = self.makers.get(path, ())
-        return uid in makers or any(
-            self.comes_before(maker, uid) for maker in makers if not after or self.comes_before(after, maker)
-        )
-
-
 def _check_files(plan: Plan, drawn: StepGraph, ground: WorkspacePaths, closed: Collection[str]) -> list[PlanFinding]:
     """Check the files that steps name: missing, deleted before, deleted in parallel, or not allowed."""
-    touched = _FileHistory(
-        _steps_by_file(plan, "files_to_create"),
-        _steps_by_file(plan, "files_to_delete"),
-        compute_closure(drawn.order, drawn.depends),
-        {uid: 1 << place for place, uid in enumerate(drawn.order)},
-    )
+    makers, removers = _steps_by_file(plan, "files_to_create"), _steps_by_file(plan, "files_to_delete")
+    before = compute_closure(drawn.order, drawn.depends)
+    bit = {uid: 1 << place for place, uid in enumerate(drawn.order)}
+
+    def comes_before(one: str, other: str) -> bool:
+        return bool(bit[one] & before[other])
+
+    def is_made(path: str, uid: str, after: str = "") -> bool:
+        """Return whether a step creates a file, or one before it does, and that one comes after another step."""
+        earlier = [maker for maker in makers.get(path, ()) if comes_before(maker, uid)]
+        return uid in makers.get(path, ()) or any(not after or comes_before(after, maker) for maker in earlier)
+
     number, found = plan.step_numbers(), []
     for step in plan.steps:
+        one = number[step.uid]
         for path in sorted(step.files) if step.uid not in closed else ():
             is_there = ground.has_path(path)  # then it may be named, too
             if not is_there and (why := ground.refusal(path)):
-                message = f"step {number[step.uid]} names {path}: {why}"
-                found.append(PlanFinding("INVALID_PATH", message, "", (number[step.uid],), path))
-            elif not is_there and not touched.is_made(path, step.uid):
+                found.append(PlanFinding("INVALID_PATH", f"step {one} names {path}: {why}", "", (one,), path))
+            elif not is_there and not is_made(path, step.uid):
                 near = ground.nearest(path) if len(found) < REMARKS_MAX else ""
-                found.append(_missing_file(number[step.uid], path, near, touched.makers.get(path, ())))
-            for uid in touched.removers.get(path, ()):
-                found += _check_deletion(step, uid, path, touched, number)
+                way_on = (f"Did you mean {near}? " if near else "") + "List a new file in files_to_create."
+                if path in makers:
+                    way_on = "A step creates it, but this one does not wait for that: add it to depends_on."
+                message = f"step {one} changes {path}, which does not exist"
+                found.append(PlanFinding("FILE_NOT_FOUND", message, way_on, (one,), path))
+            for remover in removers.get(path, ()):
+                other = number[remover]
+                if comes_before(remover, step.uid):
+                    if not is_made(path, step.uid, after=remover):
+                        message = f"step {one} needs {path}, which step {other} deletes before"
+                        found.append(PlanFinding("DELETED_BEFORE", message, "Delete it last.", (other, one), path))
+                elif remover != step.uid and not comes_before(step.uid, remover):
+                    message = f"step {other} deletes {path} while step {one} may be using it"
+                    way_on = f"Let step {other} depend on step {one}, or leave the file out of one of them."
+                    found.append(PlanFinding("DELETED_BESIDE", message, way_on, (other, one), path))
     return found
 
 
-def _missing_file(number: int, path: str, near: str, makers: Sequence[str]) -> PlanFinding:
-    if makers:
-        way_on = "A step creates it, but this one does not wait for that: add it to depends_on."
-    else:
-        way_on = (f"Did you mean {near}? " if near else "") + "List a new file in files_to_create."
-    return PlanFinding("FILE_NOT_FOUND", f"step {number} changes {path}, which does not exist", way_on, (number,), path)
-
-
-def _check_deletion(
-    step: PlanStep, remover: str, path: str, touched: _FileHistory, number: Mapping[str, int]
-) -> list[PlanFinding]:
-    """Check a step that touches a file which another one deletes before it or in parallel."""
-    one, other = number[step.uid], number[remover]
-    if touched.comes_before(remover, step.uid):
-        if touched.is_made(path, step.uid, after=remover):
-            return []
-        message = f"step {one} needs {path}, which step {other} deletes before"
-        return [PlanFinding("DELETED_BEFORE", message, "Delete it last.", (other, one), path)]
-    if remover == step.uid or touched.comes_before(step.uid, remover):
-        return []
-    message = f"step {other} deletes {path} while step {one} may be using it"
-    way_on = f"Let step {other} depend on step {one}, or leave the file out of one of them."
-    return [PlanFinding("DELETED_BESIDE", message, way_on, (other, one), path)]
-
-
-def _find_existing(plan: Plan, ground: WorkspacePaths, closed: Collection[str]) -> list[PlanFinding]:
+def _find_existing(plan: Plan, ground: WorkspacePaths, closed: Collection[str]) -> Iterator[PlanFinding]:
     """Warn about each file that a step creates although it exists."""
-    way_on, found = "To change it, list it in files_to_modify.", []
+    way_on = "To change it, list it in files_to_modify."
     for number, step in enumerate(plan.steps, 1):
         for path in sorted(step.files_to_create) if step.uid not in closed else ():
             if ground.has_path(path):
                 message = f"step {number} creates {path}, which exists already"
-                found.append(PlanFinding("FILE_EXISTS", message, way_on, (number,), path))
-    return found
+                yield PlanFinding("FILE_EXISTS", message, way_on, (number,), path)
 
 
 def _steps_by_file(plan: Plan, field: str) -> dict[str, list[str]]:
@@ -272,21 +239,16 @@ def _order_shared_files(plan: Plan, drawn: StepGraph) -> tuple[Plan, list[PlanFi
     return normalize_plan(_map_steps(plan, lambda step: {"depends_on": tuple(waits[step.uid])})), found
 
 
-# -- doubts ------------------------------------------------------------------------------------------------------------
-
-
-def _find_doubts(plan: Plan) -> list[PlanFinding]:
+def _find_doubts(plan: Plan) -> Iterator[PlanFinding]:
     """Report what a plan lacks although it can be carried out."""
-    found = []
     if not plan.steps:
-        found.append(PlanFinding("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step."))
+        yield PlanFinding("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step.")
     bare = tuple(number for number, step in enumerate(plan.steps, 1) if not step.acceptance_criteria)
     if bare:
-        subject = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(map(str, bare[:10]))}"
-        more = f" and {len(bare) - 10} more" if len(bare) > 10 else ""
+        subject = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(map(str, bare[:BARE_SHOWN_MAX]))}"
+        more = f" and {len(bare) - BARE_SHOWN_MAX} more" if len(bare) > BARE_SHOWN_MAX else ""
         message = f"{subject}{more}: no acceptance criterion says when it is done"
-        found.append(PlanFinding("NO_CRITERION", message, "Say how to check it: a test that passes, an output.", bare))
-    return found
+        yield PlanFinding("NO_CRITERION", message, "Say how to check it: a test that passes, an output.", bare)
 
 
 def _map_steps(plan: Plan, changes: Callable[[PlanStep], dict[str, Any]]) -> Plan:
@@ -295,5 +257,5 @@ def _map_steps(plan: Plan, changes: Callable[[PlanStep], dict[str, Any]]) -> Pla
 
 
 def _serialize_remark(remark: PlanFinding) -> dict[str, Any]:
-    details = {"suggestion": remark.suggestion, "steps": list(remark.steps[:REMARKS_MAX]), "path": remark.path}
-    return {"code": remark.code, "message": remark.message} | {key: value for key, value in details.items() if value}
+    row = remark._asdict() | {"steps": list(remark.steps[:REMARKS_MAX])}
+    return {key: value for key, value in row.items() if value or key in ("code", "message")}

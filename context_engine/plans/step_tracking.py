@@ -381,7 +381,7 @@ class StepTracker:
         )
 
     def _check_done(self, plan: Plan, step: PlanStep, report: CompletionReport, *, force: bool) -> bool:
-        """Return whether checks did not run, or criteria were not answered. Raises: PreconditionFailed without force."""
+        """Return whether a check or criterion is open. Raises: PreconditionFailed without force."""
         if self._rules.evidence and not report.evidence:
             why = "has no evidence, which this workspace requires"
             criteria = list(step.acceptance_criteria)

@@ -6,15 +6,15 @@ places. It contains the acceptance criteria, and nothing about how to meet them.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
 from context_engine.context import (
     BriefSection,
+    Mention,
     PromptReference,
     Workspace,
     build_brief,
@@ -28,7 +28,7 @@ from context_engine.context import (
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, Query
 from context_engine.plans.model import Plan, PlanStep
-from context_engine.text import LineSpan, count_lines, escape_line, merge_spans, slice_lines
+from context_engine.text import LineSpan, count_lines, dotted_name, escape_line, merge_spans, slice_lines
 
 PACKET_TOKENS_MAX = 2_000
 """Of one packet, as the contract has it, unless it names a definition that is longer."""
@@ -53,6 +53,11 @@ READ_MAX = 3
 """Files that the text of a step mentions without listing them among its files."""
 NAMESAKES_MAX = 3
 """Definitions of one name in one file."""
+STEP_TASK = (
+    "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote "
+    "text to be replaced exactly as it is below; give new files whole. Do not guess: leave out a file that you do not "
+    "know."
+)
 
 
 class PacketSnippet(NamedTuple):
@@ -105,164 +110,139 @@ class WorkPacket:
         return build_brief(STEP_TASK, sections)
 
 
-def build_packet(plan: Plan, step: PlanStep, code: Workspace, *, tokens_max: int = PACKET_TOKENS_MAX) -> WorkPacket:
-    """Build the packet of a step. A file that is gone or unreadable is named, without its text."""
-    number = plan.step_numbers()
-    words = "\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks))
-    chosen = _SnippetChoice(step, code, tokens_max - estimate_max_tokens(words))
-    symbols = dict.fromkeys(proof.symbol for proof in step.evidence if proof.symbol and proof.symbol not in step.files)
-    waits = tuple(sorted(number[uid] for uid in step.depends_on if uid in number))
-    return WorkPacket(
-        number[step.uid],
-        step,
-        chosen.files(),
-        tuple(symbols)[:SYMBOLS_MAX],
-        waits,
-        chosen.left_out,
-        WHOLE_TOKENS_MAX if chosen.is_longer else PACKET_TOKENS_MAX,
-    )
+class _Place(NamedTuple):
+    """Lines of a file to show, and whether they are a definition that the step names, which is shown whole."""
 
-
-class _WantedSpan(NamedTuple):
-    """Lines to show. `is_named`: a definition that the step names, which is shown whole."""
-
+    path: str
     span: LineSpan
     is_named: bool = False
 
 
-class _SnippetChoice:
-    """Selects as many files as fit, and their snippets: the first place of each before the second of any."""
-
-    def __init__(self, step: PlanStep, code: Workspace, room: int) -> None:
-        self._code = code
-        self._room = room
-        self.is_longer = False
-        mentioned = _resolve_text(step, code)
-        changes = [*_paths_by_change(step), ("read", _mentioned_paths(mentioned, step))]
-        heads = [_file_head(path, change, step, code) for change, paths in changes for path in paths]
-        self._shown = self._select_heads(heads[:FILES_MAX])
-        self.left_out = len(heads) - len(self._shown)
-        readable = [head.path for head in self._shown if head.sha and head.change != "delete"]
-        self._spans = self._select_spans({path: _wanted_spans(path, step, mentioned, code) for path in readable})
-
-    def files(self) -> tuple[PacketFile, ...]:
-        """Return the files with their snippets."""
-        return tuple(
-            head._replace(snippets=_read_snippets(head.path, self._spans[head.path], self._code))
-            for head in self._shown
-        )
-
-    def _select_heads(self, heads: Iterable[PacketFile]) -> list[PacketFile]:
-        names = self._room * HEADS_SHARE
-        shown: list[PacketFile] = []
-        for head in heads:
-            cost = FILE_TOKENS + estimate_max_tokens(f"{head.path} {head.why}")
-            if cost > names and shown:  # the first file is always named
-                break
-            names -= cost
-            self._room -= cost
-            shown.append(head)
-        return shown
-
-    def _select_spans(self, wanted: Mapping[str, Sequence[_WantedSpan]]) -> Mapping[str, list[LineSpan]]:
-        """Select the named definitions first; they may go beyond the budget, all else has to fit into it."""
-        chosen: dict[str, list[LineSpan]] = defaultdict(list)
-        extra = WHOLE_TOKENS_MAX - PACKET_TOKENS_MAX
-        ordered = sorted(_round_robin(wanted), key=lambda place: not place[1].is_named)  # stable
-        for path, place in ordered:
-            cost = SNIPPET_TOKENS + estimate_max_tokens(_read_span(path, place.span, self._code))
-            if cost <= self._room + (extra if place.is_named else 0):
-                self._room -= cost
-                self.is_longer = self.is_longer or self._room < 0
-                chosen[path].append(place.span)
-        return chosen
+def build_packet(plan: Plan, step: PlanStep, code: Workspace, *, tokens_max: int = PACKET_TOKENS_MAX) -> WorkPacket:
+    """Build the packet of a step. A file that is gone or unreadable is named, without its text."""
+    number = plan.step_numbers()
+    words = "\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks))
+    mentions = parse_mentions(f"{step.title}\n{step.description}")
+    references = _resolve(mentions, code)
+    heads = _list_files(step, references, code)
+    room = tokens_max - estimate_max_tokens(words)
+    shown = _select_files(heads, room * HEADS_SHARE)
+    room -= sum(map(_price, shown))
+    readable = [head.path for head in shown if head.sha and head.change != "delete"]
+    places = [_find_places(path, step, mentions, references, code) for path in readable]
+    # The first place of each file comes before the second of any, and named definitions before all others.
+    ordered = [place for turn in zip_longest(*places) for place in turn if place]
+    spans: dict[str, list[LineSpan]] = defaultdict(list)
+    for place in sorted(ordered, key=lambda place: not place.is_named):
+        cost = SNIPPET_TOKENS + estimate_max_tokens(_read_span(place.path, place.span, code))
+        if cost <= room + (WHOLE_TOKENS_MAX - PACKET_TOKENS_MAX) * place.is_named:
+            room -= cost
+            spans[place.path].append(place.span)
+    symbols = dict.fromkeys(proof.symbol for proof in step.evidence if proof.symbol and proof.symbol not in step.files)
+    return WorkPacket(
+        number[step.uid],
+        step,
+        tuple(head._replace(snippets=_read_snippets(head.path, spans[head.path], code)) for head in shown),
+        tuple(symbols)[:SYMBOLS_MAX],
+        tuple(sorted(number[uid] for uid in step.depends_on if uid in number)),
+        len(heads) - len(shown),
+        WHOLE_TOKENS_MAX if room < 0 and spans else PACKET_TOKENS_MAX,
+    )
 
 
-def _paths_by_change(step: PlanStep) -> Iterator[tuple[str, Sequence[str]]]:
-    yield "modify", step.files_to_modify
-    yield "create", step.files_to_create
-    yield "delete", step.files_to_delete
-
-
-def _file_head(path: str, change: str, step: PlanStep, code: Workspace) -> PacketFile:
-    why = ", ".join(dict.fromkeys(proof.kind for proof in step.evidence if proof.path == path))
+def _resolve(mentions: Iterable[Mention], code: Workspace) -> list[PromptReference]:
+    """Return what the names in the text of a step mean, as far as each means one place."""
     try:
-        return PacketFile(path, code.files.read(path).sha256, change, why, ())
-    except CallError:
-        return PacketFile(path, "", change, why, ())
-
-
-def _round_robin(wanted: Mapping[str, Sequence[_WantedSpan]]) -> Iterator[tuple[str, _WantedSpan]]:
-    rows = ([(path, place) for place in places] for path, places in wanted.items())
-    for turn in zip_longest(*rows):
-        yield from (place for place in turn if place)
-
-
-def _resolve_text(step: PlanStep, code: Workspace) -> list[PromptReference]:
-    """Return what the paths and names in the text of a step mean, as far as each means one place."""
-    try:
-        found = resolve_mentions(parse_mentions(f"{step.title}\n{step.description}"), code)
+        found = resolve_mentions(mentions, code)
     except CallError:
         return []
     return [reference for reference in found if len(reference.places) == 1 and not reference.more]
 
 
-def _mentioned_paths(mentioned: Iterable[PromptReference], step: PlanStep) -> list[str]:
-    """Return the files that the text of a step mentions beyond those that it lists."""
-    paths = dict.fromkeys(str(reference.places[0].path) for reference in mentioned)
-    return [path for path in paths if path not in step.files][:READ_MAX]
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
-def _wanted_spans(
-    path: str, step: PlanStep, mentioned: Sequence[PromptReference], code: Workspace
-) -> list[_WantedSpan]:
+def _list_files(step: PlanStep, references: Iterable[PromptReference], code: Workspace) -> list[PacketFile]:
+    """Return the files of a step, and some that its text mentions beyond those."""
+    mentioned = dict.fromkeys(str(reference.places[0].path) for reference in references)
+    paths: Mapping[str, Sequence[str]] = {
+        "modify": step.files_to_modify,
+        "create": step.files_to_create,
+        "delete": step.files_to_delete,
+        "read": [path for path in mentioned if path not in step.files][:READ_MAX],
+    }
+    listed = []
+    for change, path in [(change, path) for change, names in paths.items() for path in names]:
+        why = ", ".join(dict.fromkeys(proof.kind for proof in step.evidence if proof.path == path))
+        try:
+            sha = code.files.read(path).sha256
+        except CallError:
+            sha = ""
+        listed.append(PacketFile(path, sha, change, why, ()))
+    return listed
+
+
+def _select_files(heads: Sequence[PacketFile], room: float) -> list[PacketFile]:
+    """Return the files that can be named; the first one always."""
+    shown: list[PacketFile] = []
+    for head in heads[:FILES_MAX]:
+        room -= _price(head)
+        if room < 0 and shown:
+            break
+        shown.append(head)
+    return shown
+
+
+def _price(head: PacketFile) -> int:
+    return FILE_TOKENS + estimate_max_tokens(f"{head.path} {head.why}")
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+def _find_places(
+    path: str, step: PlanStep, mentions: Iterable[Mention], references: Iterable[PromptReference], code: Workspace
+) -> list[_Place]:
     """Return the places of a step in a file: named definitions, other evidence, else what search finds in it."""
     try:
         outline = code.symbols.outline(path)
     except CallError:
         return []
-    named = [symbol.span for symbol in _named_definitions(step, outline)]
-    places = [reference.places[0] for reference in mentioned if reference.places[0].path == path]
-    evidence = [(proof.line, proof.symbol) for proof in step.evidence if proof.path == path]
-    known = [*evidence, *((place.line, place.symbol) for place in places)]
-    spans = [
-        _surrounding_span(line, symbol, outline) for line, symbol in dict.fromkeys(known) if 0 < line <= outline.lines
-    ]
-    wanted = [*(_WantedSpan(span, True) for span in named), *spans] or _search_file(path, step, outline, code)
-    return list(dict.fromkeys(wanted))
-
-
-_IDENTIFIER = re.compile(r"(?P<mark>`?)(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*)(?P<call>\(?)")
-
-
-def _named_definitions(step: PlanStep, outline: FileOutline) -> list[Definition]:
-    """Return the definitions of a file that the text of a step names, in the order in which it does.
-
-    A word that is spelled like any other word counts only in backticks, before a parenthesis, or as a part of a name.
-    """
     symbols = [symbol for _, symbol in outline.symbols if symbol.kind != "section"]
+    named = [_Place(path, symbol.span, True) for symbol in _named_definitions(mentions, symbols)]
+    known = [(proof.line, proof.symbol) for proof in step.evidence if proof.path == path]
+    known += [(place.line, place.symbol) for place in (found.places[0] for found in references) if place.path == path]
+    around = [
+        _place_at(path, line, symbol, symbols, outline.lines)
+        for line, symbol in dict.fromkeys(known)
+        if 0 < line <= outline.lines
+    ]
+    return list(dict.fromkeys([*named, *around] or _search_file(path, step, outline, code)))
+
+
+def _named_definitions(mentions: Iterable[Mention], symbols: Sequence[Definition]) -> list[Definition]:
+    """Return the definitions of a file that the text of a step names, in the order in which it does."""
     found: dict[Definition, None] = {}
-    for match in _IDENTIFIER.finditer(f"{step.title}\n{step.description}"):
-        name = re.sub(r"::|#|->", ".", match["name"])
-        last = name.rpartition(".")[2]
-        if not (match["mark"] or match["call"] or _is_spelled_like_code(name)):
-            continue
+    for name in (dotted_name(mention.name) for mention in mentions if mention.kind in ("symbol", "error")):
         exact = [symbol for symbol in symbols if f".{symbol.qualified}".endswith(f".{name}")]
-        same = exact or [symbol for symbol in symbols if symbol.name == last]
+        same = exact or [symbol for symbol in symbols if symbol.name == name.rpartition(".")[2]]
         found |= dict.fromkeys(same[:NAMESAKES_MAX])
     return list(found)
 
 
-def _is_spelled_like_code(name: str) -> bool:
-    """Return whether a name has the marks of code.
+def _place_at(path: str, line: int, name: str, symbols: Sequence[Definition], last: int) -> _Place:
+    """Return the definition with this name at or below a line, or the enclosing one; else some lines."""
+    here = LineSpan(line, line)
+    for symbol in symbols:
+        is_near = symbol.span.contains(here) or line <= symbol.span.first <= line + ABOVE_LINES
+        if symbol.qualified == name and is_near:
+            return _Place(path, LineSpan(min(line, symbol.span.first), symbol.span.last), True)
+    span, found = widen_to_symbol(here, symbols, lines_max=WIDENED_LINES_MAX)
+    around = LineSpan(max(1, line - CONTEXT_LINES), min(last, line + BELOW_LINES))
+    return _Place(path, span if found else around)
 
-    >>> [_is_spelled_like_code(name) for name in ("list", "Change", "indexArg", "parse_args", "Options", "a.b")]
-    [False, False, True, True, False, True]
-    """
-    return any(mark in name for mark in "._$") or (len(name) > 1 and not name[1:].islower())
 
-
-def _search_file(path: str, step: PlanStep, outline: FileOutline, code: Workspace) -> list[_WantedSpan]:
+def _search_file(path: str, step: PlanStep, outline: FileOutline, code: Workspace) -> list[_Place]:
     """Return the best place of a file for the text of a step; without an index its first definition."""
     try:
         query = Query(f"{step.title} {step.description}", 1, Filter(include_paths=(glob_for_path(path),)))
@@ -271,30 +251,14 @@ def _search_file(path: str, step: PlanStep, outline: FileOutline, code: Workspac
         hits = ()
     if not outline.lines:
         return []
-    best = hits[0].chunk.span if hits else LineSpan(1, BELOW_LINES)
+    symbols = [symbol for _, symbol in outline.symbols]
+    best = LineSpan(1, BELOW_LINES)
     if hits:
-        best, _ = widen_to_symbol(best, [symbol for _, symbol in outline.symbols], lines_max=WIDENED_LINES_MAX)
-    first = min((symbol.span.first for _, symbol in outline.symbols), default=1)  # behind a license
+        best, _ = widen_to_symbol(hits[0].chunk.span, symbols, lines_max=WIDENED_LINES_MAX)
+    first = min((symbol.span.first for symbol in symbols), default=1)  # behind a license
     if best.last < first:
         best = LineSpan(first, first + BELOW_LINES)
-    return [_WantedSpan(LineSpan(max(best.first, first), min(best.last, outline.lines)))]
-
-
-def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> _WantedSpan:
-    """Return the definition with this name at or below a line, or the enclosing one; else some lines."""
-    symbols = [definition for _, definition in outline.symbols if definition.kind != "section"]
-    own = [
-        candidate.span
-        for candidate in symbols
-        if candidate.qualified == symbol
-        and (candidate.span.contains(LineSpan(line, line)) or line <= candidate.span.first <= line + ABOVE_LINES)
-    ]
-    if own:
-        return _WantedSpan(LineSpan(min(line, own[0].first), own[0].last), True)
-    span, name = widen_to_symbol(LineSpan(line, line), symbols, lines_max=WIDENED_LINES_MAX)
-    if name:
-        return _WantedSpan(span)
-    return _WantedSpan(LineSpan(max(1, line - CONTEXT_LINES), min(outline.lines, line + BELOW_LINES)))
+    return [_Place(path, LineSpan(max(best.first, first), min(best.last, outline.lines)))]
 
 
 def _read_snippets(path: str, spans: Sequence[LineSpan], code: Workspace) -> tuple[PacketSnippet, ...]:
@@ -312,10 +276,3 @@ def _read_span(path: str, span: LineSpan, code: Workspace) -> str:
     except CallError:
         return ""
     return slice_lines(text, span.first, min(span.last, count_lines(text)))
-
-
-STEP_TASK = (
-    "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote "
-    "text to be replaced exactly as it is below; give new files whole. Do not guess: leave out a file that you do not "
-    "know."
-)

@@ -81,7 +81,7 @@ def add_memory(
 ) -> Reply:
     """Remember a decision, preference or fact across sessions, as a Markdown file that people edit and git merges.
 
-    Reports duplicates, similar and contradicting memories. Redacts secrets.
+    Reports duplicates and similar memories. Redacts secrets.
     """
     draft = MemoryDraft(
         category=category.strip().lower(),
@@ -103,7 +103,6 @@ def add_memory(
     added = engine.memory.memories.add(draft, on_similar=on_similar, dry_run=dry_run)
     notes = {
         "similar": list(map(_similar_row, added.similar)),
-        "possible_conflicts": list(map(_similar_row, added.conflicts)),
         "warnings": list(added.warnings),
         "dry_run": dry_run or None,
     }
@@ -115,7 +114,7 @@ def _similar_row(similar: "SimilarMemory") -> dict[str, Any]:
     memory = similar.entry.memory
     if memory is None:
         return {"path": similar.entry.path}
-    row = {"id": memory.id, "title": memory.title, "score": round(similar.score, 3), "why": similar.why}
+    row = {"id": memory.id, "title": memory.title, "score": round(similar.score, 3)}
     return drop_empty(row | {"excerpt": _excerpt(memory.content)})
 
 

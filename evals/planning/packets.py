@@ -113,7 +113,7 @@ def build_packet_of(question: Question, path: str, definition: Definition) -> Wo
         description=f"In {path}, `{definition.qualified}`: {question.commit.subject}",
         files_to_modify=(path,),
     )
-    return build_packet(Plan(goal=question.commit.subject, steps=(step,)), step, question.engine, estimate_max_tokens)
+    return build_packet(Plan(goal=question.commit.subject, steps=(step,)), step, question.engine)
 
 
 def shows(packet: WorkPacket, path: str, hunk: LineSpan) -> bool:
