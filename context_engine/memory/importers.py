@@ -1,12 +1,11 @@
-"""PURE. Importers: the patterns, rules, decisions and issues that files and history of a repository state.
+"""PURE. Importers: the rules, decisions and issues that files and history of a repository state.
 
     import_file("docs/adr/0003-cents.md", text) ->  a decision, with its line
     import_file("AGENTS.md", text)              ->  rules: its bullets
     import_file("src/pay.py", text)             ->  issues: TODO, FIXME, XXX, HACK in comments
     import_commits(commits)                     ->  issues (fixes, reverts) and decisions (breaking changes)
 
-No language model reads here; each importer looks for one form that people use on purpose. Its precision was judged on
-three repositories (docs/decisions/0025) and is its confidence.
+Each importer looks for one form that people use on purpose.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from context_engine.errors import InvalidArgument
 from context_engine.search import expand_braces
 from context_engine.text import escape_line, shorten_prose, uuid8
 
-# -- discoveries -------------------------------------------------------------------------------------------------------
-
 DiscoveryType = Literal["pattern", "rule", "decision", "issue"]
 DiscoverySource = Literal["discovery", "git"]
 CONFIDENCE: Mapping[str, float] = {
@@ -36,6 +33,8 @@ CONFIDENCE: Mapping[str, float] = {
     "breaking": 0.95,
 }
 """Share of thirty findings that a reader called right, in steps of 0.05; less for bullets, which no one judges."""
+CONTENT_CHARS_MAX = 600
+"""Characters of a decision or rule: the first paragraph has its core, the provenance leads to the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,45 +81,62 @@ def _discover(
     return Discovery(name, kind, title, content, source, confidence=CONFIDENCE[importer], **where)
 
 
-# -- rule files --------------------------------------------------------------------------------------------------------
+def import_file(path: str, text: str, *, commit: str = "") -> list[Discovery]:
+    """Return the discoveries of one file. `commit` is the one that is checked out, for provenance."""
+    if _is_adr(path):
+        found = _decision(path, text)
+    elif scope := read_rule_file(path, text):
+        found = _rules(path, blank_front_matter(text), "rules", scope)
+    elif scope := read_contributing_file(path):
+        found = _rules(path, text, "contributing", scope)
+    else:
+        found = _markers(path, text)
+    return [replace(discovery, commit=commit) for discovery in found]
 
-# The files in which a repository gives rules to coding agents, and the files that those rules apply to.
-#
-#     AGENTS.md, CLAUDE.md, GEMINI.md     the folder that the file is in
-#     .cursor/rules/*.mdc                 `globs` and `alwaysApply`
-#     .github/*.instructions.md           `applyTo`
-#     .claude/rules/*.md                  `paths`
-#     .windsurf/rules/*.md                `trigger` and `globs`
-#
-# A front matter is read line by line and not as YAML, since `globs: *.mdx`, as editors write it, is not valid YAML.
-# Files of fixtures, examples, templates and vendored code are the subject of tests or the start of other projects:
-# their rules apply to nothing here.
+
+# -- rule files: which files have rules for agents, and the files that those rules apply to ----------------------------
 
 GLOBS_MAX = 100
 """Globs of one file, braces expanded. A file with more is not narrowed down by them."""
 GLOB_CHARS_MAX = 200
 FRONT_MATTER_LINES_MAX = 200
 
-_RULE_FILE = re.compile(
-    r"""(?P<folder>(?:.*/)?)(?:
-        (?:AGENTS|CLAUDE|GEMINI|QWEN|WARP|CRUSH)(?:\.local|\.override)?\.md
-      | \.cursorrules | \.windsurfrules | \.clinerules | \.roorules | \.goosehints | \.augment-guidelines
-      | \.github/copilot-instructions\.md | \.junie/guidelines\.md
-      | (?P<cursor>\.cursor/rules/.+\.mdc?)
-      | (?P<anywhere>\.(?:windsurf|continue|trae|augment|amazonq|roo|agent)/rules/.+\.md)
-      | (?P<from_top>\.claude/rules/.+\.md | \.kiro/steering/.+\.md | \.clinerules/[^/]+\.(?:md|txt))
-      | (?P<copilot>\.github/instructions/.+\.instructions\.md)
-    )""",
-    re.VERBOSE,
+
+class _RuleFormat(NamedTuple):
+    """A folder of rule files: how their names end, and how their globs count.
+
+    A glob without a slash matches `anywhere`, or at the top alone. `needs_globs`: a file without globs is read only on
+    request.
+    """
+
+    folder: str
+    suffixes: tuple[str, ...] = (".md",)
+    anywhere: bool = False
+    needs_globs: bool = False
+
+
+_RULE_FOLDERS = (
+    _RuleFormat(".cursor/rules/", (".mdc", ".md"), anywhere=True),
+    *(
+        _RuleFormat(f".{tool}/rules/", anywhere=True)
+        for tool in ("windsurf", "continue", "trae", "augment", "amazonq", "roo", "agent")
+    ),
+    _RuleFormat(".claude/rules/"),
+    _RuleFormat(".kiro/steering/"),
+    _RuleFormat(".clinerules/", (".md", ".txt")),
+    _RuleFormat(".github/instructions/", (".instructions.md",), needs_globs=True),
 )
-"""Files that agents and editors read by themselves. `folder` is the folder that a file governs.
-
-The other groups say how globs count: without a slash they match anywhere (`cursor`, `anywhere`), or at the top alone.
-"""
-_CONTRIBUTING = re.compile(r"(?P<folder>(?:.*/)?)CONTRIBUTING(?:\.md|\.markdown|\.rst|\.txt)?", re.IGNORECASE)
-_FOR_THE_WHOLE = re.compile(r"(?:docs?|\.github|\.gitlab)/", re.IGNORECASE)
+_RULE_NAMES = frozenset(
+    (
+        *("AGENTS.md", "CLAUDE.md", "GEMINI.md", "QWEN.md", "WARP.md", "CRUSH.md", ".cursorrules", ".windsurfrules"),
+        *(".clinerules", ".roorules", ".goosehints", ".augment-guidelines"),
+    )
+)
+"""Files that agents and editors read by themselves, in any folder."""
+_RULE_PATHS = (".github/copilot-instructions.md", ".junie/guidelines.md")
+_CONTRIBUTING = re.compile(r"CONTRIBUTING(?:\.md|\.markdown|\.rst|\.txt)?", re.IGNORECASE)
+_FOR_THE_WHOLE = frozenset(("doc", "docs", ".github", ".gitlab"))
 """Folders in which the guide to a repository may be."""
-
 _COPIES = frozenset(
     (
         *("fixture", "fixtures", "__fixtures__", "testdata", "test-data", "test_data", "test-fixtures", "__mocks__"),
@@ -136,7 +152,6 @@ _TOOL_FOLDERS = frozenset((".claude", ".agents", ".codex", ".gemini", ".ai"))
 _TESTS = frozenset(("test", "tests", "spec", "specs", "e2e", "integration", "testing"))
 _TEST_MATERIAL = frozenset(("resources", "data", "repos", "projects", "repositories", "cases", "inputs", "assets"))
 """Folders below tests in which files are test material."""
-
 _AUTOMATIC: Mapping[str, Mapping[str, bool]] = {
     "alwaysapply": {"true": True},
     "trigger": {"always_on": True, "manual": False, "model_decision": False},
@@ -145,9 +160,6 @@ _AUTOMATIC: Mapping[str, Mapping[str, bool]] = {
 }
 """Key -> value -> whether the rules are read for every file, or only on request; other values leave it to the globs."""
 _GLOB_KEYS = ("globs", "paths", "applyto", "filematchpattern")
-_FIELD = re.compile(r"([A-Za-z_-]+)[ \t]*:(.*)")
-_ITEM = re.compile(r"[ \t]*-[ \t](.*)")
-_COMMA = re.compile(r",(?![^{}]*\})")
 
 
 def read_rule_file(path: str, text: str) -> RuleScope | None:
@@ -158,33 +170,47 @@ def read_rule_file(path: str, text: str) -> RuleScope | None:
     >>> read_rule_file("tests/fixtures/repo/AGENTS.md", "- Use tabs.") is None
     True
     """
-    match = _RULE_FILE.fullmatch(path)
-    if match is None or is_copy(path) or "/skills/" in f"/{path}":
+    found = None if is_copy(path) or "/skills/" in f"/{path}" else _find_rule_format(path)
+    if found is None:
         return None
-    folder = match["folder"].rstrip("/")
-    if folder.rpartition("/")[2] in _TOOL_FOLDERS:  # `.claude/CLAUDE.md` governs the project that it is for
-        folder = folder.rpartition("/")[0]
-    fields = dict(_read_fields(text))
-    globs = [glob for key in _GLOB_KEYS for glob in fields.get(key, ())]
+    folder, form = found
+    fields = _read_fields(text)
     for key, meanings in _AUTOMATIC.items():
         is_automatic = meanings.get("".join(fields.get(key, ())).lower())
         if is_automatic is not None:
             return RuleScope(folder, (), is_on_request=not is_automatic)
+    globs = [glob for key in _GLOB_KEYS for glob in fields.get(key, ())]
     if not globs:
-        needs_globs = (match["cursor"] and fields) or match["copilot"] or path.endswith(".mdc")
-        return RuleScope(folder, (), is_on_request=bool(needs_globs))
-    is_anywhere = bool(match["cursor"] or match["anywhere"])
-    known = tuple(dict.fromkeys(found for glob in globs for found in _normalize(glob, folder, is_anywhere)))
+        is_narrowed = form.needs_globs or path.endswith(".mdc") or (".mdc" in form.suffixes and bool(fields))
+        return RuleScope(folder, (), is_on_request=is_narrowed)
+    known = tuple(dict.fromkeys(found for glob in globs for found in _normalize(glob, folder, form.anywhere)))
     return RuleScope(folder, known[:GLOBS_MAX], is_on_request=not known or len(known) > GLOBS_MAX)
+
+
+def _find_rule_format(path: str) -> tuple[str, _RuleFormat] | None:
+    """Return the folder that a rule file governs, and its format; None for other files."""
+    folder, _, name = path.rpartition("/")
+    if name.replace(".local.md", ".md").replace(".override.md", ".md") in _RULE_NAMES:
+        if folder.rpartition("/")[2] in _TOOL_FOLDERS:  # `.claude/CLAUDE.md` governs the project that it is for
+            folder = folder.rpartition("/")[0]
+        return folder, _RuleFormat("")
+    for known in _RULE_PATHS:
+        if f"/{path}".endswith(f"/{known}"):
+            return path[: -len(known)].rstrip("/"), _RuleFormat("")
+    for form in _RULE_FOLDERS:
+        at = f"/{path}".rfind(f"/{form.folder}")
+        rest = path[at + len(form.folder) :]
+        if at >= 0 and path.endswith(form.suffixes) and not (form.folder == ".clinerules/" and "/" in rest):
+            return path[:at].rstrip("/"), form
+    return None
 
 
 def read_contributing_file(path: str) -> RuleScope | None:
     """Return the scope of a guide for contributors; None for every other file, and for copies."""
-    match = _CONTRIBUTING.fullmatch(path)
-    if match is None or is_copy(path):
+    folder, _, name = path.rpartition("/")
+    if is_copy(path) or not _CONTRIBUTING.fullmatch(name):
         return None
-    is_for_the_whole = _FOR_THE_WHOLE.fullmatch(match["folder"])
-    return RuleScope() if is_for_the_whole else RuleScope(match["folder"].rstrip("/"))
+    return RuleScope() if folder.lower() in _FOR_THE_WHOLE else RuleScope(folder)
 
 
 def is_copy(path: str) -> bool:
@@ -211,30 +237,34 @@ def blank_front_matter(text: str) -> str:
     return "\n".join([""] * end + lines[end:])
 
 
-def _find_end(lines: list[str]) -> int:
+def _find_end(lines: Sequence[str]) -> int:
     """Return the number of lines of the front matter; 0 without one."""
     if lines[0].lstrip("\ufeff").rstrip() != "---":
         return 0
     return next((at + 1 for at, line in enumerate(lines[:FRONT_MATTER_LINES_MAX]) if at and line.rstrip() == "---"), 0)
 
 
-def _read_fields(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the fields of the front matter, each with its values; keys are in lower case."""
+def _read_fields(text: str) -> dict[str, list[str]]:
+    """Return the fields of the front matter, each with its values; keys are in lower case.
+
+    It is read line by line and not as YAML, since `globs: *.mdx`, as editors write it, is not valid YAML.
+    """
     lines = text.split("\n", FRONT_MATTER_LINES_MAX)
-    key, values = "", []
+    fields: dict[str, list[str]] = {}
+    values: list[str] = []
     for line in lines[1 : max(_find_end(lines) - 1, 0)]:
-        if item := _ITEM.fullmatch(line.rstrip()):
-            values += _split_values(item[1])
-        elif field := _FIELD.fullmatch(line.rstrip()):
-            yield key, tuple(values)
-            key, values = field[1].lower(), _split_values(field[2])
-    yield key, tuple(values)
+        key, is_field, rest = line.rstrip().partition(":")
+        if line.lstrip().startswith(("- ", "-\t")):
+            values += _split_values(line.lstrip()[2:])
+        elif is_field and key.strip().replace("-", "").replace("_", "").isalpha() and not key[0].isspace():
+            values = fields[key.strip().lower()] = _split_values(rest)
+    return fields
 
 
 def _split_values(written: str) -> list[str]:
     """Split a list in brackets or between commas; commas in braces belong to a glob."""
-    inner = written.strip().removeprefix("[").removesuffix("]")
-    values = (value.strip().strip("\"'").strip() for value in _COMMA.split(inner.strip("\"'")))
+    inner = written.strip().removeprefix("[").removesuffix("]").strip("\"'")
+    values = (value.strip().strip("\"'").strip() for value in re.split(r",(?![^{}]*\})", inner))
     return [value for value in values if value and not value.startswith("#")]
 
 
@@ -247,53 +277,19 @@ def _normalize(glob: str, folder: str, is_anywhere: bool) -> Iterator[str]:
     except InvalidArgument:  # more alternatives than anyone writes
         return
     for one in islice(expanded, GLOBS_MAX):
-        if folder and one.startswith(f"{folder}/"):  # some editors count from the top of the repository
-            one = one[len(folder) + 1 :]
+        one = one.removeprefix(f"{folder}/" if folder else "")  # some editors count from the top of the repository
         if one in ("*", "**", "**/*") and (is_anywhere or one != "*"):
             yield "**/*"
         elif one.endswith("/"):
             yield f"{one}**"
-        elif is_anywhere and "/" not in one:
-            yield f"**/{one}"
         else:
-            yield one
+            yield f"**/{one}" if is_anywhere and "/" not in one else one
 
 
-# -- importers ---------------------------------------------------------------------------------------------------------
+# -- sections of Markdown ----------------------------------------------------------------------------------------------
 
-CONTENT_CHARS_MAX = 600
-"""Characters of a decision or rule: the first paragraph has its core, the provenance leads to the rest."""
-MARKERS_MAX = 50
-"""Markers of one file; a file with more is generated, or nobody reads them."""
-COMMITS_MAX = 2_000
-"""Newest matching commits; older fixes are part of the code by now."""
-
-_ADR_FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions|decision-records|architecture-decisions?|architecture_decisions)/")
-_ADR_NAME = re.compile(r"(?:^|/)(?:adr[-_]?)?\d{3,5}[-_][^/]+\.(?:md|markdown|rst)$", re.IGNORECASE)
-_NOT_A_DECISION = re.compile(r"(?:^|/)(?:readme|index|template|[^/]*template[^/]*)\.\w+$", re.IGNORECASE)
-
-
-def import_file(path: str, text: str, *, commit: str = "") -> list[Discovery]:
-    """Return the discoveries of one file. `commit` is the one that is checked out, for provenance."""
-    if _is_adr(path):
-        found = _decision(path, text)
-    elif scope := read_rule_file(path, text):
-        found = _rules(path, blank_front_matter(text), "rules", scope)
-    elif scope := read_contributing_file(path):
-        found = _rules(path, text, "contributing", scope)
-    else:
-        found = _markers(path, text)
-    return [replace(discovery, commit=commit) for discovery in found]
-
-
-# -- decisions ---------------------------------------------------------------------------------------------------------
-
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+)$")
-_STATUS_LINE = re.compile(r"^[-*\s]*+status\**\s*:\**\s*(.+)$", re.IGNORECASE)
-_NUMBER = re.compile(r"^(?:adr[-\s]?)?\d+[.:)\s-]+", re.IGNORECASE)
-_DECIDED = re.compile(r"(?:the )?decision|what we decided", re.IGNORECASE)
-_DATE_LINE = re.compile(r"\s*(?:date|deciders?)\s*:", re.IGNORECASE)
-_NO_LONGER = re.compile(r"superseded|deprecated|rejected|withdrawn", re.IGNORECASE)
+_BULLET = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
+_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _UNDERLINE = re.compile(r"(?:={3,}|-{3,}|~{3,})\s*")
 
@@ -306,10 +302,47 @@ class DocumentSection(NamedTuple):
     lines: list[tuple[int, str]]
 
 
+def _split_sections(text: str) -> list[DocumentSection]:
+    """Split a text at its headings, including underlined ones; the lines of a code fence are blank."""
+    parts = [DocumentSection(0, "", [])]
+    fence = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        mark, lines = _FENCE.match(line), parts[-1].lines
+        if mark:
+            fence = "" if fence == mark[1] else fence or mark[1]
+        before = lines[-1][1] if lines else ""
+        if mark or fence:
+            lines.append((number, ""))
+        elif heading := _HEADING.fullmatch(line):
+            parts.append(DocumentSection(number, heading[1].rstrip(" \t#") or "#", []))
+        elif before.strip() and _UNDERLINE.fullmatch(line) and not _BULLET.fullmatch(before):
+            lines.pop()
+            parts.append(DocumentSection(number - 1, before.strip(), []))
+        else:
+            lines.append((number, line))
+    return parts
+
+
+# -- decisions ---------------------------------------------------------------------------------------------------------
+
+_ADR_FOLDERS = frozenset(
+    (
+        *("adr", "adrs", "decisions", "decision-records", "architecture-decision", "architecture-decisions"),
+        *("architecture_decision", "architecture_decisions"),
+    )
+)
+_ADR_NAME = re.compile(r"(?:adr[-_]?)?\d{3,5}[-_].+", re.IGNORECASE)
+_STATUS_LINE = re.compile(r"[-*\s]*+status\**\s*:\**\s*(.+)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:adr[-\s]?)?\d+[.:)\s-]+", re.IGNORECASE)
+_NO_LONGER = ("superseded", "deprecated", "rejected", "withdrawn")
+
+
 def _is_adr(path: str) -> bool:
-    if _NOT_A_DECISION.search(path) or is_copy(path) or not path.lower().endswith((".md", ".markdown", ".rst")):
+    *folders, name = path.lower().split("/")
+    stem, _, suffix = name.rpartition(".")
+    if suffix not in ("md", "markdown", "rst") or stem in ("readme", "index") or "template" in stem or is_copy(path):
         return False
-    return bool(_ADR_FOLDER.search(path.lower()) and _ADR_NAME.search(path)) or "/adr/" in f"/{path.lower()}"
+    return "adr" in folders or bool(_ADR_FOLDERS.intersection(folders) and _ADR_NAME.fullmatch(name))
 
 
 def _decision(path: str, text: str) -> list[Discovery]:
@@ -318,13 +351,16 @@ def _decision(path: str, text: str) -> list[Discovery]:
     title = next((part for part in parts if part.title), None)
     if title is None:
         return []
-    chosen = next((part for part in parts if _DECIDED.match(part.title)), title)
+    names = ("decision", "the decision", "what we decided")
+    chosen = next((part for part in parts if part.title.lower().startswith(names)), title)
     later = (part for part in parts if part.line > title.line)
-    body = next(filter(None, (_first_words(part) for part in (chosen, *later))), "")
+    body = next(filter(None, map(_first_words, (chosen, *later))), "")
     if not body:
         return []
-    status = "superseded" if _NO_LONGER.search(_find_status(parts)) else "active"
-    name = _NUMBER.sub("", title.title)
+    stated = _find_status(parts).lower()
+    status = "superseded" if any(word in stated for word in _NO_LONGER) else "active"
+    numbered = _NUMBER.match(title.title)
+    name = title.title[numbered.end() :] if numbered else title.title
     return [_discover("adr", "decision", name, body, path=path, line=chosen.line, status=status)]
 
 
@@ -339,46 +375,24 @@ def _find_status(parts: Sequence[DocumentSection]) -> str:
     return ""
 
 
-def _split_sections(text: str) -> list[DocumentSection]:
-    """Split a text at its headings, including underlined ones; the lines of a code fence are blank."""
-    parts = [DocumentSection(0, "", [])]
-    fence = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        mark, lines = _FENCE.match(line), parts[-1].lines
-        if mark:
-            fence = "" if fence == mark[1] else fence or mark[1]
-        before = lines[-1][1] if lines else ""
-        if mark or fence:
-            lines.append((number, ""))
-        elif heading := _HEADING.match(line):
-            parts.append(DocumentSection(number, heading[2].rstrip(" \t#") or "#", []))
-        elif before.strip() and _UNDERLINE.fullmatch(line) and not _BULLET.fullmatch(before):
-            lines.pop()
-            parts.append(DocumentSection(number - 1, before.strip(), []))
-        else:
-            lines.append((number, line))
-    return parts
-
-
 def _first_words(part: DocumentSection) -> str:
     """Return the first paragraph of prose, with the list that it introduces."""
     words: list[str] = []
     for _, line in part.lines:
-        if _STATUS_LINE.match(line) or _DATE_LINE.match(line):
+        plain = line.strip()
+        if _STATUS_LINE.match(line) or plain.lower().startswith(("date:", "decider:", "deciders:")):
             continue
-        if not line.strip() and words and not words[-1].endswith(":"):
+        if not plain and words and not words[-1].endswith(":"):
             break
-        if line.strip() and not line.lstrip().startswith(("<!--", "|", "![")):
-            words.append(line.strip())
+        if plain and not plain.startswith(("<!--", "|", "![")):
+            words.append(plain)
     return shorten_prose(" ".join(words), CONTENT_CHARS_MAX)
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
 
-
 RULE_WORDS_MIN = 3
 """`Python 3.9` and `Open an issue` are not rules."""
-_BULLET = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
 _LINK = re.compile(r"!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\W*|<?https?://\S+>?")
 
 
@@ -406,17 +420,17 @@ def _read_bullets(part: DocumentSection) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     intro, intro_indent, is_open = "", -1, False
     for number, line in part.lines:
-        bullet = _BULLET.fullmatch(line)
+        bullet, is_continued = _BULLET.fullmatch(line), is_open and line[:1] in (" ", "\t") and bool(line.strip())
         if bullet:
             said, indent = bullet["text"].strip(), len(bullet["indent"].expandtabs(4))
             found.append((number, f"{intro} {said}" if intro and indent > intro_indent else said))
             if said.endswith(":"):
                 intro, intro_indent = said, indent
-        elif is_open and line[:1] in (" ", "\t") and line.strip():
+        elif is_continued:
             found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
         elif line.strip():
             intro, intro_indent = line.strip() if line.rstrip().endswith(":") else "", -1
-        is_open = bool(bullet) or (is_open and line[:1] in (" ", "\t") and bool(line.strip()))
+        is_open = bool(bullet) or is_continued
     return found
 
 
@@ -430,6 +444,8 @@ _COMMENT_END = re.compile(r"(?:\*/|-->|\*\)|-}|\"\"\"|''').*$")
 MARKERS = ("TODO", "FIXME", "XXX", "HACK")
 MARKER_WORDS_MIN = 2
 """A bare `TODO` has no content."""
+MARKERS_MAX = 50
+"""Markers of one file; a file with more is generated, or nobody reads them."""
 
 
 def _markers(path: str, text: str) -> list[Discovery]:
@@ -459,24 +475,26 @@ def add_dates(found: Iterable[Discovery], blame: Callable[[str, int], tuple[str,
     return dated
 
 
-# -- history, plans, reviews -------------------------------------------------------------------------------------------
+# -- history -----------------------------------------------------------------------------------------------------------
 
+COMMITS_MAX = 2_000
+"""Newest matching commits; older fixes are part of the code by now."""
+BODY_CHARS_MAX, REASON_CHARS_MAX = 4_000, 240
+"""Of the body of a commit, and of the reason in it: two or three sentences."""
+REASON_WORDS_MIN = 5
+COMMIT_PATTERN = r"^(hot|bug)?fix|fix(e[sd])?:? [^ ]*#[0-9]|^revert|^[a-z]+(\([^)]*\))?!:|^BREAKING[ -]CHANGE"
+"""POSIX pattern for git that matches every message in which one of these may match."""
 _FIX = re.compile(
     r"^(?:fix|hotfix|bugfix)(?:\((?!deps|docs|lint|types?\b)[^)]*\))?!?:\s|\bfix(?:e[sd])?:?\s+(?:\S+/\S+)?#\d+",
     re.IGNORECASE,
 )
 """`Closes #1` is used for features just as often."""
-_NO_FIX = re.compile(r"^(?:docs?|feat(?:ure)?|add|remove|update|chore|refactor|more)\b", re.IGNORECASE)
-BODY_CHARS_MAX, REASON_CHARS_MAX = 4_000, 240
-"""Of the body of a commit, and of the reason in it: two or three sentences."""
-REASON_WORDS_MIN = 5
+_NO_FIX = re.compile(r"(?:docs?|feat(?:ure)?|add|remove|update|chore|refactor|more)\b", re.IGNORECASE)
+_REVERT = re.compile(r'revert\b[: ]+"?', re.IGNORECASE)
+_BREAKING = re.compile(r"^\w+(?:\([^)]*\))?!:\s|^BREAKING[ -]CHANGE\b", re.MULTILINE)
+_BREAKING_BODY = re.compile(r"^BREAKING[ -]CHANGE:?\s*(.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _TRAILER = re.compile(r"(?:[A-Z][\w-]{1,40}: |co-authored-by|signed-off-by|\(cherry|https?://|[*#>`|-])", re.IGNORECASE)
 """Paragraphs that say who and where, and lists."""
-_REVERT = re.compile(r'^revert\b[: ]+"?', re.IGNORECASE)
-_BREAKING = re.compile(r"^\w+(?:\([^)]*\))?!:\s|^BREAKING[ -]CHANGE\b", re.MULTILINE)
-COMMIT_PATTERN = r"^(hot|bug)?fix|fix(e[sd])?:? [^ ]*#[0-9]|^revert|^[a-z]+(\([^)]*\))?!:|^BREAKING[ -]CHANGE"
-"""POSIX pattern for git that matches every message in which one of these may match."""
-_BREAKING_BODY = re.compile(r"^BREAKING[ -]CHANGE:?\s*(.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,6 @@ NEARLY = replace(CENTS, content="Money is counted in cents, never in any floats.
         ("warn", "created", 2),
         ("allow", "created", 2),
         ("reject", "rejected", 1),
-        ("merge", "merged", 1),
         ("supersede", "superseded", 2),
     ],
 )
@@ -157,25 +156,7 @@ def test_what_is_similar_is_handled_as_asked(here: Remembering, on_similar: str,
     assert second.similar[0].score >= 0.8
     assert len(here.files()) == files
     assert bool(second.warnings) == (on_similar == "warn")
-    assert (second.id == first.id) == (action in ("merged", "rejected"))
-
-
-def test_a_merge_keeps_what_both_say(here: Remembering) -> None:
-    first = here.memories.add(CENTS)
-    here.memories.add(NEARLY, on_similar="merge")
-    merged = here.memories.get(first.id).memory
-    assert merged
-    assert merged.content == f"{CENTS.content}\n\n{NEARLY.content}"
-    assert merged.tags == ("billing",)
-
-
-def test_a_merge_that_would_be_too_long_is_refused(here: Remembering) -> None:
-    long = "Money is counted in cents. " * 180
-    here.memories.add(replace(CENTS, content=long))
-    before = here.files()[0].read_bytes()
-    with pytest.raises(InvalidArgument, match="merged"):
-        here.memories.add(replace(CENTS, content=f"{long} Always."), on_similar="merge")
-    assert [path.read_bytes() for path in here.files()] == [before]
+    assert (second.id == first.id) == (action == "rejected")
 
 
 def test_meaning_finds_what_other_words_say(tmp_path: Path) -> None:
@@ -186,15 +167,6 @@ def test_meaning_finds_what_other_words_say(tmp_path: Path) -> None:
     here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", same))
     here.memories.add(CENTS)
     assert here.memories.add(replace(CENTS, content="Every euro is an integer of a hundred.")).similar[0].score > 0.99
-
-
-def test_what_contradicts_is_reported_and_written_all_the_same(here: Remembering) -> None:
-    first = here.memories.add(MemoryDraft("facts", "The API listens on port 3000"))
-    second = here.memories.add(MemoryDraft("facts", "The API listens on port 4000"), on_similar="reject")
-    assert second.action == "created"
-    assert [(each.entry.path, each.why) for each in second.conflicts] == [
-        (first.path, "port is 4000 in one and 3000 in the other")
-    ]
 
 
 def test_what_is_superseded_says_by_whom_and_holds_again_when_that_is_deleted(here: Remembering) -> None:

@@ -75,12 +75,11 @@ def test_a_refusal_names_the_next_step_and_writes_nothing(here: Remembering, too
     assert list(here.folder.iterdir()) == []
 
 
-def test_what_is_similar_and_what_contradicts_is_shown_with_its_id(here: Remembering) -> None:
-    first = call(here, add_memory, category="facts", content="The API listens on port 3000")
-    second = call(here, add_memory, category="facts", content="The API listens on port 4000")
-    (found,) = second["possible_conflicts"]
-    assert (found["id"], found["excerpt"]) == (first["id"], "The API listens on port 3000")
-    assert "port is 4000" in found["why"]
+def test_what_is_similar_is_shown_with_its_id(here: Remembering) -> None:
+    first = call(here, add_memory, category="facts", content="The API of the shop and its proxy listen on port 3000")
+    second = call(here, add_memory, category="facts", content="The API of the shop and its proxy listen on port 4000")
+    (found,) = second["similar"]
+    assert (found["id"], found["excerpt"][-4:]) == (first["id"], "3000")
 
 
 def test_a_broken_file_is_a_row_with_its_error(here: Remembering) -> None:
