@@ -14,7 +14,7 @@ from context_engine.storage.state_folder import PublishFiles, StateFolder
 
 BYTES_MAX = 16_000_000
 """Several times what callers may save."""
-_NAME = re.compile(r"v(\d{4,9})\.json")
+_NAME = re.compile(r"v(\d{4}|[1-9]\d{4,8})\.json")
 
 
 class NumberedVersions:

@@ -57,14 +57,14 @@ def text_merge_policy(path: str) -> MergePolicy | None:
 def versioned_merge_policy(path: str) -> MergePolicy | None:
     """Return how a file of a versioned record changes: a log grows, a version never changes, a rendering is derived.
 
-    >>> [versioned_merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
+    >>> [versioned_merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json", "p/PLAN.md", "p/notes.txt")]
     ['grows', 'fixed', 'derived', None]
     """
     if path.startswith(f"{numbered_versions.TRASH_FOLDER}/"):
         return "fixed"
     if path.endswith(f"/{LOG}"):
         return "grows"
-    if path.endswith((".json", ".json.gz")):
+    if path.endswith(".json"):
         return "fixed"
     if path.endswith(".md"):
         return "derived"
@@ -278,32 +278,3 @@ class VersionedRecords(_StoredRecords):
         if purge:
             numbered_versions.purge(self._files, trashed, self._share)
         return "" if purge else self.display_path(trashed)
-<<<<<<< HEAD
-=======
-
-
-def text_merge_policy(path: str) -> MergePolicy | None:
-    """Return how a text record changes: anyone may edit it. None for other files.
-
-    >>> text_merge_policy("decisions/use-tabs.md"), text_merge_policy("decisions/sketch.png")
-    ('edited', None)
-    """
-    return "edited" if path.endswith(SUFFIX) else None
-
-
-def versioned_merge_policy(path: str) -> MergePolicy | None:
-    """Return how a file of a versioned record changes: a log grows, a version never changes, a rendering is derived.
-
-    >>> [versioned_merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json", "p/PLAN.md", "p/notes.txt")]
-    ['grows', 'fixed', 'derived', None]
-    """
-    if path.startswith(f"{numbered_versions.TRASH_FOLDER}/"):
-        return "fixed"
-    if path.endswith(f"/{LOG}"):
-        return "grows"
-    if path.endswith(".json"):
-        return "fixed"
-    if path.endswith(".md"):
-        return "derived"
-    return None
->>>>>>> cbbdeb14 (Write the operations, events, drafts and storage of plans again, and drop packed and archived plans)
