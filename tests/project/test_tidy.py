@@ -49,7 +49,6 @@ TOUCHES_FILES = {
     "index/index_store.py": "its own index files, in the user's cache",
     "index/index_seeding.py": "its own index files, in the user's cache",
     "index/segment.py": "its own index files, in the user's cache",
-    "memory/memory_index.py": "the index of memories, in the user's cache",
     "embedding/library_embedder.py": "the folder of a model, which the user named",
     "team/": "copies of what a team shares, in the cache and in `.context-engine/`; its file of tokens and its audit log",
     "search/chunk_folder.py": "asks whether a folder of chunk files is there, makes the one to export to; reads and writes through `workspace`",
