@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from posixpath import dirname
 from typing import NamedTuple
 
 from context_engine.languages import SyntaxFile, SyntaxNode
-from context_engine.references.languages.go_signatures import are_compatible, read_signature
+from context_engine.references.module_styles import places_of
+from context_engine.references.nodes import children, get
 from context_engine.references.resolver import Resolver
 from context_engine.references.values import Certainty, NamePlace, Value
 
@@ -38,6 +40,13 @@ WITHOUT_INTERFACE = ("sync.",)
 """Packages whose types are embedded for their own methods only."""
 
 
+COMPOSED = frozenset(("pointer_type", "slice_type", "array_type", "map_type", "channel_type", "function_type"))
+"""Types that are written with signs, which no predeclared type and no other of these is."""
+SAME_NAMES = {"byte": "uint8", "rune": "int32"}
+VARIABLE_NAMES = frozenset(("any", "comparable"))
+"""Predeclared names of interfaces, which may also be written out."""
+
+
 class _Method(NamedTuple):
     """A method of a type, or one that an interface requires; `owner` is that type."""
 
@@ -58,12 +67,12 @@ class InterfaceMatcher:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._named: dict[str, list[_Method]] = {}
+        self._project = resolver.project
         self._required: dict[NamePlace, list[_Method]] = {}
-        self._embedders: dict[NamePlace, list[NamePlace]] = {}
-        self._fits: dict[tuple[NamePlace, NamePlace], Certainty | None] = {}
-        self._folders: dict[str, frozenset[str]] = {}
-        self._pairs: dict[tuple[NamePlace, NamePlace], Certainty | None] = {}
+        self._methods_named = cache(self._find_methods)
+        self._embedders_of = cache(self._find_embedders)
+        self._fit = cache(self._find_fit)
+        self._pair = cache(self._find_pair)
 
     def find_interface_methods(self, name: str, place: NamePlace) -> list[NamePlace]:
         """Return the methods of interfaces that a method implements."""
@@ -79,7 +88,7 @@ class InterfaceMatcher:
         required = self._required_by(interface)
         if not required:
             return []
-        rarest = min(required, key=lambda one: len(self._resolver.project.defining(one.name)))
+        rarest = min(required, key=lambda one: len(self._project.defining(one.name)))
         owners = [one.owner for one in self._methods_named(rarest.name) if one.owner != interface]
         holders = [holder for owner in dict.fromkeys(owners) for holder in (owner, *self._all_embedders(owner))]
         found = dict.fromkeys(holder for holder in holders if self._fit(holder, interface) == "exact")
@@ -95,9 +104,7 @@ class InterfaceMatcher:
             place = waiting.pop()
             linked = {other.place for other, certainty in self._all_links(name, place) if certainty == "exact"}
             own = self._method_at(name, place)
-            if own is not None:
-                twins = (one for one in self._methods_named(name) if one.owner == own.owner)
-                linked |= {one.place for one in twins}
+            linked |= {one.place for one in self._methods_named(name) if own is not None and one.owner == own.owner}
             waiting += linked - family
             family |= linked
         return sorted(family)
@@ -126,86 +133,98 @@ class InterfaceMatcher:
 
     def _links(self, name: str, place: NamePlace, *, is_above: bool) -> Iterator[tuple[_Method, Certainty]]:
         own = self._method_at(name, place)
-        if own is None:
-            return
         for other in self._methods_named(name):
-            if own.owner != other.owner:
-                certainty = self._judge_pair(other, own) if is_above else self._judge_pair(own, other)
+            if own is not None and own.owner != other.owner:
+                required, method = (other, own) if is_above else (own, other)
+                is_seen = name[:1].isupper() or dirname(required.place.path) == dirname(method.place.path)
+                certainty = self._pair(required, method) if required.is_required and is_seen else None
                 if certainty is not None:
                     yield other, certainty
 
-    def _judge_pair(self, required: _Method, method: _Method) -> Certainty | None:
-        """Return whether a method implements one of an interface, for its own type or one that embeds it."""
-        is_seen = required.name[:1].isupper() or dirname(required.place.path) == dirname(method.place.path)
-        if not required.is_required or not is_seen:
-            return None
-        key = (required.place, method.place)
-        if key not in self._pairs:
-            self._pairs[key] = self._find_pair(required, method)
-        return self._pairs[key]
-
     def _find_pair(self, required: _Method, method: _Method) -> Certainty | None:
-        if not self._is_compatible(required, method):
+        """Return whether a method implements one of an interface, for its own type or one that embeds it."""
+        if not self._are_compatible(required, method):
             return None
         best = self._fit(method.owner, required.owner)
-        if best == "exact":
-            return best
-        for holder in self._all_embedders(method.owner):
+        for holder in self._all_embedders(method.owner) if best != "exact" else ():
             fit = self._fit(holder, required.owner)
             if fit is not None and method.place in self._find_member(holder, method.name)[0]:
                 best = fit
                 if fit == "exact":
-                    return fit
+                    break
         return best
 
-    def _fit(self, holder: NamePlace, interface: NamePlace) -> Certainty | None:
-        """Return whether a type has all methods of an interface; possible, where a type of a library may have some."""
-        key = (holder, interface)
-        if key not in self._fits:
-            self._fits[key] = None if holder == interface else self._find_fit(holder, interface)
-        return self._fits[key]
-
     def _find_fit(self, holder: NamePlace, interface: NamePlace) -> Certainty | None:
+        """Return whether a type has all methods of an interface; possible, where a type of a library may have some."""
+        if holder == interface:
+            return None
         is_sure = True
         bases, is_known = self._resolver.members.bases(holder)
         required = self._required_by(interface)
         if is_known and not bases:
             folder = dirname(holder.path)
-            if any(folder not in self._folders_defining(one.name) for one in required):
+            if any(folder not in map(dirname, self._project.defining(one.name)) for one in required):
                 return None
         for one in required:
             places, is_known = self._find_member(holder, one.name)
             methods = [method for place in places if (method := self._method_at(one.name, place)) is not None]
-            if not any(self._is_compatible(one, method) for method in methods):
+            if not any(self._are_compatible(one, method) for method in methods):
                 if places or is_known:
                     return None
                 is_sure = False
         return "exact" if is_sure else "possible"
 
-    def _is_compatible(self, one: _Method, other: _Method) -> bool:
+    # -- signatures --
+
+    def _are_compatible(self, one: _Method, other: _Method) -> bool:
+        """Whether two methods have as many parameters and results, and none that are certainly of other types."""
         if one.place == other.place:
             return True
-        return are_compatible(self._resolver, (one.file, one.node), (other.file, other.node))
+        for mine, others in zip(read_signature(one.node), read_signature(other.node), strict=True):
+            pairs = [((one.file, left), (other.file, right)) for left, right in zip(mine, others, strict=False)]
+            if len(mine) != len(others) or any(self._differ(left, right) for left, right in pairs):
+                return False
+        return True
+
+    def _differ(self, one: tuple[SyntaxFile, SyntaxNode], other: tuple[SyntaxFile, SyntaxNode]) -> bool:
+        """Return whether two types are certainly different: an alias or a type parameter may be anything."""
+        kinds = {one[1].type, other[1].type}
+        if "variadic_parameter_declaration" in kinds or (kinds <= COMPOSED and len(kinds) > 1):
+            return len(kinds) > 1
+        if kinds <= COMPOSED:
+            is_plain = kinds <= {"pointer_type", "slice_type"}
+            return is_plain and self._differ((one[0], get(one[1], ".")), (other[0], get(other[1], ".")))
+        names = {self._identity(*one), self._identity(*other)}
+        return names != {None} if kinds & COMPOSED else None not in names and len(names) > 1
+
+    def _identity(self, file: SyntaxFile, node: SyntaxNode) -> str | NamePlace | None:
+        """Return which predeclared type, or which type of the project, is written; None if it may be another."""
+        if node.type not in ("type_identifier", "qualified_type"):
+            return None
+        found, text = self._resolver.type_values(file, node), file.text(node)
+        if len(found) == 1 and found[0].kind == "instance":
+            bound = self._project.binding_at(found[0].place)
+            return found[0].place if bound is not None and bound[1].role == "class" else None
+        is_predeclared = node.type == "type_identifier" and text in file.rules.builtins and text not in VARIABLE_NAMES
+        return SAME_NAMES.get(text, text) if is_predeclared else None
 
     # -- what types have --
 
-    def _methods_named(self, name: str) -> list[_Method]:
-        """Return all methods of a name in the project."""
-        known = self._named.get(name)
-        if known is None:
-            known = self._named[name] = []
-            for file in filter(None, map(self._resolver.project.read, self._resolver.project.defining(name))):
-                if self._resolver.style(file).implements_by_methods:
-                    known += self._methods_in(file, name)
-        return known
+    def _files(self, paths: Iterator[str]) -> Iterator[SyntaxFile]:
+        for file in filter(None, map(self._project.read, paths)):
+            if self._resolver.style(file).implements_by_methods:
+                yield file
 
-    def _methods_in(self, file: SyntaxFile, name: str) -> Iterator[_Method]:
-        for binding in file.bindings(name):
-            node = binding.statement
-            if node.type in ("method_declaration", "method_elem"):
-                place = NamePlace(file.path, binding.node.start_byte)
-                for owner in self._resolver.style(file).class_of_member(file, binding):
-                    yield _Method(name, place, owner.place, file, node)
+    def _find_methods(self, name: str) -> list[_Method]:
+        """Return all methods of a name in the project."""
+        found: list[_Method] = []
+        for file in self._files(iter(self._project.defining(name))):
+            for binding in file.bindings(name):
+                if binding.statement.type in ("method_declaration", "method_elem"):
+                    place = places_of(file, [binding])[0]
+                    owners = self._resolver.style(file).class_of_member(file, binding)
+                    found += [_Method(name, place, owner.place, file, binding.statement) for owner in owners]
+        return found
 
     def _method_at(self, name: str, place: NamePlace) -> _Method | None:
         return next((one for one in self._methods_named(name) if one.place == place), None)
@@ -213,34 +232,24 @@ class InterfaceMatcher:
     def _find_member(self, holder: NamePlace, name: str) -> tuple[list[NamePlace], bool]:
         return self._resolver.members.find(Value("class", holder), name)
 
-    def _folders_defining(self, name: str) -> frozenset[str]:
-        if name not in self._folders:
-            self._folders[name] = frozenset(map(dirname, self._resolver.project.defining(name)))
-        return self._folders[name]
-
     def _required_by(self, interface: NamePlace) -> list[_Method]:
         """Return the methods that an interface requires, by itself and by those that it embeds."""
-        known = self._required.get(interface)
-        if known is None:
+        if interface not in self._required:
             self._required[interface] = []  # an interface that embeds itself
-            known = self._required[interface] = self._find_required(interface)
-        return known
+            self._required[interface] = self._find_required(interface)
+        return self._required[interface]
 
     def _find_required(self, interface: NamePlace) -> list[_Method]:
-        bound = self._resolver.project.binding_at(interface)
-        written = bound[1].statement.child_by_field_name("type") if bound is not None else None
-        if bound is None or written is None or written.type != "interface_type":
+        bound = self._project.binding_at(interface)
+        if bound is None or get(bound[1].statement, "type").type != "interface_type":
             return []
-        found: list[_Method] = []
-        for node in written.named_children:
-            named = node.child_by_field_name("name") if node.type == "method_elem" else None
-            if named is not None:
-                place = NamePlace(interface.path, named.start_byte)
-                found.append(_Method(bound[0].text(named), place, interface, bound[0], node))
-        for base in self._resolver.members.bases(interface)[0]:
-            if base.kind == "class":
-                found += self._required_by(base.place)
-        return found
+        file, found = bound[0], list[_Method]()
+        for node in children(get(bound[1].statement, "type"), "method_elem"):
+            named = get(node, "name")
+            place = NamePlace(interface.path, named.start_byte)
+            found.append(_Method(file.text(named), place, interface, file, node))
+        bases = [base.place for base in self._resolver.members.bases(interface)[0] if base.kind == "class"]
+        return found + [method for base in bases for method in self._required_by(base)]
 
     # -- embedding --
 
@@ -255,31 +264,37 @@ class InterfaceMatcher:
                 break
         return [place for place in found if place != start]
 
-    def _embedders_of(self, place: NamePlace) -> list[NamePlace]:
-        known = self._embedders.get(place)
-        if known is None:
-            known = self._embedders[place] = list(dict.fromkeys(self._find_embedders(place)))
-        return known
-
-    def _find_embedders(self, place: NamePlace) -> Iterator[NamePlace]:
-        project = self._resolver.project
-        bound = project.binding_at(place)
+    def _find_embedders(self, place: NamePlace) -> list[NamePlace]:
+        bound = self._project.binding_at(place)
         word = bound[1].name if bound is not None else ""
-        for path in project.holding(word) if word else ():
-            if _names_alone(project.load(path), word.encode()):
-                file = project.read(path)
-                if file is not None and self._resolver.style(file).implements_by_methods:
-                    yield from self._embedding_in(file, word, place)
+        paths = (path for path in self._project.holding(word) if _names_alone(self._project.load(path), word.encode()))
+        found = [child for file in self._files(paths if word else iter(())) for child in self._embedding_in(file, word)]
+        bases = ((child, self._resolver.members.bases(child)[0]) for child in dict.fromkeys(found))
+        return [child for child, above in bases if any(one.kind == "class" and one.place == place for one in above)]
 
-    def _embedding_in(self, file: SyntaxFile, word: str, place: NamePlace) -> Iterator[NamePlace]:
+    def _embedding_in(self, file: SyntaxFile, word: str) -> Iterator[NamePlace]:
+        """Yield the types of a file that embed something of a name."""
         style = self._resolver.style(file)
         for number, scope in enumerate(file.scopes):
-            if scope.role != "class" or not any(word in file.text(node) for node in style.base_nodes(file, scope.node)):
-                continue
-            for value in style.class_of_scope(file, number, "class"):
-                bases, _ = self._resolver.members.bases(value.place)
-                if any(base.place == place for base in bases if base.kind == "class"):
-                    yield value.place
+            if scope.role == "class" and any(word in file.text(node) for node in style.base_nodes(file, scope.node)):
+                yield from (value.place for value in style.class_of_scope(file, number, "class"))
+
+
+def read_signature(method: SyntaxNode) -> tuple[list[SyntaxNode], list[SyntaxNode]]:
+    """Return the types of the parameters of a method, and those of its results."""
+    result = get(method, "result")
+    results = _types_in(result) if result.type == "parameter_list" else [result][: bool(result)]
+    return _types_in(get(method, "parameters")), results
+
+
+def _types_in(parameters: SyntaxNode) -> list[SyntaxNode]:
+    """Return the type of each parameter: two for `a, b int`. A variadic one is its whole declaration."""
+    found: list[SyntaxNode] = []
+    for part in children(parameters, "variadic_parameter_declaration", "parameter_declaration"):
+        is_variadic = part.type == "variadic_parameter_declaration"
+        written = part if is_variadic else get(part, "type")
+        found += [written] * (1 if is_variadic else max(1, len(part.children_by_field_name("name"))))
+    return found
 
 
 def _names_alone(data: bytes, word: bytes) -> bool:

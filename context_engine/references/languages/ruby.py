@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
-from context_engine.references.module_styles import ModuleStyle
+from context_engine.references.module_styles import ModuleStyle, places_of
+from context_engine.references.nodes import NO_NODE, ancestors, children, get, up
 from context_engine.references.values import ELSEWHERE, EXTERNAL, UNKNOWN, HiddenUse, Meaning, NamePlace, Value, Values
+
+if TYPE_CHECKING:
+    from context_engine.references.resolver import Resolver
 
 ANCESTORS_MAX = 40
 SegmentPath = tuple[str, ...]
+EntityKind = Literal["constant", "method"]
 MIXINS = {"include": False, "prepend": False, "extend": True}
 """Calls that add the methods of a module, and whether these are methods of the class itself."""
 OF_SELF = frozenset(
@@ -21,12 +27,15 @@ VISIBILITIES = frozenset({MODULE_FUNCTION, "public", "private", "protected"})
 EVALUATING = frozenset({"instance_eval", "instance_exec"})
 BY_NAME = frozenset("send public_send __send__ respond_to? try method_defined? instance_method".split())
 RECEIVER_RESULTS = frozenset("tap dup clone freeze itself then each each_with_index to_a sort_by".split())
+BLOCKS = ("block", "do_block")
+CLASSES = ("class", "module")
+METHODS = ("method", "singleton_method")
 
 
 class RubyEntity(NamedTuple):
     """A class, a module, another constant or a method with all places that define it. `path` is what it is in."""
 
-    kind: Literal["constant", "method"]
+    kind: EntityKind
     path: SegmentPath
     is_singleton: bool
     places: tuple[NamePlace, ...]
@@ -39,22 +48,24 @@ class SelfContext(NamedTuple):
     is_singleton: bool
 
 
-class MethodLookup(NamedTuple):
-    """The definitions of a method, and whether all classes and modules that may have it are known."""
-
-    places: list[NamePlace]
-    is_known: bool
-
-
 class RubyStyle(ModuleStyle):
     """The rules of Ruby."""
 
     joins_declarations = True
     finds_all_names = True
 
+    def __init__(self, resolver: Resolver) -> None:
+        super().__init__(resolver)
+        self.entities = cache(self._collect)
+        self._ancestors: dict[SegmentPath, tuple[list[tuple[SegmentPath, bool]], bool]] = {}
+
     def spellings(self, name: str) -> tuple[str, ...]:
         """Return how a definition may be written: `attr_reader :name` has a symbol."""
         return (name, f":{name}")
+
+    def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
+        """Return the class or the module that a method is in."""
+        return "::".join(_nesting(file, binding.node.start_byte)) if binding.role == "function" else ""
 
     # -- names --
 
@@ -62,11 +73,9 @@ class RubyStyle(ModuleStyle):
         """Return all definitions of a class that is reopened; a use of a constant in the name of another."""
         if _is_prefix(binding.node):
             return self._constant_meaning(file, binding.node)
-        if binding.role not in ("class", "function"):
-            return None
-        name = binding.name.removeprefix(":")
-        place = NamePlace(file.path, binding.node.start_byte)
-        entity = next((one for one in self.entities(name) if place in one.places), None)
+        place = places_of(file, [binding])[0]
+        listed = self.entities(binding.name.removeprefix(":")) if binding.role in ("class", "function") else []
+        entity = next((one for one in listed if place in one.places), None)
         if entity is None:
             return None
         is_member = entity.kind == "method" and bool(entity.path)
@@ -74,124 +83,95 @@ class RubyStyle(ModuleStyle):
 
     def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a constant, a variable or the name of a method means."""
-        if node.type == "constant" and not _is_method_of_call(node):
+        name, outer, start = file.text(node), up(node), node.start_byte
+        call = outer if outer.type == "call" and get(outer, "method") == node else NO_NODE
+        if node.type == "constant" and not call:
             return self._constant_meaning(file, node)
         if node.type == "instance_variable":
             return Meaning(is_known=True)
-        outer = node.parent
-        if outer is not None and outer.type == "call" and outer.child_by_field_name("method") == node:
-            receiver = outer.child_by_field_name("receiver")
-            if receiver is not None:
-                return self._method_meaning(self.resolver.values(file, receiver), file.text(node))
-            return self._own_meaning(file, node.start_byte, file.text(node))
-        if outer is not None and outer.type in ("pair", "keyword_parameter", "alias", "undef", "setter"):
-            if outer.type == "alias":
-                return self._own_meaning(file, node.start_byte, file.text(node))
-            return Meaning(is_known=True) if outer.child_by_field_name("value") != node else None
-        local = _local_bindings(file, file.text(node), node.start_byte)
+        if get(call, "receiver"):
+            return self._method_meaning(self.resolver.values(file, get(call, "receiver")), name)
+        if outer.type in ("pair", "keyword_parameter", "undef", "setter"):
+            return Meaning(is_known=True) if get(outer, "value") != node else None
+        local = _local_bindings(file, name, start) if not call and outer.type != "alias" else []
         if local:
-            return Meaning((NamePlace(file.path, local[-1].node.start_byte),), is_known=True)
-        return self._own_meaning(file, node.start_byte, file.text(node))
+            return Meaning(tuple(places_of(file, local[-1:])), is_known=True)
+        return self._own_meaning(file, start, name)
 
     def _constant_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         found = self._constant(file, node)
         if found is not None:
             return Meaning(found.places, is_known=True)
-        listed = [one for one in self.entities(file.text(node)) if one.kind == "constant"]
-        return UNKNOWN if listed else ELSEWHERE
-
-    def _constant(self, file: SyntaxFile, node: SyntaxNode) -> RubyEntity | None:
-        """Return the constant that a name means: by the modules around it, then by the ancestors of the class."""
-        names = _written_path(file, node)
-        is_top = names[:1] == ("",)
-        context = () if is_top else _nesting(file, node.start_byte)
-        return self.find_constant(context, names[1:] if is_top else names)
+        return UNKNOWN if self._constants(file.text(node)) else ELSEWHERE
 
     def _method_meaning(self, values: Values, name: str) -> Meaning:
-        places: list[NamePlace] = []
-        is_known = bool(values)
-        for value in values:
-            found = self._methods_of(value, name)
-            places += found.places
-            is_known = is_known and (found.is_known or bool(found.places))
-        return Meaning(tuple(dict.fromkeys(places)), is_known, is_member=True)
+        found = [self._methods_of(value, name) for value in values]
+        places = tuple(dict.fromkeys(place for own, _ in found for place in own))
+        return Meaning(places, bool(found) and all(known or own for own, known in found), is_member=True)
 
-    def _methods_of(self, value: Value, name: str) -> MethodLookup:
+    def _methods_of(self, value: Value, name: str) -> tuple[list[NamePlace], bool]:
         if value.kind not in ("class", "instance"):
-            return MethodLookup([], is_known=value.kind == "external")
+            return [], value.kind == "external"
         return self.find_method(tuple(value.name.split("::")), name, is_singleton=value.kind == "class")
 
     def _own_meaning(self, file: SyntaxFile, offset: int, name: str) -> Meaning:
         """Return what a method means that is called without a receiver."""
-        receiver = _evaluated_in(file, offset)
-        if receiver is not None:
-            evaluated = self._method_meaning(self.resolver.values(file, receiver), name)
-            if evaluated.places:
-                return evaluated
-        context = _self_context(file, offset)
+        evaluated = self._method_meaning(self.resolver.values(file, _evaluated_in(file, offset)), name)
+        if evaluated.places:
+            return evaluated
+        context, is_in_block = _self_context(file, offset), _is_in_block(file, offset)
         for block in _blocks_around(file, offset):
-            path = (*context.path, block)
-            local = [one for one in self.entities(name) if one.kind == "method" and one.path == path]
+            local = self._methods_at((*context.path, block), name)
             if local:
                 return Meaning(local[0].places, is_known=True, is_member=True)
+        is_known = True
         if context.path:
-            found = self.find_method(context.path, name, is_singleton=context.is_singleton)
-            if found.places:
-                return Meaning(tuple(dict.fromkeys(found.places)), is_known=True, is_member=True)
-            if context.is_singleton and _is_in_block(file, offset):  # `it do` of a test runs in an instance
-                found = self.find_method(context.path, name, is_singleton=False)
-                if found.places:
-                    return Meaning(tuple(found.places), is_known=True, is_member=True, is_sure=False)
-            is_known = found.is_known and not self._is_module(context.path)
-        else:
-            is_known = True
-        top = [one for one in self.entities(name) if one.kind == "method" and not one.path]
+            places, is_known = self.find_method(context.path, name, is_singleton=context.is_singleton)
+            is_own = bool(places)
+            if not places and context.is_singleton and is_in_block:  # `it do` of a test runs in an instance
+                places, _ = self.find_method(context.path, name, is_singleton=False)
+            if places:
+                return Meaning(tuple(dict.fromkeys(places)), is_known=True, is_member=True, is_sure=is_own)
+            is_known = is_known and not self._is_module(context.path)
+        top = [place for one in self._methods_at((), name) for place in one.places]
+        here = [place for place in top if place.path == file.path]
         if top:
-            here = [place for one in top for place in one.places if place.path == file.path]
-            places = here or [place for one in top for place in one.places]
-            return Meaning(tuple(places), is_known=True, is_sure=bool(here))
-        return ELSEWHERE if is_known and not _is_in_block(file, offset) else Meaning(is_member=True)
+            return Meaning(tuple(here or top), is_known=True, is_sure=bool(here))
+        return ELSEWHERE if is_known and not is_in_block else Meaning(is_member=True)
 
     def hidden_uses(self, file: SyntaxFile, name: str) -> list[HiddenUse]:
         """Return the symbols that name a method: `send(:name)`, `map(&:name)`, `private :name`."""
         found: list[HiddenUse] = []
         for start, stop in file.words(name):
-            node = file.node_at(start, stop)
-            outer = node.parent if node is not None and node.type == "simple_symbol" else None
-            if node is None or outer is None or node.end_byte != stop or node.start_byte != start - 1:
+            node = file.node_at(start, stop) or NO_NODE
+            if node.type != "simple_symbol" or (node.start_byte, node.end_byte) != (start - 1, stop):
                 continue
             binding = file.binding_of(node)
             if binding is not None:
                 meaning = self.binding_meaning(file, binding)
                 found += [HiddenUse(node.start_byte, stop, "definition", meaning)] if meaning is not None else []
-            elif outer.type == "block_argument":
+            elif up(node).type == "block_argument":
                 found.append(HiddenUse(start, stop, "call", Meaning(is_member=True)))
-            elif outer.type == "argument_list" and outer.parent is not None:
-                found += self._named_in_call(file, outer.parent, HiddenUse(start, stop, "read", UNKNOWN))
+            else:
+                meaning = self._meaning_in_call(file, get(node, "<argument_list", "<"), name, start)
+                found += [HiddenUse(start, stop, "read", meaning)] if meaning is not None else []
         return found
 
-    def _named_in_call(self, file: SyntaxFile, call: SyntaxNode, use: HiddenUse) -> list[HiddenUse]:
-        method = call.child_by_field_name("method")
-        receiver = call.child_by_field_name("receiver")
-        called = file.text(method) if method is not None else ""
-        name = file.data[use.start : use.stop].decode("utf-8", "replace")
-        if called in OF_SELF and (receiver is None or receiver.type == "self"):
-            path = _nesting(file, use.start)
-            found = self.find_method(path, name, is_singleton=called.endswith("class_method")) if path else None
-            return [use._replace(meaning=Meaning(tuple(found.places), is_known=True, is_member=True))] if found else []
-        return [use._replace(meaning=Meaning(is_member=True))] if called in BY_NAME else []
-
-    def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
-        """Return the class or the module that a method is in."""
-        return "::".join(_nesting(file, binding.node.start_byte)) if binding.role == "function" else ""
+    def _meaning_in_call(self, file: SyntaxFile, call: SyntaxNode, name: str, offset: int) -> Meaning | None:
+        called, receiver = file.text(get(call, "method")), get(call, "receiver")
+        if called in OF_SELF and receiver.type in ("", "self"):
+            path = _nesting(file, offset)
+            if not path:
+                return None
+            places, _ = self.find_method(path, name, is_singleton=called.endswith("class_method"))
+            return Meaning(tuple(places), is_known=True, is_member=True)
+        return Meaning(is_member=True) if called in BY_NAME else None
 
     # -- values --
 
     def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a name may be, by the rules of this style alone."""
-        node = file.node_at(offset, offset + len(name.encode()))
-        if node is None:
-            return ()
+        node = file.node_at(offset, offset + len(name.encode())) or NO_NODE
         if node.type == "constant":
             return self._constant_values(file, node)
         if node.type == "instance_variable":
@@ -199,31 +179,30 @@ class RubyStyle(ModuleStyle):
         local = _local_bindings(file, name, offset)
         if local:
             return _join_values([self._assigned_values(file, one) for one in local])
-        meaning = self._own_meaning(file, offset, name)
-        return self._results(list(meaning.places)) if meaning.is_sure else ()
+        return self._own_results(file, name, offset) if node else ()
 
     def _constant_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        entity = self._constant(file, node)
+        name, entity = file.text(node), self._constant(file, node)
         if entity is None:
-            listed = [one for one in self.entities(file.text(node)) if one.kind == "constant"]
-            return () if listed else (Value("external", name=file.text(node)),)
-        found = self.resolver.project.binding_at(entity.places[0])
+            return () if self._constants(name) else (Value("external", name=name),)
+        found = self.project.binding_at(entity.places[0])
         if found is None or found[1].role == "class":
-            return (Value("class", entity.places[0], "::".join((*entity.path, file.text(node)))),)
+            return (Value("class", entity.places[0], "::".join((*entity.path, name))),)
         return self._assigned_values(*found)
 
     def _field_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what the methods of a class give an instance variable."""
-        context, blocks = _self_context(file, offset), _blocks_around(file, offset)
+        path, block = _self_context(file, offset).path, _blocks_around(file, offset)[-1:]
+        others = [one for one in file.bindings(name) if one.role == "variable" and one.node.start_byte != offset]
         found: list[Values] = []
-        for binding in file.bindings(name):
+        for binding in others:
             at = binding.node.start_byte
-            is_seen = bool(context.path) or _blocks_around(file, at)[-1:] == blocks[-1:]
-            if binding.role == "variable" and at != offset and is_seen and _self_context(file, at).path == context.path:
+            is_seen = bool(path) or _blocks_around(file, at)[-1:] == block
+            if is_seen and _self_context(file, at).path == path:
                 found.append(self._assigned_values(file, binding))
         return _join_values(found)
 
-    def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
+    def self_values(self, file: SyntaxFile, offset: int) -> Values:
         """Return the class around a place, or an instance of it in a method."""
         context = _self_context(file, offset)
         if not context.path or _is_in_block(file, offset, is_of_class=True):
@@ -233,230 +212,187 @@ class RubyStyle(ModuleStyle):
 
     def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what a call of a method gives."""
-        name = file.text(function)
-        receiver = call.child_by_field_name("receiver")
-        if receiver is None:
-            if name == "new":
-                return self.resolver.instances(self.self_values(file, call.start_byte) or ())
-            meaning = self._own_meaning(file, call.start_byte, name)
-            return self._results(list(meaning.places)) if meaning.is_sure else ()
-        values = self.resolver.values(file, receiver)
+        name, receiver = file.text(function), get(call, "receiver")
+        if not receiver and name != "new":
+            return self._own_results(file, name, call.start_byte)
+        values = self.resolver.values(file, receiver) if receiver else self.self_values(file, call.start_byte)
         if name == "new":
             return self.resolver.instances(values)
         if name in RECEIVER_RESULTS:
             return values
         found: list[Value] = []
         for value in values:
-            places = self._methods_of(value, name).places
-            found += self._results(places, value) if places else ()
+            found += self._results(self._methods_of(value, name)[0], value)
             found += (EXTERNAL,) if value.kind == "external" else ()
         return tuple(found)
+
+    def _own_results(self, file: SyntaxFile, name: str, offset: int) -> Values:
+        meaning = self._own_meaning(file, offset, name)
+        return self._results(list(meaning.places)) if meaning.is_sure else ()
 
     def _results(self, places: list[NamePlace], receiver: Value | None = None) -> Values:
         """Return what methods return: their last expressions."""
         found: list[Value] = []
-        for place in places:
-            bound = self.resolver.project.binding_at(place)
-            body = bound[1].statement.child_by_field_name("body") if bound is not None else None
-            if bound is None or body is None or bound[1].role != "function":
+        for file, binding in filter(None, map(self.project.binding_at, places)):
+            body = get(binding.statement, "body")
+            if not body or binding.role != "function":
                 continue
-            last = body.named_children[-1] if body.type == "body_statement" and body.named_child_count else body
-            for node in (last, *self.resolver.find_returns(bound[0], bound[1].statement)):
-                given = self.resolver.values(bound[0], node) if node.type != "return" else ()
-                is_self = node.type == "self" and receiver is not None
-                found += (receiver,) if is_self and receiver is not None else given
+            last = get(body, "$") or body if body.type == "body_statement" else body
+            for node in (last, *self.resolver.find_returns(file, binding.statement)):
+                given = self.resolver.values(file, node) if node.type != "return" else ()
+                found += (receiver,) if node.type == "self" and receiver is not None else given
         return tuple(found)
 
-    def entities(self, name: str) -> list[RubyEntity]:
-        """Return the constants and the methods of a name in the project."""
-        key = f"ruby {name}"
-        known = self.resolver.kept.get(key)
-        if not isinstance(known, list):
-            known = self.resolver.kept[key] = self._collect(name)
-        return known
+    def _assigned_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
+        is_plain = binding.role == "variable" and not binding.positions
+        return self.resolver.values(file, get(binding.statement, "right")) if is_plain else ()
+
+    # -- constants and methods of the project --
 
     def _collect(self, name: str) -> list[RubyEntity]:
-        found: dict[tuple[Literal["constant", "method"], SegmentPath, bool], list[NamePlace]] = {}
-        for path in self.resolver.project.defining(name):
-            file = self.resolver.project.read(path)
-            if file is None or file.rules.style != "ruby":
-                continue
-            for binding in (*file.bindings(name), *file.bindings(f":{name}")):
-                if _is_prefix(binding.node) or binding.role not in ("class", "function", "variable"):
+        """Return the constants and the methods of a name in the project."""
+        found: dict[tuple[EntityKind, SegmentPath, bool], list[NamePlace]] = {}
+        for file in self.read_defining(name):
+            for binding in (*file.bindings(name), *file.bindings(f":{name}")) if file.rules.style == "ruby" else ():
+                is_constant = binding.node.type == "constant" and binding.role in ("class", "variable")
+                if _is_prefix(binding.node) or not (is_constant or binding.role in ("class", "function")):
                     continue
-                is_constant = binding.node.type == "constant" and binding.role != "function"
-                if binding.role == "variable" and not is_constant:
-                    continue
-                around = _nesting(file, binding.statement.start_byte)
-                if not is_constant:
-                    around = (*around, *_narrower_scope(file, binding))
+                path = _nesting(file, binding.statement.start_byte)
+                place = places_of(file, [binding])[0]
                 if is_constant:
-                    around = (*around, *_written_path(file, binding.node)[:-1])
-                is_singleton = not is_constant and _is_of_class(file, binding)
-                kind: Literal["constant", "method"] = "constant" if is_constant else "method"
-                place = NamePlace(path, binding.node.start_byte)
-                found.setdefault((kind, around, is_singleton), []).append(place)
-                if kind == "method" and not is_singleton and _is_module_function(file, binding):
-                    found.setdefault((kind, around, True), []).append(place)
+                    path = (*path, *_written_path(file, binding.node)[:-1])
+                    found.setdefault(("constant", path, False), []).append(place)
+                    continue
+                path, is_singleton = (*path, *_narrower_scope(file, binding)), _is_of_class(file, binding)
+                found.setdefault(("method", path, is_singleton), []).append(place)
+                if not is_singleton and _is_module_function(file, binding):
+                    found.setdefault(("method", path, True), []).append(place)
         return [RubyEntity(*key, tuple(places)) for key, places in found.items()]
+
+    def _constants(self, name: str) -> list[RubyEntity]:
+        return [one for one in self.entities(name) if one.kind == "constant"]
+
+    def _constants_at(self, path: SegmentPath) -> list[RubyEntity]:
+        return [one for one in self._constants(path[-1]) if one.path == path[:-1]]
+
+    def _methods_at(self, path: SegmentPath, name: str) -> list[RubyEntity]:
+        return [one for one in self.entities(name) if one.kind == "method" and one.path == path]
+
+    def _constant(self, file: SyntaxFile, node: SyntaxNode) -> RubyEntity | None:
+        """Return the constant that a name means: by the modules around it, then by the ancestors of the class."""
+        first, *rest = _written_path(file, node)
+        if not first:
+            return self.find_constant((), tuple(rest))
+        return self.find_constant(_nesting(file, node.start_byte), (first, *rest))
 
     def find_constant(self, context: SegmentPath, names: SegmentPath) -> RubyEntity | None:
         """Return the constant that is written with some names inside of modules."""
-        if not names:
-            return None
-        head: SegmentPath | None = None
-        for count in range(len(context), -1, -1):
-            if self._constants_at(context[:count], names[0]):
-                head = context[:count]
-                break
-        if head is None and context:
-            head = next(
-                (path for path, _ in self.ancestors(context).listed if self._constants_at(path, names[0])), None
-            )
+        heads = [context[:count] for count in range(len(context), -1, -1)]
+        head = next((path for path in heads if self._constants_at((*path, names[0]))), None) if names else None
+        if head is None and names and context:
+            above = (path for path, _ in self.ancestors(context)[0])
+            head = next((path for path in above if self._constants_at((*path, names[0]))), None)
         if head is None:
             return None
-        for name in names[1:]:
-            head, names = (*head, names[0]), names[1:]
-            if not self._constants_at(head, name):
-                return None
-        return self._constants_at(head, names[0])[0]
+        paths = [(*head, *names[:count]) for count in range(1, len(names) + 1)]
+        found = [self._constants_at(path) for path in paths]
+        return found[-1][0] if all(found) else None
 
-    def _constants_at(self, path: SegmentPath, name: str) -> list[RubyEntity]:
-        return [one for one in self.entities(name) if one.kind == "constant" and one.path == path]
+    def ancestors(self, path: SegmentPath) -> tuple[list[tuple[SegmentPath, bool]], bool]:
+        """Return what a class directly inherits from and includes, in all places that reopen it.
 
-    def ancestors(self, path: SegmentPath) -> Ancestors:
-        """Return what a class directly inherits from and includes, in all places that reopen it."""
-        key = f"ruby above {'::'.join(path)}"
-        known = self.resolver.kept.get(key)
-        if isinstance(known, Ancestors):
-            return known
-        self.resolver.kept[key] = Ancestors([], is_known=False)  # a class that is its own base
+        Each has whether its methods become methods of the class itself; the last value is whether all are known.
+        """
+        if path not in self._ancestors:
+            self._ancestors[path] = [], False  # a class that is its own base
+            self._ancestors[path] = self._find_ancestors(path)
+        return self._ancestors[path]
+
+    def _find_ancestors(self, path: SegmentPath) -> tuple[list[tuple[SegmentPath, bool]], bool]:
         listed: list[tuple[SegmentPath, bool]] = []
         is_known = True
-        places = [place for entity in self._constants_at(path[:-1], path[-1]) for place in entity.places]
-        for found in filter(None, map(self.resolver.project.binding_at, places)):
+        places = [place for entity in self._constants_at(path) for place in entity.places]
+        for found in filter(None, map(self.project.binding_at, places)):
             for node, is_extended in _written_ancestors(*found):
                 if node.type == "self":  # `extend self`
                     listed.append((path, is_extended))
                     continue
-                constant = self._resolve_written(found[0], node)
+                constant = self._constant(found[0], node)
                 is_known = is_known and constant is not None
                 if constant is not None:
-                    listed.append(((*constant.path, _written_path(found[0], node)[-1]), is_extended))
-        known = self.resolver.kept[key] = Ancestors(list(dict.fromkeys(listed)), is_known)
-        return known
+                    listed.append(((*constant.path, found[0].text(node)), is_extended))
+        return list(dict.fromkeys(listed)), is_known
 
-    def _resolve_written(self, file: SyntaxFile, node: SyntaxNode) -> RubyEntity | None:
-        names = _written_path(file, node)
-        is_top = names[:1] == ("",)
-        return self.find_constant(() if is_top else _nesting(file, node.start_byte), names[is_top:])
+    def find_method(self, path: SegmentPath, name: str, *, is_singleton: bool) -> tuple[list[NamePlace], bool]:
+        """Return the definitions of a method in a class or the nearest ancestor that has it.
 
-    def find_method(self, path: SegmentPath, name: str, *, is_singleton: bool) -> MethodLookup:
-        """Return the definitions of a method in a class or the nearest ancestor that has it."""
-        waiting: list[tuple[SegmentPath, bool]] = [(path, is_singleton)]
-        seen: set[tuple[SegmentPath, bool]] = set()
-        is_known = bool(self._constants_at(path[:-1], path[-1]))
-        while waiting and len(seen) < ANCESTORS_MAX:
-            at, of_class = waiting.pop(0)
-            if (at, of_class) in seen:
-                continue
-            seen.add((at, of_class))
-            own = [one for one in self.entities(name) if one.kind == "method" and one.path == at]
-            places = [place for one in own if one.is_singleton == of_class for place in one.places]
-            if places:
-                return MethodLookup(places, is_known=True)
-            above = self.ancestors(at)
-            is_known = is_known and above.is_known
-            for base, is_extended in above.listed:
-                if is_extended and of_class:
-                    waiting.append((base, False))
-                elif not is_extended:
-                    waiting.append((base, of_class))
-        return MethodLookup([], is_known)
+        The second value is whether all classes and modules that may have it are known.
+        """
+        waiting = [(path, is_singleton)]
+        is_known = bool(self._constants_at(path))
+        for at, of_class in waiting:  # it grows
+            own = [one for one in self._methods_at(at, name) if one.is_singleton == of_class]
+            if own:
+                return [place for one in own for place in one.places], True
+            above, known = self.ancestors(at)
+            is_known = is_known and known
+            for base, is_extended in above:
+                step = (base, of_class and not is_extended)
+                if (of_class or not is_extended) and step not in waiting and len(waiting) < ANCESTORS_MAX:
+                    waiting.append(step)
+        return [], is_known
 
     def _is_module(self, path: SegmentPath) -> bool:
         """Whether a path is that of a module: a class that includes it may have what it calls."""
-        for entity in self._constants_at(path[:-1], path[-1]):
-            found = self.resolver.project.binding_at(entity.places[0])
-            return found is not None and found[1].statement.type == "module"
-        return True
-
-    def _assigned_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
-        if binding.role != "variable" or binding.positions:
-            return ()
-        right = binding.statement.child_by_field_name("right")
-        return self.resolver.values(file, right) if right is not None else ()
+        places = [entity.places[0] for entity in self._constants_at(path)]
+        found = self.project.binding_at(places[0]) if places else None
+        return not places or (found is not None and found[1].statement.type == "module")
 
 
-# -- entities ---------------------------------------------------------------------------------------------------------
+# -- definitions ------------------------------------------------------------------------------------------------------
 
 
 def _narrower_scope(file: SyntaxFile, binding: NameBinding) -> list[str]:
     """Return a name for the block, or the single object, that a method is defined for: `def @app.stop`."""
-    holder = binding.statement.child_by_field_name("object")
-    if holder is not None and holder.type not in ("self", "constant"):
+    if get(binding.statement, "object").type not in ("", "self", "constant"):
         return [f"<{file.path}:{binding.statement.start_byte}>"]
     return _blocks_around(file, binding.statement.start_byte)[:1]
 
 
 def _is_of_class(file: SyntaxFile, binding: NameBinding) -> bool:
     """Whether a method is one of the class and not of its instances."""
-    if binding.statement.type == "singleton_method":
-        return True
-    scope = file.scopes[binding.scope] if binding.scope >= 0 else None
-    return scope is not None and scope.node.type == "singleton_class"
+    is_inside = binding.scope >= 0 and file.scopes[binding.scope].node.type == "singleton_class"
+    return is_inside or binding.statement.type == "singleton_method"
 
 
 def _is_module_function(file: SyntaxFile, binding: NameBinding) -> bool:
     """Whether `module_function` makes a method one of the module itself: before it, or with its name."""
-    statement, body = binding.statement, binding.statement.parent
-    while body is not None and (body.parent is None or body.parent.type != "module"):
-        if body.type in ("class", "singleton_class"):
-            return False
-        statement, body = body, body.parent
+    statement = binding.statement
+    for body in ancestors(statement):
+        if up(body).type == "module" or body.type in ("class", "singleton_class"):
+            break
+        statement = body
+    else:
+        return False
     is_after = False
-    for child in body.named_children if body is not None else ():
+    for child in body.named_children if up(body).type == "module" else ():
         if child.type == "identifier" and file.text(child) in VISIBILITIES:
             is_after = file.text(child) == MODULE_FUNCTION
-        elif (child == statement and is_after) or (
-            child.type == "call" and _names_module_function(file, child, binding)
-        ):
+        given = get(child, "arguments").named_children if child.type == "call" else ()
+        is_named = any(one == binding.statement or file.text(one) == f":{binding.name}" for one in given)
+        if (child == statement and is_after) or (is_named and file.text(get(child, "method")) == MODULE_FUNCTION):
             return True
     return False
 
 
-def _names_module_function(file: SyntaxFile, call: SyntaxNode, binding: NameBinding) -> bool:
-    """Whether a statement is `module_function` with a method, by its name or by its definition."""
-    method, arguments = call.child_by_field_name("method"), call.child_by_field_name("arguments")
-    if call.type != "call" or method is None or arguments is None or file.text(method) != MODULE_FUNCTION:
-        return False
-    return any(one == binding.statement or file.text(one) == f":{binding.name}" for one in arguments.named_children)
-
-
-class Ancestors(NamedTuple):
-    """The classes and modules that a class has methods of, each with whether they become methods of the class."""
-
-    listed: list[tuple[SegmentPath, bool]]
-    is_known: bool
-
-
 def _written_ancestors(file: SyntaxFile, binding: NameBinding) -> list[tuple[SyntaxNode, bool]]:
-    found: list[tuple[SyntaxNode, bool]] = []
-    superclass = binding.statement.child_by_field_name("superclass")
-    if superclass is not None and superclass.named_child_count:
-        found.append((_last_constant(superclass.named_children[0]), False))
-    body = binding.statement.child_by_field_name("body")
-    for child in body.named_children if body is not None else ():
-        method = child.child_by_field_name("method") if child.type == "call" else None
-        called = file.text(method) if method is not None else ""
-        arguments = child.child_by_field_name("arguments")
-        if called in MIXINS and child.child_by_field_name("receiver") is None and arguments is not None:
-            found += [(_last_constant(one), MIXINS[called]) for one in arguments.named_children]
-    return found
-
-
-def _last_constant(node: SyntaxNode) -> SyntaxNode:
-    return (node.child_by_field_name("name") or node) if node.type == "scope_resolution" else node
+    found = [(get(binding.statement, "superclass", "."), False)]
+    for call in children(get(binding.statement, "body"), "call"):
+        called = file.text(get(call, "method"))
+        if called in MIXINS and not get(call, "receiver"):
+            found += [(one, MIXINS[called]) for one in get(call, "arguments").named_children]
+    last = [(get(one, "name") or one if one.type == "scope_resolution" else one, is_of) for one, is_of in found]
+    return [(one, is_of_class) for one, is_of_class in last if one]
 
 
 # -- places -----------------------------------------------------------------------------------------------------------
@@ -467,25 +403,19 @@ def _nesting(file: SyntaxFile, offset: int) -> SegmentPath:
     names: list[str] = []
     for number in file.around(offset):
         node = file.scopes[number].node
-        named = node.child_by_field_name("name") if node.type in ("class", "module") else None
-        if named is not None and not named.start_byte <= offset < named.end_byte and node.start_byte != offset:
+        named = get(node, "name") if node.type in CLASSES and node.start_byte != offset else NO_NODE
+        if named and not named.start_byte <= offset < named.end_byte:
             names[:0] = [one for one in file.text(named).replace(" ", "").split("::") if one]
     return tuple(names)
 
 
 def _self_context(file: SyntaxFile, offset: int) -> SelfContext:
     is_singleton = True
-    for number in file.around(offset):
-        node = file.scopes[number].node
-        if node.start_byte == offset:
-            continue
-        if node.type == "method":
-            is_singleton = False
-        elif node.type in ("class", "module", "singleton_method"):
+    for node in (file.scopes[number].node for number in file.around(offset)):
+        if node.start_byte != offset and node.type in ("singleton_class", "singleton_method", *CLASSES):
+            is_singleton = is_singleton or node.type == "singleton_class"
             break
-        elif node.type == "singleton_class":
-            is_singleton = True
-            break
+        is_singleton = is_singleton and (node.type != "method" or node.start_byte == offset)
     return SelfContext(_nesting(file, offset), is_singleton)
 
 
@@ -494,24 +424,22 @@ def _blocks_around(file: SyntaxFile, offset: int) -> list[str]:
     found: list[str] = []
     for number in file.around(offset):
         node = file.scopes[number].node
-        if node.type in ("class", "module", "singleton_class"):
+        if node.type in (*CLASSES, "singleton_class"):
             break
-        if node.type in ("block", "do_block") and node.start_byte != offset:
+        if node.type in BLOCKS and node.start_byte != offset:
             found.append(f"<{file.path}:{node.start_byte}>")
     return found
 
 
-def _evaluated_in(file: SyntaxFile, offset: int) -> SyntaxNode | None:
+def _evaluated_in(file: SyntaxFile, offset: int) -> SyntaxNode:
     """Return the object that is `self` in the nearest block around a place: `cart.instance_eval do`."""
     for number in file.around(offset):
         node = file.scopes[number].node
-        if node.type not in ("block", "do_block"):
-            return None
-        call = node.parent if node.start_byte != offset else None
-        method = call.child_by_field_name("method") if call is not None else None
-        if call is not None and method is not None and file.text(method) in EVALUATING:
-            return call.child_by_field_name("receiver")
-    return None
+        if node.type not in BLOCKS:
+            break
+        if node.start_byte != offset and file.text(get(node, "^method")) in EVALUATING:
+            return get(node, "^receiver")
+    return NO_NODE
 
 
 def _is_in_block(file: SyntaxFile, offset: int, *, is_of_class: bool = False) -> bool:
@@ -519,53 +447,36 @@ def _is_in_block(file: SyntaxFile, offset: int, *, is_of_class: bool = False) ->
     is_inside = False
     for number in file.around(offset):
         kind = file.scopes[number].node.type
-        is_inside = is_inside or kind in ("block", "do_block")
-        if kind in ("method", "singleton_method"):
+        is_inside = is_inside or kind in BLOCKS
+        if kind in METHODS:
             return is_inside and not is_of_class
-        if kind in ("class", "module"):
+        if kind in CLASSES:
             break
     return is_inside
 
 
 def _written_path(file: SyntaxFile, node: SyntaxNode) -> SegmentPath:
     """Return the names of `A::B` up to a constant in it; the first is empty for `::A`."""
-    outer = node.parent
-    if outer is None or outer.type != "scope_resolution" or outer.child_by_field_name("name") != node:
+    outer = get(node, "<scope_resolution")
+    if get(outer, "name") != node:
         return (file.text(node),)
-    scope = outer.child_by_field_name("scope")
-    if scope is None:
-        return ("", file.text(node))
-    inner = scope.child_by_field_name("name") or scope
-    return (*_written_path(file, inner), file.text(node))
+    scope = get(outer, "scope")
+    return (*(_written_path(file, get(scope, "name") or scope) if scope else ("",)), file.text(node))
 
 
 def _is_prefix(node: SyntaxNode) -> bool:
     """Whether a constant is before `::`."""
-    at = node
-    if at.parent is not None and at.parent.type == "scope_resolution" and at.parent.child_by_field_name("name") == at:
-        at = at.parent
-    outer = at.parent
-    return outer is not None and outer.type == "scope_resolution" and outer.child_by_field_name("scope") == at
-
-
-def _is_method_of_call(node: SyntaxNode) -> bool:
-    outer = node.parent
-    return outer is not None and outer.type == "call" and outer.child_by_field_name("method") == node
+    whole = up(node) if get(node, "<scope_resolution", "name") == node else node
+    return get(whole, "<scope_resolution", "scope") == whole
 
 
 def _local_bindings(file: SyntaxFile, name: str, offset: int) -> list[NameBinding]:
     """Return the parameters and assignments of a local variable before an offset, in the function around it."""
     for number in file.around(offset):
-        scope = file.scopes[number]
-        found = [
-            one
-            for one in file.bindings_in(name, number)
-            if one.role in ("variable", "parameter", "loop") and one.node.start_byte <= offset
-        ]
-        if found:
+        bound = [one for one in file.bindings_in(name, number) if one.role in ("variable", "parameter", "loop")]
+        found = [one for one in bound if one.node.start_byte <= offset]
+        if found or file.scopes[number].node.type in (*METHODS, *CLASSES):
             return found
-        if scope.node.type in ("method", "singleton_method", "class", "module"):
-            return []
     return []
 
 
