@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, resolve_import
+from context_engine.references.module_styles import places_of
+from context_engine.references.nodes import children, get, has, up
 from context_engine.references.values import NamePlace
 
 if TYPE_CHECKING:
@@ -15,16 +17,18 @@ if TYPE_CHECKING:
 EntityKind = Literal["value", "macro", "class", "type", "namespace"]
 ScopePath = tuple[str, ...]
 """The names of the namespaces and classes around a name, from the outside."""
+EntityKey = tuple[EntityKind, ScopePath, str]
 
 KINDS: dict[str, EntityKind] = {"class": "class", "alias": "type", "namespace": "namespace"}
-TYPE_KINDS: tuple[EntityKind, ...] = ("namespace", "class", "type")
 CLASSES = ("struct_specifier", "union_specifier", "class_specifier", "enum_specifier")
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".c++")
+HEADERS = (".h", ".hpp", ".hh", ".def")
 INCLUDED_MAX = 1_000
 """Files looked at for what a file includes, directly or not."""
 QUALIFIERS_MAX = 12
 WRITTEN_AROUND = ("template_function", "template_type", "dependent_name", "destructor_name")
 _INCLUDE = re.compile(rb"^[ \t]{0,40}#[ \t]{0,20}(?:include|import)[ \t]{0,20}[\"<]([^\">\n]{1,200})", re.MULTILINE)
+_USING = re.compile(rb"\busing[ \t]{1,9}(namespace[ \t]{1,9})?([A-Za-z_:][\w:]{0,120})[ \t]{0,9};")
 
 
 class Entity(NamedTuple):
@@ -41,125 +45,117 @@ class Entity(NamedTuple):
     is_replaced: bool = False
 
 
-# -- scopes -----------------------------------------------------------------------------------------------------------
+class CEntities:
+    """Everything that the C and C++ files of a project declare outside of functions."""
 
+    def __init__(self, resolver: Resolver) -> None:
+        self._project = resolver.project
+        self._named: dict[str, list[Entity]] = {}
+        self.types_named = cache(self._collect_types)
+        self.included_by = cache(self._find_included)
+        self._included_directly = cache(self._find_directly_included)
+        self._text = cache(self._project.load)
 
-def specifier_name(node: SyntaxNode) -> SyntaxNode | None:
-    """Return the node that names a class or an enum, without the arguments of a template; None if it has no name."""
-    name = node.child_by_field_name("name")
-    while name is not None and name.type in ("template_type", "qualified_identifier"):
-        name = name.child_by_field_name("name")
-    return name
+    def named(self, name: str) -> list[Entity]:
+        """Return everything of a name in the project that is not inside of a function."""
+        if name not in self._named:
+            self._named[name] = self.types_named(name)  # the types only, where it is asked for inside of itself
+            self._named[name] = self._collect(name, only_types=False)
+        return self._named[name]
 
+    def _collect_types(self, name: str) -> list[Entity]:
+        """Return the namespaces, classes and other types of a name."""
+        return self._collect(name, only_types=True)
 
-def class_place(file: SyntaxFile, node: SyntaxNode) -> NamePlace:
-    """Return the place of a class: that of its name, or that of its first word if it has none."""
-    named = specifier_name(node)
-    return NamePlace(file.path, (named if named is not None else node).start_byte)
-
-
-def path_of_scope(file: SyntaxFile, number: int) -> tuple[ScopePath | None, bool]:
-    """Return the names around a scope, and whether it is in a namespace without a name; None inside of a function."""
-    names: list[str] = []
-    is_local = False
-    while number > 0:
-        scope = file.scopes[number]
-        if scope.role == "namespace":
-            named = scope.node.child_by_field_name("name")
-            is_inline = any(child.type == "inline" for child in scope.node.children)
-            is_local = is_local or named is None
-            if named is not None and not is_inline:
-                names[:0] = file.text(named).replace(" ", "").split("::")
-        elif scope.node.type in CLASSES and scope.node.child_by_field_name("body") is not None:
-            written = specifier_name(scope.node)
-            own = [_class_name(file, written)] if written is not None else [_typedef_name(file, scope.node)]
-            names[:0] = [*(qualifiers(file, written) or ()), *own] if written is not None else own
-        elif scope.node.type != "template_declaration" and scope.node.type not in CLASSES:
-            return None, True
-        number = scope.parent
-    return tuple(names), is_local
-
-
-def _class_name(file: SyntaxFile, written: SyntaxNode) -> str:
-    """Return the name of a class; that of a special case of a template has its arguments."""
-    if written.parent is not None and written.parent.type == "template_type":
-        return "".join(file.text(written.parent).split())
-    return file.text(written)
-
-
-def _typedef_name(file: SyntaxFile, node: SyntaxNode) -> str:
-    """Return a name for a struct without one; no other can be written like it."""
-    return f"<{file.path}:{node.start_byte}>"
-
-
-def qualifiers(file: SyntaxFile, node: SyntaxNode) -> list[str] | None:
-    """Return the names before an identifier in `a::b::name`; None for a plain name, empty for `::name`."""
-    at, names, is_qualified = node, [], False
-    for _ in range(QUALIFIERS_MAX):
-        outer = at.parent
-        if outer is None:
-            break
-        if outer.type == "qualified_identifier":
-            scope = outer.child_by_field_name("scope")
-            if scope != at:
-                is_qualified = True
-                if scope is not None:
-                    inner = scope.child_by_field_name("name") or scope
-                    names.insert(0, file.text(inner))
-        elif outer.type == "nested_namespace_specifier":
-            before = [file.text(one) for one in outer.named_children if one.start_byte < at.start_byte]
-            names[:0] = before
-            is_qualified = is_qualified or bool(before)
-        elif outer.type not in WRITTEN_AROUND or outer.child_by_field_name("arguments") == at:
-            break
-        at = outer
-    return names if is_qualified else None
-
-
-# -- entities ---------------------------------------------------------------------------------------------------------
-
-
-def entities(resolver: Resolver, name: str) -> list[Entity]:
-    """Return everything of a name in the project that is not inside of a function."""
-    key = f"c entities {name}"
-    known = resolver.kept.get(key)
-    if not isinstance(known, list):
-        resolver.kept[key] = types_named(resolver, name)  # the types only, where a name is asked for inside of itself
-        known = resolver.kept[key] = _collect(resolver, name, is_type=None)
-    return known
-
-
-def types_named(resolver: Resolver, name: str) -> list[Entity]:
-    """Return the namespaces, classes and other types of a name."""
-    key = f"c types {name}"
-    known = resolver.kept.get(key)
-    if not isinstance(known, list):
-        known = resolver.kept[key] = _collect(resolver, name, is_type=True)
-    return known
-
-
-def _collect(resolver: Resolver, name: str, *, is_type: bool | None) -> list[Entity]:
-    found: dict[tuple[EntityKind, ScopePath, str], Entity] = {}
-    for path in resolver.project.defining(name):
-        file = resolver.project.read(path)
-        if file is None or file.rules.style != "c":
-            continue
-        for binding in file.bindings(name):
-            kind = entity_kind(binding)
-            if (is_type and kind not in TYPE_KINDS) or binding.role == "parameter":
-                continue
-            key = entity_key(resolver, file, binding)
+    def _collect(self, name: str, *, only_types: bool) -> list[Entity]:
+        found: dict[EntityKey, Entity] = {}
+        files = filter(None, map(self._project.read, self._project.defining(name)))
+        bound = [(file, one) for file in files if file.rules.style == "c" for one in file.bindings(name)]
+        for file, binding in bound:
+            is_wanted = binding.role != "parameter" and not (only_types and entity_kind(binding) not in KINDS.values())
+            key = self.key_of(file, binding) if is_wanted else None
             if key is None:
                 continue
-            place = NamePlace(path, binding.node.start_byte)
-            before = found.get(key)
             is_member = file.scopes[binding.scope].node.type in CLASSES or is_qualified(binding)
-            if before is None:
-                found[key] = Entity(*key, is_member, (place,), _is_replaced(binding))
-            else:
-                found[key] = before._replace(places=(*before.places, place), is_member=before.is_member and is_member)
-    listed = [one for entity in found.values() for one in _split(resolver, entity)]
-    return [_with_alias(one, listed) for one in listed]
+            is_replaced = binding.statement.type == "preproc_def" and bool(get(binding.statement, "value"))
+            before = found.get(key, Entity(*key, is_member, (), is_replaced))
+            places = (*before.places, *places_of(file, [binding]))
+            found[key] = before._replace(places=places, is_member=before.is_member and is_member)
+        listed = [one for entity in found.values() for one in self._split(entity)]
+        return [_with_alias(one, listed) for one in listed]
+
+    def _split(self, entity: Entity) -> list[Entity]:
+        """Return a thing for each source file that defines it, if several do and no header declares it: programs."""
+        files = {place.path for place in entity.places}
+        if len(files) < 2 or entity.local or not all(path.endswith(SOURCES) for path in files):
+            return [entity]
+        bound = [found for found in map(self._project.binding_at, entity.places) if found is not None]
+        bodies = {file.path for file, one in bound if one.role == "alias" or get(one.statement, "body")}
+        if len(bodies) < 2:
+            return [entity]
+        own = {path: tuple(place for place in entity.places if place.path == path) for path in sorted(files)}
+        return [entity._replace(local=path, places=places) for path, places in own.items()]
+
+    def of_binding(self, file: SyntaxFile, binding: NameBinding) -> Entity | None:
+        """Return the entity that a binding declares; None for a thing of a function."""
+        if self.key_of(file, binding) is None:
+            return None
+        place = NamePlace(file.path, binding.node.start_byte)
+        return next((one for one in self.named(binding.name) if place in one.places), None)
+
+    def key_of(self, file: SyntaxFile, binding: NameBinding) -> EntityKey | None:
+        """Return what the declarations of one thing share; None for a thing of a function."""
+        kind = entity_kind(binding)
+        if kind == "macro":
+            return kind, (), file.path
+        if binding.scope < 0:
+            return None
+        path, is_local = path_of_scope(file, binding.scope)
+        if path is None:  # a declaration inside of a function may be one of a global thing
+            is_extern = binding.role == "function" and binding.statement.type == "declaration"
+            return (kind, (), "") if is_extern else None
+        written = tuple(qualifiers(file, binding.node) or ())
+        if binding.statement.type == "namespace_definition":
+            path = (*path, *written)
+        elif is_qualified(binding):
+            scope = get(binding.node, "^scope")
+            if scope.type == "template_type" and up(binding.statement).type != "template_declaration":
+                return kind, (*path, "".join(file.text(scope).split())), ""  # `void Cage<Cat>::open() {}`
+            path = self.find_scope(path, written) or (*path, *written)
+        is_local = is_local or (not path and kind == "value" and _is_static(file, binding))
+        return kind, path, file.path if is_local else ""
+
+    def find_scope(self, around: ScopePath, names: ScopePath) -> ScopePath | None:
+        """Return the full path of a class or a namespace that is written with some names inside of a scope."""
+        if not names:
+            return ()
+        types, before = self.types_named(names[-1]), names[:-1]
+        for count in range(len(around), -1, -1):
+            if any(one.path == (*around[:count], *before) for one in types):
+                return (*around[:count], *names)
+        ending = [one for one in types if one.path[len(one.path) - len(before) :] == before]
+        paths = {one.path for one in ending if len(names) > 1 or one.kind == "class"}
+        return (*next(iter(paths)), names[-1]) if len(paths) == 1 else None
+
+    # -- includes --
+
+    def _find_included(self, file: SyntaxFile) -> frozenset[str]:
+        """Return a file with all project files that it includes, directly or not."""
+        seen, waiting = {file.path}, [file.path]
+        while waiting and len(seen) < INCLUDED_MAX:
+            new = set(self._included_directly(file, waiting.pop())) - seen
+            seen |= new
+            waiting += new
+        return frozenset(seen)
+
+    def _find_directly_included(self, file: SyntaxFile, path: str) -> list[str]:
+        targets = [found[1].decode("utf-8", "replace") for found in _INCLUDE.finditer(self._text(path))]
+        found = [resolve_import(file.language, path, target, self._project.paths) for target in targets]
+        return [paths[0] for paths in found if paths]
+
+    def is_in_headers(self, paths: frozenset[str], name: str) -> bool:
+        """Whether one of the headers among some files has a name in its text."""
+        return any(name.encode() in self._text(path) for path in paths if path.endswith(HEADERS))
 
 
 def _with_alias(entity: Entity, listed: list[Entity]) -> Entity:
@@ -170,167 +166,105 @@ def _with_alias(entity: Entity, listed: list[Entity]) -> Entity:
     return entity._replace(places=tuple(dict.fromkeys(place for one in same for place in one.places)))
 
 
-def _split(resolver: Resolver, entity: Entity) -> list[Entity]:
-    """Return a thing for each source file that defines it, if several do and no header declares it: two programs."""
-    files = {place.path for place in entity.places}
-    if len(files) < 2 or entity.local or not all(path.endswith(SOURCES) for path in files):
-        return [entity]
-    bound = [(place, resolver.project.binding_at(place)) for place in entity.places]
-    bodies = {place.path for place, at in bound if at is not None and _has_body(at[1])}
-    if len(bodies) < 2:
-        return [entity]
-    return [
-        entity._replace(local=path, places=tuple(place for place in entity.places if place.path == path))
-        for path in sorted(files)
-    ]
-
-
-def _has_body(binding: NameBinding) -> bool:
-    is_type = binding.role == "alias"
-    return is_type or binding.statement.child_by_field_name("body") is not None
-
-
 def entity_kind(binding: NameBinding) -> EntityKind:
     """Return the kind of what a binding declares."""
     return "macro" if binding.statement.type.startswith("preproc_") else KINDS.get(binding.role, "value")
 
 
-def entity_key(resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> tuple[EntityKind, ScopePath, str] | None:
-    """Return what the declarations of one thing share; None for a thing of a function."""
-    kind = entity_kind(binding)
-    if kind == "macro":
-        return kind, (), file.path
-    if binding.scope < 0:
-        return None
-    around, is_local = path_of_scope(file, binding.scope)
-    if around is None:
-        return None if not _is_extern(binding) else (kind, (), "")
-    if binding.statement.type == "namespace_definition":
-        around = (*around, *(qualifiers(file, binding.node) or ()))
-    elif is_qualified(binding):
-        written = qualifiers(file, binding.node) or []
-        case = _special_case(file, binding)
-        if case:
-            return kind, (*around, case), ""
-        around = find_scope(resolver, around, written) or (*around, *written)
-    is_local = is_local or (not around and kind == "value" and _is_static(file, binding))
-    return kind, around, file.path if is_local else ""
-
-
-def _special_case(file: SyntaxFile, binding: NameBinding) -> str:
-    """Return the class of a member of a special case of a template: `Cage<Cat>` of `void Cage<Cat>::open() {}`."""
-    outer = binding.node.parent
-    scope = outer.child_by_field_name("scope") if outer is not None and outer.type == "qualified_identifier" else None
-    at = binding.statement.parent
-    if scope is None or scope.type != "template_type" or (at is not None and at.type == "template_declaration"):
-        return ""
-    return "".join(file.text(scope).split())
-
-
 def is_qualified(binding: NameBinding) -> bool:
     """Whether a definition is written with its scope: `void Cat::purr() {}`."""
-    outer = binding.node.parent
-    if outer is not None and outer.type in ("destructor_name", "template_function"):
-        outer = outer.parent
-    return outer is not None and outer.type == "qualified_identifier"
-
-
-def _is_extern(binding: NameBinding) -> bool:
-    """Whether a declaration inside of a function is one of a global thing."""
-    return binding.role == "function" and binding.statement.type == "declaration"
+    outer = up(binding.node)
+    outer = up(outer) if outer.type in ("destructor_name", "template_function") else outer
+    return outer.type == "qualified_identifier"
 
 
 def _is_static(file: SyntaxFile, binding: NameBinding) -> bool:
     """Whether another declaration of a name in its file, or this one, is for this file only."""
     at_top = [one for one in file.bindings_in(binding.name, 0) if one.role in ("function", "variable")]
-    return binding.name == "main" or any(
-        child.type == "storage_class_specifier" and file.text(child) == "static"
-        for one in (binding, *at_top)
-        for child in one.statement.children
-    )
+    marks = [mark for one in (binding, *at_top) for mark in children(one.statement, "storage_class_specifier")]
+    return binding.name == "main" or any(file.text(mark) == "static" for mark in marks)
 
 
-def _is_replaced(binding: NameBinding) -> bool:
-    return binding.statement.type == "preproc_def" and binding.statement.child_by_field_name("value") is not None
+# -- scopes -----------------------------------------------------------------------------------------------------------
 
 
-def find_scope(resolver: Resolver, around: ScopePath, names: list[str]) -> ScopePath | None:
-    """Return the full path of a class or a namespace that is written with some names inside of a scope."""
-    if not names:
-        return ()
-    for count in range(len(around), -1, -1):
-        wanted = (*around[:count], *names[:-1])
-        if any(one.path == wanted for one in types_named(resolver, names[-1])):
-            return (*wanted, names[-1])
-    before = tuple(names[:-1])
-    ending = [one for one in types_named(resolver, names[-1]) if one.path[len(one.path) - len(before) :] == before]
-    paths = {one.path for one in ending if len(names) > 1 or one.kind == "class"}
-    return (*next(iter(paths)), names[-1]) if len(paths) == 1 else None
+def specifier_name(node: SyntaxNode) -> SyntaxNode:
+    """Return the node that names a class or an enum, without the arguments of a template."""
+    name = get(node, "name")
+    while name.type in ("template_type", "qualified_identifier"):
+        name = get(name, "name")
+    return name
 
 
-def entity_of(resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Entity | None:
-    """Return the entity that a binding declares; None for a thing of a function."""
-    if entity_key(resolver, file, binding) is None:
-        return None
-    place = NamePlace(file.path, binding.node.start_byte)
-    return next((one for one in entities(resolver, binding.name) if place in one.places), None)
+def class_place(file: SyntaxFile, node: SyntaxNode) -> NamePlace:
+    """Return the place of a class: that of its name, or that of its first word if it has none."""
+    return NamePlace(file.path, (specifier_name(node) or node).start_byte)
 
 
-# -- includes ---------------------------------------------------------------------------------------------------------
+def path_of_scope(file: SyntaxFile, number: int) -> tuple[ScopePath | None, bool]:
+    """Return the names around a scope, and whether it is in a namespace without a name; None inside of a function."""
+    names: list[str] = []
+    is_local = False
+    while number > 0:
+        scope = file.scopes[number]
+        if scope.role == "namespace":
+            named = get(scope.node, "name")
+            is_local = is_local or not named
+            if named and not has(scope.node, "inline"):
+                names[:0] = file.text(named).replace(" ", "").split("::")
+        elif scope.node.type in CLASSES and get(scope.node, "body"):
+            written = specifier_name(scope.node)
+            case = get(written, "<template_type")  # a special case of a template has its arguments in its name
+            own = "".join(file.text(case or written).split()) or f"<{file.path}:{scope.node.start_byte}>"
+            names[:0] = [*(qualifiers(file, written) or ()), own]
+        elif scope.node.type not in ("template_declaration", *CLASSES):
+            return None, True
+        number = scope.parent
+    return tuple(names), is_local
 
 
-def find_included(resolver: Resolver, file: SyntaxFile) -> frozenset[str]:
-    """Return a file with all project files that it includes, directly or not."""
-    key = f"c included {file.path}"
-    known = resolver.kept.get(key)
-    if isinstance(known, frozenset):
-        return known
-    seen, waiting = {file.path}, [file.path]
-    while waiting and len(seen) < INCLUDED_MAX:
-        for path in _includes(resolver, file, waiting.pop()):
-            if path not in seen:
-                seen.add(path)
-                waiting.append(path)
-    resolver.kept[key] = found = frozenset(seen)
-    return found
+def qualifiers(file: SyntaxFile, node: SyntaxNode) -> list[str] | None:
+    """Return the names before an identifier in `a::b::name`; None for a plain name, empty for `::name`."""
+    at, names, is_written = node, list[str](), False
+    for _ in range(QUALIFIERS_MAX):
+        outer = up(at)
+        if outer.type == "qualified_identifier":
+            scope = get(outer, "scope")
+            if scope != at:
+                is_written = True
+                names[:0] = [file.text(get(scope, "name") or scope)] if scope else []
+        elif outer.type == "nested_namespace_specifier":
+            before = [file.text(one) for one in outer.named_children if one.start_byte < at.start_byte]
+            names[:0] = before
+            is_written = is_written or bool(before)
+        elif outer.type not in WRITTEN_AROUND or get(outer, "arguments") == at:
+            break
+        at = outer
+    return names if is_written else None
 
 
-def _includes(resolver: Resolver, file: SyntaxFile, path: str) -> list[str]:
-    key = f"c includes {path}"
-    known = resolver.kept.get(key)
-    if not isinstance(known, list):
-        data = file.data if path == file.path else resolver.project.load(path)
-        targets = [found[1].decode("utf-8", "replace") for found in _INCLUDE.finditer(data)]
-        listed = [resolve_import(file.language, path, target, resolver.project.paths)[:1] for target in targets]
-        known = resolver.kept[key] = [one for paths in listed for one in paths]
-    return known
-
-
-def mentions(resolver: Resolver, paths: frozenset[str], name: str) -> bool:
-    """Whether one of the headers among some files has a name in its text."""
-    word = name.encode()
-    return any(word in _header_text(resolver, path) for path in paths if path.endswith((".h", ".hpp", ".hh", ".def")))
-
-
-def _header_text(resolver: Resolver, path: str) -> bytes:
-    key = f"c text {path}"
-    known = resolver.kept.get(key)
-    if not isinstance(known, bytes):
-        known = resolver.kept[key] = resolver.project.load(path)
-    return known
+def declared_scope(file: SyntaxFile, function: SyntaxNode) -> ScopePath:
+    """Return the scope that a function is written with: `a::Cat` of `void a::Cat::purr() {}`."""
+    at = get(function, "declarator") if function.type == "function_definition" else None
+    names: list[str] = []
+    while at and at.type != "qualified_identifier":
+        inner = [one for one in at.named_children if one.type.endswith("declarator")]
+        at = get(at, "declarator") or next(iter(inner), None)
+    while at and at.type == "qualified_identifier":
+        scope = get(at, "scope")
+        names += [file.text(get(scope, "name") or scope)] if scope else []
+        at = get(at, "name")
+    return tuple(names)
 
 
 @lru_cache(maxsize=512)
-def used_namespaces(file: SyntaxFile) -> tuple[tuple[tuple[str, ...], str], ...]:
+def used_namespaces(file: SyntaxFile) -> tuple[tuple[ScopePath, str], ...]:
     """Return what `using` brings into a file: the names of a scope, and one name of it; empty for all of them."""
-    found: list[tuple[tuple[str, ...], str]] = []
+    found: list[tuple[ScopePath, str]] = []
     for match in _USING.finditer(file.data):
-        names = match[2].decode().replace(" ", "").strip(":").split("::")
+        names = tuple(match[2].decode().replace(" ", "").strip(":").split("::"))
         if match[1]:
-            found.append((tuple(names), ""))
+            found.append((names, ""))
         elif len(names) > 1:
-            found.append((tuple(names[:-1]), names[-1]))
+            found.append((names[:-1], names[-1]))
     return tuple(found)
-
-
-_USING = re.compile(rb"\busing[ \t]{1,9}(namespace[ \t]{1,9})?([A-Za-z_:][\w:]{0,120})[ \t]{0,9};")
