@@ -186,7 +186,7 @@ class CStyle(ModuleStyle):
     def _visible(self, file: SyntaxFile, name: str) -> list[Entity]:
         """Return everything of a name that a file, or one that it includes, declares."""
         seen = self._entities.included_by(file)
-        return [one for one in self._entities.named(name) if any(place.path in seen for place in one.places)]
+        return [one for one in self._entities.find(name) if any(place.path in seen for place in one.places)]
 
     def _find_outside(self, file: SyntaxFile, node: SyntaxNode, name: str, kinds: Kinds) -> Meaning:
         """Return what a name means in the namespaces around it and in the files that are included."""
@@ -200,7 +200,7 @@ class CStyle(ModuleStyle):
             found = self._choose([one for one in listed if one.path == at], kinds)
             if found is not None:
                 return found
-        every = self._entities.named(name)
+        every = self._entities.find(name)
         if kinds[0] in ("class", "type"):  # a type of another file, which this one may declare without its members
             listed = [one for one in every if one.kind == "class" and one.path in prefixes]
             if len(listed) == 1:
@@ -227,7 +227,7 @@ class CStyle(ModuleStyle):
         if not written:
             return self._choose([one for one in self._visible(file, name) if not one.path], kinds) or UNKNOWN
         path = self._resolve_path(file, node, written)
-        every = self._entities.named(name)
+        every = self._entities.find(name)
         found = self._choose([one for one in every if one.path == path], kinds) if path is not None else None
         if found is not None:
             return found

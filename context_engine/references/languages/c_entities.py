@@ -56,7 +56,7 @@ class CEntities:
         self._included_directly = cache(self._find_directly_included)
         self._text = cache(self._project.load)
 
-    def named(self, name: str) -> list[Entity]:
+    def find(self, name: str) -> list[Entity]:
         """Return everything of a name in the project that is not inside of a function."""
         if name not in self._named:
             self._named[name] = self.types_named(name)  # the types only, where it is asked for inside of itself
@@ -101,7 +101,7 @@ class CEntities:
         if self.key_of(file, binding) is None:
             return None
         place = NamePlace(file.path, binding.node.start_byte)
-        return next((one for one in self.named(binding.name) if place in one.places), None)
+        return next((one for one in self.find(binding.name) if place in one.places), None)
 
     def key_of(self, file: SyntaxFile, binding: NameBinding) -> EntityKey | None:
         """Return what the declarations of one thing share; None for a thing of a function."""

@@ -48,7 +48,7 @@ class JavaScriptStyle(ModuleStyle):
         """Whether a variable is what `require` gives, or a part of it."""
         if binding.role != "variable" or len(binding.positions) > 1 or b"require" not in file.data:
             return False
-        given = _given(binding)
+        given = _value_of(binding)
         return not (given.type == "member_expression" and binding.positions) and required_module(file, given) != ""
 
     def is_module_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
@@ -60,9 +60,9 @@ class JavaScriptStyle(ModuleStyle):
         """Return the definitions that an imported name means."""
         source, name = _read_import(file, binding)
         name = ASSIGNED if name == WHOLE and binding.role == "variable" else name
-        return self._exported(file, source, name)
+        return self._find_exported(file, source, name)
 
-    def _exported(self, file: SyntaxFile, source: str, name: str, seen: set[str] | None = None) -> list[NamePlace]:
+    def _find_exported(self, file: SyntaxFile, source: str, name: str, seen: set[str] | None = None) -> list[NamePlace]:
         """Return the definitions of a name of the module that a file calls `source`."""
         module = self._module(file, source)
         return self.module_member(module, name, seen or set()) or [] if module is not None else []
@@ -74,7 +74,7 @@ class JavaScriptStyle(ModuleStyle):
         if module is None:
             is_foreign = self.is_foreign(file, binding)
             return (Value("external", name=f"{source}.{name}"),) if is_foreign else ()
-        found = self.resolver.place_values(self._exported(file, source, ASSIGNED if name == WHOLE else name))
+        found = self.resolver.place_values(self._find_exported(file, source, ASSIGNED if name == WHOLE else name))
         if not found and name in (DEFAULT, ASSIGNED, WHOLE):
             found = self._default_values(module)
         is_whole = name in (WHOLE, ASSIGNED) or (name == DEFAULT and not found and self._is_common(module))
@@ -115,7 +115,7 @@ class JavaScriptStyle(ModuleStyle):
             bound = [one for one in file.bindings_in(name, 0) if one.role != "import"]
             found = places_of(file, (one for one in bound if not self.is_import(file, one)))
         for source in _star_sources(file) if not found else ():
-            found = found or self._exported(file, source, name, seen)
+            found = found or self._find_exported(file, source, name, seen)
         if not found:
             found = self._assigned_export(file, name)
         if not found and b"export =" in file.data:  # the module is a class or a namespace
@@ -135,7 +135,7 @@ class JavaScriptStyle(ModuleStyle):
     def _of_specifier(self, file: SyntaxFile, specifier: SyntaxNode, seen: set[str]) -> list[NamePlace]:
         name, source = file.text(get(specifier, "name")), get(specifier, "<", "^source")
         if source:
-            return self._exported(file, _unquote(file, source), name, seen)
+            return self._find_exported(file, _unquote(file, source), name, seen)
         found: list[NamePlace] = []
         for binding in self.resolver.visible_bindings(file, name, specifier.start_byte):
             is_import = binding.role == "import" or self.is_import(file, binding)
@@ -325,7 +325,7 @@ class JavaScriptStyle(ModuleStyle):
         module = self._module(file, source)
         if module is None:
             return () if source.startswith(".") else (EXTERNAL,)
-        found = self.resolver.place_values(self._exported(file, source, ASSIGNED))
+        found = self.resolver.place_values(self._find_exported(file, source, ASSIGNED))
         return (*(found or self._default_values(module)), module)
 
     def unbound_values(self, file: SyntaxFile, name: str) -> Values:
@@ -365,7 +365,7 @@ def required_module(file: SyntaxFile, node: SyntaxNode) -> str:
     return _unquote(file, given) if given.type == "string" else ""
 
 
-def _given(binding: NameBinding) -> SyntaxNode:
+def _value_of(binding: NameBinding) -> SyntaxNode:
     """Return the node of the last field of a binding: its value."""
     return binding.field(len(binding.fields) - 1) or NO_NODE
 
@@ -373,9 +373,9 @@ def _given(binding: NameBinding) -> SyntaxNode:
 def _read_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str]:
     """Return the module that an imported name comes from, and its name there."""
     if binding.role != "import":
-        named = file.text(get(_given(binding), "property"))
+        named = file.text(get(_value_of(binding), "property"))
         name = named or (str(binding.positions[0]) if binding.positions else WHOLE)
-        return required_module(file, _given(binding)), name
+        return required_module(file, _value_of(binding)), name
     clause = up(binding.node)
     if clause.type == "import_require_clause":
         return _unquote(file, get(clause, "source")), ASSIGNED
