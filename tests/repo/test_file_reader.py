@@ -178,10 +178,6 @@ def test_odd_text_is_text(raw: bytes) -> None:
     assert why_binary(raw) is None
 
 
-def test_a_nul_far_into_a_text_does_not_hide_it(tmp_path: Path) -> None:
-    assert isinstance(load(written(tmp_path / "a.txt", b"line\n" * 2_000 + b"\0")), LoadedFile)
-
-
 def test_minified_code_is_skipped_and_long_prose_is_not(tmp_path: Path) -> None:
     code = b"function a(b,c){return b+c};" * 800
     prose = b"A paragraph that somebody wrote without ever breaking the line, as people do in Markdown. " * 300
@@ -224,13 +220,6 @@ def test_two_gigabytes_are_refused_unread(tmp_path: Path) -> None:
     assert "first and the last line" in caught.value.suggestion
 
 
-def test_the_limit_itself_is_allowed(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.txt", b"12345")
-    assert isinstance(load(path, bytes_max=5), LoadedFile)
-    assert reason(path, bytes_max=4) == "too_large"
-    assert source(path, bytes_max=5).text == "12345"
-
-
 @POSIX
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has a file that is larger than it says")
 def test_a_file_larger_than_it_said_is_read_to_its_end_or_its_limit() -> None:
@@ -258,12 +247,6 @@ def test_pipes_sockets_devices_and_folders_are_never_waited_for(tmp_path: Path) 
             with pytest.raises((InvalidPath, FileNotFound, AccessFailed)):
                 source(path)
     assert time.thread_time() - began < 0.5
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    tree(tmp_path, {"src/": ""})
-    with pytest.raises(InvalidPath, match="folder"):
-        read_file(Root(tmp_path), path_of_listing("src"), bytes_max=MB)
 
 
 @POSIX

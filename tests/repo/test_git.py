@@ -43,11 +43,6 @@ def test_head_is_the_branch_and_its_commit(repo: Path) -> None:
     assert Git(repo).head() == GitHead("main", git(repo, "rev-parse", "HEAD"))
 
 
-def test_head_starts_no_process(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert Git(repo).head() is not None
-
-
 def test_a_repository_above_the_root_counts(repo: Path) -> None:
     assert Git(repo / "src").head() == Git(repo).head()
     found = repository_of(str(repo / "src"))
@@ -62,10 +57,6 @@ def test_a_folder_without_a_repository_has_no_head(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "nonsense", "gitdir: nowhere", "gitdir: ../../../../etc"])
 def test_a_git_file_that_leads_nowhere_is_no_repository(tmp_path: Path, content: str) -> None:
     assert Git(tree(tmp_path / "odd", {".git": content})).head() is None
-
-
-def test_an_empty_git_folder_is_no_repository(tmp_path: Path) -> None:
-    assert Git(tree(tmp_path / "odd", {".git/": ""})).head() is None
 
 
 def test_before_the_first_commit_there_is_a_branch_without_one(tmp_path: Path) -> None:

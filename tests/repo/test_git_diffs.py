@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.errors import GitUnavailable, InvalidArgument, PreconditionFailed, RefNotFound
 from context_engine.repo.git import Git
-from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff, TouchedFile, adding
+from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff, adding
 from context_engine.repo.paths import Root
 from context_engine.text.diff_reader import UnifiedDiff, parse_diff
 from tests.support.trees import commit, git, repository, tree
@@ -195,12 +195,6 @@ def test_no_shell_and_no_crash_whatever_a_ref_is_called(repo: Path, name: str) -
 def test_without_a_repository_git_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(GitUnavailable, match="not in a git repository"):
         taken(tree(tmp_path / "plain", {"a": "1"}))
-
-
-def test_without_git_it_is_unavailable(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(GitUnavailable, match="not installed"):
-        taken(repo)
 
 
 def test_where_a_shallow_clone_ends_nobody_knows_what_changed(repo: Path, tmp_path: Path) -> None:
@@ -418,8 +412,3 @@ def test_a_diff_leaves_the_index_of_the_user_alone(repo: Path) -> None:
     assert paths(repo, "unstaged", include_untracked=True) == ["a.py"]
     assert paths(repo, "head") == ["a.py"]
     assert index.read_bytes() == before
-
-
-def test_touched_files_are_called_what_they_are_called_now() -> None:
-    assert TouchedFile("D", "old", "").path == "old"
-    assert TouchedFile("R", "old", "new").path == "new"

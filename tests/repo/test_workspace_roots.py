@@ -43,10 +43,6 @@ def test_a_relative_folder_is_taken_from_the_current_one(home: Path, monkeypatch
     assert check_workspace_root(".") == home / "project"
 
 
-def test_an_empty_folder_without_a_project_may_be_named(home: Path) -> None:
-    assert check_workspace_root(tree(home / "new", {})) == home / "new"
-
-
 @pytest.mark.parametrize("named", ["/", "~", "~/..", "~/project/.."])
 def test_the_whole_disk_and_the_home_folder_are_refused_with_what_to_do(home: Path, named: str) -> None:
     tree(home / "project", {})
@@ -119,23 +115,9 @@ def test_a_marker_makes_a_project_of_the_folder_it_stands_in(home: Path, marker:
     assert nearest_project(project) == project
 
 
-def test_the_nearest_project_counts(home: Path) -> None:
-    tree(home / "outer", {"package.json": "{}", "inner/package.json": "{}", "inner/src/a": "1"})
-    assert nearest_project(home / "outer" / "inner" / "src") == home / "outer" / "inner"
-
-
 def test_the_top_of_a_repository_counts_before_a_package_inside_it(home: Path) -> None:
     repo = repository(home / "repo", {"packages/a/package.json": "{}"})
     assert nearest_project(repo / "packages" / "a") == repo
-
-
-def test_a_linked_work_tree_is_marked_by_its_git_file(home: Path) -> None:
-    linked = tree(home / "linked", {".git": "gitdir: /somewhere", "src/a": "1"})
-    assert nearest_project(linked / "src") == linked
-
-
-def test_without_a_marker_there_is_no_project(home: Path) -> None:
-    assert nearest_project(tree(home / "notes", {"a.txt": "1"})) is None
 
 
 def test_a_marker_in_the_home_folder_or_above_makes_no_project_of_everything(home: Path, tmp_path: Path) -> None:

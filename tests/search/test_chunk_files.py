@@ -136,11 +136,6 @@ def test_a_malformed_file_is_skipped_with_a_reason(content: Any) -> None:
     assert refused(content).detail
 
 
-def test_vectors_of_two_sizes_in_one_file_are_refused_by_name() -> None:
-    with pytest.raises(InvalidVectors, match=r"code-data\.json.*chunk 3"):
-        parse_chunk_file("data", json.dumps([chunk(1), chunk(2, 1, 0), chunk(3, 1, 0, 0)]).encode())
-
-
 @given(st.binary(max_size=60) | st.text(max_size=40).map(lambda text: f"[{text}]".encode("utf-8", "replace")))
 def test_whatever_bytes_a_file_holds_they_are_taken_or_skipped(data: bytes) -> None:
     assert isinstance(parse_chunk_file("data", data), ChunkSet | Skipped)

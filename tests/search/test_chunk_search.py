@@ -137,12 +137,6 @@ def test_meaning_is_the_cosine_and_finds_what_shares_no_word() -> None:
         searcher.rank(Query("delta"), np.array([1, 0, 0], np.float32))
 
 
-def test_a_filter_that_takes_most_away_leaves_as_many_results_as_were_asked_for() -> None:
-    rows = [row(n, "pool " * (1 + n % 7), "", "go" if n % 20 else "rare") for n in range(400)]
-    searcher = ChunkSearcher(chunks_of(rows))
-    assert len(ids(searcher, Query("pool", 15, Filter(tags=("rare",))))) == 15
-
-
 def test_a_least_score_drops_what_is_below_that_share_of_the_best() -> None:
     rows = [row(0, "pool pool pool", "pool"), row(1, "a pool among very many other words of no weight at all")]
     searcher = ChunkSearcher(chunks_of(rows))
@@ -154,7 +148,3 @@ def test_only_a_tag_that_nothing_carries_has_near_ones() -> None:
     searcher = ChunkSearcher(chunks_of([row(0, "x", "", "python", "code")]))
     assert searcher.similar_tags(("pyton", "code")) == ("python",)
     assert searcher.similar_tags(("code",)) == ()
-
-
-def test_an_empty_set_finds_nothing() -> None:
-    assert ChunkSearcher(ChunkSet.of([])).rank(Query("pool")).hits == ()

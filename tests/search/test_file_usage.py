@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.search import file_usage
-from context_engine.search.file_usage import BOOST_MAX, HALF_LIFE_S, WEIGHTS, AccessCounter, FileUsage, boost, score
+from context_engine.search.file_usage import BOOST_MAX, HALF_LIFE_S, AccessCounter, FileUsage, boost, score
 from tests.support.trees import ordinary_user
 
 START = 1_800_000_000.0
@@ -114,16 +114,6 @@ def test_a_read_counts_and_halves_in_a_week(file: Path, clock: Clock) -> None:
     counted.close()
 
 
-@pytest.mark.parametrize("kind", WEIGHTS)
-def test_each_kind_has_its_weight(file: Path, clock: Clock, kind: file_usage.AccessKind) -> None:
-    counted = FileUsage(file, clock=clock)
-    counted.note("a.py", kind)
-    counted.note("a.py", "edit")
-    assert strength(counted, "a.py") == pytest.approx(WEIGHTS[kind] + 3)
-    assert counts(counted) == {"a.py": 2}
-    counted.close()
-
-
 def test_what_waits_counts_already_and_what_is_written_counts_once(file: Path, clock: Clock) -> None:
     counted = FileUsage(file, clock=clock)
     for _ in range(3):
@@ -133,14 +123,6 @@ def test_what_waits_counts_already_and_what_is_written_counts_once(file: Path, c
     assert counted.counters() == waiting
     counted.note("a.py", "read")
     assert counts(counted) == {"a.py": 4}
-    counted.close()
-
-
-def test_noting_writes_nothing_until_the_time_has_come(file: Path, clock: Clock) -> None:
-    counted = FileUsage(file, clock=clock)
-    for _ in range(file_usage.EVENTS_MAX - 1):
-        counted.note("a.py", "read")
-    assert not file.exists()
     counted.close()
 
 
@@ -180,25 +162,6 @@ def test_when_nothing_is_accessed_no_thread_waits(file: Path, clock: Clock, monk
     assert counts(FileUsage(file, clock=clock)) == {"a.py": 2}
 
 
-def test_a_thousand_accesses_at_once_are_a_thousand(file: Path, clock: Clock) -> None:
-    counted = FileUsage(file, clock=clock)
-
-    def read() -> None:
-        for number in range(100):
-            counted.note(f"{number % 3}.py", "read")
-
-    threads = [threading.Thread(target=read) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    counted.close()
-    again = FileUsage(file, clock=clock)
-    assert sum(counts(again).values()) == 1_000
-    assert sum(counter.strength for counter in again.counters().values()) == pytest.approx(1_000, abs=1e-6)
-    again.close()
-
-
 def test_processes_that_count_at_once_lose_nothing(file: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from context_engine.search.file_usage import FileUsage\n"
@@ -222,16 +185,6 @@ def test_what_was_counted_survives_a_restart(file: Path, clock: Clock) -> None:
     again = FileUsage(file, clock=clock)
     assert strength(again, "größe.py") == pytest.approx(1.5)
     again.close()
-
-
-def test_a_clock_that_was_set_back_makes_nothing_stronger(file: Path, clock: Clock) -> None:
-    counted = FileUsage(file, clock=clock)
-    counted.note("a.py", "read")
-    counted.flush()
-    clock.now -= 10 * HALF_LIFE_S
-    counted.note("a.py", "read")
-    assert strength(counted, "a.py") <= 2
-    counted.close()
 
 
 # -- names, forgetting, trouble ---------------------------------------------------------------------------------------
@@ -269,11 +222,6 @@ def test_cleared_everything_is_forgotten(file: Path, clock: Clock) -> None:
     counted.note("c.py", "read")
     counted.close()
     assert list(FileUsage(file, clock=clock).counters()) == ["c.py"]
-
-
-def test_clearing_what_was_never_there_makes_no_file(file: Path) -> None:
-    FileUsage(file).clear()
-    assert not file.exists()
 
 
 def test_switched_off_nothing_is_counted_and_nothing_is_said(file: Path, clock: Clock) -> None:
@@ -349,17 +297,6 @@ def test_a_file_that_was_replaced_under_its_hands_fails_nobody(file: Path, clock
     counted.follow_renames({"b.py": "c.py"})
     counted.clear()
     counted.close()
-
-
-def test_a_file_of_another_release_is_begun_anew(file: Path, clock: Clock) -> None:
-    file.parent.mkdir()
-    other = apsw.Connection(str(file))
-    other.execute("CREATE TABLE access(something); PRAGMA user_version = 99")
-    other.close()
-    counted = FileUsage(file, clock=clock)
-    counted.note("a.py", "read")
-    counted.close()
-    assert counts(FileUsage(file, clock=clock)) == {"a.py": 1}
 
 
 def test_on_a_disk_that_takes_nothing_events_wait_and_nobody_fails(clock: Clock) -> None:

@@ -113,20 +113,7 @@ GLOBS = {
     "./config/pool.yml": lambda path: path == "config/pool.yml",
     "no/such": lambda path: False,
 }
-TAGS = (
-    "python",
-    "code",
-    "documentation",
-    "definitions",
-    "data",
-    "src",
-    "user",
-    "old",
-    "Guide",
-    "water",
-    "legacy",
-    "nope",
-)
+TAGS = "python code documentation definitions data src user old Guide water legacy nope".split()
 
 filters = st.builds(
     Filter,

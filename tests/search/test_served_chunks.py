@@ -16,9 +16,8 @@ import pytest
 from context_engine.embedding import remote_embedder
 from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, normalize_rows, open_embedder
 from context_engine.embedding.http_endpoint import RetryPolicy
-from context_engine.errors import EmbedderFailed, FileNotFound, InvalidArgument, InvalidVectors
+from context_engine.errors import EmbedderFailed, InvalidArgument, InvalidVectors
 from context_engine.model import Filter, Query
-from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS
 from context_engine.search.served_chunks import ServedChunks
 from tests.support.endpoints import Reply, embedding_server
 
@@ -161,11 +160,6 @@ def test_vectors_of_another_size_than_their_model_makes_are_refused_at_the_start
         ServedChunks(write(tmp_path, "boat on water"), opener(Scripted(dimensions=1)))
 
 
-def test_a_folder_that_is_not_there_is_refused_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFound):
-        ServedChunks(tmp_path / "none", opener())
-
-
 def test_a_malformed_file_is_left_out_at_the_start_with_a_warning(tmp_path: Path) -> None:
     news: list[tuple[bool, str]] = []
     write(tmp_path, "boat on water")
@@ -248,8 +242,3 @@ def test_an_answer_without_hits_says_why(tmp_path: Path) -> None:
 def test_an_empty_folder_is_served_and_says_so(tmp_path: Path) -> None:
     with ServedChunks(tmp_path, opener()) as served:
         assert served.search(Query("water")).reason == "the chunk files are empty"
-
-
-def test_meaning_weighs_less_where_vectors_come_from_a_table_of_words() -> None:
-    assert STATIC_WEIGHTS["meaning"] < WEIGHTS["meaning"]
-    assert {**STATIC_WEIGHTS, "meaning": 0} == {**WEIGHTS, "meaning": 0}

@@ -16,7 +16,6 @@ from context_engine.text.words import (
     query_terms,
     split_identifier,
     split_words,
-    unique,
     word_terms,
 )
 
@@ -85,15 +84,6 @@ def test_camel_case_and_snake_case_of_a_name_are_one_term(first: str, second: st
     assert compound_term(f"{first}_{second}") == compound_term(f"{first}{second.capitalize()}")
 
 
-def test_words_of_one_stem_are_one_term() -> None:
-    assert word_terms("connection") == word_terms("connected") == word_terms("connections") == ["connect"]
-
-
-def test_data_is_not_taken_for_a_word() -> None:
-    assert word_terms("x" * (WORD_CHARS_MAX + 1)) == []
-    assert word_terms("x" * WORD_CHARS_MAX) != []
-
-
 @given(st.text(st.characters(codec="ascii")) | st.text())
 @example("".join(map(chr, range(128))))
 def test_the_words_of_a_text_are_its_runs_of_letters_digits_and_underscores(text: str) -> None:
@@ -113,12 +103,3 @@ def test_a_query_holds_each_term_once(asked: list[str]) -> None:
     assert len(found) == len(set(found))
     telling = [word for word in asked if word not in STOP_WORDS] or asked
     assert set(found) == {term for word in telling for term in word_terms(word)}
-
-
-@given(st.lists(st.sampled_from("abc")))
-def test_unique_keeps_the_first_of_each(items: list[str]) -> None:
-    assert unique(items) == [item for at, item in enumerate(items) if item not in items[:at]]
-
-
-def test_words_are_runs_of_word_characters() -> None:
-    assert split_words("a.b_c(d2) - ünï") == ["a", "b_c", "d2", "ünï"]
