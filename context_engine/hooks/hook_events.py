@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 PROMPT_CHARS_MAX = 65_536
@@ -32,18 +32,10 @@ OUTPUT_CHARS_MAX = 65_536
 TEXT_CHARS_MAX = 20_000
 """Of a text that an edit replaced or wrote."""
 
-PROMPT, SESSION, SUBAGENT, SEARCH, READ, EDIT, OTHER = (
-    "prompt",
-    "session",
-    "subagent",
-    "search",
-    "read",
-    "edit",
-    "other",
-)
+PROMPT, SESSION, SUBAGENT = "prompt", "session", "subagent"
+SEARCH, READ, EDIT, OTHER = "search", "read", "edit", "other"
 """The kinds of events. Tools that are none of these are `other`, and get no reply."""
-_TOOL = "tool"
-_SHELL = "shell"
+_TOOL, _SHELL = "tool", "shell"
 
 CLIENTS: Mapping[str, Mapping[str, str]] = {
     "claude": {"UserPromptSubmit": PROMPT, "SessionStart": SESSION, "SubagentStart": SUBAGENT, "PostToolUse": _TOOL},
@@ -62,7 +54,7 @@ _TOOLS: Mapping[str, str] = {
 }
 """The kinds of the clients' own tools, by their names in lower case."""
 _SEARCH_PROGRAMS = frozenset(("rg", "grep", "egrep", "fgrep", "ag", "ack"))
-_READ_PROGRAMS = frozenset(("cat", "bat", "less", "nl", "head", "tail", "sed"))
+_READ_PROGRAMS = frozenset(("cat", "bat", "less", "nl", "head", "tail"))
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)
 _RANGE = re.compile(r"(\d{1,9}),(\d{1,9})p")
 
@@ -110,66 +102,51 @@ def parse_event(client: str, name: str, text: str) -> HookEvent:
         raise HookInputError("the input is not a JSON object")
     roots = given.get("workspace_roots")
     folder = _text(given, "cwd") or (str(roots[0]) if isinstance(roots, list) and roots else "")
-    folder = "" if "\0" in folder else folder
     event = HookEvent(
-        client, name, kind, _text(given, "session_id", "conversation_id"), folder, source=_text(given, "source")
+        *(client, name, kind, _text(given, "session_id", "conversation_id")),
+        folder="" if "\0" in folder else folder,
+        source=_text(given, "source"),
     )
     if kind == PROMPT:
-        return event._replace(prompt=_drop_hook_context(_text(given, "prompt"))[:PROMPT_CHARS_MAX])
-    if kind == _TOOL:
-        return _add_tool(event, given)
-    return event
-
-
-def _drop_hook_context(prompt: str) -> str:
-    r"""Return a prompt without what hooks added before it: Gemini CLI hands the context of the session start on.
-
-    >>> _drop_hook_context("<hook_context>Code is in src/.</hook_context>\n\nwhere is drain?")
-    'where is drain?'
-    """
-    context, end, rest = prompt.partition("</hook_context>")
-    return rest.lstrip() if end and context.lstrip().startswith("<hook_context>") else prompt
+        prompt = _text(given, "prompt")
+        context, end, rest = prompt.partition("</hook_context>")
+        if end and context.lstrip().startswith("<hook_context>"):  # Gemini CLI hands that of the session start on
+            prompt = rest.lstrip()
+        return event._replace(prompt=prompt[:PROMPT_CHARS_MAX])
+    return _add_tool(event, given) if kind == _TOOL else event
 
 
 def _add_tool(event: HookEvent, given: Mapping[str, Any]) -> HookEvent:
     """Return the event with what is needed of the call of a tool."""
     kind = _TOOLS.get(_text(given, "tool_name").lower(), OTHER)
-    arguments = given.get("tool_input")
-    if not isinstance(arguments, dict):
-        arguments = {}
+    arguments = _object(given.get("tool_input"))
     response = given.get("tool_response", given.get("tool_output"))
     if kind == _SHELL:
-        event = _add_shell(event, _text(arguments, "command"))
+        event = _add_shell(event, _split_command(_text(arguments, "command")))
     else:
         path = _text(arguments, "file_path", "filePath", "absolute_path", "path", "dir_path")
         event = event._replace(kind=kind, path=path, pattern=_text(arguments, "pattern", "query"))
     if event.kind == SEARCH:
-        return event._replace(output=_join_output(response)[:OUTPUT_CHARS_MAX])
-    if event.kind == READ:
-        return _add_lines(event, arguments, response)
-    if event.kind == EDIT:
-        return _add_edit(event, arguments)
-    return event
+        return event._replace(output="\n".join(_list_texts(response))[:OUTPUT_CHARS_MAX])
+    if event.kind == READ and not event.first:
+        part = _object(_object(response).get("file"))
+        first = _number(part.get("startLine")) or _number(arguments.get("offset"))
+        count = _number(part.get("numLines")) or _number(arguments.get("limit"))
+        return event._replace(first=first, last=first + count - 1 if first and count else 0)
+    return _add_edit(event, arguments) if event.kind == EDIT else event
 
 
-def _add_shell(event: HookEvent, command: str) -> HookEvent:
+def _add_shell(event: HookEvent, words: list[str]) -> HookEvent:
     """Return the event of a shell command that searches or reads; every other command is none of our business."""
-    words = _split_command(command)
-    if words[:2] == ["git", "grep"]:
-        words = words[1:]
+    words = words[1:] if words[:2] == ["git", "grep"] else words
     program = words[0].rpartition("/")[2] if words else ""
     operands = [word for word in words[1:] if not word.startswith("-")]
     if program in _SEARCH_PROGRAMS and operands:
         return event._replace(kind=SEARCH, pattern=operands[0], path=operands[1] if len(operands) == 2 else "")
     if program in _READ_PROGRAMS and operands:
-        lines = _RANGE.fullmatch(operands[0]) if program == "sed" else None
-        if program == "sed" and lines is None:
-            return event._replace(kind=OTHER)
-        if lines:
-            first, last = (int(lines[1]), int(lines[2]))
-        else:
-            first, last = (0, 0)
-        return event._replace(kind=READ, path=operands[-1], first=first, last=last)
+        return event._replace(kind=READ, path=operands[-1])
+    if program == "sed" and operands and (lines := _RANGE.fullmatch(operands[0])):
+        return event._replace(kind=READ, path=operands[-1], first=int(lines[1]), last=int(lines[2]))
     return event._replace(kind=OTHER)
 
 
@@ -190,56 +167,38 @@ def _split_command(command: str) -> list[str]:
     return words
 
 
-def _add_lines(event: HookEvent, arguments: Mapping[str, Any], response: Any) -> HookEvent:
-    """Return the event of a read with its lines, as far as they are known."""
-    if event.first:
-        return event
-    part = response.get("file") if isinstance(response, dict) else None
-    part = part if isinstance(part, dict) else {}
-    first = _number(part.get("startLine")) or _number(arguments.get("offset"))
-    count = _number(part.get("numLines")) or _number(arguments.get("limit"))
-    if first:
-        return event._replace(first=first, last=first + count - 1 if count else 0)
-    return event
-
-
 def _add_edit(event: HookEvent, arguments: Mapping[str, Any]) -> HookEvent:
     """Return the event of an edit with the texts that it replaced and wrote."""
     if patch := _text(arguments, "command", "patch", "patchText", "input"):
         lines = patch[:OUTPUT_CHARS_MAX].split("\n")
         named = _PATCHED_FILE.search(patch)
-        return event._replace(
-            path=named[1].strip() if named else "",
-            replaced="\n".join(line[1:] for line in lines if line.startswith("-"))[:TEXT_CHARS_MAX],
-            written="\n".join(line[1:] for line in lines if line.startswith("+"))[:TEXT_CHARS_MAX],
-        )
-    edits = arguments.get("edits")
-    edits = edits if isinstance(edits, list) else [arguments]
-    pairs = [
-        (_text(edit, "old_string", "oldString"), _text(edit, "new_string", "newString", "content"))
-        for edit in edits
-        if isinstance(edit, dict)
-    ]
-    if pairs:
-        replaced, written = ("\n".join(texts)[:TEXT_CHARS_MAX] for texts in zip(*pairs, strict=True))
+        event = event._replace(path=named[1].strip() if named else "")
+        replaced = [line[1:] for line in lines if line.startswith("-")]
+        written = [line[1:] for line in lines if line.startswith("+")]
     else:
-        replaced, written = ("", "")
-    return event._replace(replaced=replaced, written=written)
+        given = arguments.get("edits")
+        edits = [edit for edit in (given if isinstance(given, list) else [arguments]) if isinstance(edit, dict)]
+        replaced = [_text(edit, "old_string", "oldString") for edit in edits]
+        written = [_text(edit, "new_string", "newString", "content") for edit in edits]
+    texts = ["\n".join(texts)[:TEXT_CHARS_MAX] for texts in (replaced, written)]
+    return event._replace(replaced=texts[0], written=texts[1])
 
 
-def _join_output(value: Any) -> str:
-    """Return the text of a tool's response, whatever its format."""
-    return "\n".join(_texts_in(value))
+def _list_texts(response: Any) -> list[str]:
+    """Return the texts of a tool's response, whatever its format."""
+    if isinstance(response, str):
+        return [response[:OUTPUT_CHARS_MAX]]
+    if isinstance(response, list):
+        return [item for item in response[:1_000] if isinstance(item, str)]
+    texts: list[str] = []
+    for key in ("content", "stdout", "output", "llmContent", "filenames"):
+        value = _object(response).get(key)
+        texts += _list_texts(value) if isinstance(value, str | list) else []
+    return texts
 
 
-def _texts_in(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value[:OUTPUT_CHARS_MAX]
-    elif isinstance(value, list):
-        yield from (item for item in value[:1_000] if isinstance(item, str))
-    elif isinstance(value, dict):
-        for key in ("content", "stdout", "output", "llmContent", "filenames"):
-            yield from _texts_in(value.get(key) if not isinstance(value.get(key), dict) else None)
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _text(given: Mapping[str, Any], *keys: str) -> str:
@@ -248,9 +207,7 @@ def _text(given: Mapping[str, Any], *keys: str) -> str:
 
 
 def _number(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1_000_000_000:
-        return value
-    return 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1_000_000_000 else 0
 
 
 # -- writing a reply --------------------------------------------------------------------------------------------------

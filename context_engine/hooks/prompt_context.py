@@ -11,9 +11,7 @@ True
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from itertools import dropwhile
 
 from context_engine.context import (
     QUOTED_FROM_REPOSITORY,
@@ -42,38 +40,61 @@ commit subjects 0.81 are answered instead of 0.57 (evals/injection)."""
 TELLING_WORDS_MIN = 2
 """One word matches some file of every repository."""
 HEAD = f"ctx found code for this request ({QUOTED_FROM_REPOSITORY}). Ask ctx for more before you search by hand."
-
-_POLITE = re.compile(
-    r"\A\W*(?:(?:ok(?:ay)?|so|now|then|and|please|just|can you|could you|would you|let'?s)\W+)*", re.IGNORECASE
+REQUEST_CHARS = 200
+"""Of a prompt: where it says what it asks for."""
+POLITE = frozenset(
+    ("ok", "okay", "so", "now", "then", "and", "please", "just", "can", "could", "would", "you", "let's")
 )
-_COMMAND = re.compile(
-    r"(?:git|commit|push|pull|fetch|rebase|squash|stash|cherry-?pick|tag|merge|amend|undo|check ?out|run|rerun"
-    r"|install|uninstall|start|restart|stop|kill|deploy|publish|release|delete the|clean the"
-    r"|(?:open|create|make|update) (?:a |the )?(?:pr|pull request|branch|tag|release)"
-    r"|show (?:me )?(?:the )?(?:diff|log|status))\b",
-    re.IGNORECASE,
+COMMANDS = (
+    *("git", "commit", "push", "pull", "fetch", "rebase", "squash", "stash", "cherry-pick", "tag", "merge", "amend"),
+    *("undo", "check out", "checkout", "run", "rerun", "install", "uninstall", "start", "restart", "stop", "kill"),
+    *(
+        "deploy",
+        "publish",
+        "release",
+        "delete the",
+        "clean the",
+        "show me the diff",
+        "show the diff",
+        "show me the log",
+    ),
+    *(
+        "open a pr",
+        "open the pr",
+        "create a pr",
+        "make a pr",
+        "update the pr",
+        "create a branch",
+        "open a pull request",
+    ),
 )
-_GENERAL = re.compile(
-    r"(?:what(?:'s| is| are) (?:an? |the (?:difference|most|best|latest|advantages?|pros)\b)"
-    r"|what does \S{1,40}(?: \S{1,40})? (?:mean|st\w{3} for)|who |when (?:was|did)|should i |which \w{1,40} should"
-    r"|explain (?:an? |the )?(?:\w{1,40} )?(?:pattern|theorem|principle)|is \w{1,40} better)",
-    re.IGNORECASE,
+GENERAL_QUESTIONS = (
+    *("what is a", "what's a", "what is an", "what's an", "what is the difference", "what's the difference"),
+    *("what is the best", "what's the best", "what are the best", "what are the most", "what are the pros"),
+    *("what is the latest", "what are the advantages", "who", "when was", "when did", "should i"),
 )
-_SLASH_COMMAND = re.compile(r"/[\w:-]{1,60}(?=\s|\Z)|[!#]")
+GENERAL_BEGINNINGS = ("explain ", "what does ", "is ")
+GENERAL_WORDS = (" theorem ", " pattern ", " principle ", " mean ", " stand for ", " better than ")
+"""A question of general knowledge begins like that, and has one of these words close to its beginning."""
+GENERAL_CHARS = 48
+_WITHOUT_CODE = tuple(f"{phrase} " for phrase in (*COMMANDS, *GENERAL_QUESTIONS))
 _NAMING_SIGNALS = frozenset(("symbol", "mention", "named"))
 
 
 def asks_for_code(prompt: str, *, names_code: bool = False) -> bool:
     """Return whether a prompt may need code. `names_code`: it names a symbol or file of the repository."""
-    text = prompt.strip()
-    if not text or _SLASH_COMMAND.match(text):
+    first = (prompt.split(maxsplit=1) or [""])[0]
+    is_command = first.startswith(("!", "#")) or (first.startswith("/") and "/" not in first[1:])
+    if not first or is_command:
         return False
-    if names_code:
-        return True
-    request = _POLITE.sub("", text, count=1)
-    if _COMMAND.match(request) or _GENERAL.match(request):
+    words = [word.strip(".,:;?!\"'") for word in prompt[:REQUEST_CHARS].lower().split()]
+    request = " ".join(dropwhile(POLITE.__contains__, words)) + " "
+    is_general = request.startswith(GENERAL_BEGINNINGS) and any(
+        word in request[:GENERAL_CHARS] for word in GENERAL_WORDS
+    )
+    if not names_code and (is_general or request.startswith(_WITHOUT_CODE)):
         return False
-    return len(find_telling_words(text)) >= TELLING_WORDS_MIN
+    return names_code or len(find_telling_words(prompt)) >= TELLING_WORDS_MIN
 
 
 def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -> str:
@@ -87,10 +108,14 @@ def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -
         prompt, tokens_max=TOKENS_MAX, with_related=False, with_memories=False, with_summaries=False, shown=shown
     )
     bundle = build_bundle(request, workspace, ProjectKnowledge(), _count_excess)
-    places = [place for place in _list_places(bundle) if not shown.includes(*place.location)]
-    for place in places:
-        shown.add(*place.location)
-    return _format(places) if places else ""
+    places = []
+    for file, snippet in _list_places(bundle):
+        location = (file.path, snippet.span.first, snippet.text)
+        if not shown.includes(*location):
+            places.append((file, snippet, location))
+    for _, _, location in places:
+        shown.add(*location)
+    return _format([(file, snippet) for file, snippet, _ in places]) if places else ""
 
 
 def needs_code(prompt: str, answer: Answer) -> bool:
@@ -101,20 +126,8 @@ def needs_code(prompt: str, answer: Answer) -> bool:
     return asks_for_code(prompt, names_code=not _NAMING_SIGNALS.isdisjoint(answer.hits[0].why))
 
 
-class _GivenPlace(NamedTuple):
-    """A snippet with its file."""
-
-    file: BundledFile
-    snippet: Snippet
-
-    @property
-    def location(self) -> tuple[str, int, str]:
-        """The path, the first line and the text."""
-        return self.file.path, self.snippet.span.first, self.snippet.text
-
-
-def _list_places(bundle: Bundle) -> list[_GivenPlace]:
-    return [_GivenPlace(file, snippet) for file in bundle.files for snippet in file.snippets]
+def _list_places(bundle: Bundle) -> list[tuple[BundledFile, Snippet]]:
+    return [(file, snippet) for file in bundle.files for snippet in file.snippets]
 
 
 def _count_excess(bundle: Bundle) -> int:
@@ -122,12 +135,10 @@ def _count_excess(bundle: Bundle) -> int:
     return estimate_max_tokens(_format(_list_places(bundle))) - TOKENS_MAX
 
 
-def _format(places: Iterable[_GivenPlace]) -> str:
-    return "\n\n".join([HEAD, *map(_format_place, places)])
-
-
-def _format_place(place: _GivenPlace) -> str:
-    path, span, text = place.file.path, place.snippet.span, place.snippet.text
-    fence = fence_for(text)
-    head = f"{escape_line(path)}:{span} {escape_line(place.snippet.symbol)}".rstrip()
-    return f"{head}\n{fence}{place.file.language}\n{text}\n{fence}"
+def _format(places: list[tuple[BundledFile, Snippet]]) -> str:
+    parts = [HEAD]
+    for file, snippet in places:
+        fence = fence_for(snippet.text)
+        head = f"{escape_line(file.path)}:{snippet.span} {escape_line(snippet.symbol)}".rstrip()
+        parts.append(f"{head}\n{fence}{file.language}\n{snippet.text}\n{fence}")
+    return "\n\n".join(parts)

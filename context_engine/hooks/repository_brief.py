@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from context_engine.context import QUOTED_FROM_REPOSITORY, Command, estimate_max_tokens, find_commands
+from context_engine.context import QUOTED_FROM_REPOSITORY, find_commands
 from context_engine.errors import ContextEngineError
+from context_engine.hooks.tool_notes import limit_lines
 from context_engine.text import escape_line, format_count
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import Landmarks
 
 TOKENS_MAX = 300
 COMMAND_KINDS = ("test", "lint", "types", "build")
@@ -33,21 +34,12 @@ USE = (
 
 def describe_repository(client: str, engine: Engine) -> str:
     """Return the brief within its budget: the first lines that fit. Raises: NotIndexed."""
-    lines = [USE, *_describe_landmarks(engine.search.overview()), *_list_commands(find_commands(engine))]
-    rules = list(_list_rules(client, engine))
-    if rules:
-        lines += [f"Rules, {QUOTED_FROM_REPOSITORY}:", *rules]
-    kept: list[str] = []
-    room = TOKENS_MAX
-    for line in lines:
-        room -= estimate_max_tokens(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    return "\n".join(kept[:-1] if kept[-1].startswith("Rules,") else kept)
+    return limit_lines(USE, [*_describe_landmarks(engine), *_list_rules(client, engine)], TOKENS_MAX)
 
 
-def _describe_landmarks(landmarks: Landmarks) -> Iterator[str]:
+def _describe_landmarks(engine: Engine) -> Iterator[str]:
+    """Yield size, languages, folders, entry points, central files, and one command for each purpose."""
+    landmarks = engine.search.overview()
     languages = ", ".join(f"{name} {count:,}" for name, count in landmarks.languages[:4])
     yield f"This repository: {format_count(landmarks.files, 'file')} ({languages})."
     if landmarks.folders:
@@ -57,12 +49,8 @@ def _describe_landmarks(landmarks: Landmarks) -> Iterator[str]:
         yield f"It starts in {', '.join(map(escape_line, landmarks.starts[:3]))}."
     if landmarks.central:
         yield f"Most used: {', '.join(map(escape_line, landmarks.central[:4]))}."
-
-
-def _list_commands(commands: list[Command]) -> Iterator[str]:
-    """Yield one command for each purpose."""
-    first = [next((command for command in commands if command.kind == kind), None) for kind in COMMAND_KINDS]
-    named = [f"{command.kind}: {escape_line(str(command))}" for command in first if command]
+    by_kind = {command.kind: command for command in reversed(find_commands(engine))}
+    named = [f"{kind}: {escape_line(str(by_kind[kind]))}" for kind in COMMAND_KINDS if kind in by_kind]
     if named:
         yield f"Commands, by its own files: {'; '.join(named)}."
 
@@ -74,11 +62,9 @@ def _list_rules(client: str, engine: Engine) -> Iterator[str]:
     except ContextEngineError:
         return
     own = OWN_RULES.get(client, ())
-    everywhere = (
-        entry
-        for entry in entries
-        if entry.type == "rule" and not entry.place.startswith(own) and entry.scope.is_everywhere
-    )
-    for entry, _ in zip(everywhere, range(RULES_MAX), strict=False):
+    rules = (entry for entry in entries if entry.type == "rule" and entry.scope.is_everywhere)
+    unknown = (entry for entry in rules if not entry.place.startswith(own))
+    for number, entry in enumerate(islice(unknown, RULES_MAX)):
         text = " ".join((entry.content or entry.title).split())[:RULE_CHARS_MAX]
-        yield f"- {escape_line(entry.place)} says: \u201c{escape_line(text)}\u201d"
+        head = "" if number else f"Rules, {QUOTED_FROM_REPOSITORY}:\n"
+        yield f"{head}- {escape_line(entry.place)} says: \u201c{escape_line(text)}\u201d"

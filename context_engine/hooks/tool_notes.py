@@ -7,7 +7,7 @@ that matter for the prompt. After an edit: who uses what was changed, and the te
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from context_engine.context import (
 from context_engine.errors import ContextEngineError
 from context_engine.hooks.hook_events import HookEvent
 from context_engine.hooks.prompt_context import PROBABILITY_MIN
-from context_engine.model import Hit, Query
+from context_engine.model import Query
 from context_engine.text import LineSpan, escape_line, format_count
 
 if TYPE_CHECKING:
@@ -45,41 +45,47 @@ _IDENTIFIER = re.compile(r"(?:\\b|\^|class |def |func |fn |function )*(?P<name>[
 
 def describe_matches(event: HookEvent, engine: Engine) -> str:
     """Return where a searched name is defined, and the symbols around the matching lines."""
-    lines = list(_describe_definitions(event.pattern, engine))
-    symbols = [text for path, numbers in _find_matches(event).items() for text in _name_symbols(path, numbers, engine)]
-    lines += symbols[:SYMBOLS_MAX]
-    return _limit("ctx on these matches:", lines)
+    lines = []
+    if named := _IDENTIFIER.fullmatch(event.pattern.strip()):  # the pattern looks for one name
+        for definition in engine.symbols.find(named["name"], limit=DEFINITIONS_MAX).definitions:
+            if definition.name == named["name"]:
+                place = f"{escape_line(definition.path)}:{definition.span.first}-{definition.span.last}"
+                lines.append(f"defined: {place} {definition.kind} {definition.qualified}")
+    matches: dict[str, list[int]] = {}
+    for match in _MATCH.finditer(event.output):
+        path = join_folder(match["path"] or event.path, event)
+        if path and (path in matches or len(matches) < MATCHED_FILES_MAX):
+            matches.setdefault(path, []).append(int(match["line"]))
+    symbols = [text for path, numbers in matches.items() for text in _name_symbols(path, numbers, engine)]
+    return limit_lines("ctx on these matches:", [*lines, *symbols[:SYMBOLS_MAX]], TOKENS_MAX)
 
 
 def describe_read(event: HookEvent, engine: Engine, prompt: str) -> str:
     """Return which lines of a long file most likely matter for the prompt of the session."""
     if not prompt or not event.path:
         return ""
-    outline = engine.symbols.outline(_join_folder(event.path, event.folder))
+    outline = engine.symbols.outline(join_folder(event.path, event))
     path, lines = outline.path, outline.lines
     read = event.last - event.first + 1 if event.last else lines
     if lines < LONG_FILE_LINES or read < READ_SHARE_MIN * lines:
         return ""
     answer = engine.search.find(Query(prompt, PLACES_MAX * 4, chunks_per_file=PLACES_MAX, files_max=4))
-    likely = [hit for hit in answer.hits if hit.chunk.path == path and hit.chance >= CHANCE_MIN][:PLACES_MAX]
-    if answer.probability < PROBABILITY_MIN or not likely:
+    likely = [hit.chunk for hit in answer.hits if hit.chunk.path == path and hit.chance >= CHANCE_MIN][:PLACES_MAX]
+    matter = sum(chunk.span.lines for chunk in likely)
+    if answer.probability < PROBABILITY_MIN or not likely or matter > READ_SHARE_MIN * lines:
         return ""
-    matter = sum(hit.chunk.span.lines for hit in likely)
-    if matter > READ_SHARE_MIN * lines:
-        return ""
-    head = (
-        f"ctx: for this request most likely {format_count(matter, 'line')} of {lines:,} in {escape_line(path)} matter:"
-    )
-    return _limit(head, [_name_place(hit) for hit in likely])
+    of_all = f"{format_count(matter, 'line')} of {lines:,} in {escape_line(path)}"
+    places = [f"{chunk.span} {escape_line(chunk.symbol)}".rstrip() for chunk in likely]
+    return limit_lines(f"ctx: for this request most likely {of_all} matter:", places, TOKENS_MAX)
 
 
 def describe_edit(event: HookEvent, engine: Engine) -> str:
     """Return what else uses the definitions that an edit changed, and the tests of the file."""
     if not event.path:
         return ""
-    file = engine.files.read(_join_folder(event.path, event.folder))
+    file = engine.files.read(join_folder(event.path, event))
     lines = describe_affected_places(file.path, find_written_lines(file.text, event.written), engine)
-    return _limit(f"ctx on this edit of {escape_line(file.path)}:", lines)
+    return limit_lines(f"ctx on this edit of {escape_line(file.path)}:", lines, TOKENS_MAX)
 
 
 def find_written_lines(text: str, written: str) -> list[LineSpan]:
@@ -94,30 +100,6 @@ def find_written_lines(text: str, written: str) -> list[LineSpan]:
         return []
     first = text.count("\n", 0, at) + 1
     return [LineSpan(first, first + stripped.count("\n"))]
-
-
-# -- parts of the notes -----------------------------------------------------------------------------------------------
-
-
-def _describe_definitions(pattern: str, engine: Engine) -> Iterator[str]:
-    """Yield where the name is defined that a pattern looks for, if it is one name."""
-    named = _IDENTIFIER.fullmatch(pattern.strip())
-    if not named:
-        return
-    found = engine.symbols.find(named["name"], limit=DEFINITIONS_MAX)
-    for definition in (known for known in found.definitions if known.name == named["name"]):
-        place = f"{escape_line(definition.path)}:{definition.span.first}-{definition.span.last}"
-        yield f"defined: {place} {definition.kind} {definition.qualified}"
-
-
-def _find_matches(event: HookEvent) -> dict[str, list[int]]:
-    """Return the matching lines of the first files that the output of a search names."""
-    found: dict[str, list[int]] = {}
-    for match in _MATCH.finditer(event.output):
-        path = _join_folder(match["path"] or event.path, event.folder)
-        if path and (path in found or len(found) < MATCHED_FILES_MAX):
-            found.setdefault(path, []).append(int(match["line"]))
-    return found
 
 
 def _name_symbols(path: str, numbers: Sequence[int], engine: Engine) -> Iterator[str]:
@@ -139,26 +121,18 @@ def _name_symbols(path: str, numbers: Sequence[int], engine: Engine) -> Iterator
         yield f"{escape_line(outline.path)}: {listed} in {escape_line(name)} ({span.first}-{span.last})"
 
 
-def _name_place(hit: Hit) -> str:
-    return f"{hit.chunk.span} {escape_line(hit.chunk.symbol)}".rstrip()
-
-
-def _limit(head: str, lines: Sequence[str]) -> str:
-    """Return the lines that fit under their head; empty without any."""
-    room = TOKENS_MAX - estimate_max_tokens(head)
-    kept = []
+def limit_lines(head: str, lines: Iterable[str], tokens_max: int) -> str:
+    """Return the first lines that fit under their head; empty without any."""
+    room = tokens_max - estimate_max_tokens(head)
+    kept = [head]
     for line in lines:
         room -= estimate_max_tokens(line) + 1
         if room < 0:
             break
         kept.append(line)
-    if kept:
-        return "\n".join([head, *kept])
-    return ""
+    return "\n".join(kept) if len(kept) > 1 else ""
 
 
-def _join_folder(path: str, folder: str) -> str:
+def join_folder(path: str, event: HookEvent) -> str:
     """Return a path as the agent means it, from the folder where it works; the Engine checks it."""
-    if path:
-        return str(Path(folder, path))
-    return ""
+    return str(Path(event.folder, path)) if path else ""
