@@ -5,7 +5,7 @@ nothing needs it. `CTX_DAEMON=0` turns it off.
 
 | topic | files |
 | --- | --- |
-| the place | runtime_folder, daemon_log |
+| the place | runtime_folder |
 | clients | daemon_client (imports a small part of the standard library) |
 | the process | daemon_server, engine_pool, memory_arenas |
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
         leave_client,
         start_daemon,
     )
-    from context_engine.daemon.daemon_log import DaemonLog
-    from context_engine.daemon.daemon_server import DaemonConnection, DaemonServer, DaemonServices
+    from context_engine.daemon.daemon_server import DaemonConnection, DaemonLog, DaemonServer, DaemonServices
     from context_engine.daemon.engine_pool import EngineLease, EnginePool
     from context_engine.daemon.memory_arenas import keep_one_arena
     from context_engine.daemon.runtime_folder import RuntimeFolder, RuntimeFolderError, process_key

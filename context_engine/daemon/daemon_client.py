@@ -125,7 +125,6 @@ class DaemonClient:
     def __init__(self, connection: _socket.socket) -> None:
         """Use `DaemonClient.connect`."""
         self._connection = connection
-        self._rest = b""
 
     @classmethod
     def connect(cls, env: Mapping[str, str], *, key: str = "") -> Self:
@@ -143,26 +142,14 @@ class DaemonClient:
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a message. Raises: OSError."""
-        self._connection.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        send_message(self._connection, message)
 
     def receive(self, until: float) -> Any:
-        """Return the next message, at a moment of the monotonic clock at the latest.
+        """Return the answer, or None when the daemon has closed.
 
-        Raises: OSError, also when the daemon has closed; ValueError (not JSON, too long).
+        Raises: OSError, also at a moment of the monotonic clock; ValueError (not JSON, too long).
         """
-        parts = [self._rest]
-        size = len(self._rest)
-        while b"\n" not in parts[-1]:
-            self._connection.settimeout(max(0.001, until - time.monotonic()))
-            chunk = self._connection.recv(READ_BYTES)
-            size += len(chunk)
-            if not chunk:
-                raise ConnectionResetError("the daemon has closed the connection")
-            if size > MESSAGE_BYTES_MAX or time.monotonic() > until:
-                raise ValueError("the answer is too long, or too late")
-            parts.append(chunk)
-        line, _, self._rest = b"".join(parts).partition(b"\n")
-        return json.loads(line)
+        return receive_message(self._connection, until)
 
     def wait_without_limit(self) -> int:
         """Return the descriptor of the connection, which this client closes; from now on its reads and writes wait."""
@@ -178,6 +165,31 @@ class DaemonClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+# -- both sides of the socket ------------------------------------------------------------------------------------------
+
+
+def send_message(connection: _socket.socket, message: Mapping[str, Any]) -> None:
+    """Send a message as a line. Raises: OSError."""
+    connection.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+
+def receive_message(connection: _socket.socket, until: float) -> Any:
+    """Return the next message, or None when the other side closes without one.
+
+    Raises: OSError; ValueError (not JSON, too long, later than a moment of the monotonic clock).
+    """
+    received = bytearray()
+    while b"\n" not in received[-READ_BYTES:]:
+        connection.settimeout(max(0.001, until - time.monotonic()))
+        chunk = connection.recv(READ_BYTES)
+        received += chunk
+        if not chunk:
+            return None
+        if len(received) > MESSAGE_BYTES_MAX or time.monotonic() > until:
+            raise ValueError("the message is too long, or too late")
+    return json.loads(received.partition(b"\n")[0])
 
 
 def check_peer(connection: Any) -> None:

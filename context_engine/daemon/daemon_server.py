@@ -18,16 +18,18 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from context_engine import __version__
-from context_engine.daemon.daemon_client import LOADING, MESSAGE_BYTES_MAX, READ_BYTES, check_peer
+from context_engine.daemon.daemon_client import LOADING, check_peer, receive_message, send_message
 from context_engine.daemon.memory_arenas import keep_one_arena
 from context_engine.daemon.runtime_folder import RuntimeFolder
+from context_engine.timestamps import Now, format_timestamp
 
 REQUEST_S = 5.0
 """A client sends its request at once; the rest of a half one is not awaited for longer."""
@@ -41,22 +43,25 @@ CLOSE_S = 2.0
 PACKAGE = __name__.split(".")[0]
 REPLY_S = 30.0
 """A client that does not read its answer for so long gets none."""
+LOG_FILE, FORMER_LOG_FILE = "daemon.log", "daemon.log.1"
+LOG_BYTES_MAX = 1_000_000
+"""Then the file becomes the former one, which replaces the one before: two megabytes at most."""
 
 Request = Mapping[str, Any]
 Handler = Callable[[Request, "DaemonConnection"], Mapping[str, Any] | None]
 """Answers one kind of request. None: it has taken over the connection, and is done with it when it returns."""
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonServices:
-    """The abilities of a daemon whose libraries are loaded."""
+class DaemonServices(NamedTuple):
+    """The abilities of a daemon whose libraries are loaded.
+
+    `handlers` answer kinds of requests; `idle_s` is after how many seconds without a connection the daemon ends;
+    `describe` returns what `ctx daemon status` shows besides the process itself.
+    """
 
     handlers: Mapping[str, Handler]
-    """Kind of request -> what answers it."""
     idle_s: float
-    """The daemon ends after so many seconds without a connection."""
     describe: Callable[[], Mapping[str, Any]]
-    """Returns what `ctx daemon status` shows besides the process itself."""
     close: Callable[[], None]
 
 
@@ -67,30 +72,10 @@ class DaemonConnection:
     socket: socket.socket
     hung_up: threading.Event = field(default_factory=threading.Event)
 
-    def receive(self) -> Request | None:
-        """Return the request, or None for a client that closes without one.
-
-        Raises: OSError; ValueError (not a JSON object, too long, too late).
-        """
-        until = time.monotonic() + REQUEST_S
-        received = bytearray()
-        while not received.endswith(b"\n"):
-            self.socket.settimeout(max(0.001, until - time.monotonic()))
-            chunk = self.socket.recv(READ_BYTES)
-            received += chunk
-            if not chunk:
-                return None
-            if len(received) > MESSAGE_BYTES_MAX or time.monotonic() > until:
-                raise ValueError("the request is too long, or its end is missing")
-        request = json.loads(received)
-        if not isinstance(request, dict):
-            raise ValueError("the request is not a JSON object")
-        return request
-
     def send(self, answer: Mapping[str, Any]) -> None:
         """Send an answer. Raises: OSError."""
         self.socket.settimeout(REPLY_S)
-        self.socket.sendall(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+        send_message(self.socket, answer)
 
 
 class DaemonServer:
@@ -112,7 +97,7 @@ class DaemonServer:
         self._services: DaemonServices | None = None
         self._loaded = threading.Event()
         self._ending = threading.Event()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._connections: set[DaemonConnection] = set()
         self._started_s = self._last_used_s = time.monotonic()
         self._reason = ""
@@ -134,9 +119,7 @@ class DaemonServer:
                 threading.Thread(target=self._load_services, name="loading", daemon=True).start()
                 self._accept(listener)
         finally:
-            self._folder.remove(f"{self._key}.sock")
-            self._folder.remove(f"{self._key}.start")
-            self._folder.remove(f"{self._key}.lock")
+            _remove_files(self._folder, self._key)
             self._log({"event": "end", "why": self._reason})
             os.close(lock)
         self._close_services()
@@ -170,7 +153,15 @@ class DaemonServer:
                 self._end_if_unneeded(own)
                 continue
             self._check_code()
-            self._admit(DaemonConnection(accepted))
+            connection = DaemonConnection(accepted)
+            with self._lock:
+                is_admitted = len(self._connections) < CONNECTIONS_MAX and not self._ending.is_set()
+                if is_admitted:
+                    self._connections.add(connection)
+            if is_admitted:
+                threading.Thread(target=self._converse, args=(connection,), name="client", daemon=True).start()
+            else:
+                self._leave(connection)
 
     def _check_code(self) -> None:
         """End where the installed program was replaced, by an update or a pull: no process mixes two versions."""
@@ -180,29 +171,18 @@ class DaemonServer:
             if _is_code_newer(self._started):
                 self.stop("the program was replaced by another one")
 
-    def _admit(self, connection: DaemonConnection) -> None:
-        with self._changed:
-            is_full = len(self._connections) >= CONNECTIONS_MAX
-            if not is_full:
-                self._connections.add(connection)
-                self._last_used_s = time.monotonic()
-        if is_full or self._ending.is_set():
-            self._leave(connection)
-            return
-        threading.Thread(target=self._converse, args=(connection,), name="client", daemon=True).start()
-
     def _leave(self, connection: DaemonConnection) -> None:
         connection.hung_up.set()
         with suppress(OSError):
             connection.socket.close()
-        with self._changed:
+        with self._lock:
             self._connections.discard(connection)
             self._last_used_s = time.monotonic()
 
     def _end_if_unneeded(self, own: tuple[int, int] | None) -> None:
         """End where this process is not needed any more, or cannot be reached."""
         services = self._services
-        with self._changed:
+        with self._lock:
             idle_s = 0.0 if self._connections else time.monotonic() - self._last_used_s
         if services is not None and idle_s > services.idle_s:
             self.stop("it was not used")
@@ -222,14 +202,14 @@ class DaemonServer:
         kind = ""
         try:
             check_peer(connection.socket)
-            request = connection.receive()
+            request = receive_message(connection.socket, time.monotonic() + REQUEST_S)
             if request is None:
                 return
-            kind = str(request.get("kind", ""))
+            kind = str(dict(request).get("kind", ""))
             answer = self._answer(kind, request, connection)
             if answer is not None:
                 connection.send(answer)
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError, TypeError) as error:
             self._log({"event": "refused", "kind": kind[:20], "error": type(error).__name__})
         except Exception as error:  # noqa: BLE001 - one request must not end the daemon; its client works without it
             self._log_bug(kind, error)
@@ -275,8 +255,6 @@ class DaemonServer:
         self._loaded.set()
 
     def _log_bug(self, kind: str, error: Exception) -> None:
-        import traceback
-
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{last.filename}:{last.lineno} in {last.name}"
         self._log({"event": "bug", "kind": kind[:20], "error": type(error).__name__, "where": place})
@@ -298,15 +276,13 @@ def take_lock(folder: RuntimeFolder, name: str) -> int | None:
         descriptor = folder.open_file(name, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            there = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
+            with suppress(FileNotFoundError):  # its former owner removed it between the two calls
+                there = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
+                if there.st_ino == os.fstat(descriptor).st_ino:
+                    return descriptor
         except BlockingIOError:
             os.close(descriptor)
             return None
-        except FileNotFoundError:  # its former owner removed it between the two calls
-            os.close(descriptor)
-            continue
-        if there.st_ino == os.fstat(descriptor).st_ino:
-            return descriptor
         os.close(descriptor)
 
 
@@ -315,9 +291,13 @@ def remove_leftovers(folder: RuntimeFolder) -> None:
     for key in folder.list_keys():
         lock = take_lock(folder, f"{key}.lock")
         if lock is not None:
-            for suffix in ("sock", "start", "lock"):
-                folder.remove(f"{key}.{suffix}")
+            _remove_files(folder, key)
             os.close(lock)
+
+
+def _remove_files(folder: RuntimeFolder, key: str) -> None:
+    for suffix in ("sock", "start", "lock"):
+        folder.remove(f"{key}.{suffix}")
 
 
 def _is_code_newer(started: float) -> bool:
@@ -327,3 +307,34 @@ def _is_code_newer(started: float) -> bool:
         return any(os.stat(file).st_mtime > started for file in files if file)
     except OSError:
         return True
+
+
+class DaemonLog:
+    """The log of the daemons: a JSON line for each event, in a file of bounded size that only its user can read.
+
+    Thread-safe; a line that cannot be written is dropped.
+    """
+
+    def __init__(self, folder: RuntimeFolder, *, now: Now, bytes_max: int = LOG_BYTES_MAX) -> None:
+        self._folder = folder
+        self._now = now
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Write one event with its time and this process."""
+        stamped = {"at": format_timestamp(self._now()), "pid": os.getpid(), **line}
+        data = json.dumps(stamped, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        with self._lock, suppress(OSError):
+            self._append(data[: self._bytes_max])
+
+    def _append(self, data: bytes) -> None:
+        place, flags = self._folder.descriptor, os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with suppress(FileNotFoundError):
+            if os.stat(LOG_FILE, dir_fd=place).st_size + len(data) > self._bytes_max:
+                os.rename(LOG_FILE, FORMER_LOG_FILE, src_dir_fd=place, dst_dir_fd=place)
+        descriptor = self._folder.open_file(LOG_FILE, flags)
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)

@@ -32,7 +32,7 @@ RECENT_S = 10.0
 
 @dataclass(eq=False, slots=True)
 class _Slot:
-    """One opened workspace; `state` is what its Engine was opened with."""
+    """One opened workspace; `state` is what its Engine was opened with. A replaced one gets no further leases."""
 
     root: Path
     state: Any
@@ -40,6 +40,16 @@ class _Slot:
     engine: Engine | None = None
     leases: set[EngineLease] = field(default_factory=set)
     used_s: float = 0.0
+    is_replaced: bool = False
+
+    def is_busy(self) -> bool:
+        return any(lease.is_busy() for lease in self.leases)
+
+    def close(self) -> None:
+        with self.lock:
+            engine, self.engine = self.engine, None
+        if engine is not None:
+            engine.close()
 
 
 class EnginePool:
@@ -57,8 +67,7 @@ class EnginePool:
         self._prepare = prepare
         self._clock = clock
         self._lock = threading.Lock()
-        self._slots: dict[Path, _Slot] = {}
-        self._replaced: set[_Slot] = set()
+        self._slots: list[_Slot] = []
         self._is_closed = False
 
     def lease(self, root: str | Path, *, is_busy: Callable[[], bool] = lambda: True) -> EngineLease:
@@ -71,73 +80,69 @@ class EnginePool:
     def roots(self) -> list[str]:
         """Return the folders of the open Engines, the least recently used first."""
         with self._lock:
-            slots = [slot for slot in self._slots.values() if slot.engine is not None]
+            slots = [slot for slot in self._slots if slot.engine is not None and not slot.is_replaced]
             return [str(slot.root) for slot in sorted(slots, key=lambda slot: slot.used_s)]
 
     def close(self) -> None:
         """Close every Engine; later uses raise."""
         with self._lock:
             self._is_closed = True
-            slots = [*self._slots.values(), *self._replaced]
-            self._slots = {}
+            slots, self._slots = self._slots, []
         for slot in slots:
-            _close_engine(slot)
+            slot.close()
 
     def use(self, lease: EngineLease) -> Engine:
-        """Return the Engine of a lease. Raises: what opening it raises."""
-        slot = self._slot_of(lease)
-        with slot.lock:
-            if slot.engine is None:
-                slot.engine = self._open(slot.root)
-            engine = slot.engine
-        self._close_unused(keep=slot)
+        """Return the Engine of a lease: a new one where the workspace or its settings have changed meanwhile.
+
+        Raises: what opening it raises.
+        """
+        from context_engine.engine import Engine
+
+        state = _workspace_state(lease.root)
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the daemon is ending")
+            current = None
+            for slot in self._slots:
+                slot.is_replaced |= slot.root == lease.root and slot.state != state
+                if slot.is_replaced:
+                    slot.leases.discard(lease)
+                elif slot.root == lease.root:
+                    current = slot
+            if current is None:
+                current = _Slot(lease.root, state)
+                self._slots.append(current)
+            current.leases.add(lease)
+            current.used_s = self._clock()
+        with current.lock:
+            engine = current.engine
+            if engine is None:
+                engine = Engine.open(lease.root)
+                self._prepare(engine)
+                current.engine = engine
+        self._close_unused(keep=current)
         return engine
 
     def give_back(self, lease: EngineLease) -> None:
         """End a lease."""
         with self._lock:
-            for slot in (*self._slots.values(), *self._replaced):
+            for slot in self._slots:
                 slot.leases.discard(lease)
         self._close_unused()
-
-    def _slot_of(self, lease: EngineLease) -> _Slot:
-        """Return the slot of a lease: a new one where the workspace or its settings have changed meanwhile."""
-        state = _workspace_state(lease.root)
-        with self._lock:
-            if self._is_closed:
-                raise RuntimeError("the daemon is ending")
-            slot = self._slots.get(lease.root)
-            if slot is not None and slot.state != state:
-                self._replaced.add(self._slots.pop(lease.root))
-                slot = None
-            if slot is None:
-                slot = self._slots[lease.root] = _Slot(lease.root, state)
-            for other in self._replaced:
-                other.leases.discard(lease)
-            slot.leases.add(lease)
-            slot.used_s = self._clock()
-            return slot
-
-    def _open(self, root: Path) -> Engine:
-        from context_engine.engine import Engine
-
-        engine = Engine.open(root)
-        self._prepare(engine)
-        return engine
 
     def _close_unused(self, keep: _Slot | None = None) -> None:
         """Close what was replaced, and the least recently used Engines beyond the bound, unless they are busy."""
         now_s = self._clock()
         with self._lock:
-            idle = [slot for slot in self._slots.values() if slot is not keep and _is_idle(slot, now_s)]
+            free = [slot for slot in self._slots if slot is not keep and not slot.is_busy()]
+            unused = [slot for slot in free if slot.is_replaced]
+            idle = [slot for slot in free if not slot.is_replaced and now_s - slot.used_s >= RECENT_S]
             idle.sort(key=lambda slot: slot.used_s)
-            surplus = idle[: max(0, len(self._slots) - self._engines_max)]
-            for slot in surplus:
-                del self._slots[slot.root]
-            unused = [slot for slot in self._replaced if not any(lease.is_busy() for lease in slot.leases)]
-            self._replaced -= set(unused)
-        for slot in (*surplus, *unused):
-            _close_engine(slot)
+            count = sum(not slot.is_replaced for slot in self._slots)
+            unused += idle[: max(0, count - self._engines_max)]
+            self._slots = [slot for slot in self._slots if slot not in unused]
+        for slot in unused:
+            slot.close()
 
 
 class EngineLease:
@@ -164,26 +169,12 @@ class EngineLease:
         self.close()
 
 
-def _is_idle(slot: _Slot, now_s: float) -> bool:
-    return now_s - slot.used_s >= RECENT_S and not any(lease.is_busy() for lease in slot.leases)
-
-
-def _close_engine(slot: _Slot) -> None:
-    with slot.lock:
-        engine, slot.engine = slot.engine, None
-    if engine is not None:
-        engine.close()
-
-
 def _workspace_state(root: Path) -> tuple[Any, ...]:
     """Return what an Engine reads when it is opened: the folder itself, the settings, the language files."""
     status = root.stat()
-    folders = (root / STATE_FOLDER / "languages", user_config_folder() / "languages")
-    return (status.st_dev, status.st_ino, Settings.load(root), *(_folder_state(folder) for folder in folders))
-
-
-def _folder_state(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    with suppress(OSError), os.scandir(folder) as entries:
-        found = [(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries]
-        return tuple(sorted(found))
-    return ()
+    files = []
+    for folder in (root / STATE_FOLDER / "languages", user_config_folder() / "languages"):
+        with suppress(OSError), os.scandir(folder) as entries:
+            found = [(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries]
+            files.append(tuple(sorted(found)))
+    return status.st_dev, status.st_ino, Settings.load(root), *files

@@ -12,7 +12,7 @@ import pytest
 
 from context_engine.daemon import DaemonLog, RuntimeFolder, RuntimeFolderError, ask_daemon, process_key, start_daemon
 from context_engine.daemon.daemon_client import check_peer
-from context_engine.daemon.daemon_log import FORMER_LOG_FILE, LOG_FILE
+from context_engine.daemon.daemon_server import FORMER_LOG_FILE, LOG_FILE
 from context_engine.daemon.runtime_folder import CLIENT_VARIABLES
 from context_engine.server.serve_options import VARIABLES
 from context_engine.settings import OTHER_VARIABLES, list_settings
