@@ -21,15 +21,16 @@ import hmac
 import json
 import secrets
 import socket
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, NamedTuple
 
 import uvicorn
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from context_engine.errors import BugError
 from context_engine.server import connections
-from context_engine.server.authentication import RANDOM_BYTES, AllowedHosts, HttpRefusal, RequestGuard
+from context_engine.server.authentication import RANDOM_BYTES, AllowedHosts, RequestGuard
 from context_engine.text import ParseError, read_json
 
 HOST = "127.0.0.1"
@@ -60,23 +61,20 @@ HEADERS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(NamedTuple):
     """A request that passed all checks; `path` is that below the token, `arguments` the JSON object of its body."""
 
     path: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = {}
     is_write: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PageResponse:
+class PageResponse(NamedTuple):
     """A response with its body."""
 
     body: bytes
     media_type: str = JSON
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Answer = Callable[[PageRequest], PageResponse]
@@ -148,82 +146,86 @@ class PageServer:
 
     async def _handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, as ASGI defines it."""
-        if scope["type"] != "http":
-            return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        path = scope["path"]
-        refusal = self._guard.find_refusal(path, headers)
-        token, slash, rest = path.removeprefix("/").partition("/")
-        if refusal is None and slash and _is_same(token, self._ticket):
+        if scope["type"] == "http":
+            response = await self._respond(Request(scope, receive))
+            response.headers.update(HEADERS)
+            await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        refusal = self._guard.find_refusal(request.scope["path"], request.headers)
+        if refusal is not None:
+            return _refuse(refusal.status, refusal.text)
+        token, slash, path = request.scope["path"].removeprefix("/").partition("/")
+        if slash and _is_same(token, self._ticket):
             self._ticket = secrets.token_urlsafe(RANDOM_BYTES)
-            moved = PageResponse(b"", "text/plain", 303, {"location": f"/{self.token}/"})
-            await _send(send, moved)
-        elif refusal is not None or not slash or not _is_same(token, self.token):
-            await _send(send, _refuse(refusal or HttpRefusal(401, "Open the address that `ctx ui` printed.")))
-        elif rest == EVENTS_PATH and scope["method"] == "GET":
-            await self._stream(receive, send)
-        else:
-            response = await self._respond(scope["method"], rest, headers, receive)
-            await _send(send, response, is_head=scope["method"] == "HEAD")
-
-    async def _respond(self, method: str, path: str, headers: Mapping[str, str], receive: Any) -> PageResponse:
+            return RedirectResponse(f"/{self.token}/", 303)
+        if not slash or not _is_same(token, self.token):
+            return _refuse(401, "Open the address that `ctx ui` printed.")
         is_write = path.startswith(WRITE_PREFIX)
-        if method in ("GET", "HEAD") and not is_write:
-            return await asyncio.to_thread(self._answer, PageRequest(path))
-        if method != "POST":
-            return _refuse(HttpRefusal(405, "Only GET and POST are served."))
-        if is_write and (refusal := self._refuse_write(headers)):
-            return _refuse(refusal)
-        if headers.get("content-type", "").partition(";")[0].strip() != JSON:
-            return _refuse(HttpRefusal(415, "The body is JSON."))
-        arguments = parse_body(await _read_body(receive))
+        if path == EVENTS_PATH and request.method == "GET":
+            return StreamingResponse(self._stream_events(), media_type="text/event-stream")
+        if request.method in ("GET", "HEAD") and not is_write:
+            return await self._ask(PageRequest(path))
+        if request.method != "POST":
+            return _refuse(405, "Only GET and POST are served.")
+        if is_write and (problem := self._find_write_problem(request.headers)):
+            return _refuse(403, problem)
+        if request.headers.get("content-type", "").partition(";")[0].strip() != JSON:
+            return _refuse(415, "The body is JSON.")
+        arguments = await _read_arguments(request)
         if arguments is None:
-            return _refuse(HttpRefusal(400, f"The body is a JSON object of at most {BODY_BYTES_MAX:,} bytes."))
-        return await asyncio.to_thread(self._answer, PageRequest(path, arguments, is_write))
+            return _refuse(400, f"The body is a JSON object of at most {BODY_BYTES_MAX:,} bytes.")
+        return await self._ask(PageRequest(path, arguments, is_write))
 
-    def _refuse_write(self, headers: Mapping[str, str]) -> HttpRefusal | None:
+    async def _ask(self, request: PageRequest) -> Response:
+        body, media_type, status = await asyncio.to_thread(self._answer, request)
+        return Response(body, status, media_type=f"{media_type}; charset=utf-8")
+
+    def _find_write_problem(self, headers: Mapping[str, str]) -> str:
         """Return why a write is refused: other pages can neither read the token nor send its header."""
         if not self.may_write:
-            return HttpRefusal(403, "This page only reads. Start it with `ctx ui --write`.")
+            return "This page only reads. Start it with `ctx ui --write`."
         if not _is_same(headers.get(TOKEN_HEADER, ""), self.token):
-            return HttpRefusal(403, f"A write needs the token in the header {TOKEN_HEADER}.")
+            return f"A write needs the token in the header {TOKEN_HEADER}."
         if headers.get("origin", "") != f"http://{headers.get('host', '')}":
-            return HttpRefusal(403, "A write comes from the page itself.")
-        return None
+            return "A write comes from the page itself."
+        return ""
 
-    async def _stream(self, receive: Any, send: Any) -> None:
-        """Send events as they come, until the page closes the stream or the server ends."""
-        kind = {**HEADERS, "content-type": "text/event-stream; charset=utf-8"}
-        await send({"type": "http.response.start", "status": 200, "headers": _encode_headers(kind)})
+    async def _stream_events(self) -> AsyncGenerator[str]:
+        """Yield events as they come, until the page closes the stream or the server ends."""
         read_events, close = self._open_events()
-        gone = asyncio.ensure_future(_wait_for_disconnect(receive))
         silent_s = KEEP_ALIVE_EVERY_S
+        reading = None
         try:
-            while not gone.done() and not (self._server and self._server.should_exit):
-                events = await asyncio.to_thread(read_events)
+            while not (self._server and self._server.should_exit):
+                reading = asyncio.ensure_future(asyncio.to_thread(read_events))
+                events = await asyncio.shield(reading)
                 silent_s = 0.0 if events else silent_s + EVENTS_EVERY_S
-                lines = [f"data: {json.dumps(event)}\n\n" for event in events]
+                for event in events:
+                    yield f"data: {json.dumps(event)}\n\n"
                 if silent_s >= KEEP_ALIVE_EVERY_S:
-                    lines, silent_s = [": alive\n\n"], 0.0
-                if lines:
-                    body = "".join(lines).encode()
-                    await send({"type": "http.response.body", "body": body, "more_body": True})
-                await asyncio.wait([gone], timeout=EVENTS_EVERY_S)
-            await send({"type": "http.response.body", "body": b""})
+                    silent_s = 0.0
+                    yield ": alive\n\n"
+                await asyncio.sleep(EVENTS_EVERY_S)
         finally:
-            gone.cancel()
-            close()
+            if reading is not None and not reading.done():
+                reading.add_done_callback(lambda _: close())
+            else:
+                close()
 
 
-def parse_body(body: bytes | None) -> Mapping[str, Any] | None:
-    """Return the JSON object of a body; None if it is none."""
+async def _read_arguments(request: Request) -> Mapping[str, Any] | None:
+    """Return the JSON object of a body; None for another body, and for one that is too long or cut off."""
+    body = bytearray()
     try:
-        value = read_json(body or b"", bytes_max=BODY_BYTES_MAX)
-    except ParseError:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > BODY_BYTES_MAX:
+                return None
+        value = read_json(bytes(body), bytes_max=BODY_BYTES_MAX)
+    except (ClientDisconnect, ParseError):
         return None
-    if isinstance(value, dict):
-        return value
-    return None
+    return value if isinstance(value, dict) else None
 
 
 def _is_same(given: str, secret: str) -> bool:
@@ -231,33 +233,5 @@ def _is_same(given: str, secret: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
 
 
-def _refuse(refusal: HttpRefusal) -> PageResponse:
-    return PageResponse(json.dumps({"error": {"message": refusal.text}}).encode(), JSON, refusal.status)
-
-
-def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-
-
-async def _read_body(receive: Any) -> bytes | None:
-    """Return the body of a request; None for one that is too long or cut off."""
-    body = b""
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if message["type"] == "http.disconnect" or len(body) > BODY_BYTES_MAX:
-            return None
-        if not message.get("more_body"):
-            return body
-
-
-async def _send(send: Any, response: PageResponse, *, is_head: bool = False) -> None:
-    size = {"content-length": str(len(response.body)), "content-type": f"{response.media_type}; charset=utf-8"}
-    headers = _encode_headers({**HEADERS, **size, **response.headers})
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if is_head else response.body})
-
-
-async def _wait_for_disconnect(receive: Any) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def _refuse(status: int, text: str) -> Response:
+    return JSONResponse({"error": {"message": text}}, status)

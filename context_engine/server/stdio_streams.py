@@ -126,8 +126,12 @@ class StreamWriter:
     def _run(self, descriptor: int) -> None:
         try:
             while (message := self._next(descriptor)) is not None:
-                _write_whole(descriptor, message)
-                self._count_out(message)
+                rest = memoryview(message)
+                while rest:  # a signal may interrupt a write
+                    rest = rest[os.write(descriptor, rest) :]
+                with self._changed:
+                    self._bytes = max(0, self._bytes - len(message))  # closing may have set it to 0
+                    self._changed.notify_all()
         except OSError:
             self._end()
             self._gone()
@@ -140,14 +144,7 @@ class StreamWriter:
             while not self._changed.wait_for(lambda: self._queue or self._is_over, READER_CHECK_S):
                 if has_hung_up(descriptor, reading=False):
                     raise BrokenPipeError
-            if self._is_over:
-                return None
-            return self._queue.popleft()
-
-    def _count_out(self, message: bytes) -> None:
-        with self._changed:
-            self._bytes = max(0, self._bytes - len(message))  # closing may have set it to 0
-            self._changed.notify_all()
+            return None if self._is_over else self._queue.popleft()
 
     def _end(self) -> None:
         """Drop the queue, and wake every waiting thread."""
@@ -156,13 +153,6 @@ class StreamWriter:
             self._queue.clear()
             self._bytes = 0
             self._changed.notify_all()
-
-
-def _write_whole(descriptor: int, message: bytes) -> None:
-    """Write a whole message: a signal may interrupt a write."""
-    rest = memoryview(message)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 class LogStream(io.TextIOBase):

@@ -71,39 +71,37 @@ class PageRoutes:
     def answer(self, request: PageRequest) -> PageResponse:
         """Answer a request that the server has checked."""
         kind, _, name = request.path.partition("/")
-        if request.path == "":
-            return self._asset("index.html")
-        if kind == "assets":
-            return self._asset(name)
-        if kind not in ("api", "write") or request.is_write != (kind == "write"):
-            return _missing()
+        if kind in ("", "assets"):
+            name = name if kind else "index.html"
+            if name not in self._assets:
+                return _MISSING
+            return PageResponse(self._assets[name], MEDIA_TYPES[name.rpartition(".")[2]])
+        arguments = dict(request.arguments)
+        project = arguments.pop("project", "")
         try:
-            text = self._write(name, request.arguments) if request.is_write else self._read(name, request.arguments)
+            if not isinstance(project, str):
+                raise InvalidArgument("project must be the name of a project", details={"argument": "project"})
+            if kind == ("write" if request.is_write else "api"):
+                answer = self._write if request.is_write else self._read
+                return PageResponse(answer(name, project, arguments).encode())
         except KeyError:
-            return _missing()
+            pass  # there is no such view
         except ContextEngineError as error:
             text = compact_json({"error": error.as_dict()})
             return PageResponse(self._dispatcher.redact(text).encode(), status=409)
-        return PageResponse(text.encode())
+        return _MISSING
 
-    def _asset(self, name: str) -> PageResponse:
-        if name not in self._assets:
-            return _missing()
-        return PageResponse(self._assets[name], MEDIA_TYPES[name.rpartition(".")[2]])
-
-    def _read(self, name: str, given: Arguments) -> str:
+    def _read(self, name: str, project: str, arguments: Arguments) -> str:
         """Return the JSON of a view. Raises: KeyError without such a view, the errors of the Engine."""
         if name == "state":
             return compact_json(self._state())
-        project, arguments = _split_project(given)
         if name in READ_TOOLS:
             tool, fixed = READ_TOOLS[name]
             return self._call_tool(tool, project, {**arguments, **fixed})
         view = READ_VIEWS[name]
         return self._dispatcher.redact(compact_json(view(self._projects.engine(project), arguments)))
 
-    def _write(self, name: str, given: Arguments) -> str:
-        project, arguments = _split_project(given)
+    def _write(self, name: str, project: str, arguments: Arguments) -> str:
         if name == "decide":
             engine = self._projects.engine(project)
             row = page_views.decide_plan(engine, arguments, is_person=self._is_person)
@@ -123,21 +121,8 @@ class PageRoutes:
             {"name": name, "path": path, "workspace": workspace_id(Path(path))}
             for name, path in self._projects.paths_by_name.items()
         ]
-        return {
-            "version": __version__,
-            "write": self._may_write,
-            "recording": self._is_recording,
-            "projects": projects,
-        }
+        state = {"version": __version__, "write": self._may_write, "recording": self._is_recording}
+        return {**state, "projects": projects}
 
 
-def _split_project(given: Arguments) -> tuple[str, dict[str, Any]]:
-    arguments = dict(given)
-    project = arguments.pop("project", "")
-    if not isinstance(project, str):
-        raise InvalidArgument("project must be the name of a project", details={"argument": "project"})
-    return project, arguments
-
-
-def _missing() -> PageResponse:
-    return PageResponse(compact_json({"error": {"message": "The page has no such address."}}).encode(), status=404)
+_MISSING = PageResponse(compact_json({"error": {"message": "The page has no such address."}}).encode(), status=404)

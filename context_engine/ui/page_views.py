@@ -6,7 +6,7 @@ The arguments come from the page and are checked here. The reply is redacted by 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from context_engine.tools import Call, find, parse_json_text
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.review import ReviewSession
     from context_engine.text import FileDiff
 
 Arguments = Mapping[str, Any]
@@ -40,21 +39,11 @@ DIFF_LINES_MAX = 5_000
 EVIDENCE_CHARS_MAX = 160
 
 
-# -- index ------------------------------------------------------------------------------------------------------------
-
-
 def view_health(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
     """Return the state of the index as `index_status` replies it, with more skipped files and notes on settings."""
     status = parse_json_text(find("index_status").call(engine, {}, Call()).text)
-    files = [
-        {"path": file.path, "reason": file.reason, "detail": file.detail}
-        for file in engine.index.skipped(SKIPPED_MAX)[1]
-    ]
-    notes = [{"problem": problem, "advice": advice} for problem, advice in engine.settings.notes()]
-    return {**status, "skipped_examples": files, "notes": notes, "root": str(engine.root)}
-
-
-# -- symbols ----------------------------------------------------------------------------------------------------------
+    files = [_pick(file, "path", "reason", "detail") for file in engine.index.skipped(SKIPPED_MAX)[1]]
+    return {**status, "skipped_examples": files, "notes": _list_notes(engine), "root": str(engine.root)}
 
 
 def view_graph(engine: Engine, arguments: Arguments) -> dict[str, Any]:
@@ -63,52 +52,41 @@ def view_graph(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     depth = _number(arguments, "depth", 1, DEPTH_MAX)
     began = time.perf_counter()
     traced = engine.symbols.trace(target, relation, depth=depth, limit=EDGES_MAX)  # ty: ignore[invalid-argument-type] - checked
-    found = engine.symbols.find(target, limit=1)
+    found = engine.symbols.find(target, limit=1).definitions
+    named = {"target": target, "path": "", "line": 0, "kind": "", "signature": ""}
+    if found:
+        named = {
+            "target": found[0].qualified,
+            "line": found[0].span.first,
+            **_pick(found[0], "path", "kind", "signature"),
+        }
     edges = [
         {
-            "source": edge.source,
-            "target": edge.target,
-            "path": edge.path,
-            "line": edge.line,
+            **_pick(edge, "source", "target", "path", "line", "depth", "certainty", "uses"),
             "evidence": edge.evidence.strip()[:EVIDENCE_CHARS_MAX],
-            "depth": edge.depth,
-            "certainty": edge.certainty,
-            "uses": edge.uses,
         }
         for edge in traced.edges
     ]
-    definition = found.definitions[0] if found.definitions else None
     return {
-        "target": definition.qualified if definition else target,
-        "path": definition.path if definition else "",
-        "line": definition.span.first if definition else 0,
-        "kind": definition.kind if definition else "",
-        "signature": definition.signature if definition else "",
+        **named,
+        **_pick(traced, "possible", "truncated"),
         "relation": relation,
         "edges": edges,
         "tests": list(traced.tests),
         "notes": list(traced.notes),
-        "possible": traced.possible,
-        "truncated": traced.truncated,
         "ms": round((time.perf_counter() - began) * 1_000),
     }
 
 
-# -- edits ------------------------------------------------------------------------------------------------------------
+# -- edits and reviews ------------------------------------------------------------------------------------------------
 
 
 def view_edits(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
     """Return the edits that can be undone or redone, newest first."""
-    rows = [
-        {
-            "id": edit.undo_id,
-            "at": edit.at,
-            "session": edit.session,
-            "undone": edit.is_undone,
-            "files": [{"path": path, "change": change} for path, change in edit.files],
-        }
-        for edit in engine.edits.history(EDITS_MAX)
-    ]
+    rows = []
+    for edit in engine.edits.history(EDITS_MAX):
+        files = [{"path": path, "change": change} for path, change in edit.files]
+        rows.append({"id": edit.undo_id, "undone": edit.is_undone, "files": files, **_pick(edit, "at", "session")})
     return {"edits": rows}
 
 
@@ -117,35 +95,25 @@ def view_edit(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     files: list[dict[str, Any]] = []
     lines_left = DIFF_LINES_MAX
     for version in engine.edits.past_versions(_text(arguments, "id")):
-        row: dict[str, Any] = {
-            "path": version.path,
-            "old_path": version.path,
-            "kind": "modified",
-            "note": "",
-            "hunks": [],
-        }
-        diff = diff_versions("file", version.before, version.after)
+        path, diff = version.path, diff_versions("file", version.before, version.after)
+        row: dict[str, Any] = {"path": path, "old_path": path, "kind": "modified", "note": "", "hunks": []}
         if not version.is_known:
             row["note"] = "not shown: another program changed the file since"
         elif diff:
-            parsed = replace(parse_diff(diff).files[0], old_path=version.path, new_path=version.path)
+            parsed = replace(parse_diff(diff).files[0], old_path=path, new_path=path)
             row = _diff_file(parsed, lines_left) | {"kind": parsed.kind}
-            lines_left -= sum(len(hunk["lines"]) for hunk in row["hunks"])
+            lines_left -= _count_lines(row)
         elif version.before != version.after:
             row["note"] = "not shown: binary, empty or long"
         files.append(row)
     return {"files": files}
 
 
-# -- reviews ----------------------------------------------------------------------------------------------------------
-
-
 def view_sessions(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
     """Return the stored reviews, newest first."""
     rows = [
         {
-            "id": session.id,
-            "status": session.status,
+            **_pick(session, "id", "status"),
             "title": session.request.title,
             "commit": session.request.commit[:HASH_CHARS],
             "base": session.request.base[:HASH_CHARS],
@@ -159,11 +127,19 @@ def view_sessions(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
 
 def view_session(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     """Return a stored review with the diff that it is about, as `view_review` does for a new one."""
-    session_id = _text(arguments, "id")
-    session = engine.reviews.sessions.status(session_id)
+    session_id, sessions = _text(arguments, "id"), engine.reviews.sessions
+    session = sessions.status(session_id)
     request = session.request
-    review = dict(engine.reviews.sessions.outcome(session_id))
-    review = review or _describe_running(session, engine.reviews.sessions.findings(session_id))
+    review: dict[str, Any] = dict(sessions.outcome(session_id))
+    if not review:  # it is not finished
+        done = [path for unit in session.units if unit.state == "done" for path in unit.paths]
+        count = sum(len(unit.paths) for unit in session.units)
+        review = {
+            "findings": list(sessions.findings(session_id)),
+            "headline": session.status,
+            "coverage": {"files": count, "files_reviewed": len(done), "files_skipped": []},
+            "warnings": list(request.warnings),
+        }
     try:
         text = engine.reviews.workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}")).text
     except CallError as error:
@@ -177,20 +153,8 @@ def view_review(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     request = DiffRequest(_text(arguments, "target"), _text(arguments, "base", ""), include_untracked=True)
     taken, change = engine.reviews.read_git_change(request)
     result = engine.reviews.review(change, ReviewOptions(max_findings=100, time_budget_s=REVIEW_S))
-    git = {"target": taken.target, "base": taken.base, "commit": taken.commit, "base_commit": taken.base_commit}
+    git = _pick(taken, "target", "base", "commit", "base_commit")
     return {"git": git, "review": review_to_json(result), "files": _diff_files(taken.text)}
-
-
-def _describe_running(session: ReviewSession, findings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a review that is not finished in the fields of a finished one."""
-    done = [path for unit in session.units if unit.state == "done" for path in unit.paths]
-    count = sum(len(unit.paths) for unit in session.units)
-    return {
-        "findings": list(findings),
-        "headline": session.status,
-        "coverage": {"files": count, "files_reviewed": len(done), "files_skipped": []},
-        "warnings": list(session.request.warnings),
-    }
 
 
 def _diff_files(diff: str, paths: Collection[str] = ()) -> list[dict[str, Any]]:
@@ -200,33 +164,33 @@ def _diff_files(diff: str, paths: Collection[str] = ()) -> list[dict[str, Any]]:
     for file in parse_diff(diff).files:
         if not paths or file.path in paths:
             files.append(_diff_file(file, lines_left))
-            lines_left -= sum(len(hunk["lines"]) for hunk in files[-1]["hunks"])
+            lines_left -= _count_lines(files[-1])
     return files
+
+
+def _count_lines(row: Mapping[str, Any]) -> int:
+    return sum(len(hunk["lines"]) for hunk in row["hunks"])
 
 
 def _diff_file(file: FileDiff, lines_max: int) -> dict[str, Any]:
     """Return a file of a diff without its secrets; of a long one only the beginning."""
-    row: dict[str, Any] = {"path": file.path, "old_path": file.old_path, "kind": file.kind, "note": "", "hunks": []}
-    if file.is_binary:
-        return row | {"note": "binary"}
-    if is_sensitive(file.path) or is_sensitive(file.old_path or file.path):
-        return row | {"note": "not shown: files of this name often contain secrets"}
-    count = sum(len(hunk.lines) for hunk in file.hunks)
-    if count > max(lines_max, 0):
-        return row | {"note": f"not shown: {count:,} lines, and the page shows {DIFF_LINES_MAX:,}"}
+    row: dict[str, Any] = {**_pick(file, "path", "old_path", "kind"), "note": "", "hunks": []}
     texts = [line.text for hunk in file.hunks for line in hunk.lines]
-    redacted = iter(redact_file("\n".join(texts), file.path).split("\n"))
-    row["hunks"] = [
-        {
-            "section": hunk.section,
-            "lines": [[line.mark, line.old, line.new, next(redacted, "")] for line in hunk.lines],
-        }
-        for hunk in file.hunks
-    ]
+    if file.is_binary:
+        row["note"] = "binary"
+    elif is_sensitive(file.path) or is_sensitive(file.old_path or file.path):
+        row["note"] = "not shown: files of this name often contain secrets"
+    elif len(texts) > max(lines_max, 0):
+        row["note"] = f"not shown: {len(texts):,} lines, and the page shows {DIFF_LINES_MAX:,}"
+    else:
+        redacted = iter(redact_file("\n".join(texts), file.path).split("\n"))
+        for hunk in file.hunks:
+            lines = [[line.mark, line.old, line.new, next(redacted, "")] for line in hunk.lines]
+            row["hunks"].append({"section": hunk.section, "lines": lines})
     return row
 
 
-# -- plans ------------------------------------------------------------------------------------------------------------
+# -- plans and settings -----------------------------------------------------------------------------------------------
 
 
 def decide_plan(engine: Engine, arguments: Arguments, *, is_person: bool) -> dict[str, Any]:
@@ -237,28 +201,25 @@ def decide_plan(engine: Engine, arguments: Arguments, *, is_person: bool) -> dic
     plan_id, action = _text(arguments, "plan_id"), _choice(arguments, "action", DECISIONS)
     approvals = engine.plans.approvals
     loaded = engine.plans.repository.load(plan_id)
-    looked_at = _number(arguments, "version", 1, 1_000_000)
-    if loaded.version.version != looked_at:
+    looked_at, current = _number(arguments, "version", 1, 1_000_000), loaded.version.version
+    if current != looked_at:
         raise Conflict(
-            f"the plan is at version {loaded.version.version}, not {looked_at}",
+            f"the plan is at version {current}, not {looked_at}",
             suggestion="Look at the newest version, then decide.",
-            details={"current": loaded.version.version},
+            details={"current": current},
         )
     pending = [approval.id for approval in loaded.approvals if approval.status == "pending"]
     request_id = _text(arguments, "request_id", "") or next(iter(pending), "")
     if not request_id:
         request_id = approvals.request(plan_id, actor=PERSON).approval.id
-    outcome = approvals.respond(
+    approval = approvals.respond(
         request_id,
         action,
         comment=_text(arguments, "comment", ""),
         modifications=_text(arguments, "changes", ""),
         by=PERSON if is_person else AGENT,
-    )
-    return {"ok": True, "request": outcome.approval.id, "status": outcome.approval.status}
-
-
-# -- settings ---------------------------------------------------------------------------------------------------------
+    ).approval
+    return {"ok": True, "request": approval.id, "status": approval.status}
 
 
 def view_settings(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
@@ -270,13 +231,15 @@ def view_settings(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
             "value": _as_text(getattr(engine.settings, name)),
             "default": _as_text(default),
             "source": sources.get(name, "default"),
-            "meaning": known.meaning,
-            "repository": known.repository,
+            **_pick(known, "meaning", "repository"),
         }
         for name, (default, known) in list_settings().items()
     ]
-    notes = [{"problem": problem, "advice": advice} for problem, advice in engine.settings.notes()]
-    return {"settings": rows, "user_file": str(user_file()), "notes": notes}
+    return {"settings": rows, "user_file": str(user_file()), "notes": _list_notes(engine)}
+
+
+def _list_notes(engine: Engine) -> list[dict[str, str]]:
+    return [{"problem": problem, "advice": advice} for problem, advice in engine.settings.notes()]
 
 
 def _as_text(value: object) -> str:
@@ -285,7 +248,12 @@ def _as_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-# -- arguments --------------------------------------------------------------------------------------------------------
+# -- arguments and rows -----------------------------------------------------------------------------------------------
+
+
+def _pick(value: object, *names: str) -> dict[str, Any]:
+    """Return these attributes of a value as a row."""
+    return {name: getattr(value, name) for name in names}
 
 
 def _text(arguments: Arguments, name: str, default: str | None = None) -> str:
