@@ -34,6 +34,12 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     )  # a shell's background job ignores it; Ctrl-C is tested all the same
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """What runs asynchronous tests."""
+    return "asyncio"
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto` is one more than there are processors, because many tests wait for a process or a clock."""

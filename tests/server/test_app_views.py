@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
@@ -22,6 +21,8 @@ from context_engine.server.mcp_server import APPS
 from context_engine.server.resources import APP_TYPE
 from tests.support.stdio_clients import StdioServerParameters
 from tests.support.trees import tree
+
+pytestmark = pytest.mark.anyio
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 SHOWS_APPS: dict[str, Any] = {"mimeTypes": [APP_TYPE]}
@@ -44,33 +45,29 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @ERAS
-def test_a_client_that_shows_views_gets_their_addresses_and_documents(root: Path, era: str) -> None:
-    async def body() -> None:
-        async with connected(root, era, SHOWS_APPS) as client:
-            listed = {tool.name: tool.meta or {} for tool in (await client.list_tools()).tools}
-            assert {name: listed[name]["ui"]["resourceUri"] for name in URIS} == URIS
-            assert "ui" not in listed["search_code"]
-            views = {one.uri: one.mime_type for one in (await client.list_resources()).resources if "ui:" in one.uri}
-            assert views == dict.fromkeys(URIS.values(), APP_TYPE)
-            for uri in views:
-                (content,) = (await client.read_resource(uri)).contents
-                assert isinstance(content, types.TextResourceContents)
-                assert (content.mime_type, content.text[:15]) == (APP_TYPE, "<!doctype html>")
-
-    anyio.run(body)
+async def test_a_client_that_shows_views_gets_their_addresses_and_documents(root: Path, era: str) -> None:
+    async with connected(root, era, SHOWS_APPS) as client:
+        listed = {tool.name: tool.meta or {} for tool in (await client.list_tools()).tools}
+        assert {name: listed[name]["ui"]["resourceUri"] for name in URIS} == URIS
+        assert "ui" not in listed["search_code"]
+        views = {one.uri: one.mime_type for one in (await client.list_resources()).resources if "ui:" in one.uri}
+        assert views == dict.fromkeys(URIS.values(), APP_TYPE)
+        for uri in views:
+            (content,) = (await client.read_resource(uri)).contents
+            assert isinstance(content, types.TextResourceContents)
+            assert (content.mime_type, content.text[:15]) == (APP_TYPE, "<!doctype html>")
 
 
 @ERAS
 @pytest.mark.parametrize("declared", [None, {}, {"mimeTypes": ["text/plain"]}, {"mimeTypes": APP_TYPE}])
-def test_every_other_client_gets_what_it_got_before(root: Path, era: str, declared: dict[str, Any] | None) -> None:
-    async def body() -> None:
-        async with connected(root, era, declared) as client:
-            assert not any("ui" in (tool.meta or {}) for tool in (await client.list_tools()).tools)
-            assert not any(one.uri.startswith("ui:") for one in (await client.list_resources()).resources)
-            with pytest.raises(MCPError, match="there is no resource ui://ctx/plan"):
-                await client.read_resource("ui://ctx/plan")
-
-    anyio.run(body)
+async def test_every_other_client_gets_what_it_got_before(
+    root: Path, era: str, declared: dict[str, Any] | None
+) -> None:
+    async with connected(root, era, declared) as client:
+        assert not any("ui" in (tool.meta or {}) for tool in (await client.list_tools()).tools)
+        assert not any(one.uri.startswith("ui:") for one in (await client.list_resources()).resources)
+        with pytest.raises(MCPError, match="there is no resource ui://ctx/plan"):
+            await client.read_resource("ui://ctx/plan")
 
 
 @pytest.mark.parametrize("uri", resources.APP_VIEWS)

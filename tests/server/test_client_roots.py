@@ -20,6 +20,8 @@ from context_engine.server.client_requests import workspaces_in_meta
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.projects import Projects
 
+pytestmark = pytest.mark.anyio
+
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 
 
@@ -76,103 +78,79 @@ async def title(client: Client, **arguments: Any) -> str:
 
 
 @ERAS
-def test_the_folder_that_the_client_has_open_is_the_project(work: Path, era: str) -> None:
-    async def body() -> None:
-        folders = Asked([work / "web"])
+async def test_the_folder_that_the_client_has_open_is_the_project(work: Path, era: str) -> None:
+    folders = Asked([work / "web"])
+    async with connected(started(here=work / "old"), era, folders) as client:
+        assert await title(client) == "# web"
+        assert await title(client) == "# web"
+    assert folders.times == 1
+
+
+@ERAS
+async def test_a_named_project_asks_nobody(work: Path, era: str) -> None:
+    folders = Asked([work / "web"])
+    async with connected(started(work / "api"), era, folders) as client:
+        assert await title(client) == "# api"
+    assert folders.times == 0
+
+
+@ERAS
+async def test_a_client_without_folders_works_where_the_server_was_started(work: Path, era: str) -> None:
+    for folders in (None, Asked([]), Asked(["file:///", "file:///nowhere/at/all"])):
         async with connected(started(here=work / "old"), era, folders) as client:
-            assert await title(client) == "# web"
-            assert await title(client) == "# web"
-        assert folders.times == 1
-
-    anyio.run(body)
+            assert await title(client) == "# old"
 
 
 @ERAS
-def test_a_named_project_asks_nobody(work: Path, era: str) -> None:
-    async def body() -> None:
-        folders = Asked([work / "web"])
-        async with connected(started(work / "api"), era, folders) as client:
-            assert await title(client) == "# api"
-        assert folders.times == 0
-
-    anyio.run(body)
+async def test_no_folder_anywhere_is_an_error_that_says_what_to_set(work: Path, era: str) -> None:
+    async with connected(started(here="/"), era) as client:
+        error = json.loads(await title(client))["error"]
+    assert error["code"] == "UNSUITABLE_ROOT"
+    assert "CTX_ROOT" in error["suggestion"]
 
 
 @ERAS
-def test_a_client_without_folders_works_where_the_server_was_started(work: Path, era: str) -> None:
-    async def body() -> None:
-        for folders in (None, Asked([]), Asked(["file:///", "file:///nowhere/at/all"])):
-            async with connected(started(here=work / "old"), era, folders) as client:
-                assert await title(client) == "# old"
-
-    anyio.run(body)
-
-
-@ERAS
-def test_no_folder_anywhere_is_an_error_that_says_what_to_set(work: Path, era: str) -> None:
-    async def body() -> None:
-        async with connected(started(here="/"), era) as client:
-            error = json.loads(await title(client))["error"]
-        assert error["code"] == "UNSUITABLE_ROOT"
-        assert "CTX_ROOT" in error["suggestion"]
-
-    anyio.run(body)
+async def test_several_folders_are_told_apart_by_project(work: Path, era: str) -> None:
+    async with connected(started(), era, Asked([work / "web", work / "api"])) as client:
+        error = json.loads(await title(client))["error"]
+        assert error["details"]["projects"] == ["web", "api"]
+        assert await title(client, project="api") == "# api"
+        assert await title(client, project="web") == "# web"
 
 
-@ERAS
-def test_several_folders_are_told_apart_by_project(work: Path, era: str) -> None:
-    async def body() -> None:
-        async with connected(started(), era, Asked([work / "web", work / "api"])) as client:
-            error = json.loads(await title(client))["error"]
-            assert error["details"]["projects"] == ["web", "api"]
-            assert await title(client, project="api") == "# api"
-            assert await title(client, project="web") == "# web"
+async def test_many_first_calls_at_once_agree(work: Path) -> None:
+    found: list[str] = []
 
-    anyio.run(body)
+    async def one(client: Client) -> None:
+        found.append(await title(client))
 
-
-def test_many_first_calls_at_once_agree(work: Path) -> None:
-    async def body() -> None:
-        found: list[str] = []
-
-        async def one(client: Client) -> None:
-            found.append(await title(client))
-
-        projects = started(here=work / "old")
-        async with connected(projects, "legacy", Asked([work / "web"])) as client, anyio.create_task_group() as group:
-            for _ in range(20):
-                group.start_soon(one, client)
-        assert found == ["# web"] * 20
-
-    anyio.run(body)
+    projects = started(here=work / "old")
+    async with connected(projects, "legacy", Asked([work / "web"])) as client, anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(one, client)
+    assert found == ["# web"] * 20
 
 
-def test_a_client_that_opens_another_folder_is_asked_again(work: Path) -> None:
-    async def body() -> None:
-        folders = Asked([work / "web"])
-        async with connected(started(), "legacy", folders) as client:
-            assert await title(client) == "# web"
-            folders.folders = [work / "api"]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                await client.send_roots_list_changed()  # ty: ignore[deprecated] - clients of the older era send it
-            with anyio.fail_after(120):
-                while await title(client) != "# api":  # the notification is behind the call that it overtakes
-                    pass
-
-    anyio.run(body)
+async def test_a_client_that_opens_another_folder_is_asked_again(work: Path) -> None:
+    folders = Asked([work / "web"])
+    async with connected(started(), "legacy", folders) as client:
+        assert await title(client) == "# web"
+        folders.folders = [work / "api"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            await client.send_roots_list_changed()  # ty: ignore[deprecated] - clients of the older era send it
+        with anyio.fail_after(120):
+            while await title(client) != "# api":  # the notification is behind the call that it overtakes
+                pass
 
 
-def test_folders_in_the_meta_of_a_call_count_where_there_are_no_roots(work: Path) -> None:
-    async def body() -> None:
-        meta: Any = {"x-codex-turn-metadata": {"workspaces": {os.fspath(work / "api"): {}}}}
-        async with connected(started(here=work / "old"), "legacy") as client:
-            result = await client.call_tool("read_file", {"path": "README.md"}, meta=meta)
-        (block,) = result.content
-        assert isinstance(block, types.TextContent)
-        assert "# api" in block.text
-
-    anyio.run(body)
+async def test_folders_in_the_meta_of_a_call_count_where_there_are_no_roots(work: Path) -> None:
+    meta: Any = {"x-codex-turn-metadata": {"workspaces": {os.fspath(work / "api"): {}}}}
+    async with connected(started(here=work / "old"), "legacy") as client:
+        result = await client.call_tool("read_file", {"path": "README.md"}, meta=meta)
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    assert "# api" in block.text
 
 
 @pytest.mark.parametrize(

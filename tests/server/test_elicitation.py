@@ -24,6 +24,8 @@ from context_engine.tools import Call, Reply
 from context_engine.tools.tool import UserAnswer, UserQuestion, no_answer, tool
 from tests.support.tools_stand_in import StandIn
 
+pytestmark = pytest.mark.anyio
+
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 APPROVAL = UserQuestion("Approve version 3?", ("approve", "reject"), with_comment=True)
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
@@ -168,68 +170,56 @@ def test_a_question_that_nobody_answers_in_time_stays_open(
     assert heard("legacy", asleep) == [None]
 
 
-def test_a_cancelled_call_leaves_its_open_question(asking: Callable[..., Asking]) -> None:
+async def test_a_cancelled_call_leaves_its_open_question(asking: Callable[..., Asking]) -> None:
     asks = asking(APPROVAL)
+    shown = anyio.Event()
 
-    async def body() -> None:
-        shown = anyio.Event()
+    async def asleep(context: Any, params: Any) -> types.ElicitResult:
+        shown.set()
+        await anyio.sleep_forever()
+        raise AssertionError
 
-        async def asleep(context: Any, params: Any) -> types.ElicitResult:
-            shown.set()
-            await anyio.sleep_forever()
-            raise AssertionError
-
-        async with connected("legacy", asleep) as client, anyio.create_task_group() as group:
-            group.start_soon(client.call_tool, "approve", {})
-            await shown.wait()
-            group.cancel_scope.cancel()
-
-    anyio.run(body)
+    async with connected("legacy", asleep) as client, anyio.create_task_group() as group:
+        group.start_soon(client.call_tool, "approve", {})
+        await shown.wait()
+        group.cancel_scope.cancel()
     assert asks.cancelled.wait(60) and asks.runs == 1
 
 
-def test_an_answer_to_another_question_is_none(asking: Callable[..., Asking]) -> None:
+async def test_an_answer_to_another_question_is_none(asking: Callable[..., Asking]) -> None:
     """The newer era: an approval of version 3 that arrives when version 4 is up for approval counts for nothing."""
     asks = asking(APPROVAL)
-
-    async def body() -> None:
-        async with connected("2026-07-28", Somebody()) as client:
-            first = await client.session.call_tool("approve", {}, allow_input_required=True)
-            assert isinstance(first, types.InputRequiredResult) and first.input_requests
-            (key,) = first.input_requests
-            asks.questions = (UserQuestion("Approve version 4?", ("approve", "reject"), with_comment=True),)
-            again = await client.session.call_tool(
-                "approve", {}, input_responses={key: accepted(choice="approve")}, allow_input_required=True
-            )
-            assert isinstance(again, types.InputRequiredResult) and again.input_requests
-            (request,) = again.input_requests.values()
-            assert isinstance(request, types.ElicitRequest) and "version 4" in request.params.message
-
-    anyio.run(body)
+    async with connected("2026-07-28", Somebody()) as client:
+        first = await client.session.call_tool("approve", {}, allow_input_required=True)
+        assert isinstance(first, types.InputRequiredResult) and first.input_requests
+        (key,) = first.input_requests
+        asks.questions = (UserQuestion("Approve version 4?", ("approve", "reject"), with_comment=True),)
+        again = await client.session.call_tool(
+            "approve", {}, input_responses={key: accepted(choice="approve")}, allow_input_required=True
+        )
+        assert isinstance(again, types.InputRequiredResult) and again.input_requests
+        (request,) = again.input_requests.values()
+        assert isinstance(request, types.ElicitRequest) and "version 4" in request.params.message
 
 
-def test_earlier_answers_travel_sealed(asking: Callable[..., Asking]) -> None:
+async def test_earlier_answers_travel_sealed(asking: Callable[..., Asking]) -> None:
     asking(APPROVAL, UserQuestion("Which one?"))
-
-    async def body() -> None:
-        async with connected("2026-07-28", Somebody()) as client:
-            call = client.session.call_tool
-            first: Any = await call("approve", {}, allow_input_required=True)
-            (key,) = first.input_requests
-            second: Any = await call(
-                "approve", {}, input_responses={key: accepted(choice="reject")}, allow_input_required=True
+    async with connected("2026-07-28", Somebody()) as client:
+        call = client.session.call_tool
+        first: Any = await call("approve", {}, allow_input_required=True)
+        (key,) = first.input_requests
+        second: Any = await call(
+            "approve", {}, input_responses={key: accepted(choice="reject")}, allow_input_required=True
+        )
+        assert second.request_state and "reject" not in second.request_state
+        (key,) = second.input_requests
+        with pytest.raises(MCPError):
+            await call(
+                "approve",
+                {},
+                input_responses={key: accepted(choice="x")},
+                request_state=json.dumps({"ask_1": {"action": "accept", "content": {"choice": "approve"}}}),
             )
-            assert second.request_state and "reject" not in second.request_state
-            (key,) = second.input_requests
-            with pytest.raises(MCPError):
-                await call(
-                    "approve",
-                    {},
-                    input_responses={key: accepted(choice="x")},
-                    request_state=json.dumps({"ask_1": {"action": "accept", "content": {"choice": "approve"}}}),
-                )
-
-    anyio.run(body)
 
 
 def test_a_client_that_only_opens_addresses_shows_no_forms() -> None:

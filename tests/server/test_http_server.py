@@ -32,6 +32,8 @@ from tests.support.serving import in_thread
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import tree
 
+pytestmark = pytest.mark.anyio
+
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
 TOKEN = "an-unguessable-token"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -87,31 +89,25 @@ def get(url: str, **headers: str) -> httpx2.Response:
 
 
 @ERAS
-def test_a_client_lists_calls_and_reads_as_over_stdio(base: str, era: str) -> None:
-    async def body() -> None:
-        async with connected(base, era) as client:
-            assert "search_code" in [each.name for each in (await client.list_tools()).tools]
-            assert not (await client.call_tool("search_code", {"query": "log in"})).is_error
-            assert (await client.call_tool("read_file", {"path": "missing.py"})).is_error
-            assert (await client.read_resource("ctx://file/src/auth.py")).contents
-            assert (await client.get_prompt("find", {"what": "login"})).messages
-
-    anyio.run(body)
+async def test_a_client_lists_calls_and_reads_as_over_stdio(base: str, era: str) -> None:
+    async with connected(base, era) as client:
+        assert "search_code" in [each.name for each in (await client.list_tools()).tools]
+        assert not (await client.call_tool("search_code", {"query": "log in"})).is_error
+        assert (await client.call_tool("read_file", {"path": "missing.py"})).is_error
+        assert (await client.read_resource("ctx://file/src/auth.py")).contents
+        assert (await client.get_prompt("find", {"what": "login"})).messages
 
 
 @ERAS
-def test_fifty_calls_at_once_are_all_answered(base: str, era: str) -> None:
+async def test_fifty_calls_at_once_are_all_answered(base: str, era: str) -> None:
     answered: list[bool] = []
 
-    async def body() -> None:
-        async def ask(client: Client) -> None:
-            answered.append(not (await client.call_tool("find_symbol", {"name": "login"})).is_error)
+    async def ask(client: Client) -> None:
+        answered.append(not (await client.call_tool("find_symbol", {"name": "login"})).is_error)
 
-        async with connected(base, era) as client, anyio.create_task_group() as side:
-            for _ in range(50):
-                side.start_soon(ask, client)
-
-    anyio.run(body)
+    async with connected(base, era) as client, anyio.create_task_group() as side:
+        for _ in range(50):
+            side.start_soon(ask, client)
     assert answered == [True] * 50
 
 
@@ -189,12 +185,9 @@ def closed() -> Generator[str]:
 
 
 @ERAS
-def test_with_a_token_a_client_is_served(closed: str, era: str) -> None:
-    async def body() -> None:
-        async with connected(closed, era, TOKEN) as client:
-            assert not (await client.call_tool("index_status", {})).is_error
-
-    anyio.run(body)
+async def test_with_a_token_a_client_is_served(closed: str, era: str) -> None:
+    async with connected(closed, era, TOKEN) as client:
+        assert not (await client.call_tool("index_status", {})).is_error
     assert get(f"{closed}/metrics", authorization=f"bearer {TOKEN}").status_code == 200
 
 

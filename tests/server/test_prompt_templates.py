@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
@@ -23,6 +22,8 @@ from context_engine.text.words import estimate_tokens
 from context_engine.tools import Call
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
+
+pytestmark = pytest.mark.anyio
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 FILES = {
@@ -82,20 +83,17 @@ def calls_in(text: str) -> list[tuple[str, dict]]:
 
 
 @ERAS
-def test_a_client_sees_the_prompts_and_gets_their_text(engine: Engine, era: str) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            listed = (await client.list_prompts()).prompts
-            assert [each.name for each in listed] == ["begin", "understand", "find", "change"]
-            assert all(each.title and each.description and each.arguments for each in listed)
-            assert all(blank.description for each in listed for blank in each.arguments or ())
-            given = await client.get_prompt("find", {"what": "Session"})
-            (message,) = given.messages
-            assert message.role == "user"
-            assert isinstance(message.content, types.TextContent)
-            assert "- till/session.py:1-5 Session" in message.content.text
-
-    anyio.run(body)
+async def test_a_client_sees_the_prompts_and_gets_their_text(engine: Engine, era: str) -> None:
+    async with connected(engine, era) as client:
+        listed = (await client.list_prompts()).prompts
+        assert [each.name for each in listed] == ["begin", "understand", "find", "change"]
+        assert all(each.title and each.description and each.arguments for each in listed)
+        assert all(blank.description for each in listed for blank in each.arguments or ())
+        given = await client.get_prompt("find", {"what": "Session"})
+        (message,) = given.messages
+        assert message.role == "user"
+        assert isinstance(message.content, types.TextContent)
+        assert "- till/session.py:1-5 Session" in message.content.text
 
 
 @pytest.mark.parametrize(("name", "given"), EVERY_WAY)
@@ -172,17 +170,14 @@ def test_secrets_in_an_argument_do_not_come_back(engine: Engine) -> None:
         ("change", {"task": "x" * 65_537}, "at most 65,536 characters"),
     ],
 )
-def test_a_wrong_prompt_or_argument_is_refused_with_the_right_one(
+async def test_a_wrong_prompt_or_argument_is_refused_with_the_right_one(
     engine: Engine, era: str, name: str, given: dict[str, str], hint: str
 ) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            with pytest.raises(MCPError) as caught:
-                await client.get_prompt(name, given)
-            assert caught.value.code == -32602
-            assert hint in caught.value.message
-
-    anyio.run(body)
+    async with connected(engine, era) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.get_prompt(name, given)
+        assert caught.value.code == -32602
+        assert hint in caught.value.message
 
 
 def test_with_several_projects_a_prompt_asks_which_and_spells_it_in_every_call(engine: Engine) -> None:
@@ -220,27 +215,21 @@ def of_prompt(name: str) -> types.PromptReference:
         (of_prompt("change"), "task", "x", []),
     ],
 )
-def test_arguments_are_completed_from_the_index(
+async def test_arguments_are_completed_from_the_index(
     engine: Engine, era: str, ref: types.PromptReference, argument: str, typed: str, offered: list[str]
 ) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            found = (await client.complete(ref, {"name": argument, "value": typed})).completion
-            assert found.values == offered
-            assert (found.total, found.has_more) == (len(offered), False)
-
-    anyio.run(body)
+    async with connected(engine, era) as client:
+        found = (await client.complete(ref, {"name": argument, "value": typed})).completion
+        assert found.values == offered
+        assert (found.total, found.has_more) == (len(offered), False)
 
 
 @ERAS
-def test_at_most_a_hundred_are_offered_and_the_rest_counted(tmp_path: Path, era: str) -> None:
-    async def body() -> None:
-        with indexed(tree(tmp_path / "many", {f"part/f{number:03}.txt": "x\n" for number in range(130)})) as engine:
-            async with connected(engine, era) as client:
-                found = (await client.complete(FILE, {"name": "path", "value": "part/"})).completion
-        assert (len(found.values), found.total, found.has_more) == (100, 130, True)
-
-    anyio.run(body)
+async def test_at_most_a_hundred_are_offered_and_the_rest_counted(tmp_path: Path, era: str) -> None:
+    with indexed(tree(tmp_path / "many", {f"part/f{number:03}.txt": "x\n" for number in range(130)})) as engine:
+        async with connected(engine, era) as client:
+            found = (await client.complete(FILE, {"name": "path", "value": "part/"})).completion
+    assert (len(found.values), found.total, found.has_more) == (100, 130, True)
 
 
 @ERAS
@@ -253,32 +242,28 @@ def test_at_most_a_hundred_are_offered_and_the_rest_counted(tmp_path: Path, era:
         (FILE.model_copy(update={"uri": "x"}), "path"),
     ],
 )
-def test_what_is_completed_must_exist(engine: Engine, era: str, ref: types.PromptReference, argument: str) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            with pytest.raises(MCPError) as caught:
-                await client.complete(ref, {"name": argument, "value": ""})
-            assert caught.value.code == -32602
+async def test_what_is_completed_must_exist(
+    engine: Engine, era: str, ref: types.PromptReference, argument: str
+) -> None:
+    async with connected(engine, era) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.complete(ref, {"name": argument, "value": ""})
+        assert caught.value.code == -32602
 
-    anyio.run(body)
 
-
-def test_with_several_projects_their_names_are_completed_and_decide_what_else_is(engine: Engine) -> None:
+async def test_with_several_projects_their_names_are_completed_and_decide_what_else_is(engine: Engine) -> None:
     asked: list[str] = []
 
     def named(project: str) -> Engine:
         asked.append(project)
         return engine
 
-    async def body() -> None:
-        several = types.ResourceTemplateReference(uri="ctx://file/{+path}{?project}")
-        async with Client(
-            mcp_server.build_server(ToolDispatcher(named, selection=ToolSelection(projects=("web", "api")))),
-            mode="legacy",
-        ) as client:
-            found = await client.complete(several, {"name": "project", "value": "A"})
-            assert found.completion.values == ["api"]
-            await client.complete(several, {"name": "path", "value": "t"}, {"project": "web"})
-
-    anyio.run(body)
+    several = types.ResourceTemplateReference(uri="ctx://file/{+path}{?project}")
+    async with Client(
+        mcp_server.build_server(ToolDispatcher(named, selection=ToolSelection(projects=("web", "api")))),
+        mode="legacy",
+    ) as client:
+        found = await client.complete(several, {"name": "project", "value": "A"})
+        assert found.completion.values == ["api"]
+        await client.complete(several, {"name": "path", "value": "t"}, {"project": "web"})
     assert asked == ["web"]

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
@@ -20,6 +19,8 @@ from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
 from tests.support.engines import indexed
 from tests.support.trees import tree
+
+pytestmark = pytest.mark.anyio
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 FILES: dict[str, str | bytes] = {
@@ -55,79 +56,65 @@ async def text_of(client: Client, uri: str) -> str:
 
 
 @ERAS
-def test_a_client_sees_the_resources_and_the_address_of_files(engine: Engine, era: str) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            listed = [each.uri for each in (await client.list_resources()).resources]
-            assert listed == ["ctx://status", "ctx://rules", "ctx://metrics"]
-            (template,) = (await client.list_resource_templates()).resource_templates
-            assert template.uri_template == "ctx://file/{+path}"
-
-    anyio.run(body)
+async def test_a_client_sees_the_resources_and_the_address_of_files(engine: Engine, era: str) -> None:
+    async with connected(engine, era) as client:
+        listed = [each.uri for each in (await client.list_resources()).resources]
+        assert listed == ["ctx://status", "ctx://rules", "ctx://metrics"]
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "ctx://file/{+path}"
 
 
 @ERAS
-def test_the_status_is_what_index_status_says(engine: Engine, era: str) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            told = json.loads(await text_of(client, "ctx://status"))
-            block = (await client.call_tool("index_status", {})).content[0]
-            assert isinstance(block, types.TextContent)
-            assert told == json.loads(block.text)
-            assert told["state"] == "ready"
-
-    anyio.run(body)
+async def test_the_status_is_what_index_status_says(engine: Engine, era: str) -> None:
+    async with connected(engine, era) as client:
+        told = json.loads(await text_of(client, "ctx://status"))
+        block = (await client.call_tool("index_status", {})).content[0]
+        assert isinstance(block, types.TextContent)
+        assert told == json.loads(block.text)
+        assert told["state"] == "ready"
 
 
 @ERAS
-def test_the_metrics_count_the_calls_that_were_made(engine: Engine, era: str) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            await client.call_tool("read_file", {"path": "src/app.py"})
-            await client.call_tool("read_file", {"path": "src/missing.py"})
-            row = json.loads(await text_of(client, "ctx://metrics"))["read_file"]
-            assert (row["calls"], row["ok"], row["errors"]) == (2, 1, {"FILE_NOT_FOUND": 1})
-
-    anyio.run(body)
+async def test_the_metrics_count_the_calls_that_were_made(engine: Engine, era: str) -> None:
+    async with connected(engine, era) as client:
+        await client.call_tool("read_file", {"path": "src/app.py"})
+        await client.call_tool("read_file", {"path": "src/missing.py"})
+        row = json.loads(await text_of(client, "ctx://metrics"))["read_file"]
+        assert (row["calls"], row["ok"], row["errors"]) == (2, 1, {"FILE_NOT_FOUND": 1})
 
 
 @ERAS
 @pytest.mark.parametrize("name", ["a%20b%231%3F.md", "a b#1?.md"])
-def test_a_file_is_found_by_its_path_however_a_client_spells_the_address(engine: Engine, era: str, name: str) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            read = await client.read_resource(f"ctx://file/docs/{name}")
-            assert isinstance(read.contents[0], types.TextResourceContents)
-            assert (read.contents[0].text, read.contents[0].mime_type) == ("# Odd name\n", "text/markdown")
-
-    anyio.run(body)
+async def test_a_file_is_found_by_its_path_however_a_client_spells_the_address(
+    engine: Engine, era: str, name: str
+) -> None:
+    async with connected(engine, era) as client:
+        read = await client.read_resource(f"ctx://file/docs/{name}")
+        assert isinstance(read.contents[0], types.TextResourceContents)
+        assert (read.contents[0].text, read.contents[0].mime_type) == ("# Odd name\n", "text/markdown")
 
 
 @ERAS
-def test_secrets_in_a_file_are_masked(engine: Engine, era: str) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            text = await text_of(client, "ctx://file/config.py")
-            assert "TOKEN" in text
-            assert "ghp_0123456789" not in text
-
-    anyio.run(body)
+async def test_secrets_in_a_file_are_masked(engine: Engine, era: str) -> None:
+    async with connected(engine, era) as client:
+        text = await text_of(client, "ctx://file/config.py")
+        assert "TOKEN" in text
+        assert "ghp_0123456789" not in text
 
 
 @ERAS
 @pytest.mark.parametrize(
     "uri", ["ctx://file/src/ap.py", "ctx://nothing", "ctx://file", "ctx://metrics/x", "file:///etc"]
 )
-def test_what_is_not_there_is_the_protocols_own_error_with_the_next_step(engine: Engine, era: str, uri: str) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            with pytest.raises(MCPError) as caught:
-                await client.read_resource(uri)
-            assert caught.value.code == (-32002 if era == "legacy" else -32602)
-            assert caught.value.data["uri"] == uri
-            assert "src/app.py" in caught.value.message or "ctx://file/path" in caught.value.message
-
-    anyio.run(body)
+async def test_what_is_not_there_is_the_protocols_own_error_with_the_next_step(
+    engine: Engine, era: str, uri: str
+) -> None:
+    async with connected(engine, era) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource(uri)
+        assert caught.value.code == (-32002 if era == "legacy" else -32602)
+        assert caught.value.data["uri"] == uri
+        assert "src/app.py" in caught.value.message or "ctx://file/path" in caught.value.message
 
 
 @ERAS
@@ -143,29 +130,25 @@ def test_what_is_not_there_is_the_protocols_own_error_with_the_next_step(engine:
         ("big.txt", "TOO_LARGE"),
     ],
 )
-def test_files_are_read_under_the_rules_and_limits_of_the_tools(engine: Engine, era: str, path: str, code: str) -> None:
-    async def body() -> None:
-        async with connected(engine, era) as client:
-            with pytest.raises(MCPError) as caught:
-                await client.read_resource(f"ctx://file/{path}")
-            assert caught.value.code == -32602
-            assert caught.value.data["code"] == code
-
-    anyio.run(body)
-
-
-def test_who_switched_read_file_off_has_closed_this_way_too(engine: Engine) -> None:
-    async def body() -> None:
-        async with connected(engine, "legacy", ToolSelection(exclude=("read_file",))) as client:
-            with pytest.raises(MCPError) as caught:
-                await client.read_resource("ctx://file/src/app.py")
-            assert caught.value.data["code"] == "ACCESS_DENIED"
-            assert json.loads(await text_of(client, "ctx://status"))["files"]
-
-    anyio.run(body)
+async def test_files_are_read_under_the_rules_and_limits_of_the_tools(
+    engine: Engine, era: str, path: str, code: str
+) -> None:
+    async with connected(engine, era) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource(f"ctx://file/{path}")
+        assert caught.value.code == -32602
+        assert caught.value.data["code"] == code
 
 
-def test_with_several_projects_the_address_says_which(engine: Engine) -> None:
+async def test_who_switched_read_file_off_has_closed_this_way_too(engine: Engine) -> None:
+    async with connected(engine, "legacy", ToolSelection(exclude=("read_file",))) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource("ctx://file/src/app.py")
+        assert caught.value.data["code"] == "ACCESS_DENIED"
+        assert json.loads(await text_of(client, "ctx://status"))["files"]
+
+
+async def test_with_several_projects_the_address_says_which(engine: Engine) -> None:
     asked: list[str] = []
 
     def named(project: str) -> Engine:
@@ -174,22 +157,19 @@ def test_with_several_projects_the_address_says_which(engine: Engine) -> None:
             raise InvalidArgument(f"no project is called {project!r}", suggestion="There are web, a/b.")
         return engine
 
-    async def body() -> None:
-        gate = ToolDispatcher(named, selection=ToolSelection(projects=("web", "a/b")))
-        async with Client(mcp_server.build_server(gate), mode="legacy") as client:
-            listed = [each.uri for each in (await client.list_resources()).resources]
-            assert listed == [
-                *("ctx://status?project=web", "ctx://status?project=a%2Fb"),
-                *("ctx://rules?project=web", "ctx://rules?project=a%2Fb", "ctx://metrics"),
-            ]
-            (template,) = (await client.list_resource_templates()).resource_templates
-            assert template.uri_template == "ctx://file/{+path}{?project}"
-            assert "def run" in await text_of(client, "ctx://file/src/app.py?project=a%2Fb")
-            assert json.loads(await text_of(client, "ctx://status?project=web"))["state"] == "ready"
-            with pytest.raises(MCPError, match="There are web"):
-                await client.read_resource("ctx://file/src/app.py")
-
-    anyio.run(body)
+    gate = ToolDispatcher(named, selection=ToolSelection(projects=("web", "a/b")))
+    async with Client(mcp_server.build_server(gate), mode="legacy") as client:
+        listed = [each.uri for each in (await client.list_resources()).resources]
+        assert listed == [
+            *("ctx://status?project=web", "ctx://status?project=a%2Fb"),
+            *("ctx://rules?project=web", "ctx://rules?project=a%2Fb", "ctx://metrics"),
+        ]
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "ctx://file/{+path}{?project}"
+        assert "def run" in await text_of(client, "ctx://file/src/app.py?project=a%2Fb")
+        assert json.loads(await text_of(client, "ctx://status?project=web"))["state"] == "ready"
+        with pytest.raises(MCPError, match="There are web"):
+            await client.read_resource("ctx://file/src/app.py")
     assert asked == ["a/b", "web", ""]
 
 

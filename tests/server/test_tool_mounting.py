@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
@@ -22,6 +21,8 @@ from tests.support.engines import cache_for
 from tests.support.stdio_clients import StdioServerParameters
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import tree
+
+pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).resolve().parents[2]
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
@@ -69,45 +70,35 @@ def text(result: types.CallToolResult) -> str:
 
 @ERAS
 @pytest.mark.parametrize("made", [lambda: low_level("greet"), high_level], ids=["low-level", "high-level"])
-def test_both_tool_sets_are_listed_and_called(era: str, made: Any) -> None:
-    async def body() -> None:
-        async with Client(registered(made()), mode=era) as client:
-            names = [each.name for each in (await client.list_tools()).tools]
-            assert names[0] == "greet"
-            assert {"search_code", "symbols", "call_tool"} < set(names)
-            assert len(names) == len(set(names))
-            assert text(await client.call_tool("greet", {})) == "greet says hello"
-            found = await client.call_tool("search_code", {"query": "log in", "format": "json"})
-            assert json.loads(text(found))["results"][0]["path"] == "src/auth.py"
-            assert (await client.call_tool("symbols", {"nam": "login"})).is_error
-
-    anyio.run(body)
+async def test_both_tool_sets_are_listed_and_called(era: str, made: Any) -> None:
+    async with Client(registered(made()), mode=era) as client:
+        names = [each.name for each in (await client.list_tools()).tools]
+        assert names[0] == "greet"
+        assert {"search_code", "symbols", "call_tool"} < set(names)
+        assert len(names) == len(set(names))
+        assert text(await client.call_tool("greet", {})) == "greet says hello"
+        found = await client.call_tool("search_code", {"query": "log in", "format": "json"})
+        assert json.loads(text(found))["results"][0]["path"] == "src/auth.py"
+        assert (await client.call_tool("symbols", {"nam": "login"})).is_error
 
 
 @ERAS
-def test_what_is_not_listed_is_reached_through_call_tool_and_unknown_names_are_the_hosts(era: str) -> None:
-    async def body() -> None:
-        async with Client(registered(low_level("greet")), mode=era) as client:
-            inside = {"name": "trace", "arguments": {"symbol": "login"}}
-            assert "src/app.py" in text(await client.call_tool("call_tool", inside))
-            assert text(await client.call_tool("trace", {"symbol": "login"})) == "trace says hello"
-
-    anyio.run(body)
+async def test_what_is_not_listed_is_reached_through_call_tool_and_unknown_names_are_the_hosts(era: str) -> None:
+    async with Client(registered(low_level("greet")), mode=era) as client:
+        inside = {"name": "trace", "arguments": {"symbol": "login"}}
+        assert "src/app.py" in text(await client.call_tool("call_tool", inside))
+        assert text(await client.call_tool("trace", {"symbol": "login"})) == "trace says hello"
 
 
 @ERAS
-def test_a_prefix_keeps_names_apart(era: str) -> None:
+async def test_a_prefix_keeps_names_apart(era: str) -> None:
     server = low_level("symbols")
     names = register_tools(server, StandIn(), profile="code", prefix="ctx_")  # ty: ignore[invalid-argument-type]
     assert "ctx_rename_symbol" in names
-
-    async def body() -> None:
-        async with Client(server, mode=era) as client:
-            assert {"symbols", *names} == {each.name for each in (await client.list_tools()).tools}
-            assert text(await client.call_tool("symbols", {})) == "symbols says hello"
-            assert "src/auth.py" in text(await client.call_tool("ctx_symbols", {"name": "login"}))
-
-    anyio.run(body)
+    async with Client(server, mode=era) as client:
+        assert {"symbols", *names} == {each.name for each in (await client.list_tools()).tools}
+        assert text(await client.call_tool("symbols", {})) == "symbols says hello"
+        assert "src/auth.py" in text(await client.call_tool("ctx_symbols", {"name": "login"}))
 
 
 @pytest.mark.parametrize(
@@ -119,24 +110,17 @@ def test_names_that_are_taken_are_refused_at_once_and_named(server: Server[Any])
     assert "prefix" in caught.value.suggestion
 
 
-def test_they_are_refused_inside_a_running_loop_too() -> None:
-    async def body() -> None:
-        with pytest.raises(InvalidArgument, match="symbols"):
-            registered(low_level("symbols"))
-
-    anyio.run(body)
+async def test_they_are_refused_inside_a_running_loop_too() -> None:
+    with pytest.raises(InvalidArgument, match="symbols"):
+        registered(low_level("symbols"))
 
 
-def test_a_name_that_is_taken_later_is_told_when_tools_are_listed() -> None:
+async def test_a_name_that_is_taken_later_is_told_when_tools_are_listed() -> None:
     server = registered(high_level())
     server.add_tool(lambda: "mine", name="symbols")
-
-    async def body() -> None:
-        async with Client(server, mode="legacy") as client:
-            with pytest.raises(MCPError, match="symbols"):
-                await client.list_tools()
-
-    anyio.run(body)
+    async with Client(server, mode="legacy") as client:
+        with pytest.raises(MCPError, match="symbols"):
+            await client.list_tools()
 
 
 def test_an_unknown_profile_is_refused_with_the_nearest_one() -> None:
@@ -145,23 +129,20 @@ def test_an_unknown_profile_is_refused_with_the_nearest_one() -> None:
 
 
 @ERAS
-def test_a_server_without_tools_gets_ours_and_one_with_pages_keeps_them(era: str) -> None:
-    async def body() -> None:
-        async with Client(registered(Server("bare")), mode=era) as client:
-            assert "search_code" in [each.name for each in (await client.list_tools()).tools]
-            with pytest.raises(MCPError, match="no tool is called 'nothing'"):
-                await client.call_tool("nothing", {})
-        async with Client(registered(low_level("a", "b", pages=2)), mode=era) as client:
-            first = await client.list_tools()
-            assert [each.name for each in first.tools] == ["a"]
-            rest = [each.name for each in (await client.list_tools(cursor=first.next_cursor)).tools]
-            assert rest[0] == "b"
-            assert "search_code" in rest
-
-    anyio.run(body)
+async def test_a_server_without_tools_gets_ours_and_one_with_pages_keeps_them(era: str) -> None:
+    async with Client(registered(Server("bare")), mode=era) as client:
+        assert "search_code" in [each.name for each in (await client.list_tools()).tools]
+        with pytest.raises(MCPError, match="no tool is called 'nothing'"):
+            await client.call_tool("nothing", {})
+    async with Client(registered(low_level("a", "b", pages=2)), mode=era) as client:
+        first = await client.list_tools()
+        assert [each.name for each in first.tools] == ["a"]
+        rest = [each.name for each in (await client.list_tools(cursor=first.next_cursor)).tools]
+        assert rest[0] == "b"
+        assert "search_code" in rest
 
 
-def test_progress_is_told_through_the_host() -> None:
+async def test_progress_is_told_through_the_host() -> None:
     hold = threading.Event()
     heard: list[float] = []
 
@@ -169,17 +150,14 @@ def test_progress_is_told_through_the_host() -> None:
         heard.append(progress)
         hold.set()
 
-    async def body() -> None:
-        server = registered(low_level(), StandIn(steps=(Progress("indexing", 3, 9),), hold=hold), profile="all")
-        async with Client(server, mode="legacy") as client:
-            await client.call_tool("index_workspace", {}, progress_callback=hear)
-
-    anyio.run(body)
+    server = registered(low_level(), StandIn(steps=(Progress("indexing", 3, 9),), hold=hold), profile="all")
+    async with Client(server, mode="legacy") as client:
+        await client.call_tool("index_workspace", {}, progress_callback=hear)
     assert heard == [3]
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-def test_the_example_is_a_server_with_both(tmp_path: Path, era: str) -> None:
+async def test_the_example_is_a_server_with_both(tmp_path: Path, era: str) -> None:
     root = tree(
         tmp_path / "till", {"till.py": 'def total(prices):\n    """The sum of an order."""\n    return sum(prices)\n'}
     )
@@ -188,14 +166,10 @@ def test_the_example_is_a_server_with_both(tmp_path: Path, era: str) -> None:
     example = StdioServerParameters(
         command=sys.executable, args=[str(ROOT / "examples" / "compose.py"), "--root", str(root)], env=env
     )
-
-    async def body() -> None:
-        async with Client(example, mode=era) as client:
-            names = [each.name for each in (await client.list_tools()).tools]
-            assert names[:2] == ["may_release", "code_search_code"]
-            assert text(await client.call_tool("may_release", {"day": "friday"})) == "Friday: no, releases are frozen"
-            await client.call_tool("code_call_tool", {"name": "index_workspace", "arguments": {}})
-            found = await client.call_tool("code_search_code", {"query": "sum of an order"})
-            assert "@@ till.py:1-3 of 1-4 total\ndef total(prices):" in text(found)
-
-    anyio.run(body)
+    async with Client(example, mode=era) as client:
+        names = [each.name for each in (await client.list_tools()).tools]
+        assert names[:2] == ["may_release", "code_search_code"]
+        assert text(await client.call_tool("may_release", {"day": "friday"})) == "Friday: no, releases are frozen"
+        await client.call_tool("code_call_tool", {"name": "index_workspace", "arguments": {}})
+        found = await client.call_tool("code_search_code", {"query": "sum of an order"})
+        assert "@@ till.py:1-3 of 1-4 total\ndef total(prices):" in text(found)
