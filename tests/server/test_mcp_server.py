@@ -23,6 +23,8 @@ from context_engine.server.instructions import format_instructions
 from context_engine.server.profiles import PROFILES, ToolSelection
 from tests.support.tools_stand_in import LOGIN, StandIn
 
+pytestmark = pytest.mark.anyio
+
 EVERYTHING = ToolSelection(profiles=("all",))
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
 
@@ -37,152 +39,121 @@ async def connected(engine: StandIn, era: str = "auto", **seams: Any) -> AsyncGe
         yield client
 
 
-def run(test: Any) -> Any:
-    """Run an async test body; one loop a test, no plugin."""
-    return anyio.run(test)
+@ERAS
+async def test_a_client_sees_the_catalogue_in_order_with_all_four_hints(era: str) -> None:
+    async with connected(StandIn(), era) as client:
+        listed = (await client.list_tools()).tools
+    expected = [tool for tool in tools.ALL if tool.name in PROFILES["all"]]
+    assert [each.name for each in listed] == [each.name for each in expected]
+    for shown, tool in zip(listed, expected, strict=True):
+        assert shown.input_schema == tool.listed_schema
+        assert shown.input_schema["additionalProperties"] is False
+        hints = shown.annotations
+        assert hints
+        told = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+        assert told == (tool.hints.read_only, tool.hints.destructive, tool.hints.idempotent, False)
+        assert shown.title == hints.title
+        assert shown.title
+        assert shown.title.lower().replace(" ", "_") == tool.name
 
 
 @ERAS
-def test_a_client_sees_the_catalogue_in_order_with_all_four_hints(era: str) -> None:
-    async def body() -> None:
-        async with connected(StandIn(), era) as client:
-            listed = (await client.list_tools()).tools
-        expected = [tool for tool in tools.ALL if tool.name in PROFILES["all"]]
-        assert [each.name for each in listed] == [each.name for each in expected]
-        for shown, tool in zip(listed, expected, strict=True):
-            assert shown.input_schema == tool.listed_schema
-            assert shown.input_schema["additionalProperties"] is False
-            hints = shown.annotations
-            assert hints
-            told = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
-            assert told == (tool.hints.read_only, tool.hints.destructive, tool.hints.idempotent, False)
-            assert shown.title == hints.title
-            assert shown.title
-            assert shown.title.lower().replace(" ", "_") == tool.name
-
-    run(body)
+async def test_tools_carry_the_hints_by_which_one_client_keeps_and_measures_them(era: str) -> None:
+    async with connected(StandIn(), era, selection=ToolSelection()) as client:
+        listed = (await client.list_tools()).tools
+    loaded = [each.name for each in listed if each.meta and each.meta.get("anthropic/alwaysLoad")]
+    assert 3 <= len(loaded) <= 5
+    assert all(each.meta and each.meta["anthropic/maxResultSizeChars"] >= 36_000 for each in listed)
 
 
 @ERAS
-def test_tools_carry_the_hints_by_which_one_client_keeps_and_measures_them(era: str) -> None:
-    async def body() -> None:
-        async with connected(StandIn(), era, selection=ToolSelection()) as client:
-            listed = (await client.list_tools()).tools
-        loaded = [each.name for each in listed if each.meta and each.meta.get("anthropic/alwaysLoad")]
-        assert 3 <= len(loaded) <= 5
-        assert all(each.meta and each.meta["anthropic/maxResultSizeChars"] >= 36_000 for each in listed)
-
-    run(body)
+async def test_a_profile_lists_few_tools_and_the_others_can_still_be_called(era: str) -> None:
+    async with connected(StandIn(), era, selection=ToolSelection(profiles=(), tools=("find_symbol",))) as client:
+        assert [each.name for each in (await client.list_tools()).tools] == ["find_symbol"]
+        assert not (await client.call_tool("codebase_retrieval", {"query": "q"})).is_error
 
 
 @ERAS
-def test_a_profile_lists_few_tools_and_the_others_can_still_be_called(era: str) -> None:
-    async def body() -> None:
-        async with connected(StandIn(), era, selection=ToolSelection(profiles=(), tools=("find_symbol",))) as client:
-            assert [each.name for each in (await client.list_tools()).tools] == ["find_symbol"]
-            assert not (await client.call_tool("codebase_retrieval", {"query": "q"})).is_error
-
-    run(body)
-
-
-@ERAS
-def test_every_tool_is_reached_by_its_name_and_through_call_tool(era: str) -> None:
+async def test_every_tool_is_reached_by_its_name_and_through_call_tool(era: str) -> None:
     query = {"cortex_search": {"query": "q"}}  # without one it is an error of the protocol, as its document wants
-
-    async def body() -> None:
-        async with connected(StandIn(), era, selection=ToolSelection()) as client:
-            for tool in tools.ALL:
-                given = query.get(tool.name, {})
-                direct = await client.call_tool(tool.name, given)
-                reached = await client.call_tool("call_tool", {"name": tool.name, "arguments": given})
-                for reply in (direct, reached):
-                    (block,) = reply.content
-                    assert isinstance(block, types.TextContent)
-                    assert "UNKNOWN_TOOL" not in block.text
-                    assert "INTERNAL" not in block.text
-
-    run(body)
-
-
-@ERAS
-def test_every_list_has_one_page_and_a_cursor_is_refused(era: str) -> None:
-    async def body() -> None:
-        async with connected(StandIn(), era) as client:
-            for page in (
-                client.list_tools,
-                client.list_prompts,
-                client.list_resources,
-                client.list_resource_templates,
-            ):
-                assert (await page()).next_cursor is None
-                with pytest.raises(MCPError) as caught:
-                    await page(cursor="2")
-                assert caught.value.code == -32602
-
-    run(body)
-
-
-def test_lists_say_how_long_they_hold_and_what_is_read_says_that_it_does_not() -> None:
-    async def body() -> None:
-        async with connected(StandIn(), "2026-07-28") as client:
-            for page in (client.list_tools, client.list_prompts, client.list_resources, client.list_resource_templates):
-                hint = await page()
-                assert (hint.ttl_ms, hint.cache_scope) == (3_600_000, "public")
-            read = await client.read_resource("ctx://metrics")
-            assert (read.ttl_ms, read.cache_scope) == (0, "private")
-
-    run(body)
-
-
-@ERAS
-def test_a_reply_is_one_text_block_and_nothing_else(era: str) -> None:
-    async def body() -> None:
-        async with connected(StandIn(), era) as client:
-            result = await client.call_tool("codebase_retrieval", {"query": "log in", "topK": "3"})
-        assert not result.is_error
-        assert result.structured_content is None
-        (block,) = result.content
-        assert isinstance(block, types.TextContent)
-        assert json.loads(block.text)["results"][0]["content"] == LOGIN
-
-    run(body)
-
-
-@ERAS
-def test_a_failure_of_a_tool_is_a_reply_never_an_error_of_the_protocol(era: str) -> None:
-    async def body() -> None:
-        async with connected(StandIn(), era) as client:
-            for name, arguments, code in (
-                ("read_file", {"path": "missing.py"}, "FILE_NOT_FOUND"),
-                ("codebase_retrieval", {}, "INVALID_ARGUMENT"),
-                ("codebase_retrieval", {"query": ""}, "INVALID_ARGUMENT"),
-                ("codebase_retrieval", {"query": "q", "limits": 3}, "INVALID_ARGUMENT"),
-                ("clear_index", {}, "NOT_CONFIRMED"),
-            ):
-                result = await client.call_tool(name, arguments)
-                assert result.is_error
-                (block,) = result.content
+    async with connected(StandIn(), era, selection=ToolSelection()) as client:
+        for tool in tools.ALL:
+            given = query.get(tool.name, {})
+            direct = await client.call_tool(tool.name, given)
+            reached = await client.call_tool("call_tool", {"name": tool.name, "arguments": given})
+            for reply in (direct, reached):
+                (block,) = reply.content
                 assert isinstance(block, types.TextContent)
-                error = json.loads(block.text)["error"]
-                assert error["code"] == code
-                assert set(error) == {"code", "message", "suggestion", "retryable", "details"}
+                assert "UNKNOWN_TOOL" not in block.text
+                assert "INTERNAL" not in block.text
 
-    run(body)
+
+@ERAS
+async def test_every_list_has_one_page_and_a_cursor_is_refused(era: str) -> None:
+    async with connected(StandIn(), era) as client:
+        for page in (
+            client.list_tools,
+            client.list_prompts,
+            client.list_resources,
+            client.list_resource_templates,
+        ):
+            assert (await page()).next_cursor is None
+            with pytest.raises(MCPError) as caught:
+                await page(cursor="2")
+            assert caught.value.code == -32602
+
+
+async def test_lists_say_how_long_they_hold_and_what_is_read_says_that_it_does_not() -> None:
+    async with connected(StandIn(), "2026-07-28") as client:
+        for page in (client.list_tools, client.list_prompts, client.list_resources, client.list_resource_templates):
+            hint = await page()
+            assert (hint.ttl_ms, hint.cache_scope) == (3_600_000, "public")
+        read = await client.read_resource("ctx://metrics")
+        assert (read.ttl_ms, read.cache_scope) == (0, "private")
+
+
+@ERAS
+async def test_a_reply_is_one_text_block_and_nothing_else(era: str) -> None:
+    async with connected(StandIn(), era) as client:
+        result = await client.call_tool("codebase_retrieval", {"query": "log in", "topK": "3"})
+    assert not result.is_error
+    assert result.structured_content is None
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    assert json.loads(block.text)["results"][0]["content"] == LOGIN
+
+
+@ERAS
+async def test_a_failure_of_a_tool_is_a_reply_never_an_error_of_the_protocol(era: str) -> None:
+    async with connected(StandIn(), era) as client:
+        for name, arguments, code in (
+            ("read_file", {"path": "missing.py"}, "FILE_NOT_FOUND"),
+            ("codebase_retrieval", {}, "INVALID_ARGUMENT"),
+            ("codebase_retrieval", {"query": ""}, "INVALID_ARGUMENT"),
+            ("codebase_retrieval", {"query": "q", "limits": 3}, "INVALID_ARGUMENT"),
+            ("clear_index", {}, "NOT_CONFIRMED"),
+        ):
+            result = await client.call_tool(name, arguments)
+            assert result.is_error
+            (block,) = result.content
+            assert isinstance(block, types.TextContent)
+            error = json.loads(block.text)["error"]
+            assert error["code"] == code
+            assert set(error) == {"code", "message", "suggestion", "retryable", "details"}
 
 
 @ERAS
 @pytest.mark.parametrize(
     ("name", "arguments"), [("cortex_search", {"query": ""}), ("cortex_search", {}), ("teleport", {})]
 )
-def test_an_empty_cortex_query_and_an_unknown_tool_are_invalid_params(era: str, name: str, arguments: Any) -> None:
-    async def body() -> None:
-        async with connected(StandIn(), era) as client:
-            with pytest.raises(MCPError) as caught:
-                await client.call_tool(name, arguments)
-            assert caught.value.code == -32602
-            assert not (await client.call_tool("index_status", {})).is_error
-
-    run(body)
+async def test_an_empty_cortex_query_and_an_unknown_tool_are_invalid_params(
+    era: str, name: str, arguments: Any
+) -> None:
+    async with connected(StandIn(), era) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool(name, arguments)
+        assert caught.value.code == -32602
+        assert not (await client.call_tool("index_status", {})).is_error
 
 
 def test_instructions_say_in_240_characters_what_this_is_for_and_when() -> None:
@@ -193,19 +164,16 @@ def test_instructions_say_in_240_characters_what_this_is_for_and_when() -> None:
 
 
 @ERAS
-def test_the_server_introduces_itself(era: str) -> None:
-    async def body() -> None:
-        async with connected(StandIn(), era) as client:
-            if era != "2026-07-28":  # a pinned version sends no opening request
-                listed = (await client.list_tools()).tools
-                assert client.instructions == format_instructions([tool.name for tool in listed])
-                assert client.server_info
-                assert (client.server_info.name, client.server_info.version) == ("ctx", __version__)
-
-    run(body)
+async def test_the_server_introduces_itself(era: str) -> None:
+    async with connected(StandIn(), era) as client:
+        if era != "2026-07-28":  # a pinned version sends no opening request
+            listed = (await client.list_tools()).tools
+            assert client.instructions == format_instructions([tool.name for tool in listed])
+            assert client.server_info
+            assert (client.server_info.name, client.server_info.version) == ("ctx", __version__)
 
 
-def test_a_long_call_tells_how_far_it_is_and_never_backwards() -> None:
+async def test_a_long_call_tells_how_far_it_is_and_never_backwards() -> None:
     told: list[tuple[float, float | None, str | None]] = []
     hold = threading.Event()
 
@@ -213,98 +181,66 @@ def test_a_long_call_tells_how_far_it_is_and_never_backwards() -> None:
         told.append((progress, total, message))
         hold.set()  # the work goes on once its progress was heard
 
-    async def body() -> None:
-        engine = StandIn(steps=(Progress("indexing", 3, 9),), hold=hold)
-        async with connected(engine, "legacy") as client:
-            result = await client.call_tool("index_workspace", {}, progress_callback=hear)
-        assert not result.is_error
-
-    run(body)
+    engine = StandIn(steps=(Progress("indexing", 3, 9),), hold=hold)
+    async with connected(engine, "legacy") as client:
+        result = await client.call_tool("index_workspace", {}, progress_callback=hear)
+    assert not result.is_error
     assert told[0] == (3, 9, "indexing: 3 of 9 files")
     assert [each[0] for each in told] == sorted({each[0] for each in told})
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-def test_a_cancelled_call_stops_the_work(era: str) -> None:
+async def test_a_cancelled_call_stops_the_work(era: str) -> None:
     hold = threading.Event()
     engine = StandIn(hold=hold)
 
-    async def body() -> None:
+    try:
         async with connected(engine, era) as client:
             with anyio.move_on_after(0.3):
                 await client.call_tool("index_workspace", {})
             assert await anyio.to_thread.run_sync(engine.cancelled.wait, 5)
             assert not (await client.call_tool("index_status", {})).is_error
-
-    try:
-        run(body)
     finally:
         hold.set()  # whatever was not stopped ends now
 
 
-def test_a_search_is_answered_while_the_index_is_built() -> None:
+async def test_a_search_is_answered_while_the_index_is_built() -> None:
     hold = threading.Event()
     engine = StandIn(hold=hold)
-
-    async def body() -> None:
-        async with connected(engine) as client, anyio.create_task_group() as side:
-            side.start_soon(client.call_tool, "index_workspace", {})
-            await anyio.sleep(0.05)
-            with anyio.fail_after(120):
-                assert not (await client.call_tool("codebase_retrieval", {"query": "q"})).is_error
-            hold.set()
-
-    run(body)
+    async with connected(engine) as client, anyio.create_task_group() as side:
+        side.start_soon(client.call_tool, "index_workspace", {})
+        await anyio.sleep(0.05)
+        with anyio.fail_after(120):
+            assert not (await client.call_tool("codebase_retrieval", {"query": "q"})).is_error
+        hold.set()
 
 
-def test_fifty_calls_at_once_are_all_answered() -> None:
-    async def body() -> None:
-        answered: list[bool] = []
-
-        async def ask(client: Client) -> None:
-            answered.append(not (await client.call_tool("find_symbol", {"name": "login"})).is_error)
-
-        async with connected(StandIn()) as client, anyio.create_task_group() as side:
-            for _ in range(50):
-                side.start_soon(ask, client)
-        assert answered == [True] * 50
-
-    run(body)
-
-
-def test_a_cancel_that_comes_after_the_end_changes_nothing() -> None:
+async def test_a_cancel_that_comes_after_the_end_changes_nothing() -> None:
     late = types.CancelledNotification(params=types.CancelledNotificationParams(request_id=2, reason="too late"))
     unknown = types.CancelledNotification(params=types.CancelledNotificationParams(request_id="never"))
-
-    async def body() -> None:
-        async with connected(StandIn(), "legacy") as client:
-            for _ in range(3):
-                assert not (await client.call_tool("index_status", {})).is_error
-                await client.session.send_notification(late)
-                await client.session.send_notification(unknown)
-            assert not (await client.call_tool("find_symbol", {"name": "login"})).is_error
-
-    run(body)
+    async with connected(StandIn(), "legacy") as client:
+        for _ in range(3):
+            assert not (await client.call_tool("index_status", {})).is_error
+            await client.session.send_notification(late)
+            await client.session.send_notification(unknown)
+        assert not (await client.call_tool("find_symbol", {"name": "login"})).is_error
 
 
 @ERAS
-def test_what_no_handler_foresaw_is_one_line_of_the_log_and_an_error_without_our_insides(era: str) -> None:
+async def test_what_no_handler_foresaw_is_one_line_of_the_log_and_an_error_without_our_insides(era: str) -> None:
     lines: list[dict[str, Any]] = []
 
     class Broken(StandIn):
         def overview(self) -> Any:
             raise ZeroDivisionError("a secret of ours")
 
-    async def body() -> None:
-        async with connected(Broken(), era, log=lines.append) as client:
-            with pytest.raises(MCPError) as caught:
-                await client.get_prompt("understand")
-            assert caught.value.code == -32603
-            assert "secret" not in str(caught.value)
-            assert "Traceback" not in str(caught.value)
-            assert not (await client.call_tool("index_status", {})).is_error  # and it lives on
-
-    run(body)
+    async with connected(Broken(), era, log=lines.append) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.get_prompt("understand")
+        assert caught.value.code == -32603
+        assert "secret" not in str(caught.value)
+        assert "Traceback" not in str(caught.value)
+        assert not (await client.call_tool("index_status", {})).is_error  # and it lives on
     (line,) = [line for line in lines if line["event"] == "crash"]
     assert line["method"] == "prompts/get"
     assert "ZeroDivisionError" in line["error"]
@@ -312,47 +248,38 @@ def test_what_no_handler_foresaw_is_one_line_of_the_log_and_an_error_without_our
     assert "\n" not in json.dumps(line)
 
 
-def test_state_that_a_client_sends_back_must_be_ours() -> None:
-    async def body() -> None:
-        async with connected(StandIn(), "2026-07-28") as client:
-            for forged in ("forged", "v1.AAAA", "v1." + "A" * 80):
-                with pytest.raises(MCPError) as caught:
-                    await client.call_tool("index_status", {}, request_state=forged)
-                assert caught.value.code == -32602
-
-    run(body)
+async def test_state_that_a_client_sends_back_must_be_ours() -> None:
+    async with connected(StandIn(), "2026-07-28") as client:
+        for forged in ("forged", "v1.AAAA", "v1." + "A" * 80):
+            with pytest.raises(MCPError) as caught:
+                await client.call_tool("index_status", {}, request_state=forged)
+            assert caught.value.code == -32602
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
-def test_nobody_is_told_that_a_list_may_change(era: str) -> None:
-    async def body() -> None:
-        async with connected(StandIn(), era) as client:
-            able = client.server_capabilities
-            assert able
-            assert able.tools
-            assert able.prompts
-            assert able.resources
-            assert able.completions is not None
-            assert not able.tools.list_changed
-            assert not able.prompts.list_changed
-            assert not able.resources.list_changed
-            assert not able.resources.subscribe
-
-    run(body)
+async def test_nobody_is_told_that_a_list_may_change(era: str) -> None:
+    async with connected(StandIn(), era) as client:
+        able = client.server_capabilities
+        assert able
+        assert able.tools
+        assert able.prompts
+        assert able.resources
+        assert able.completions is not None
+        assert not able.tools.list_changed
+        assert not able.prompts.list_changed
+        assert not able.resources.list_changed
+        assert not able.resources.subscribe
 
 
-def test_a_client_may_listen_for_changes_and_hears_that_nothing_changes() -> None:
-    async def body() -> None:
-        server = mcp_server.build_server(gate_to(StandIn()))
-        entry = server.get_request_handler("subscriptions/listen")
-        assert entry
-        async with Client(server, mode="2026-07-28") as client, client.listen(tools_list_changed=True) as listening:
-            assert listening.honored.tools_list_changed
-            await client.call_tool("index_workspace", {})
-            entry.handler.close()  # ty: ignore[missing-attribute] - the library's ListenHandler
-            assert [event async for event in listening] == []
-
-    run(body)
+async def test_a_client_may_listen_for_changes_and_hears_that_nothing_changes() -> None:
+    server = mcp_server.build_server(gate_to(StandIn()))
+    entry = server.get_request_handler("subscriptions/listen")
+    assert entry
+    async with Client(server, mode="2026-07-28") as client, client.listen(tools_list_changed=True) as listening:
+        assert listening.honored.tools_list_changed
+        await client.call_tool("index_workspace", {})
+        entry.handler.close()  # ty: ignore[missing-attribute] - the library's ListenHandler
+        assert [event async for event in listening] == []
 
 
 @pytest.mark.parametrize(
@@ -364,16 +291,13 @@ def test_a_client_may_listen_for_changes_and_hears_that_nothing_changes() -> Non
         ToolSelection(profiles=(), tools=("find_symbol",)),
     ],
 )
-def test_the_instructions_name_only_tools_that_are_listed(selection: ToolSelection) -> None:
-    async def body() -> None:
-        gate = gate_to(StandIn(), selection)
-        async with Client(mcp_server.build_server(gate)) as client:
-            listed = {tool.name for tool in (await client.list_tools()).tools}
-            said = client.instructions or ""
-        known = {name for tool in tools.ALL for name in (tool.name, *tool.aliases)} - {"read"}
-        assert {word for word in re.findall(r"[a-z_]+", said) if word in known} <= listed
-        assert ("read shows" in said) == ("read" in listed)
-        if selection == ToolSelection():
-            assert {"search_code", "search_text", "symbols", "edit_file", "list_tools"} <= set(re.findall(r"\w+", said))
-
-    run(body)
+async def test_the_instructions_name_only_tools_that_are_listed(selection: ToolSelection) -> None:
+    gate = gate_to(StandIn(), selection)
+    async with Client(mcp_server.build_server(gate)) as client:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+        said = client.instructions or ""
+    known = {name for tool in tools.ALL for name in (tool.name, *tool.aliases)} - {"read"}
+    assert {word for word in re.findall(r"[a-z_]+", said) if word in known} <= listed
+    assert ("read shows" in said) == ("read" in listed)
+    if selection == ToolSelection():
+        assert {"search_code", "search_text", "symbols", "edit_file", "list_tools"} <= set(re.findall(r"\w+", said))
