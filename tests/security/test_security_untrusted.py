@@ -169,8 +169,7 @@ OTHERS = {
     "search/gram_parts.py": "our own files in the cache",
     "repo/repositories.py": "a file of our own in the user's data folder",
     "hooks/hook_events.py": "what the client of the same user sends; deep nesting is refused",
-    "daemon/daemon_client.py": "the answer of a process of the same user, of bounded length",
-    "daemon/daemon_server.py": "the request of a process of the same user, of bounded length",
+    "daemon/daemon_client.py": "messages between processes of the same user, of bounded length",
 }
 """Who parses without the loaders, and why; a folder ends in a slash."""
 
