@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from context_engine.review.review_formats import render_review, review_to_json
     from context_engine.review.review_service import ReviewedChange, ReviewService, ReviewWorkspace
     from context_engine.review.review_store import ReviewSession
-    from context_engine.review.second_pass import MergedReview
+    from context_engine.review.second_pass import ContentCritique, MergedReview
     from context_engine.review.validation.content_validation import ValidationService
-    from context_engine.review.validation.critique import ContentCritique
     from context_engine.review.validation.validation_request import CONTENT_KINDS, ValidationRequest, ValidationResult
     from context_engine.review.verdict import ReviewResult
 

@@ -7,8 +7,10 @@ reported again without reading it. The checks of the whole change run at the end
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,9 +25,8 @@ from context_engine.repo import DiffRequest, GitDiff, TouchedFile
 from context_engine.review.finding import assign_ids, redact_finding
 from context_engine.review.review_formats import review_to_json
 from context_engine.review.review_store import ReviewStore, ReviewUnit
-from context_engine.review.review_telemetry import ReviewMetrics
 from context_engine.review.reviewer import count_lines
-from context_engine.review.second_pass import encode_pending, make_pending
+from context_engine.review.second_pass import make_pending
 from context_engine.review.source_versions import ReviewedFile
 from context_engine.review.verdict import (
     AnalyzerRun,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from context_engine.review.finding import ReviewRequest
     from context_engine.review.review_service import ReviewWorkspace
 
-Stages = dict[str, list[float]]
-"""Milliseconds by stage."""
 NAMED_MAX = 20
 """Named files that did not change are listed up to this number."""
 UNIT_FILES_MAX = 10
@@ -51,6 +50,18 @@ UNIT_LINES_MAX = 1_500
 """Changed lines; a file that has more is a unit alone."""
 FILE_COST = 20
 """To read and parse a file costs about as much as the checks of 20 changed lines."""
+Stages = dict[str, list[float]]
+"""Milliseconds by stage."""
+
+
+class ReviewMetrics(msgspec.Struct, frozen=True):
+    """The measurements of one unit, or of the end of a session."""
+
+    stages: Stages = {}
+    hits: int = 0
+    misses: int = 0
+    bytes_read: int = 0
+    failures: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +135,11 @@ def open_review_job(request: ReviewRequest, workspace: ReviewWorkspace, store: R
             details={"changed_files": request.paths[:NAMED_MAX], "excluded": excluded[:NAMED_MAX]},
         )
     diff_ms = (time.perf_counter() - start) * 1_000
-    return ReviewJob(_complete_request(request, taken, workspace), taken, diff, workspace, store, excluded, diff_ms)
-
-
-def _complete_request(request: ReviewRequest, taken: GitDiff, workspace: ReviewWorkspace) -> ReviewRequest:
-    """Return a request as it is stored: full hashes, only named files that changed, no secrets."""
     changed = {file.path for file in taken.files}
-    unchanged = sorted(set(request.paths) - changed)
-    warnings = []
-    if unchanged:
-        warnings = [f"not changed between the two commits: {', '.join(unchanged[:NAMED_MAX])}"]
+    unchanged = sorted(set(request.paths) - changed)[:NAMED_MAX]
+    warnings = [f"not changed between the two commits: {', '.join(unchanged)}"] if unchanged else []
     instructions = workspace.redact(request.options.custom_instructions)
-    return replace(
+    stored = replace(  # full hashes, only named files that changed, no secrets
         request,
         commit=taken.commit,
         base=taken.merge_base or taken.base_commit,
@@ -145,6 +149,7 @@ def _complete_request(request: ReviewRequest, taken: GitDiff, workspace: ReviewW
         author=workspace.redact(request.author),
         options=replace(request.options, custom_instructions=instructions),
     )
+    return ReviewJob(stored, taken, diff, workspace, store, excluded, diff_ms)
 
 
 @dataclass(frozen=True)
@@ -169,9 +174,10 @@ class ReviewJob:
         options = self.request.options
         reviewer, _ = self.workspace.make_reviewer(options)
         analyzers = self.workspace.analyzers.fingerprint(options, self.taken.commit)
-        common = (reviewer.ruleset, analyzers, options.key)
         touched = self._touched_files
-        return {path: _hash((*touched[path], *common)) for path in self._diffs if path in touched}
+        common = (reviewer.ruleset, analyzers, options.key)
+        facts = {path: "\0".join((*touched[path], *common)) for path in self._diffs if path in touched}
+        return {path: hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() for path, text in facts.items()}
 
     @cached_property
     def _diffs(self) -> Mapping[str, FileDiff]:
@@ -197,8 +203,9 @@ class ReviewJob:
             with _measure_stage(stages, "blobs"):
                 files, missing = self._read_files(fresh)
             bytes_read = sum(len(version.data) for file in files for version in (file.old, file.new) if version)
-            reviews |= self._review_files(files, missing, stages, cancel)
-        failures = _list_failures(reviews.values())
+            reviews |= self._review_fresh(files, missing, stages, cancel)
+        runs = [run for review in reviews.values() for run in review.runs]
+        failures = sorted({f"{run.name}: {run.why_not}" for run in runs if run.is_failure})
         kept = [path for path in fresh if path in keys and not failures]
         metrics = ReviewMetrics(stages, len(paths) - len(fresh), len(fresh), bytes_read, failures)
         fresh_bodies = {keys[path]: msgspec.json.encode(reviews[path]) for path in kept}
@@ -227,18 +234,21 @@ class ReviewJob:
             findings = [finding for review in reviews for finding in review.findings]
             redact = self.workspace.redact_parts(files)
             findings += [redact_finding(finding, redact) for finding in change_findings]
+            lost = [FileCoverage(path, f"its review failed: {error}") for path, error in failed.items()]
+            lost += [FileCoverage(path, "excluded by a pattern") for path in self.excluded]
+            parts = [Coverage((review.coverage,), review.runs) for review in reviews]
             result = make_result(
                 findings,
                 options,
-                self._merge_coverage(reviews, failed),
+                merge_coverage((*parts, Coverage(tuple(lost)))),
                 summarize_change(count_lines(files), context.hot_paths()),
                 warnings=(*self.request.warnings, *warnings),
                 is_partial=bool(failed),
             )
         pending = make_pending(result, options, files, redact, reviewer.rules)
-        return SessionOutcome(review_to_json(result), ReviewMetrics(stages)), encode_pending(pending)
+        return SessionOutcome(review_to_json(result), ReviewMetrics(stages)), msgspec.json.encode(pending)
 
-    def _review_files(
+    def _review_fresh(
         self, files: Sequence[ReviewedFile], missing: Mapping[str, str], stages: Stages, cancel: threading.Event
     ) -> dict[str, FileReview]:
         """Review files that are not in the cache."""
@@ -258,7 +268,9 @@ class ReviewJob:
         for path, result in results.items():
             analyzer_findings = [finding for finding in report.findings if finding.path == path]
             findings = assign_ids((*result.findings, *analyzer_findings))
-            runs = tuple(_run_of_file(run, findings, is_first=not reviews) for run in report.runs)
+            counts = Counter(finding.source for finding in findings)
+            # the first of the files stores the time of a run over all of them
+            runs = tuple(replace(run, ms=0 if reviews else run.ms, findings=counts[run.name]) for run in report.runs)
             redacted = tuple(redact_finding(finding, redact) for finding in findings)
             reviews[path] = FileReview(path, redacted, result.coverage.with_reason(missing.get(path, "")), runs)
         return reviews
@@ -273,33 +285,11 @@ class ReviewJob:
             files.append(ReviewedFile.of(diff, old, new, self.workspace.parsers))
         return files, {skipped.path: skipped.detail or skipped.reason for skipped in versions.left_out}
 
-    def _merge_coverage(self, reviews: Iterable[FileReview], failed: Mapping[str, str]) -> Coverage:
-        """Return what was reviewed, the files that could not be, and the excluded ones."""
-        parts = [Coverage((review.coverage,), review.runs) for review in reviews]
-        lost = [FileCoverage(path, f"its review failed: {error}") for path, error in failed.items()]
-        excluded = [FileCoverage(path, "excluded by a pattern") for path in self.excluded]
-        return merge_coverage((*parts, Coverage((*lost, *excluded))))
-
-
-def _list_failures(reviews: Iterable[FileReview]) -> list[str]:
-    """Return the analyzers that failed, each once, with the reason."""
-    runs = (run for review in reviews for run in review.runs)
-    return sorted({f"{run.name}: {run.why_not}" for run in runs if run.is_failure})
-
-
-def _run_of_file(run: AnalyzerRun, findings: Iterable[Finding], *, is_first: bool) -> AnalyzerRun:
-    """Return the run of an analyzer over several files as one of them stores it; the first stores its time."""
-    return replace(run, ms=run.ms if is_first else 0, findings=sum(finding.source == run.name for finding in findings))
-
 
 def _decode_cached(stored: bytes) -> FileReview:
     """Return a review from the cache, which took no time now."""
     review = msgspec.json.decode(stored, type=FileReview)
     return replace(review, runs=tuple(replace(run, ms=0) for run in review.runs))
-
-
-def _hash(facts: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(facts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _check_cancelled(cancel: threading.Event) -> None:
@@ -313,3 +303,61 @@ def _measure_stage(stages: Stages, stage: str) -> Generator[None]:
     start = time.perf_counter()
     yield
     stages.setdefault(stage, []).append((time.perf_counter() - start) * 1_000)
+
+
+# -- telemetry: nothing is estimated, what was not measured is left out or None ----------------------------------------
+
+
+def summarize_metrics(
+    metrics: Sequence[ReviewMetrics], units: Sequence[ReviewUnit], findings: Sequence[Mapping[str, Any]], workers: int
+) -> dict[str, Any]:
+    """Return the figures of a session as replies contain them."""
+    samples: Stages = {}
+    for part in metrics:
+        for stage, ms in part.stages.items():
+            samples.setdefault(stage, []).extend(ms)
+    ended = [unit for unit in units if unit.ended_at]
+    busy = busy_s((unit.began_at, unit.ended_at) for unit in ended)
+    worked = sum(unit.ended_at - unit.began_at for unit in ended)
+    hits, misses = sum(part.hits for part in metrics), sum(part.misses for part in metrics)
+    return {
+        "stages": {stage: percentiles(ms) for stage, ms in sorted(samples.items()) if ms},
+        "units": {"count": len(ended), "total_ms": round(worked * 1_000, 3), "wall_ms": round(busy * 1_000, 3)},
+        "queue_wait": percentiles([round((unit.began_at - unit.queued_at) * 1_000, 3) for unit in ended]),
+        "workers": workers,
+        "worker_utilisation": round(worked / (busy * workers), 3) if busy else None,
+        "cache": {"hits": hits, "misses": misses, "rate": round(hits / (hits + misses), 4) if hits + misses else None},
+        "bytes_read": sum(part.bytes_read for part in metrics),
+        "findings": {
+            f"by_{name}": dict(sorted(Counter(finding[name] for finding in findings).items()))
+            for name in ("source", "category")
+        },
+        "analyzer_failures": sorted({failure for part in metrics for failure in part.failures}),
+        "retries": sum(max(0, unit.tries - 1) for unit in units),
+        "model": None,  # no model is asked during a session
+    }
+
+
+def percentiles(samples: Sequence[float]) -> dict[str, float] | None:
+    """Return the nearest-rank percentiles; None without a sample.
+
+    >>> percentiles([1.0, 2.0, 3.0, 4.0])
+    {'p50': 2.0, 'p95': 4.0, 'p99': 4.0, 'max': 4.0, 'count': 4}
+    """
+    ordered = sorted(samples)
+    ranks = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0} if ordered else {}
+    found = {name: ordered[max(0, math.ceil(share * len(ordered)) - 1)] for name, share in ranks.items()}
+    return {name: round(value, 2) for name, value in found.items()} | {"count": len(ordered)} if found else None
+
+
+def busy_s(times: Iterable[tuple[float, float]]) -> float:
+    """Return the seconds in which at least one unit was running; a pause or a crash does not count.
+
+    >>> busy_s([(0, 2), (1, 3), (10, 11)])
+    4.0
+    """
+    total, reached = 0.0, -math.inf
+    for began_at, ended_at in sorted(times):
+        total += max(0.0, ended_at - max(began_at, reached))
+        reached = max(reached, ended_at)
+    return total

@@ -36,9 +36,8 @@ from context_engine.errors import (
     TooLarge,
 )
 from context_engine.review.finding import ReviewOptions, ReviewRequest, finding_to_json
-from context_engine.review.review_job import ReviewJob, SessionOutcome, UnitReview
+from context_engine.review.review_job import ReviewJob, SessionOutcome, UnitReview, summarize_metrics
 from context_engine.review.review_store import OWNED, ReviewSession, ReviewStore, SessionUpdate, Status
-from context_engine.review.review_telemetry import summarize_metrics
 from context_engine.review.verdict import suppression_reason
 from context_engine.storage import LivenessLock
 from context_engine.text import CHANCE_BYTES, uuid7
@@ -95,27 +94,16 @@ class SessionJob:
         self._job = job
         self._now = now
         self._on_end = on_end
-        self._cancel = threading.Event()
         self._problem = ""
-        self._thread = threading.Thread(target=self._run, name=f"ctx-review-{session.id[-8:]}", daemon=True)
-
-    def start(self) -> None:
-        """Begin; returns at once."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop in good order: units that run go back to the queue."""
-        self._cancel.set()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait for the end of the thread."""
-        self._thread.join(timeout_s)
+        self.cancel = threading.Event()
+        """Set to stop in good order: units that run go back to the queue."""
+        self.thread = threading.Thread(target=self._run, name=f"ctx-review-{session.id[-8:]}", daemon=True)
 
     def _run(self) -> None:
         try:
             is_over = False
             while not is_over:
-                names = [f"{self._thread.name}-{number}" for number in range(self._session.workers)]
+                names = [f"{self.thread.name}-{number}" for number in range(self._session.workers)]
                 threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
                 for thread in threads:
                     thread.start()
@@ -145,9 +133,9 @@ class SessionJob:
                 return session
             taken[:] = queued[:1]
             tries = session.units[queued[0]].tries + 1
-            return _change_unit(session, queued[0], state="running", began_at=self._now(), tries=tries)
+            return session.change_unit(queued[0], state="running", began_at=self._now(), tries=tries)
 
-        if not self._cancel.is_set() and not self._problem:
+        if not self.cancel.is_set() and not self._problem:
             self._update(take)
         return next(iter(taken), None)
 
@@ -156,11 +144,11 @@ class SessionJob:
         changes: dict[str, Any] = {"state": "done", "error": ""}
         bodies, cache, used = {}, {}, ()
         try:
-            result = self._job.review_files(self._session.units[number].paths, self._cancel)
+            result = self._job.review_files(self._session.units[number].paths, self.cancel)
         except Cancelled:
             changes = {"state": "queued"}
         except Exception as error:  # noqa: BLE001 - a defect of one check must not end the review of everything else
-            changes = {"state": "failed", "error": format_error(error)}
+            changes = {"state": "failed", "error": _format_error(error)}
         else:
             changes["findings"] = len(_list_shown([result.review], self._session.request.options))
             bodies, cache, used = {f"{number:04d}": msgspec.json.encode(result.review)}, result.cache, result.used
@@ -169,7 +157,7 @@ class SessionJob:
             if changes["state"] != "queued":
                 changes["order"] = 1 + max(unit.order for unit in session.units)
                 changes["ended_at"] = self._now()
-            return _change_unit(session, number, **changes)
+            return session.change_unit(number, **changes)
 
         self._update(end, bodies, cache=cache, used=used)
 
@@ -184,7 +172,7 @@ class SessionJob:
                 return replace(session, status="paused", owner="")
             if self._problem:
                 return replace(session, status="failed", error=self._problem, owner="")
-            if self._cancel.is_set():
+            if self.cancel.is_set():
                 return replace(session, status="queued", owner="")
             return session  # it was resumed while the last units ended
 
@@ -197,20 +185,20 @@ class SessionJob:
         """Return the final status with an error and the outcome; no status while something is left to do."""
         session = self._store.session(self._session.id)
         is_ours = session is not None and session.owner == self._session.owner and session.status == "running"
-        if session is None or not is_ours or self._cancel.is_set() or self._problem:
+        if session is None or not is_ours or self.cancel.is_set() or self._problem:
             return None, "", {}
+        states = {unit.state for unit in session.units}
         failed = {path: unit.error for unit in session.units if unit.state == "failed" for path in unit.paths}
-        done = [unit for unit in session.units if unit.state == "done"]
-        if len(done) + sum(unit.state == "failed" for unit in session.units) < len(session.units):
+        if not states <= {"done", "failed"}:
             return None, "", {}
-        status: Status = "completed" if not failed else "partial" if done else "failed"
-        files = [file for unit in read_reviews(self._store, session) for file in unit.files]
+        status: Status = "completed" if not failed else "partial" if "done" in states else "failed"
+        files = [file for unit in _read_reviews(self._store, session) for file in unit.files]
         try:
-            outcome, pending = self._job.conclude(files, failed, self._cancel)
+            outcome, pending = self._job.conclude(files, failed, self.cancel)
         except Cancelled:
             return None, "", {}
         except Exception as problem:  # noqa: BLE001 - it is reported as the state of the session
-            return "failed", format_error(problem), {}
+            return "failed", _format_error(problem), {}
         self._store.keep(session.id, pending, self._now())
         return status, next(iter(failed.values()), ""), {OUTCOME: msgspec.json.encode(outcome)}
 
@@ -231,18 +219,12 @@ class SessionJob:
         return self._store.update(self._session.id, decide_if_ours, bodies, cache=cache, used=used)
 
 
-def _change_unit(session: ReviewSession, number: int, **changes: Any) -> ReviewSession:
-    units = session.units
-    return replace(session, units=(*units[:number], replace(units[number], **changes), *units[number + 1 :]))
-
-
-def format_error(error: Exception) -> str:
-    """Return an error in one line, as it is stored."""
+def _format_error(error: Exception) -> str:
     text = error.message if isinstance(error, ContextEngineError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())[:ERROR_CHARS_MAX]
 
 
-def read_reviews(store: ReviewStore, session: ReviewSession) -> list[UnitReview]:
+def _read_reviews(store: ReviewStore, session: ReviewSession) -> list[UnitReview]:
     """Return the reviews of the units that are done, in the order in which they ended."""
     bodies = store.bodies(session.id)
     done = [(unit.order, f"{number:04d}") for number, unit in enumerate(session.units) if unit.state == "done"]
@@ -341,7 +323,7 @@ class ReviewSessions:
                 return session
             return replace(session, status=status, pause_reason=reason, updated_at=self._now())
 
-        self._update(session_id, pause)
+        _require(self._store.update(session_id, pause), session_id)
         return self.status(session_id)
 
     def resume(self, session_id: str) -> ReviewSession:
@@ -355,7 +337,7 @@ class ReviewSessions:
                 return session
             return replace(session, status="running", pause_reason="", updated_at=self._now())
 
-        session = self._update(session_id, withdraw_pause)
+        session = _require(self._store.update(session_id, withdraw_pause), session_id)
         if session.status == "completed":
             raise _refusal(session.status)
         if session.status not in OWNED or not self._is_alive(session):
@@ -386,7 +368,7 @@ class ReviewSessions:
     def telemetry(self, session_id: str) -> dict[str, Any]:
         """Return what the session took so far, as measured. Raises: ReviewNotFound."""
         session = self._read(session_id)
-        metrics = [unit.metrics for unit in read_reviews(self._store, session)]
+        metrics = [unit.metrics for unit in _read_reviews(self._store, session)]
         metrics.append(self._read_outcome(session_id).metrics)
         return summarize_metrics(metrics, session.units, self.findings(session_id), session.workers)
 
@@ -417,29 +399,22 @@ class ReviewSessions:
             if session.status in AT_REST or has_news or left_s <= 0:
                 return session
             if cancel.wait(min(WAIT_POLL_S, left_s)):
-                raise Cancelled(
-                    "the call was cancelled while it waited; the review continues",
-                    next_steps=NextStep("get_review_status"),
-                )
+                problem = "the call was cancelled while it waited; the review continues"
+                raise Cancelled(problem, next_steps=NextStep("get_review_status"))
 
     def close(self) -> None:
         """Stop the sessions that run here in good order: any process can resume them."""
         with self._lock:
             jobs = list(self._jobs.values())
         for job in jobs:
-            job.stop()
+            job.cancel.set()
         for job in jobs:
-            job.join(STOP_WAIT_S)
+            job.thread.join(STOP_WAIT_S)
         self._liveness.release()
         self._store.close()
 
-    # -- reading and changing --
-
     def _read(self, session_id: str) -> ReviewSession:
         return _require(self._store.session(session_id), session_id)
-
-    def _update(self, session_id: str, decide: SessionUpdate) -> ReviewSession:
-        return _require(self._store.update(session_id, decide), session_id)
 
     def _read_outcome(self, session_id: str) -> SessionOutcome:
         stored = self._store.body(f"{session_id}/{OUTCOME}")
@@ -447,7 +422,7 @@ class ReviewSessions:
 
     def _list_streamed(self, session: ReviewSession) -> list[dict[str, Any]]:
         """Return the findings in the files so far, in the order in which they came."""
-        return _list_shown(read_reviews(self._store, session), session.request.options)
+        return _list_shown(_read_reviews(self._store, session), session.request.options)
 
     # -- which process runs what --
 
@@ -472,7 +447,7 @@ class ReviewSessions:
             session = _require(self._store.update(session_id, take, blank), session_id)
             if session.owner == owner:
                 self._jobs[owner] = SessionJob(self._store, session, job, self._now, self._forget)
-                self._jobs[owner].start()
+                self._jobs[owner].thread.start()
 
     def _forget(self, owner: str) -> None:
         with self._lock:
@@ -491,14 +466,9 @@ class ReviewSessions:
         if len(self._jobs) < SESSIONS_MAX:
             return
         if key not in {session.key for session in self._store.sessions() if session.status in OWNED}:
-            raise ReviewBusy(
-                f"{SESSIONS_MAX} reviews are running here already",
-                next_steps=(
-                    NextStep("get_review_status", "to wait for one of them"),
-                    NextStep("pause_review", "to pause one"),
-                ),
-                details={"running": len(self._jobs)},
-            )
+            steps = NextStep("get_review_status", "to wait for one of them"), NextStep("pause_review", "to pause one")
+            problem = f"{SESSIONS_MAX} reviews are running here already"
+            raise ReviewBusy(problem, next_steps=steps, details={"running": len(self._jobs)})
 
 
 def _refusal(status: Status) -> PreconditionFailed:
@@ -527,13 +497,9 @@ def _parse_cursor(cursor: str) -> tuple[int, int]:
     >>> _parse_cursor(""), _parse_cursor("17"), _parse_cursor("17+50")
     ((0, 0), (17, 0), (17, 50))
     """
-    numbers = []
-    for part in cursor.partition("+")[::2]:
+    after, _, offset = cursor.partition("+")
+    for part in (after, offset):
         if part and not (part.isascii() and part.isdigit() and len(part) < CURSOR_DIGITS):
-            raise InvalidArgument(
-                f"{cursor[:60]!r} is not a cursor",
-                suggestion="Send next_cursor of the last reply, or none to begin again.",
-            )
-        numbers.append(int(part or 0))
-    after, offset = numbers
-    return after, offset
+            problem = f"{cursor[:60]!r} is not a cursor"
+            raise InvalidArgument(problem, suggestion="Send next_cursor of the last reply, or none to begin again.")
+    return int(after or 0), int(offset or 0)

@@ -106,6 +106,11 @@ class ReviewSession(msgspec.Struct, frozen=True):
     error: str = ""
     pause_reason: str = ""
 
+    def change_unit(self, number: int, **changes: Any) -> ReviewSession:
+        """Return the session with another state of one unit."""
+        unit = msgspec.structs.replace(self.units[number], **changes)
+        return msgspec.structs.replace(self, units=(*self.units[:number], unit, *self.units[number + 1 :]))
+
     @property
     def needs_resume(self) -> bool:
         """Whether nothing happens until a caller resumes it; a completed one needs nothing."""

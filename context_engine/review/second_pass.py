@@ -1,4 +1,4 @@
-"""Second passes: what is kept of a review until an agent or a model reads the change, and how its findings join.
+"""Second passes: what an agent or a model finds in a change or in a content, checked against it before it counts.
 
     review_id = second_passes.keep(make_pending(result, options, files, redact))
     refined = engine.second_pass.run(second_passes.offer("review_changes", review_id), assist)
@@ -6,7 +6,8 @@
 
 A finding outside of the change, or with a wrong quote, is rejected with its reason. One that says the same as a check
 confirms it; any other has a confidence of at most `CONFIDENCE_MAX`. A draft that is sent twice changes nothing. Secrets
-are removed before anything is stored or shown.
+are removed before anything is stored or shown. Findings on a content never fail it: what cannot be checked is an
+opinion.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -40,8 +42,14 @@ from context_engine.model import Finding, Suggestion
 from context_engine.review.finding import CATEGORIES, PRIORITIES, Redact, ReviewOptions, fingerprint
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.source_versions import TESTS, ReviewedFile
+from context_engine.review.validation.validation_request import (
+    ValidationRequest,
+    ValidationResult,
+    complete_findings,
+    report,
+)
 from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
-from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, merge_spans, uuid7
+from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, merge_spans, split_lines, uuid7
 from context_engine.timestamps import Now
 
 LINES_MAX = 20_000
@@ -63,20 +71,6 @@ _TASK = (
     " list is a good answer."
 )
 
-_TEXT = {"type": "string"}
-_FINDING = {
-    "file_path": _TEXT,
-    "start_line": {"type": "integer", "minimum": 1},
-    "end_line": {"type": "integer", "minimum": 1},
-    "quote": _TEXT | {"description": "The line it is about, word for word."},
-    "title": _TEXT | {"minLength": 3, "maxLength": 200},
-    "body": _TEXT | {"maxLength": 2_000, "description": "Why it is wrong, and when it shows."},
-    "priority": {"type": "integer", "minimum": 0, "maximum": 3, "description": "0 must not be merged, 3 is a hint."},
-    "category": {"type": "string", "enum": list(CATEGORIES)},
-    "confidence_score": {"type": "number", "minimum": 0, "maximum": 1},
-    "suggestion": _TEXT | {"description": "What to do; empty if unclear."},
-}
-
 
 def make_findings_schema(fields: Mapping[str, Any], most: int) -> Mapping[str, Any]:
     """Return the schema of a draft of findings with these fields, all of them required."""
@@ -89,8 +83,29 @@ def make_findings_schema(fields: Mapping[str, Any], most: int) -> Mapping[str, A
     }
 
 
-SCHEMA = make_findings_schema(_FINDING, FINDINGS_MAX)
-"""The draft of a second pass."""
+_TEXT = {"type": "string"}
+_LINE = {"type": "integer", "minimum": 1}
+SCHEMA = make_findings_schema(
+    {
+        "file_path": _TEXT,
+        "start_line": _LINE,
+        "end_line": _LINE,
+        "quote": _TEXT | {"description": "The line it is about, word for word."},
+        "title": _TEXT | {"minLength": 3, "maxLength": 200},
+        "body": _TEXT | {"maxLength": 2_000, "description": "Why it is wrong, and when it shows."},
+        "priority": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 3,
+            "description": "0 must not be merged, 3 is a hint.",
+        },
+        "category": {"type": "string", "enum": list(CATEGORIES)},
+        "confidence_score": {"type": "number", "minimum": 0, "maximum": 1},
+        "suggestion": _TEXT | {"description": "What to do; empty if unclear."},
+    },
+    FINDINGS_MAX,
+)
+"""The draft of a second pass over a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +143,7 @@ class PendingReviews:
         """Store a review, under a new id unless it has one, and return the id."""
         now = self._now()
         review_id = review_id or f"rev_{uuid7(round(now * 1000), os.urandom(CHANCE_BYTES))}"
-        self._store.keep(review_id, encode_pending(pending), now)
+        self._store.keep(review_id, msgspec.json.encode(pending), now)
         return review_id
 
     def load(self, review_id: str) -> PendingReview:
@@ -155,14 +170,15 @@ class PendingReviews:
         return merged
 
 
-def encode_pending(pending: PendingReview) -> bytes:
-    """Return a review as it is stored."""
-    return msgspec.json.encode(pending)
-
-
 def merge_draft_into(pending: PendingReview, draft: Any, *, source: str, submission_id: str = "") -> MergedReview:
-    """Merge the findings of a draft into a review. Raises: InvalidArgument (the draft violates its schema)."""
-    accepted = accept_draft(_normalize_draft(draft), SCHEMA, "findings")
+    """Merge the findings of a draft into a review: a bare list is accepted, too, and JSON in a text.
+
+    Raises: InvalidArgument (the draft violates its schema).
+    """
+    if isinstance(draft, str):
+        with suppress(ValueError):  # `accept_draft` reports what is wrong with it
+            draft = parse_draft(draft)
+    accepted = accept_draft({"findings": list(draft)} if isinstance(draft, list | tuple) else draft, SCHEMA, "findings")
     name = submission_id or compute_draft_id(accepted)
     if name in pending.submissions:
         return MergedReview(pending)
@@ -194,16 +210,6 @@ def explain_rejections(pending: PendingReview, draft: Mapping[str, Any]) -> str:
     return "; ".join(f"{finding.place}: {finding.reason}" for finding in rejected)
 
 
-def _normalize_draft(draft: Any) -> Any:
-    """Return the draft as its schema has it: a bare list of findings is accepted, and JSON in a text."""
-    if isinstance(draft, str):
-        try:
-            draft = parse_draft(draft)
-        except ValueError:
-            return draft  # `accept_draft` reports what is wrong with it
-    return {"findings": list(draft)} if isinstance(draft, list | tuple) else draft
-
-
 # -- the findings of a draft -------------------------------------------------------------------------------------------
 
 
@@ -212,7 +218,7 @@ def check_draft(draft: Mapping[str, Any], files: Sequence[FileDiff]) -> CheckedC
     by_path = {file.path: file for file in files if file.new_path}
     facts = RepositoryFacts(
         has_path=by_path.__contains__,
-        text=lambda path: "\n".join(text for _, text in _new_lines(by_path[path])) if path in by_path else None,
+        text=lambda path: "\n".join(_new_lines(by_path[path]).values()) if path in by_path else None,
         spans=lambda path: _spans(by_path[path]) if path in by_path else (),
     )
     return check_claims([make_claim(row, f"findings[{at}]") for at, row in enumerate(draft["findings"])], facts)
@@ -225,8 +231,8 @@ def make_claim(row: Mapping[str, Any], place: str) -> Claim:
     return Claim(row, place, lines=[ClaimedLines(path, row["start_line"], row["end_line"])], quotes=quotes)
 
 
-def _new_lines(file: FileDiff) -> list[tuple[int, str]]:
-    return [(line.new, line.text) for hunk in file.hunks for line in hunk.lines if line.new]
+def _new_lines(file: FileDiff) -> dict[int, str]:
+    return {line.new: line.text for hunk in file.hunks for line in hunk.lines if line.new}
 
 
 def _spans(file: FileDiff) -> tuple[LineSpan, ...]:
@@ -234,7 +240,7 @@ def _spans(file: FileDiff) -> tuple[LineSpan, ...]:
 
 
 def _make_finding(row: Mapping[str, Any], file: FileDiff, source: str) -> Finding:
-    lines = dict(_new_lines(file))
+    lines = _new_lines(file)
     first, last = row["start_line"], row["end_line"]
     start = find_quote(lines.items(), row["quote"], first, last)
     if start != first:  # models count badly
@@ -292,8 +298,7 @@ def _confirm(known: Finding, again: Finding) -> Finding:
     if known.id == again.id or again.id in known.related:
         return known
     is_checked = {known.source, again.source} - {"host", "model"}
-    limit = 1.0 if is_checked else CONFIDENCE_MAX
-    confidence = min(limit, max(known.confidence, again.confidence))
+    confidence = min(1.0 if is_checked else CONFIDENCE_MAX, max(known.confidence, again.confidence))
     evidence = (*known.evidence, f"the second pass ({again.source}) reports it, too: {again.title}")
     return replace(known, confidence=confidence, evidence=evidence, related=(*known.related, again.id))
 
@@ -309,11 +314,10 @@ def word_similarity(one: str, other: str) -> float:
 
 
 def _normalize_words(text: str) -> str:
-    """Return the words of a text in lower case, for comparisons."""
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-# -- what is stored ----------------------------------------------------------------------------------------------------
+# -- what is stored, and shown -----------------------------------------------------------------------------------------
 
 
 def make_pending(
@@ -324,22 +328,20 @@ def make_pending(
     rules: Iterable[str] = (),
 ) -> PendingReview:
     """Return what is stored of a review, and of its change: code before tests, tests before everything else."""
+
+    def rank(file: ReviewedFile) -> tuple[int, str]:
+        is_code = file.new is not None and file.new.is_code
+        return int(bool(TESTS.search(file.path))) if is_code else 2, file.path
+
     stored: list[FileDiff] = []
     room = LINES_MAX
-    for file in sorted(files, key=_rank):
+    for file in sorted(files, key=rank):
         lines = sum(len(hunk.lines) for hunk in file.diff.hunks)
         if 0 < lines <= room:
             room -= lines
             stored.append(replace(file.diff, hunks=tuple(_redact_hunk(hunk, redact) for hunk in _cut_hunks(file))))
     masked = replace(result, questions=tuple(map(redact, result.questions)), ms=())
     return PendingReview(tuple(stored), masked, options, tuple(map(redact, rules)))
-
-
-def _rank(file: ReviewedFile) -> tuple[int, str]:
-    """Sort key of files where there is no room for all."""
-    if file.new is None or not file.new.is_code:
-        return 2, file.path
-    return int(bool(TESTS.search(file.path))), file.path
 
 
 def _cut_hunks(file: ReviewedFile) -> Iterator[DiffHunk]:
@@ -350,14 +352,13 @@ def _cut_hunks(file: ReviewedFile) -> Iterator[DiffHunk]:
             added = next((line.new for line in lines if line.mark == "+"), 0)
             if added or any(line.mark == "-" for line in lines):
                 symbol = file.new.enclosing(added) if file.new and added else None
-                section = symbol.name if symbol else hunk.section
-                yield DiffHunk(_span(lines, "old"), _span(lines, "new"), section, lines)
+                spans = (_span([line.old for line in lines]), _span([line.new for line in lines]))
+                yield DiffHunk(*spans, symbol.name if symbol else hunk.section, lines)
 
 
-def _span(lines: Iterable[DiffLine], side: Literal["old", "new"]) -> LineSpan | None:
-    """Return the lines of one version that are among these."""
-    numbers = [number for line in lines if (number := getattr(line, side))]
-    return LineSpan(numbers[0], numbers[-1]) if numbers else None
+def _span(numbers: Iterable[int | None]) -> LineSpan | None:
+    known = list(filter(None, numbers))
+    return LineSpan(known[0], known[-1]) if known else None
 
 
 def _redact_hunk(hunk: DiffHunk, redact: Redact) -> DiffHunk:
@@ -365,10 +366,8 @@ def _redact_hunk(hunk: DiffHunk, redact: Redact) -> DiffHunk:
     texts = redact("\n".join(line.text for line in hunk.lines)).split("\n")
     if len(texts) != len(hunk.lines):  # a line contains a line end of another kind
         texts = [redact(line.text) for line in hunk.lines]
-    return replace(hunk, lines=tuple(line._replace(text=text) for line, text in zip(hunk.lines, texts, strict=True)))
-
-
-# -- what is shown -----------------------------------------------------------------------------------------------------
+    lines: Iterator[DiffLine] = (line._replace(text=text) for line, text in zip(hunk.lines, texts, strict=True))
+    return replace(hunk, lines=tuple(lines))
 
 
 def review_brief(pending: PendingReview, *, tokens_max: int = BRIEF_TOKENS_MAX) -> str:
@@ -393,3 +392,80 @@ def _number_lines(number: int, path: str, hunk: DiffHunk) -> str:
     section = f" in {hunk.section}" if hunk.section else ""
     lines = (f"{line.mark}{line.new or '':>5} {line.text[:LINE_CHARS].rstrip()}" for line in hunk.lines)
     return "\n".join((f"[{number}] {path}:{hunk.new}{section}", *lines))
+
+
+# -- a second pass over a content --------------------------------------------------------------------------------------
+
+CRITIQUE_CATEGORIES = ("correctness", "completeness", "security", "clarity")
+CRITIQUE_FINDINGS_MAX = 30
+CRITIQUE_KNOWN_MAX = 10
+"""Findings that the brief repeats."""
+SAME_CONTENT = "<the same content>"
+"""Placeholder in the next call for the content, which the agent already has and need not pay for twice."""
+CRITIQUE_SCHEMA = make_findings_schema(
+    {
+        "line": _LINE,
+        "quote": _TEXT | {"description": "The line, word for word."},
+        "category": {"type": "string", "enum": list(CRITIQUE_CATEGORIES)},
+        "message": _TEXT | {"minLength": 3, "maxLength": 500},
+        "suggestion": _TEXT,
+    },
+    CRITIQUE_FINDINGS_MAX,
+)
+_CRITIQUE_TASK = (
+    "Read the content below and say what is wrong with it that no parser sees: what it claims and does not do,"
+    " what it leaves out, what breaks at the edges. Each finding names one line and quotes it. An empty list is a good"
+    " answer."
+)
+_HERE = "content"
+
+
+@dataclass(frozen=True, slots=True)
+class ContentCritique:
+    """The second pass over one content, with the result of the tiers before it."""
+
+    content: str
+    request: ValidationRequest
+    result: ValidationResult
+
+    def offer(self) -> SecondPass:
+        """Return the request for the second pass; the content in it has no secrets."""
+        content, request = self.result.redacted or self.content, self.request
+        known = [f"line {finding.line}: {finding.title}" for finding in self.result.findings if finding.line]
+        lines = [f"{number}: {line}" for number, line in enumerate(split_lines(content), 1)]
+        sections = [
+            BriefSection("Known already", known[:CRITIQUE_KNOWN_MAX]),
+            BriefSection(f"Content ({request.path or request.kind})", lines),
+        ]
+        next_call = {"content": SAME_CONTENT, "content_type": request.kind, "file_path": request.path}
+        brief = build_brief(_CRITIQUE_TASK, sections)
+        return SecondPass("validate_content", brief, CRITIQUE_SCHEMA, next_call, draft="findings", is_stored=False)
+
+    def explain_rejection(self, draft: Mapping[str, Any]) -> str:
+        """Return why a whole draft is unusable; empty when some of it fits, or when it is empty."""
+        checked = self._check(draft)
+        return checked.rejected[0].reason if checked.rejected and not checked.kept else ""
+
+    def merge(self, draft: Any) -> tuple[ValidationResult, list[dict[str, str]]]:
+        """Add the findings of a draft to the result, and return those that were rejected, with the reasons.
+
+        Raises: InvalidArgument (the draft violates its schema).
+        """
+        checked = self._check(accept_draft(draft, CRITIQUE_SCHEMA, "findings"))
+        lines, found = split_lines(self.content), []
+        for row in checked.kept:
+            line = find_quote(enumerate(lines, 1), row["quote"], row["line"], row["line"])
+            rule, place = f"critique-{row['category']}", (min(line, len(lines)), 1)
+            message, advice = row["message"].strip(), row["suggestion"].strip()
+            found.append(report(rule, message, place, family="critique", category=row["category"], advice=advice))
+        findings = (*self.result.findings, *complete_findings(found, self.content))
+        rejected = [{"place": item.place, "reason": item.reason} for item in checked.rejected]
+        return replace(self.result, findings=findings, tiers_run=(*self.result.tiers_run, 3)), rejected
+
+    def _check(self, draft: Mapping[str, Any]) -> CheckedClaims:
+        """Check the findings of a draft against the content."""
+        rows = [
+            row | {"file_path": _HERE, "start_line": row["line"], "end_line": row["line"]} for row in draft["findings"]
+        ]
+        claims = [make_claim(row, f"findings[{number}]") for number, row in enumerate(rows)]
+        return check_claims(claims, RepositoryFacts(has_path=_HERE.__eq__, text=lambda _: self.content))

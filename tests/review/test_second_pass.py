@@ -24,7 +24,6 @@ from context_engine.review.second_pass import (
     PendingReview,
     PendingReviews,
     check_draft,
-    encode_pending,
     explain_rejections,
     is_same_finding,
     join_findings,
@@ -216,8 +215,8 @@ def test_handing_in_twice_changes_nothing() -> None:
 
 def test_it_survives_being_stored() -> None:
     once = merge_draft_into(kept(CHECKED, max_findings=3), draft(row()), source="host").pending
-    assert msgspec.json.decode(encode_pending(once), type=PendingReview) == once
-    assert msgspec.json.decode(encode_pending(once), type=PendingReview).result == once.result
+    assert msgspec.json.decode(msgspec.json.encode(once), type=PendingReview) == once
+    assert msgspec.json.decode(msgspec.json.encode(once), type=PendingReview).result == once.result
 
 
 def test_findings_that_are_not_told_stay_counted() -> None:
@@ -231,7 +230,7 @@ def test_findings_that_are_not_told_stay_counted() -> None:
 def test_nothing_secret_is_kept_or_shown(seconds: PendingReviews) -> None:
     review_id = seconds.keep(kept(CHECKED))
     shown = seconds.offer("review_changes", review_id).next()
-    assert KEY not in encode_pending(seconds.load(review_id)).decode() + json.dumps(shown)
+    assert KEY not in msgspec.json.encode(seconds.load(review_id)).decode() + json.dumps(shown)
     assert (shown["arguments_template"]["review_id"], shown["tool"]) == (review_id, "review_changes")
     lines = [line.text for file in kept().files for hunk in file.hunks for line in hunk.lines]
     assert len(lines) == sum(len(hunk.lines) for file in FILES for hunk in file.hunks)

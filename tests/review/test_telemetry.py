@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.review.review_job import ReviewMetrics, busy_s, percentiles, summarize_metrics
 from context_engine.review.review_store import ReviewUnit
-from context_engine.review.review_telemetry import ReviewMetrics, busy_s, percentiles, summarize_metrics
 
 
 def unit(times: Sequence[float], tries: int = 1) -> ReviewUnit:

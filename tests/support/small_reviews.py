@@ -13,10 +13,16 @@ import msgspec
 from context_engine.errors import AccessFailed, Cancelled
 from context_engine.model import Finding
 from context_engine.review.finding import ReviewRequest
-from context_engine.review.review_job import FileReview, SessionOutcome, UnitResult, UnitReview, cut_into_units
+from context_engine.review.review_job import (
+    FileReview,
+    ReviewMetrics,
+    SessionOutcome,
+    UnitResult,
+    UnitReview,
+    cut_into_units,
+)
 from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore, ReviewUnit
-from context_engine.review.review_telemetry import ReviewMetrics
 from context_engine.review.verdict import FileCoverage
 from context_engine.storage.locks import LivenessLock
 from context_engine.storage.state_folder import STATE_FOLDER
