@@ -158,13 +158,7 @@ BY_FILE: tuple[tuple[str, CommandKind, str], ...] = (
 )
 """Tools with one way to be called. A Rakefile may lack the task, so it comes after .rspec."""
 
-READERS: tuple[Callable[[Files], Iterator[Command]], ...] = (
-    _wrappers,
-    _scripts,
-    _python,
-    _wrapped_builds,
-    _by_file,
-)
+READERS: tuple[Callable[[Files], Iterator[Command]], ...] = (_wrappers, _scripts, _python, _wrapped_builds, _by_file)
 """The repository's own wrappers come first: they pass what the bare tools need."""
 
 NAMES = re.compile(

@@ -25,12 +25,7 @@ from context_engine.context.mentions import (
     parse_mentions,
     resolve_mentions,
 )
-from context_engine.context.project_knowledge import (
-    QUOTED_FROM_REPOSITORY,
-    ProjectKnowledge,
-    RememberedItem,
-    Workspace,
-)
+from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, ProjectKnowledge, RememberedItem, Workspace
 from context_engine.context.related_files import find_partners, is_test
 from context_engine.errors import CallError, NotIndexed
 from context_engine.model import Filter

@@ -18,7 +18,7 @@ which begins with a bracket. A wrong rule is left out with a warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -43,14 +43,9 @@ CONFIDENCE = 0.9
 SEVERITIES = {
     **{name.lower(): number for number, name in enumerate(PRIORITIES)},
     "critical": 0,
-    "fail": 1,
-    "error": 1,
-    "high": 1,
-    "warn": 2,
-    "warning": 2,
-    "medium": 2,
-    "info": 3,
-    "low": 3,
+    **dict.fromkeys(("fail", "error", "high"), 1),
+    **dict.fromkeys(("warn", "warning", "medium"), 2),
+    **dict.fromkeys(("info", "low"), 3),
 }
 """The usual words for a priority."""
 
@@ -101,7 +96,8 @@ def read_invariants_file(name: str, data: bytes) -> InvariantSet:
     except ParseError as error:
         return InvariantSet(warnings=(f"{name} cannot be read, so nothing of it is used: {error}",))
     listed = written.get("invariants", written) if isinstance(written, Mapping) else written
-    rows = list(_iterate_rows(listed))
+    groups = list(listed.values()) if isinstance(listed, Mapping) else [listed]
+    rows = [row for group in groups if isinstance(group, list) for row in group]
     if not rows and listed:
         return InvariantSet(warnings=("the invariants file contains no list of rules, so nothing of it is used",))
     rules, warnings = [], []
@@ -112,14 +108,6 @@ def read_invariants_file(name: str, data: bytes) -> InvariantSet:
         else:
             rules.append(rule)
     return InvariantSet(tuple(rules), tuple(warnings))
-
-
-def _iterate_rows(listed: Any) -> Iterator[Any]:
-    if isinstance(listed, Mapping):
-        for group in listed.values():
-            yield from group if isinstance(group, list) else ()
-    elif isinstance(listed, list):
-        yield from listed
 
 
 def _parse_rule(row: Any, number: int) -> Invariant | str:
@@ -191,55 +179,41 @@ def compile_globs(patterns: Sequence[str]) -> PathFilter:
 def find_broken(invariants: Iterable[Invariant], file: ReviewedFile) -> list[Finding]:
     """Return the rules that a changed file breaks: a finding for each line, or one for the whole file."""
     new = file.new
-    if new is None:
-        return []
     findings = []
-    for rule in invariants:
-        if rule.applies_to(file.path):
-            places = _find_shapes(rule.shape, file, new) if rule.shape else _find_places(rule, file, new)
-            findings += [_make_finding(rule, line, file, new, is_new=is_new) for line, is_new in places]
+    for rule in invariants if new else ():
+        if new and rule.applies_to(file.path):
+            findings += [_make_finding(rule, line, file, new, is_new) for line, is_new in _find_places(rule, file, new)]
     return findings
 
 
-def _find_places(rule: Invariant, file: ReviewedFile, new: FileVersion) -> list[tuple[int, bool]]:
+def _find_places(rule: Invariant, file: ReviewedFile, new: FileVersion) -> Iterable[tuple[int, bool]]:
     """Return the lines that break a rule, and whether each is new."""
-    added = sorted(file.added)
-    if rule.deny is not None:
-        return _find_denied(rule, rule.deny, file, new)
-    if rule.when is None or rule.require is None or rule.require.search(new.text):
-        return []
-    if rule.scope == "file":
-        return _mark([number for number, line in enumerate(new.lines, 1) if rule.when.search(line)][:1], [], new)
-    return [(number, True) for number in added if rule.when.search(new.line(number))]
-
-
-def _find_denied(rule: Invariant, deny: Pattern, file: ReviewedFile, new: FileVersion) -> list[tuple[int, bool]]:
-    added = sorted(file.added)
-    matching = [number for number in added if deny.search(new.line(number))]
-    if rule.scope == "added":
-        return [(number, True) for number in matching]
-    if rule.scope == "diff":
+    old, added = file.old, sorted(file.added)
+    deny, when, require = rule.deny, rule.when, rule.require
+    if rule.shape:
+        lines, old_lines = find_shape(rule.shape, new), map(old.line, find_shape(rule.shape, old)) if old else ()
+    elif deny is None:
+        if when is None or require is None or require.search(new.text):
+            return []
+        if rule.scope != "file":
+            return [(number, True) for number in added if when.search(new.line(number))]
+        lines, old_lines = _search_lines(when, new)[:1], ()
+    elif rule.scope == "file":
+        lines, old_lines = _search_lines(deny, new), filter(deny.search, old.lines) if old else ()
+    else:
+        lines = [number for number in added if deny.search(new.line(number))]
+        if rule.scope == "added":
+            return [(number, True) for number in lines]
         is_broken = added and deny.search("\n".join(map(new.line, added)))
-        if is_broken:
-            return [((matching or added)[0], True)]
-        return []
-    old_lines = []
-    if file.old:
-        old_lines = [line for line in file.old.lines if deny.search(line)]
-    return _mark([number for number, line in enumerate(new.lines, 1) if deny.search(line)], old_lines, new)
+        return [((lines or added)[0], True)] if is_broken else []
+    return zip(lines, mark_new(map(new.line, lines), old_lines), strict=True)
 
 
-def _find_shapes(shape: str, file: ReviewedFile, new: FileVersion) -> list[tuple[int, bool]]:
-    old_lines = list(map(file.old.line, find_shape(shape, file.old))) if file.old else []
-    return _mark(find_shape(shape, new), old_lines, new)
+def _search_lines(pattern: Pattern, source: FileVersion) -> list[int]:
+    return [number for number, line in enumerate(source.lines, 1) if pattern.search(line)]
 
 
-def _mark(numbers: Sequence[int], old_lines: Iterable[str], new: FileVersion) -> list[tuple[int, bool]]:
-    """Return lines of the new file with whether each is new."""
-    return list(zip(numbers, mark_new(map(new.line, numbers), old_lines), strict=True))
-
-
-def _make_finding(rule: Invariant, line: int, file: ReviewedFile, new: FileVersion, *, is_new: bool) -> Finding:
+def _make_finding(rule: Invariant, line: int, file: ReviewedFile, new: FileVersion, is_new: bool) -> Finding:
     span = LineSpan(line, line)
     return Finding(
         rule=rule.id,

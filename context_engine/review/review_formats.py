@@ -7,16 +7,16 @@ https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from context_engine.model import Finding, Skipped
 from context_engine.review.finding import PRIORITIES, finding_to_json
-from context_engine.review.verdict import AnalyzerRun, Coverage, ReviewResult
+from context_engine.review.verdict import AnalyzerRun, ReviewResult
 from context_engine.text import escape_line, format_count
 
 JSON_FILES_MAX = 200
@@ -24,8 +24,29 @@ MARKDOWN_FILES_MAX = 20
 """More skipped files than this are counted, not listed."""
 
 
+def render_review(result: ReviewResult, format: str, *, version: str) -> str:  # noqa: A002 - the word of the contract
+    """Return a review as `json`, `markdown`, `sarif` or `rdjson`. `version` is that of the product."""
+    match format:
+        case "json":
+            return _dump(review_to_json(result))
+        case "sarif":
+            return render_sarif(result, version=version)
+        case "rdjson":
+            return render_rdjson(result)
+    return render_markdown(result)
+
+
+def _dump(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
 def review_to_json(result: ReviewResult) -> dict[str, Any]:
     """Return the whole review as JSON values; empty fields stay, so that callers need not guess."""
+    coverage = result.coverage
+    skipped, partly = (
+        [{"path": file.path, "why": file.reason} for file in files]
+        for files in (coverage.files_skipped, coverage.files_partly)
+    )
     return {
         "findings": [finding_to_json(finding) for finding in result.findings],
         "verdict": result.verdict,
@@ -36,26 +57,18 @@ def review_to_json(result: ReviewResult) -> dict[str, Any]:
         "should_fail": result.should_fail,
         "fail_reasons": list(result.fail_reasons),
         "findings_filtered": asdict(result.filtered),
-        "coverage": _coverage_to_json(result.coverage),
+        "coverage": {
+            "files": len(coverage.files),
+            "files_reviewed": coverage.files_reviewed,
+            "files_skipped": skipped[:JSON_FILES_MAX],
+            "files_skipped_count": len(skipped),
+            "files_partly": partly[:JSON_FILES_MAX],
+            "analyzers": [asdict(run) | {"why_not": run.why_not or None} for run in coverage.analyzers],
+        },
         "summary": msgspec.to_builtins(result.summary),
         "partial": result.is_partial,
         "second_pass": result.second_pass,
         "warnings": list(result.warnings),
-    }
-
-
-def _coverage_to_json(coverage: Coverage) -> dict[str, Any]:
-    skipped, partly = (
-        [{"path": file.path, "why": file.reason} for file in files]
-        for files in (coverage.files_skipped, coverage.files_partly)
-    )
-    return {
-        "files": len(coverage.files),
-        "files_reviewed": coverage.files_reviewed,
-        "files_skipped": skipped[:JSON_FILES_MAX],
-        "files_skipped_count": len(skipped),
-        "files_partly": partly[:JSON_FILES_MAX],
-        "analyzers": [asdict(run) | {"why_not": run.why_not or None} for run in coverage.analyzers],
     }
 
 
@@ -96,12 +109,10 @@ def _render_finding(finding: Finding) -> str:
 
 def _fence(code: str) -> list[str]:
     """Return code in a fence that is longer than any fence in it."""
-    if not code.strip():
-        return []
     fence = "```"
     while fence in code:
         fence += "`"
-    return [f"{fence}\n{code}\n{fence}"]
+    return [f"{fence}\n{code}\n{fence}"] if code.strip() else []
 
 
 def _render_coverage(result: ReviewResult) -> Iterator[str]:
@@ -135,12 +146,10 @@ def _render_run(run: AnalyzerRun) -> str:
 def _inline(text: str) -> str:
     """Return a text as one paragraph that contains no Markdown block and no HTML."""
     plain = " ".join(text.split()).replace("<", "&lt;")
-    if plain[:1] in ("#", "-", ">", "*", "+"):
-        return "\\" + plain
-    return plain
+    return "\\" + plain if plain.startswith(("#", "-", ">", "*", "+")) else plain
 
 
-# -- SARIF and rdjson -------------------------------------------------------------------------------------------------
+# -- SARIF -------------------------------------------------------------------------------------------------------------
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 SARIF_LEVELS = ("error", "error", "warning", "note")
@@ -148,40 +157,34 @@ SARIF_LEVELS = ("error", "error", "warning", "note")
 SECURITY_SEVERITIES = ("9.0", "7.0", "5.0", "2.0")
 """GitHub's `security-severity` by priority: critical from 9.0, high from 7.0, medium from 4.0."""
 FINGERPRINT = "contextEngine/v1"
-RDJSON_SEVERITIES = ("ERROR", "ERROR", "WARNING", "INFO")
-"""By priority."""
-RDJSON_NAME = "context-engine"
-
-
-def render_review(result: ReviewResult, format: str, *, version: str) -> str:  # noqa: A002 - the word of the contract
-    """Return a review as `json`, `markdown`, `sarif` or `rdjson`. `version` is that of the product."""
-    match format:
-        case "json":
-            return _dump(review_to_json(result))
-        case "sarif":
-            return render_sarif(result, version=version)
-        case "rdjson":
-            return render_rdjson(result)
-    return render_markdown(result)
 
 
 def render_sarif(result: ReviewResult, *, version: str) -> str:
     """Return the whole review as SARIF. `version` is that of the product."""
-    rules = {finding.rule: finding for finding in reversed(result.findings)}
+    by_rule = {finding.rule: finding for finding in reversed(result.findings)}
+    rules = sorted(by_rule)
     driver = {
         "name": "Context Engine",
         "semanticVersion": version,
-        "rules": [_sarif_rule(rules[name]) for name in sorted(rules)],
+        "rules": [_sarif_rule(by_rule[name]) for name in rules],
     }
-    numbers = {name: number for number, name in enumerate(sorted(rules))}
+    coverage = result.coverage
+    gaps = [f"{file.path} was not looked at: {file.reason}" for file in coverage.files_skipped]
+    gaps += [f"{run.name} did not run: {run.why_not}" for run in coverage.analyzers if not run.ran]
+    problems = ["The time was over before everything was looked at."] if result.is_partial else []
+    notes = [*_sarif_notes("note", gaps), *_sarif_notes("warning", result.warnings), *_sarif_notes("error", problems)]
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The top folder of the repository."}}},
-        "invocations": [_sarif_invocation(result)],
-        "results": [_sarif_result(finding, numbers[finding.rule]) for finding in result.findings],
+        "invocations": [{"executionSuccessful": not result.is_partial, "toolExecutionNotifications": notes}],
+        "results": [_sarif_result(finding, rules.index(finding.rule)) for finding in result.findings],
     }
     return _dump({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _sarif_notes(level: str, texts: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"level": level, "message": {"text": text}} for text in texts]
 
 
 def _sarif_rule(finding: Finding) -> dict[str, Any]:
@@ -200,7 +203,8 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
     suggestion = finding.suggestion
     advice = f"Suggestion: {suggestion.description}" if suggestion else ""
-    artifact = {"uri": _to_uri(finding.path), "uriBaseId": "SRCROOT"}
+    uri = quote(finding.path.encode("utf-8", "replace"), safe="/~")
+    artifact = {"uri": uri, "uriBaseId": "SRCROOT"}
     region = {"startLine": finding.span.first, "endLine": finding.span.last}
     row: dict[str, Any] = {
         "ruleId": finding.rule,
@@ -224,47 +228,22 @@ def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
     return row
 
 
-def _to_uri(path: str) -> str:
-    """Return a path as a relative reference (RFC 3986, 2.3 and 4.2).
-
-    >>> _to_uri("src/größe 1.py")
-    'src/gr%C3%B6%C3%9Fe%201.py'
-    """
-    return re.sub(
-        rb"[^A-Za-z0-9._~/-]", lambda found: b"%%%02X" % found[0][0], path.encode("utf-8", "replace")
-    ).decode()
+def _join_texts(finding: Finding, *more: str) -> str:
+    return "\n".join(dict.fromkeys(filter(None, (finding.title, finding.body, *finding.evidence, *more))))
 
 
-def _sarif_invocation(result: ReviewResult) -> dict[str, Any]:
-    """Return whether everything was reviewed, and what was not."""
-    coverage = result.coverage
-    gaps = [f"{file.path} was not looked at: {file.reason}" for file in coverage.files_skipped]
-    gaps += [f"{run.name} did not run: {run.why_not}" for run in coverage.analyzers if not run.ran]
-    problems = ["The time was over before everything was looked at."] if result.is_partial else []
-    return {
-        "executionSuccessful": not result.is_partial,
-        "toolExecutionNotifications": [
-            *_sarif_notes("note", gaps),
-            *_sarif_notes("warning", result.warnings),
-            *_sarif_notes("error", problems),
-        ],
-    }
+# -- rdjson, which reviewdog shows next to the lines of a pull request -------------------------------------------------
 
-
-def _sarif_notes(level: str, texts: Iterable[str]) -> list[dict[str, Any]]:
-    return [{"level": level, "message": {"text": text}} for text in texts]
+RDJSON_SEVERITIES = ("ERROR", "ERROR", "WARNING", "INFO")
+"""By priority."""
+RDJSON_NAME = "context-engine"
 
 
 def render_rdjson(result: ReviewResult) -> str:
-    """Return the findings as rdjson, which reviewdog shows next to the lines of a pull request."""
+    """Return the findings as rdjson."""
     severity = min((finding.priority for finding in result.findings), default=len(RDJSON_SEVERITIES) - 1)
-    return _dump(
-        {
-            "source": {"name": RDJSON_NAME},
-            "severity": RDJSON_SEVERITIES[severity],
-            "diagnostics": [_rdjson_diagnostic(finding) for finding in result.findings],
-        }
-    )
+    rows = [_rdjson_diagnostic(finding) for finding in result.findings]
+    return _dump({"source": {"name": RDJSON_NAME}, "severity": RDJSON_SEVERITIES[severity], "diagnostics": rows})
 
 
 def _rdjson_diagnostic(finding: Finding) -> dict[str, Any]:
@@ -282,11 +261,3 @@ def _rdjson_diagnostic(finding: Finding) -> dict[str, Any]:
         text = finding.suggestion.replacement
         row["suggestions"] = [{"range": lines, "text": f"{text}\n" if text and not text.endswith("\n") else text}]
     return row
-
-
-def _join_texts(finding: Finding, *more: str) -> str:
-    return "\n".join(dict.fromkeys(filter(None, (finding.title, finding.body, *finding.evidence, *more))))
-
-
-def _dump(value: dict[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"

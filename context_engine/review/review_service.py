@@ -30,21 +30,8 @@ from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.reviewer import FileFindings, Reviewer, count_lines
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
-from context_engine.review.source_versions import (
-    Parsers,
-    ReviewContext,
-    ReviewedFile,
-    find_versions,
-    iterate_versions,
-)
-from context_engine.review.verdict import (
-    NO_TIME,
-    Coverage,
-    FileCoverage,
-    ReviewResult,
-    make_result,
-    summarize_change,
-)
+from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile, find_versions, iterate_versions
+from context_engine.review.verdict import NO_TIME, Coverage, FileCoverage, ReviewResult, make_result, summarize_change
 from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
 from context_engine.team_parts import load_team_part
 from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
@@ -203,10 +190,7 @@ class ReviewService:
         name = uuid.uuid4().hex + (f"@{home_id(folder)}" if shared_records else "")
         self.second_passes = PendingReviews(self.store, now)
         self.sessions = ReviewSessions(
-            self.store,
-            LivenessLock(folder, name),
-            lambda request: open_review_job(request, workspace, self.store),
-            now,
+            self.store, LivenessLock(folder, name), lambda request: open_review_job(request, workspace, self.store), now
         )
 
     def close(self) -> None:

@@ -21,19 +21,11 @@ def named(prompt: str) -> list[tuple[str, str, int]]:
         ("see ./lib/x.ts#L10-L20", [("path", "lib/x.ts", 10)]),
         ("in src\\zoo\\Cat.cs", [("path", "src/zoo/Cat.cs", 0)]),
         ("pages/[id].tsx and a-b/c_d.go", [("path", "pages/[id].tsx", 0), ("path", "a-b/c_d.go", 0)]),
-        (
-            '  File "/srv/zoo/cats.py", line 7, in purr',
-            [
-                ("path", "/srv/zoo/cats.py", 7),
-            ],
-        ),
+        ('  File "/srv/zoo/cats.py", line 7, in purr', [("path", "/srv/zoo/cats.py", 7)]),
         ("    at purr (/srv/zoo/cats.js:7:19)", [("path", "/srv/zoo/cats.js", 7)]),
         ("    at purr (file:///srv/zoo/cats.mjs:7:19)", [("path", "/srv/zoo/cats.mjs", 7)]),
         ("at zoo.Cat.purr(Cat.java:7)", [("path", "zoo/Cat.java", 7)]),
-        (
-            "   at Zoo.Cat.Purr() in C:\\Zoo\\Cat.cs:line 7",
-            [("symbol", "Zoo.Cat.Purr", 0), ("path", "/Zoo/Cat.cs", 7)],
-        ),
+        ("   at Zoo.Cat.Purr() in C:\\Zoo\\Cat.cs:line 7", [("symbol", "Zoo.Cat.Purr", 0), ("path", "/Zoo/Cat.cs", 7)]),
         ("#0 /srv/zoo/Cat.php(7): purr()", [("path", "/srv/zoo/Cat.php", 7), ("symbol", "purr", 0)]),
         ("in /srv/zoo/Cat.php on line 7", [("path", "/srv/zoo/Cat.php", 7)]),
         ("  --> src/cat.rs:7:13", [("path", "src/cat.rs", 7)]),

@@ -205,10 +205,7 @@ def test_findings_of_analysers_are_kept_with_their_file(root: Path) -> None:
     ruff, tsc = told(left)
     assert (ruff["ran"], ruff["ms"], ruff["findings"], tsc["why_not"]) == (True, 12, 1, "not installed")
     remember(made.store, left.cache)
-    assert [each["ms"] for each in told(made.review_files(["src/f0.py", "src/f1.py"], threading.Event()))] == [
-        0,
-        0,
-    ]
+    assert [each["ms"] for each in told(made.review_files(["src/f0.py", "src/f1.py"], threading.Event()))] == [0, 0]
 
 
 def test_only_named_files_are_reviewed_and_others_are_told_of(root: Path) -> None:

@@ -10,13 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context import (
-    Claim,
-    RepositoryFacts,
-    check_claims,
-    format_location,
-    shorten_problem,
-)
+from context_engine.context import Claim, RepositoryFacts, check_claims, format_location, shorten_problem
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.second_pass import SCHEMA, make_claim
