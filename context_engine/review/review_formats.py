@@ -7,10 +7,10 @@ https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -203,8 +203,7 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
     suggestion = finding.suggestion
     advice = f"Suggestion: {suggestion.description}" if suggestion else ""
-    uri = quote(finding.path.encode("utf-8", "replace"), safe="/~")
-    artifact = {"uri": uri, "uriBaseId": "SRCROOT"}
+    artifact = {"uri": _to_uri(finding.path), "uriBaseId": "SRCROOT"}
     region = {"startLine": finding.span.first, "endLine": finding.span.last}
     row: dict[str, Any] = {
         "ruleId": finding.rule,
@@ -226,6 +225,16 @@ def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
         changes = [{"artifactLocation": artifact, "replacements": [replacement]}]
         row["fixes"] = [{"description": {"text": suggestion.description}, "artifactChanges": changes}]
     return row
+
+
+def _to_uri(path: str) -> str:
+    """Return a path as a relative reference (RFC 3986, 2.3 and 4.2).
+
+    >>> _to_uri("src/größe 1.py")
+    'src/gr%C3%B6%C3%9Fe%201.py'
+    """
+    data = path.encode("utf-8", "replace")
+    return re.sub(rb"[^A-Za-z0-9._~/-]", lambda found: b"%%%02X" % found[0][0], data).decode()
 
 
 def _join_texts(finding: Finding, *more: str) -> str:

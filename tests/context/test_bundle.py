@@ -207,34 +207,6 @@ def test_the_best_place_comes_with_its_callees_callers_and_tests_a_line_each(poo
     ]
 
 
-def test_a_definition_that_the_bundle_shows_is_not_told_again_as_a_neighbor(pool: Engine) -> None:
-    found = made(pool, "drain_pool open_valve", files_max=2)
-    assert {file.path for file in found.files} == {"pool/drain.py", "pool/valve.py"}
-    assert not any("valve.py" in row for row in rows(found, "pool/drain.py"))
-
-
-def test_a_name_that_occurs_everywhere_and_a_word_of_a_comment_are_no_neighbors(tmp_path: Path) -> None:
-    files = {f"use_{n}.py": f"from core import common_name\n\n\ndef use_{n}():\n    common_name()\n" for n in range(50)}
-    files |= {
-        "core.py": "def common_name():\n    # the caller waits\n    return 1\n",
-        "waits.py": "def waits():\n    return 2\n",
-    }
-    with indexed(tree(tmp_path / "w", files), staleness_ms=600_000) as engine:
-        assert engine.symbols.neighbors("core.py", LineSpan(1, 3)) == []
-        callees = engine.symbols.neighbors("use_7.py", LineSpan(4, 5))
-        assert [(row.path, row.line, row.relation) for row in callees] == [("core.py", 1, "used by it")]
-
-
-def test_importers_as_indexed_are_those_that_a_trace_finds(pool: Engine) -> None:
-    for path in ("pool/drain.py", "pool/valve.py", "app.py"):
-        traced = {edge.source for edge in pool.symbols.trace(path, "importers").edges}
-        assert set(pool.symbols.importers(path)) == traced
-    assert (
-        pool.symbols.files_named("drain.py") == ("pool/[old]/drain.py", "pool/drain.py")
-        and pool.symbols.files_named("/") == ()
-    )
-
-
 def test_what_is_in_the_bundle_is_not_told_again_as_related(pool: Engine) -> None:
     found = made(pool, files_max=20, relevance_min=0)
     shown = {file.path for file in found.files}
@@ -281,10 +253,6 @@ def test_history_tells_what_changes_together_and_what_is_hot(pool: Engine) -> No
     assert "pool/drain.py: changed together with pool/clock.py in 9 of 10 commits" in found.hints
     assert "pool/drain.py: 14 commits, the last on 2026-09-21" in found.hints
     assert found.sources["history"] == 1 and found.absent == ("memories",)
-
-
-def test_without_history_and_memories_the_bundle_says_so(pool: Engine) -> None:
-    assert made(pool).absent == ("memories", "history")
 
 
 def test_a_file_that_much_leans_on_is_said_to_be_so(pool: Engine) -> None:

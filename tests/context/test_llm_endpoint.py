@@ -58,12 +58,6 @@ def test_a_draft_that_keeps_to_its_schema_is_taken_with_what_it_cost() -> None:
     assert asked.body["messages"][1]["content"] == "Order the steps."
 
 
-def test_a_schema_that_is_not_strict_is_not_called_strict() -> None:
-    with model_that_says({"a": 1}) as server:
-        assert filled(server, {"type": "object"}).draft == {"a": 1}
-        assert server.asked[0].body["response_format"]["json_schema"]["strict"] is False
-
-
 def test_a_draft_that_is_no_object_travels_in_one() -> None:
     with model_that_says({"draft": "a better prompt"}) as server:
         assert filled(server, {"type": "string"}).draft == "a better prompt"

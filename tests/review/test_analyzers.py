@@ -159,10 +159,6 @@ def test_what_ruff_only_guesses_is_not_told() -> None:
     assert analysed(RUFF, "x = 1\n", "x = unicode('a')\nreveal_type(x)\n").findings == ()
 
 
-def test_every_analyser_has_a_name_of_its_own() -> None:
-    assert len({each.name for each in ALL}) == len(ALL)
-
-
 # -- what each program says, as it said it to us --
 
 ESLINT_SAYS = b"""[{"filePath":"/t/src/a.js","messages":[

@@ -26,11 +26,15 @@ from context_engine.review.review_job import (
     UNIT_FILES_MAX,
     UNIT_LINES_MAX,
     ReviewJob,
+    ReviewMetrics,
     UnitResult,
+    busy_s,
     cut_into_units,
     open_review_job,
+    percentiles,
+    summarize_metrics,
 )
-from context_engine.review.review_store import ReviewSession, ReviewStore
+from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import Parsers, ReviewContext
 from context_engine.secrets import redact
@@ -231,14 +235,6 @@ def test_an_analyser_that_failed_is_asked_again_the_next_time(root: Path) -> Non
         assert bool(left.review.metrics.failures) != is_kept
 
 
-def test_excluded_files_are_told_of_and_not_reviewed(root: Path) -> None:
-    made = change(root, options=ReviewOptions(exclude_patterns=("src/f0.py",)))
-    assert "src/f0.py" not in paths_of(made)
-    coverage = run(made)["coverage"]
-    assert coverage["files_reviewed"] == 4
-    assert [each["path"] for each in coverage["files_skipped"]] == ["src/f0.py"]
-
-
 def test_what_git_does_not_know_is_refused(root: Path) -> None:
     with pytest.raises(RefNotFound):
         open_review_job(ReviewRequest("no-such-branch", "main"), means(root), ReviewStore(root))
@@ -287,3 +283,47 @@ def test_every_file_is_in_exactly_one_unit_and_no_unit_is_too_large(found: dict[
     for unit in units:
         assert 1 <= len(unit.paths) <= UNIT_FILES_MAX
         assert len(unit.paths) == 1 or sum(found[path] for path in unit.paths) <= UNIT_LINES_MAX
+
+
+def unit(times: Sequence[float], tries: int = 1) -> ReviewUnit:
+    queued_at, began_at, ended_at = times
+    return ReviewUnit(("a.py",), 1, "done", tries, 1, 0, queued_at, began_at, ended_at)
+
+
+moments = st.integers(1, 50).map(float)
+spans = st.lists(st.tuples(moments, moments, moments).map(lambda three: unit(sorted(three))), max_size=8)
+
+
+@given(st.lists(st.integers(0, 10**6).map(lambda number: number / 100), min_size=1))
+def test_percentiles_are_samples_in_order(samples: list[float]) -> None:
+    taken = percentiles(samples)
+    assert taken
+    assert {taken["p50"], taken["p95"], taken["p99"], taken["max"]} <= set(samples)
+    assert taken["p50"] <= taken["p95"] <= taken["p99"] <= taken["max"] == max(samples)
+    assert taken["count"] == len(samples)
+    assert 2 * sum(sample <= taken["p50"] for sample in samples) >= len(samples)
+
+
+@given(spans)
+def test_units_take_at_least_as_long_together_as_the_time_in_which_any_was_under_way(found: list[ReviewUnit]) -> None:
+    seconds = {second for span in found for second in range(int(span.began_at), int(span.ended_at))}
+    assert busy_s((span.began_at, span.ended_at) for span in found) == len(seconds)
+    told = summarize_metrics([], found, [], 2)
+    assert told["units"]["total_ms"] >= told["units"]["wall_ms"] == len(seconds) * 1_000
+    assert told["worker_utilisation"] is None or told["worker_utilisation"] > 0
+
+
+def test_everything_is_counted() -> None:
+    figures = [
+        ReviewMetrics({"lint": [1.0, 3.0]}, 3, 1, 10, ["ruff: timed out"]),
+        ReviewMetrics({"lint": [2.0], "merge": [5.0]}, 0, 0, 5),
+    ]
+    pairs = [("ruff", "style"), ("builtin", "style"), ("ruff", "security")]
+    found = [{"source": source, "category": category} for source, category in pairs]
+    told = summarize_metrics(figures, [unit((0.0, 1.0, 3.0)), unit((0.0, 2.0, 4.0), tries=2)], found, 2)
+    assert told["stages"]["lint"] == {"p50": 2.0, "p95": 3.0, "p99": 3.0, "max": 3.0, "count": 3}
+    assert told["cache"] == {"hits": 3, "misses": 1, "rate": 0.75}
+    assert told["findings"] == {"by_source": {"builtin": 1, "ruff": 2}, "by_category": {"security": 1, "style": 2}}
+    assert (told["units"], told["worker_utilisation"]) == ({"count": 2, "total_ms": 4_000.0, "wall_ms": 3_000.0}, 0.667)
+    assert (told["queue_wait"]["max"], told["bytes_read"], told["retries"]) == (2_000.0, 15, 1)
+    assert told["analyzer_failures"] == ["ruff: timed out"]

@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from context_engine.errors import StorageCorrupt, WriteFailed
 from context_engine.review import review_store as module
 from context_engine.review.finding import ReviewRequest
-from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit
+from context_engine.review.review_store import ReviewSession, ReviewStore
 from context_engine.storage.locks import LivenessLock, PathLocks
 from context_engine.storage.state_folder import is_state_path
 from tests.support.trees import ordinary_user
@@ -49,14 +46,6 @@ def test_nothing_is_created_before_something_is_kept(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_written_is_read_by_another_process(tmp_path: Path) -> None:
-    made = store(tmp_path, units=(ReviewUnit(("1.py", "é\n.py"), 10),))
-    after = made.update("rev_1", touch, {"0000": b"body"}, cache={"k": b"kept"})
-    other = ReviewStore(tmp_path)
-    assert other.session("rev_1") == after != session()
-    assert (other.bodies("rev_1"), other.read_cached(["k", "z"])) == ({"0000": b"body"}, {"k": b"kept"})
-
-
 def test_no_change_of_many_threads_and_processes_is_lost(tmp_path: Path) -> None:
     stores = [store(tmp_path), *(ReviewStore(tmp_path) for _ in range(3))]
 
@@ -84,15 +73,6 @@ def test_two_processes_make_the_file_one_after_the_other(tmp_path: Path) -> None
         assert not made.path.exists()
     thread.join()
     assert made.session("rev_1") == session()
-
-
-def test_the_same_review_is_one_session_as_long_as_it_is_not_over(tmp_path: Path) -> None:
-    made = store(tmp_path)
-    assert made.add(session("rev_2"), unless_known=True) == "rev_1"
-    assert made.add(session("rev_2"), unless_known=False) == "rev_2"
-    assert made.add(session("rev_3", key="other"), unless_known=True) == "rev_3"
-    made.update("rev_3", lambda each: replace(each, status="completed"))
-    assert made.add(session("rev_4", key="other"), unless_known=True) == "rev_4"
 
 
 def test_a_refused_change_leaves_all_as_it_was(tmp_path: Path) -> None:
@@ -180,16 +160,6 @@ def test_somebody_may_clean_the_folder_up(tmp_path: Path) -> None:
 
 
 bodies = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.binary(max_size=50), max_size=5)
-
-
-@settings(max_examples=10)
-@given(bodies)
-def test_bodies_come_back_as_they_were(found: Mapping[str, bytes]) -> None:
-    with TemporaryDirectory() as folder:
-        made = store(Path(folder))
-        made.update("rev_1", touch, found, cache=found)
-        assert (made.bodies("rev_1"), made.read_cached(found)) == (found, found)
-        made.close()
 
 
 # -- who is alive -----------------------------------------------------------------------------------------------------

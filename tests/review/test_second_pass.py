@@ -30,7 +30,6 @@ from context_engine.review.second_pass import (
     make_pending,
     merge_draft_into,
     review_brief,
-    word_similarity,
 )
 from context_engine.review.source_versions import Parsers, ReviewedFile
 from context_engine.review.verdict import (
@@ -213,12 +212,6 @@ def test_handing_in_twice_changes_nothing() -> None:
     )
 
 
-def test_it_survives_being_stored() -> None:
-    once = merge_draft_into(kept(CHECKED, max_findings=3), draft(row()), source="host").pending
-    assert msgspec.json.decode(msgspec.json.encode(once), type=PendingReview) == once
-    assert msgspec.json.decode(msgspec.json.encode(once), type=PendingReview).result == once.result
-
-
 def test_findings_that_are_not_told_stay_counted() -> None:
     quiet = replace(CHECKED, id="id-2", rule="other", confidence=0.3)
     first = kept(CHECKED, quiet)
@@ -325,13 +318,6 @@ def test_joining_again_changes_nothing_and_nobody_is_surer_than_allowed(
     assert [each.id for each in once[: len(checked)]] == [each.id for each in checked]
     assert all(each.confidence <= CONFIDENCE_MAX for each in once[len(checked) :])
     assert all(any(is_same_finding(known, each) for known in once) for each in second)
-
-
-@given(words, words)
-def test_likeness_is_a_share(one: str, other: str) -> None:
-    assert word_similarity(one, other) == word_similarity(other, one)
-    assert (word_similarity(one, other) == 1) == (set(one.split()) == set(other.split()))
-    assert (word_similarity(one, other) == 0) == set(one.split()).isdisjoint(other.split())
 
 
 def test_what_stands_is_anchored_in_a_line_that_is_quoted() -> None:

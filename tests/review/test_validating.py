@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import FileNotFound, InvalidArgument, NotIndexed
 from context_engine.languages import PathIndex
-from context_engine.languages.brackets import check_brackets, check_c_brackets, find_bracket_problem
-from context_engine.languages.comments import blank_comments_and_strings
+from context_engine.languages.brackets import check_brackets, check_c_brackets
 from context_engine.repo.paths import Root
 from context_engine.review.checks.file_checks import find_conflicts
 from context_engine.review.validation.content_validation import ValidationService
@@ -458,16 +457,6 @@ def test_brackets_close_when_pairs_can_be_taken_out_until_none_is_left(brackets:
     assert (check_brackets((each, 1, column) for column, each in enumerate(brackets, 1)) is None) == (not left)
 
 
-def test_brackets_in_strings_and_comments_are_none() -> None:
-    for name, code in {
-        "javascript": b"f('(', /[{]/) // )",
-        "rust": b"f('(', \")\") /* { */",
-        "php": b"<?php f('(') # (",
-    }.items():
-        assert find_bracket_problem(LANGUAGES[name], code, GRAMMARS) is None
-    assert find_bracket_problem(LANGUAGES["javascript"], b"f('(', (1)", GRAMMARS) is not None
-
-
 @pytest.mark.parametrize(
     "code",
     [
@@ -480,19 +469,6 @@ def test_brackets_in_strings_and_comments_are_none() -> None:
 )
 def test_what_the_preprocessor_leaves_out_does_not_count(code: str) -> None:
     assert check_c_brackets(code) is None
-
-
-def test_code_keeps_its_length_without_strings_and_comments() -> None:
-    for name, data in {
-        "python": b"f('x') # y\n",
-        "javascript": b"f(`a${b('c')}d`) // e\n",
-        "c": b'f("x"); /* y */\n',
-    }.items():
-        code = blank_comments_and_strings(LANGUAGES[name], data, GRAMMARS)
-        assert code is not None
-        assert len(code) == len(data)
-        assert b"f(" in code
-        assert not {*code} & {*b"xyde"} or name == "javascript"
 
 
 @pytest.mark.parametrize(
