@@ -25,12 +25,13 @@ MATCHES_MAX = 8
 """More matches would not help to choose a tool."""
 
 
-@tool(touches="nothing", aliases={"tool_manifest": {"schemas": False}}, rare=("schemas",))
+@tool(touches="nothing", aliases={"tool_manifest": {"schemas": False}})
 def list_tools(
     engine: "Engine",
     call: Call,
     query: Annotated[str, TextArg("What to do.")] = "",
     names: Annotated[tuple[str, ...], TextListArg("Show these with all arguments.")] = (),
+    *,
     schemas: Annotated[bool, BooleanArg("All with all their arguments.")] = False,
 ) -> Reply:
     """Find tools that are not listed: undo, rename, memories, plans, reviews, index.

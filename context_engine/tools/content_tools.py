@@ -25,19 +25,15 @@ FINDINGS_MAX = 1_000
 TIERS = ("1", "2", "3")
 
 
-@tool(
-    touches="nothing",
-    rare=(
-        *("language", "scrub_secrets", "tiers", "schema"),
-        *("stop_on_error", "max_findings", "base_content", "assist"),
-    ),
-)
+@tool(touches="nothing")
 def validate_content(
     engine: "Engine",
     call: Call,
     content: Annotated[str, TextArg("What to check.", 0, CONTENT_CHARS)],
     content_type: Annotated[str, ChoiceArg("What it is.", CONTENT_KINDS)] = "raw_text",
     file_path: Annotated[str, TextArg("Where it belongs.")] = "",
+    findings: Annotated[Mapping[str, Any] | None, ObjectArg("As next asks.")] = None,
+    *,
     language: Annotated[str, TextArg("Else by file_path.", 0, 40)] = "",
     scrub_secrets: Annotated[bool, BooleanArg("Look for secrets, return it without.")] = True,
     tiers: Annotated[tuple[str, ...], TextListArg("1 parsers, 2 habits, 3 a second pass.", TIERS)] = ("1", "2"),
@@ -46,7 +42,6 @@ def validate_content(
     max_findings: Annotated[int, IntegerArg("Most findings.", 1, FINDINGS_MAX)] = 100,
     base_content: Annotated[str | None, TextArg("Older version: only new findings.", 0, CONTENT_CHARS)] = None,
     assist: Annotated[str, ChoiceArg("Tier 3: by a model, by you (next), or off.", ASSIST_MODES)] = "auto",
-    findings: Annotated[Mapping[str, Any] | None, ObjectArg("As next asks.")] = None,
 ) -> Reply:
     """Find errors in generated code, data, diffs, plans or text: secrets, syntax, placeholders, unknown files."""
     request = ValidationRequest(
@@ -122,14 +117,12 @@ ROWS_SHARE = 3
 """At most one part in this many of a reply is for the places."""
 
 
-@tool(
-    touches="nothing",
-    rare=("replacement", "keep_structure", "path", "allowlist", "return_locations", "show_start", "show_end"),
-)
+@tool(touches="nothing")
 def scrub_secrets(
     engine: "Engine",
     content: Annotated[str, ContentArg("The text, up to 2 MB.")],
     mode: Annotated[str, ChoiceArg("strict: hardly any false alarms.", ("strict", "broad"))] = "broad",
+    *,
     replacement: Annotated[str, ChoiceArg("label names kind and hash.", ("label", "hash", "fixed"))] = "label",
     keep_structure: Annotated[bool, BooleanArg("Keep the line breaks of long keys.")] = True,
     path: Annotated[str, TextArg("Path of the text, for rules that depend on it.")] = "",

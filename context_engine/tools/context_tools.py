@@ -64,17 +64,14 @@ Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
     always_load=True,
     instead="search_code",
     aliases={"get_context_for_prompt": {"format": "json", "limit": 10, "include": ()}},
-    rare=(
-        *("limit", "include_related", "include_memories", "include_summaries", "min_relevance", "include", "exclude"),
-        *("external_sources", "plan_id", "bypass_cache", "format", "repeat"),
-    ),
 )
 def get_context(
     engine: "Engine",
     call: Call,
     query: Annotated[str, TextArg("Task or question.", 3, QUESTION_CHARS_MAX)],
-    limit: Annotated[int, IntegerArg("Most files.", 1, 20), "max_files"] = 10,
     token_budget: Annotated[int, IntegerArg("Most tokens, 500 up.", 500, 100_000)] = 8_000,
+    *,
+    limit: Annotated[int, IntegerArg("Most files.", 1, 20), "max_files"] = 10,
     include_related: Annotated[bool, BooleanArg("Tests, imports, what changes together.")] = True,
     include_memories: Annotated[bool, BooleanArg("Memories of the team.")] = True,
     include_summaries: Annotated[bool, BooleanArg("What each file defines.")] = True,
@@ -131,16 +128,17 @@ def get_context(
     return Reply(write(best, meta._replace(tokens=tokens, ms=ms)))
 
 
-@tool(touches="nothing", instead="get_context", rare=("include_paths", "exclude_paths", "assist"))
+@tool(touches="nothing", instead="get_context")
 def enhance_prompt(
     engine: "Engine",
     call: Call,
     prompt: Annotated[str, TextArg("The prompt to enhance.", 1, QUESTION_CHARS_MAX)],
     mode: Annotated[EnhanceMode, ChoiceArg("light adds up to 600 tokens, rich 2000.", ("light", "rich"))] = "light",
+    draft: Annotated[str, TextArg("Your own version, to check.", most=2 * QUESTION_CHARS_MAX)] = "",
+    *,
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
     assist: Annotated[str, ChoiceArg("LLM refinement: by a model, by you (next), or off.", ASSIST_MODES)] = "auto",
-    draft: Annotated[str, TextArg("Your own version, to check.", most=2 * QUESTION_CHARS_MAX)] = "",
 ) -> Reply:
     """Enhance a prompt with facts of this repository: find its names (path:line), likely files, rules, test commands.
 

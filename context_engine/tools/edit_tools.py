@@ -50,7 +50,7 @@ Lines = list[str]
 """`list` is the name of an argument below."""
 
 
-@tool(touches="files", rare=("labels_are_text",))
+@tool(touches="files")
 def edit_file(
     engine: "Engine",
     call: Call,
@@ -66,6 +66,7 @@ def edit_file(
     files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several: {path, edits}.")] = (),
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
     dry_run: Annotated[bool, BooleanArg("Only show the diff.")] = False,
+    *,
     labels_are_text: Annotated[bool, BooleanArg("Write labels of redacted secrets as text.")] = False,
 ) -> Reply:
     """Edit files, all or none: replace a text, a definition or lines.
@@ -135,7 +136,7 @@ def _hash_for_lines(engine: "Engine", call: Call, file: FileEdits) -> str:
     )
 
 
-@tool(touches="files", rare=("labels_are_text",))
+@tool(touches="files")
 def write_file(
     engine: "Engine",
     call: Call,
@@ -143,6 +144,7 @@ def write_file(
     content: Annotated[str, ContentArg("Its whole text.")],
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
     overwrite: Annotated[bool, BooleanArg("Also an existing file.")] = True,
+    *,
     labels_are_text: Annotated[bool, BooleanArg("Write labels of redacted secrets as text.")] = False,
 ) -> Reply:
     r"""Write a whole file; edit_file changes parts.
@@ -161,7 +163,7 @@ def write_file(
     return Reply("\n".join([head, *_notes(receipt)]))
 
 
-@tool(touches="files", error_fields={"success": False}, rare=("expected_hash", "expected_matches"))
+@tool(touches="files", error_fields={"success": False})
 def safe_replace(
     engine: "Engine",
     call: Call,
@@ -171,6 +173,7 @@ def safe_replace(
     anchor: Annotated["Mapping[str, Any] | None", AnchorArg("Text around it, or its lines.")] = None,
     fuzzy_match: Annotated[Fuzzy | None, FuzzyMatchArg("Default: enabled, 5, whitespaceOnly.")] = None,
     dry_run: Annotated[bool, BooleanArg("Preview only.")] = False,
+    *,
     expected_hash: Annotated[str, TextArg("sha256 of the file you read.")] = "",
     expected_matches: Annotated[int, IntegerArg("How many to replace.", 1, 10_000)] = 1,
 ) -> Reply:

@@ -30,11 +30,12 @@ STATES = {
 """The words for each state of a path or a name."""
 
 
-@tool(touches="nothing", rare=("format",))
+@tool(touches="nothing")
 def explain(
     engine: "Engine",
     call: Call,
     target: Annotated[str, TextArg("A path, or a symbol."), "path"],
+    *,
     format: Annotated[str, ChoiceArg("text or json.", ("text", "json"))] = "text",  # noqa: A002 - the argument
 ) -> Reply:
     """Explain why a file is in the index or not, by which ignore rule or limit; or why a name is not found.

@@ -33,12 +33,13 @@ class _HistoryTarget(NamedTuple):
     note: str = ""
 
 
-@tool(touches="nothing", rare=("format",))
+@tool(touches="nothing")
 def history(
     engine: "Engine",
     target: Annotated[str, TextArg("path, path:10-30, a symbol or a commit; empty: all."), "path"] = "",
     limit: Annotated[int, IntegerArg("Most commits.", 1, 100)] = 10,
     diff: Annotated[bool, BooleanArg("Show a commit's diff, too.")] = False,
+    *,
     format: Annotated[str, ChoiceArg("text or json.", ("text", "json"))] = "text",  # noqa: A002 - the argument
 ) -> Reply:
     """Show the commits that changed a file, wrote some lines or a symbol, with their messages; or one commit.

@@ -52,29 +52,24 @@ Expires = TextArg("Date it expires: 2027-01-31.", 0, 40)
 LinkedFiles = TextListArg("Files it is about: when they change, it is stale.")
 
 
-@tool(
-    touches="records",
-    rare=(
-        *("subtype", "priority", "source", "linked_symbols", "linked_plans", "evidence", "owner"),
-        *("expires_at", "on_similar", "scope", "dry_run"),
-    ),
-)
+@tool(touches="records")
 def add_memory(
     engine: "Engine",
     content: Annotated[str, Content],
     category: Annotated[str, TextArg("preferences, decisions or facts.", 1, 60)],
     title: Annotated[str, Title] = "",
     tags: Annotated[tuple[str, ...], Tags] = (),
+    linked_files: Annotated[tuple[str, ...], LinkedFiles] = (),
+    supersedes: Annotated[tuple[str, ...], TextListArg("Ids of memories it replaces.")] = (),
+    *,
     subtype: Annotated[str, Subtype] = "",
     priority: Annotated[str, Priority] = "helpful",
     source: Annotated[str, TextArg("Person or document it comes from.")] = "",
-    linked_files: Annotated[tuple[str, ...], LinkedFiles] = (),
     linked_symbols: Annotated[tuple[str, ...], TextListArg("Symbols it is about.")] = (),
     linked_plans: Annotated[tuple[str, ...], TextListArg("Plans it belongs to.")] = (),
     evidence: Annotated[str, TextArg("Proof: a command, a line, a link.")] = "",
     owner: Annotated[str, TextArg("Person responsible for it.")] = "",
     expires_at: Annotated[str, Expires] = "",
-    supersedes: Annotated[tuple[str, ...], TextListArg("Ids of memories it replaces.")] = (),
     on_similar: Annotated[str, ChoiceArg("What to do when a similar one exists.", ON_SIMILAR)] = "warn",
     scope: Annotated[str, ChoiceArg("For this project, or for you everywhere.", SCOPES)] = "project",
     dry_run: Annotated[bool, BooleanArg("Only report what would happen.")] = False,
@@ -126,17 +121,18 @@ def _shorten(text: str, chars_max: int) -> str:
     return text if len(text) <= chars_max else cut_to_size(text, chars_max - 1) + "…"
 
 
-@tool(touches="nothing", rare=("linked_file", "sort", "full"))
+@tool(touches="nothing")
 def list_memories(
     engine: "Engine",
     category: Annotated[str, TextArg("Only this category.")] = "",
     query: Annotated[str, TextArg("Only what matches these words.")] = "",
     tags: Annotated[tuple[str, ...], TextListArg("Must have all of these.")] = (),
     status: Annotated[str, ChoiceArg("Only this status.", STATUSES)] = "active",
-    linked_file: Annotated[str, TextArg("Only memories about this file.")] = "",
-    sort: Annotated[str, ChoiceArg("Default: relevance with a query, else updated.", ("", *SORTS))] = "",
     limit: Annotated[int, IntegerArg("Most rows.", 1, LIST_MAX)] = 50,
     cursor: Annotated[str, TextArg("next_cursor of the last reply.")] = "",
+    *,
+    linked_file: Annotated[str, TextArg("Only memories about this file.")] = "",
+    sort: Annotated[str, ChoiceArg("Default: relevance with a query, else updated.", ("", *SORTS))] = "",
     full: Annotated[bool, BooleanArg("Whole contents instead of excerpts.")] = False,
 ) -> Reply:
     """List memories: decisions, preferences and facts, also those that are stale, superseded, expired or unreadable.
@@ -176,23 +172,22 @@ def _memory_row(row: "MemoryRow", *, full: bool) -> dict[str, Any]:
     return drop_empty(fields | extra)
 
 
-@tool(
-    touches="records", rare=("category", "subtype", "priority", "evidence", "owner", "expires_at", "expected_version")
-)
+@tool(touches="records")
 def update_memory(
     engine: "Engine",
     id: Annotated[str, TextArg("Id of the memory.", 1, 100)],  # noqa: A002 - the name in the replies
     content: Annotated[str | None, Content] = None,
     title: Annotated[str | None, Title] = None,
-    category: Annotated[str | None, TextArg("Move it to this category.", 0, 60)] = None,
     tags: Annotated[tuple[str, ...] | None, Tags] = None,
+    linked_files: Annotated[tuple[str, ...] | None, LinkedFiles] = None,
+    still_true: Annotated[bool, BooleanArg("Confirm it: still valid although its files changed.")] = False,
+    *,
+    category: Annotated[str | None, TextArg("Move it to this category.", 0, 60)] = None,
     subtype: Annotated[str | None, Subtype] = None,
     priority: Annotated[str | None, Priority] = None,
     evidence: Annotated[str | None, TextArg("Proof: a command, a line, a link.")] = None,
     owner: Annotated[str | None, TextArg("Person responsible for it.")] = None,
     expires_at: Annotated[str | None, Expires] = None,
-    linked_files: Annotated[tuple[str, ...] | None, LinkedFiles] = None,
-    still_true: Annotated[bool, BooleanArg("Confirm it: still valid although its files changed.")] = False,
     expected_version: Annotated[str, TextArg("The listed version; an error if it changed.", 0, 40)] = "",
 ) -> Reply:
     """Edit a memory, or confirm that a stale one is still valid. Other fields stay as they are, byte for byte."""
@@ -214,10 +209,11 @@ def update_memory(
     return Reply(compact_json(row | {"version": updated.entry.version, "redactions": updated.redactions}))
 
 
-@tool(touches="records", destructive=True, rare=("expected_version",))
+@tool(touches="records", destructive=True)
 def delete_memory(
     engine: "Engine",
     id: Annotated[str, TextArg("Id of the memory.", 1, 100)],  # noqa: A002 - the name in the replies
+    *,
     expected_version: Annotated[str, TextArg("The listed version; an error if it changed.", 0, 40)] = "",
 ) -> Reply:
     """Delete a memory permanently; the reply has its content. What it superseded becomes valid again."""
@@ -228,18 +224,14 @@ def delete_memory(
     return Reply(compact_json(row))
 
 
-@tool(
-    touches="nothing",
-    instead="grep_codebase",
-    aliases={"context_search": {"format": "json"}},
-    rare=("include_stale", "min_score", "format"),
-)
+@tool(touches="nothing", instead="grep_codebase", aliases={"context_search": {"format": "json"}})
 def search_memory(
     engine: "Engine",
     query: Annotated[str, TextArg("What to find out.", 1, QUERY_CHARS[1])],
     type: Annotated[str, ChoiceArg("Which to search.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
     path: Annotated[str, TextArg("Folder, file or name."), "module"] = "",
     limit: Annotated[int, IntegerArg("Most results.", 1, RESULTS_MAX)] = 5,
+    *,
     include_stale: Annotated[bool, BooleanArg("Include what is no longer valid.")] = False,
     min_score: Annotated[float, FractionArg("Minimum score.")] = 0,
     format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools

@@ -45,23 +45,16 @@ FILES_MAX = 30
 """Likely files of a plan, at most: what the contract allows."""
 
 
-@tool(
-    touches="records",
-    rare=(
-        *("max_context_files", "generate_diagrams", "mvp_only", "context_token_budget", "auto_scope", "include_paths"),
-        *("exclude_paths", "auto_save", "save_name", "save_tags", "assist", "strict", "format"),
-        "detail",
-    ),
-    view="plan",
-)
+@tool(touches="records", view="plan")
 def create_plan(
     engine: "Engine",
     call: Call,
     task: Annotated[str, TextArg("What to do.", 5, QUESTION_CHARS_MAX)],
-    max_context_files: Annotated[int, IntegerArg("Likely files.", 1, FILES_MAX)] = 8,
-    generate_diagrams: Annotated[bool, BooleanArg("Add Mermaid.")] = False,
     draft: Annotated[Any, PlanArgument("Your version.")] = None,
     plan_id: Annotated[str, TextArg("Which it replaces.")] = "",
+    *,
+    max_context_files: Annotated[int, IntegerArg("Likely files.", 1, FILES_MAX)] = 8,
+    generate_diagrams: Annotated[bool, BooleanArg("Add Mermaid.")] = False,
     mvp_only: Annotated[bool, BooleanArg("Only what has to be done.")] = False,
     context_token_budget: Annotated[int, IntegerArg("Most tokens of the brief in next.", 200, 100_000)] = 8_000,
     auto_scope: Annotated[bool, BooleanArg("Say which folders it is about.")] = True,
@@ -214,13 +207,7 @@ def _write_reply(
 OPERATIONS_MAX = 200
 
 
-@tool(
-    touches="records",
-    rare=(
-        *("current_plan", "clarifications", "focus_steps", "expected_version", "auto_save", "assist", "force_reopen"),
-        *("strict", "format", "detail"),
-    ),
-)
+@tool(touches="records")
 def refine_plan(
     engine: "Engine",
     call: Call,
@@ -230,6 +217,7 @@ def refine_plan(
     ] = (),
     feedback: Annotated[str, TextArg("In words.", 0, 10_000)] = "",
     draft: Annotated[Any, PlanArgument("Your version.")] = None,
+    *,
     current_plan: Annotated[Any, PlanArgument("A plan instead of an id.")] = None,
     clarifications: Annotated[Mapping[str, Any], ObjectArg("Answers, by question or its id.")] = {},
     focus_steps: Annotated[tuple[str, ...], TextListArg("Steps the feedback is about.")] = (),

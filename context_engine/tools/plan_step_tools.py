@@ -74,17 +74,17 @@ FILES_SHOWN_MAX = 50
 DETAILS_CHARS = 6_000
 """Of the plan in a request for its approval: a screen or two, which a person reads before deciding."""
 ACTOR = TextArg("Who does it.", 0, 100)
-RARE = ("step_uid", "actor", "detail")
 
 # -- approvals --------------------------------------------------------------------------------------------------------
 
 
-@tool(touches="records", rare=("note", "expires_in_hours", "ask_user", "detail"))
+@tool(touches="records")
 def request_approval(
     engine: "Engine",
     call: Call,
     plan_id: Annotated[str, PLAN_ID],
     step_numbers: Annotated[tuple[str, ...], STEP_NUMBERS] = (),
+    *,
     note: Annotated[str, TextArg("Why now.")] = "",
     expires_in_hours: Annotated[int | None, IntegerArg("Else never.", 1, APPROVAL_HOURS_MAX)] = None,
     ask_user: Annotated[bool, BooleanArg("Ask the user at once, where the client can.")] = True,
@@ -111,14 +111,15 @@ def request_approval(
     return format_reply(fields | {"next": step})
 
 
-@tool(touches="records", rare=("comment", "decided_by"))
+@tool(touches="records")
 def respond_approval(
     engine: "Engine",
     call: Call,
     request_id: Annotated[str, TextArg("Its id.", 1)],
     action: Annotated[str, ChoiceArg("The decision.", DECISIONS)],
-    comment: Annotated[str, TextArg("Why.")] = "",
     modifications: Annotated[str, TextArg("What to change.")] = "",
+    *,
+    comment: Annotated[str, TextArg("Why.")] = "",
     decided_by: Annotated[str, TextArg("On whose behalf.", 0, 100)] = "",
 ) -> Reply:
     """Write down the decision about an approval request."""
@@ -181,11 +182,12 @@ def _status_row(decided: "ApprovalResult") -> dict[str, Any]:
 # -- steps ------------------------------------------------------------------------------------------------------------
 
 
-@tool(touches="records", rare=(*RARE, "force", "include_packet"))
+@tool(touches="records")
 def start_step(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP, "step"] = 0,
+    *,
     step_uid: Annotated[str, UID] = "",
     force: Annotated[bool, BooleanArg("Although it waits for others; recorded.")] = False,
     include_packet: Annotated[bool, BooleanArg("With the code it is about.")] = True,
@@ -206,16 +208,17 @@ def start_step(
     return _step_reply(moved, fields, detail=detail, with_criteria=True)
 
 
-@tool(touches="records", rare=(*RARE, "files_modified", "auto_detect_files", "force"))
+@tool(touches="records")
 def complete_step(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP, "step"] = 0,
-    step_uid: Annotated[str, UID] = "",
     notes: Annotated[str, TextArg("What was done.", 0, PROSE_CHARS_MAX)] = "",
-    files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
     evidence: Annotated[tuple[Mapping[str, Any], ...], ObjectListArg("command, exit_code, output.", "output", 20)] = (),
     criteria_met: Annotated[tuple[str, ...], TextListArg("Criteria, or their numbers.")] = (),
+    *,
+    step_uid: Annotated[str, UID] = "",
+    files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
     auto_detect_files: Annotated[bool, BooleanArg("Ask git what changed since the start.")] = True,
     force: Annotated[
         bool, BooleanArg("Although it was not started, or checks and criteria are open; recorded.")
@@ -236,15 +239,16 @@ def complete_step(
     return _step_reply(moved, fields, detail=detail)
 
 
-@tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
+@tool(touches="records")
 def fail_step(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP, "step"] = 0,
-    step_uid: Annotated[str, UID] = "",
     error: Annotated[str, TextArg("What went wrong.", 0, PROSE_CHARS_MAX)] = "",
     retry: Annotated[bool, BooleanArg("Open it again.")] = False,
     skip: Annotated[bool, BooleanArg("Go on without it.")] = False,
+    *,
+    step_uid: Annotated[str, UID] = "",
     skip_dependents: Annotated[bool, BooleanArg("And without all that waits for it.")] = False,
     release: Annotated[bool, BooleanArg("Give it back as if it had not been started.")] = False,
     actor: Annotated[str, ACTOR] = "",
@@ -293,10 +297,11 @@ def _step_reply(moved: "StepUpdate", more: Mapping[str, Any], *, detail: bool, w
     )
 
 
-@tool(touches="nothing", rare=("include_steps", "format"))
+@tool(touches="nothing")
 def view_progress(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
+    *,
     include_steps: Annotated[bool, BooleanArg("Every step, and all figures.")] = False,
     format: PlanFormat = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
@@ -433,18 +438,16 @@ class _PlanState(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-@tool(
-    touches="files",
-    rare=("mode", "plan", "max_steps", "verify", "stop_on_failure", "additional_context", "assist", "strict", "detail"),
-)
+@tool(touches="files")
 def execute_plan(
     engine: "Engine",
     call: Call,
     plan_id: Annotated[str, TextArg("Id or name.")] = "",
-    mode: Annotated[str, ChoiceArg("Which steps.", MODES)] = "single_step",
     step_number: Annotated[int, IntegerArg("This one.", 0, 100_000), "step"] = 0,
     changes: Annotated[Any, FileChanges("{path, change_type, content|diff|edits, new_path}")] = (),
     apply_changes: Annotated[bool, BooleanArg("Write them.")] = False,
+    *,
+    mode: Annotated[str, ChoiceArg("Which steps.", MODES)] = "single_step",
     plan: Annotated[Any, PlanArgument("Instead of plan_id.")] = None,
     max_steps: Annotated[int, IntegerArg("Most packets.", 1, PACKETS_MAX)] = 5,
     verify: Annotated[str, ChoiceArg("How far to look.", LEVELS)] = "syntax",

@@ -255,13 +255,14 @@ def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
 # -- saved plans -------------------------------------------------------------------------------------------------------
 
 
-@tool(touches="records", rare=("tags", "expected_version", "allow_invalid", "reason"))
+@tool(touches="records")
 def save_plan(
     engine: "Engine",
     plan: Annotated[Any, PlanArgument("The plan.")],
     name: Annotated[str, TextArg("Its name.")] = "",
-    tags: Annotated[tuple[str, ...] | None, TAGS] = None,
     overwrite: Annotated[bool, BooleanArg("As next version.")] = False,
+    *,
+    tags: Annotated[tuple[str, ...] | None, TAGS] = None,
     expected_version: Annotated[int | None, EXPECTED_VERSION] = None,
     allow_invalid: Annotated[bool, BooleanArg("Keep it although it cannot be carried out as it is.")] = False,
     reason: Annotated[str, TextArg("Why it changed.")] = "",
@@ -292,12 +293,13 @@ def save_plan(
     return format_reply(fields)
 
 
-@tool(touches="nothing", rare=("include_execution", "from_step", "format", "name"), view="plan")
+@tool(touches="nothing", view="plan")
 def load_plan(
     engine: "Engine",
     plan_id: Annotated[str, TextArg("Id or name.")] = "",
-    name: Annotated[str, TextArg("Its name.")] = "",
     version: Annotated[int | None, IntegerArg("Else the newest.", 1, ENDLESS)] = None,
+    *,
+    name: Annotated[str, TextArg("Its name.")] = "",
     include_execution: Annotated[bool, BooleanArg("With its progress.")] = True,
     format: PlanFormat = "json",  # noqa: A002 - the seed's word
     from_step: Annotated[int, IntegerArg("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
@@ -335,11 +337,12 @@ def load_plan(
     return format_reply(fields, kept=("execution",))
 
 
-@tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "limit", "cursor"))
+@tool(touches="nothing")
 def list_plans(
     engine: "Engine",
     status: Annotated[str, ChoiceArg("Only these.", ("", *PlanQuery.STATUSES))] = "",
     query: Annotated[str, TextArg("Words in it.")] = "",
+    *,
     tags: Annotated[tuple[str, ...], TAGS] = (),
     sort_by: Annotated[str, ChoiceArg("By what.", PlanQuery.SORTS)] = "updated_at",
     sort_order: Annotated[str, ChoiceArg("Which first.", PlanQuery.ORDERS)] = "desc",
@@ -361,10 +364,11 @@ def list_plans(
     return format_reply(fields, kept=("plans",))
 
 
-@tool(touches="records", destructive=True, rare=("purge", "confirm"))
+@tool(touches="records", destructive=True)
 def delete_plan(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
+    *,
     purge: Annotated[bool, BooleanArg("For good, not into the trash.")] = False,
     confirm: Annotated[bool, BooleanArg("Though under way.")] = False,
 ) -> Reply:
@@ -374,10 +378,11 @@ def delete_plan(
     return format_reply(fields | {"trashed_to": deleted.trashed_to, "purged": not deleted.trashed_to or None})
 
 
-@tool(touches="nothing", rare=("limit", "since", "until", "include_plans", "include_events", "format"))
+@tool(touches="nothing")
 def view_history(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
+    *,
     limit: Annotated[int, IntegerArg("Versions.", 1, LIST_MAX)] = 20,
     since: Annotated[str, TextArg("From this moment: 2026-11-21.", 0, 40)] = "",
     until: Annotated[str, TextArg("Up to this moment.", 0, 40)] = "",
@@ -423,11 +428,12 @@ def _parse_moment(name: str, text: str, otherwise: float) -> float:
     return at or 0.0
 
 
-@tool(touches="records", rare=("reason", "execution", "expected_version", "force", "detail"))
+@tool(touches="records")
 def rollback_plan(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
     target_version: Annotated[int, IntegerArg("Which one.", 1, ENDLESS)],
+    *,
     reason: Annotated[str, TextArg("Why.")] = "",
     execution: Annotated[str, ChoiceArg("What becomes of progress.", PROGRESS_MODES)] = "reconcile",
     expected_version: Annotated[int | None, EXPECTED_VERSION] = None,
@@ -449,12 +455,13 @@ def rollback_plan(
     return format_reply(fields | (fit_plan(back.plan, room) if detail else {}))
 
 
-@tool(touches="nothing", rare=("format",))
+@tool(touches="nothing")
 def compare_plan_versions(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
     from_version: Annotated[int, VERSION],
     to_version: Annotated[int, VERSION],
+    *,
     format: PlanFormat = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Show what changed between two versions of a plan."""
@@ -475,11 +482,12 @@ YEARS = (0.0, 4_102_444_800.0)
 """1970 to 2100: when a chart may begin."""
 
 
-@tool(touches="nothing", rare=("plan", "version", "direction", "max_label", "start_date"))
+@tool(touches="nothing")
 def visualize_plan(
     engine: "Engine",
     plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
     diagram_type: Annotated[str, ChoiceArg("What to draw.", DIAGRAMS)] = "dependencies",
+    *,
     plan: Annotated[Any, PlanArgument("A plan instead of an id.")] = None,
     version: Annotated[int | None, VERSION] = None,
     direction: Annotated[str, ChoiceArg("Down or right.", ("td", "lr"))] = "td",

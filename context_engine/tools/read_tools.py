@@ -37,7 +37,7 @@ _SYMBOL = re.compile(r"([^#]*?)(?:#|::)(#?[^#\s]+(?:\.#[^#\s]+)?)")
 """`src/app.py#Class.method`, `src/app.js#Class.#private`, or `#Class.method` in any file."""
 
 
-@tool(touches="nothing", always_load=True, rare=("context",))
+@tool(touches="nothing", always_load=True)
 def read(
     engine: "Engine",
     call: Call,
@@ -47,6 +47,7 @@ def read(
         *("paths", "path", "file_path"),
     ],
     token_budget: Annotated[int, IntegerArg("Most tokens.", 1, 100_000, clamp=True), "max_tokens"] = 8_000,
+    *,
     context: Annotated[int, IntegerArg("Lines around each.", 0, 100, clamp=True)] = 0,
 ) -> Reply:
     """Read files, lines, definitions and folders, several at once.
@@ -125,13 +126,14 @@ def read_fragment(
     return Reply(reader.render(context=context))
 
 
-@tool(touches="nothing", rare=("sizes",))
+@tool(touches="nothing")
 def list_directory(
     engine: "Engine",
     path: Annotated[str, TextArg("Folder to list.")] = ".",
     depth: Annotated[int, IntegerArg("Levels, 1-10.", 1, 10)] = 2,
     max_items: Annotated[int, IntegerArg("Entries, 1-2000.", 1, 2_000)] = 200,
     include_hidden: Annotated[bool, BooleanArg("Show dot files too.")] = False,
+    *,
     sizes: Annotated[bool, BooleanArg("Show file sizes.")] = False,
 ) -> Reply:
     """List a directory as a tree without ignored files: the quick way to see how a project is laid out.
@@ -232,7 +234,7 @@ WRITTEN_PER_CENT = 85
 """As JSON, a text grows by its escaped line feeds and quotes, signatures by a tenth."""
 
 
-@tool(touches="nothing", aliases={"get_file": {}}, rare=("max_depth", "format"))
+@tool(touches="nothing", aliases={"get_file": {}})
 def read_file(
     engine: "Engine",
     call: Call,
@@ -240,6 +242,7 @@ def read_file(
     start_line: Annotated[int | None, IntegerArg("First line.", 1, 10**9)] = None,
     end_line: Annotated[int | None, IntegerArg("Last line, included.", 1, 10**9)] = None,
     include_deps: Annotated[bool, BooleanArg("Add what it imports; JSON.")] = False,
+    *,
     max_depth: Annotated[int, IntegerArg("Import levels.", 0, 1)] = 1,
     format: Annotated[str | None, ChoiceArg("Empty: text, json with deps.", ("text", "json"))] = None,  # noqa: A002 - the name in the contract
 ) -> Reply:

@@ -49,10 +49,6 @@ OPTIONS = (
     *("custom_instructions", "invariants_path", "analyzers", "fail_on", "allow_ids", "time_budget_s"),
 )
 """The arguments of `review_changes` that every review has; other tools take them as one object."""
-RARE = (
-    *(option for option in OPTIONS if option != "fail_on"),
-    *("assist", "findings", "review_id", "submission_id", "file_contexts", "base_ref", "format"),
-)
 
 Format = Annotated[str, ChoiceArg("Of the reply.", FORMATS)]
 Assist = Annotated[str, ChoiceArg("Who looks again.", ASSIST_MODES)]
@@ -60,11 +56,13 @@ SessionId = Annotated[str, TextArg("Its id.")]
 WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, WAIT_S_MAX)]
 
 
-@tool(touches="nothing", rare=RARE, view="review")
+@tool(touches="nothing", view="review")
 def review_changes(
     engine: "Engine",
     call: Call,
     diff: Annotated[str, ContentArg("Unified diff.")] = "",
+    fail_on: Annotated[str, ChoiceArg("From which priority on it fails.", tuple(map(str.lower, FAIL_ON)))] = "none",
+    *,
     file_contexts: Annotated[Mapping[str, Any], ObjectArg("Path to its new content.")] = {},
     base_ref: Annotated[str, TextArg("What the diff starts from.")] = "",
     categories: Annotated[tuple[str, ...], TextListArg("Only these.", CATEGORIES)] = (),
@@ -75,7 +73,6 @@ def review_changes(
     custom_instructions: Annotated[str, TextArg("For a second pass.", 0, 4_000)] = "",
     invariants_path: Annotated[str, TextArg("File of rules; else .review-invariants.yml.")] = "",
     analyzers: Annotated[tuple[str, ...], TextListArg("auto, none, or names such as ruff.")] = ("auto",),
-    fail_on: Annotated[str, ChoiceArg("From which priority on it fails.", tuple(map(str.lower, FAIL_ON)))] = "none",
     allow_ids: Annotated[tuple[str, ...], TextListArg("Ids of known findings.", most=1_000)] = (),
     time_budget_s: Annotated[int, IntegerArg("Seconds.", 1, 600)] = 30,
     format: Format = "json",  # noqa: A002 - the name in the contract
@@ -146,16 +143,13 @@ def _build_options(categories: Any, analyzers: tuple[str, ...], fail_on: str, **
     )
 
 
-@tool(
-    touches="nothing",
-    rare=("include_patterns", "context_lines", "include_untracked", "options", "format", "assist"),
-    view="review",
-)
+@tool(touches="nothing", view="review")
 def review_git_diff(
     engine: "Engine",
     call: Call,
     target: Annotated[str, TextArg("staged, unstaged, head, a ref, a commit, a..b or a...b.")] = "staged",
     base: Annotated[str, TextArg("Compared with this.")] = "",
+    *,
     include_patterns: Annotated[tuple[str, ...], TextListArg("Globs to keep.", most=PATTERNS_MAX)] = (),
     context_lines: Annotated[int, IntegerArg("Around each hunk.", 0, 50)] = 3,
     include_untracked: Annotated[bool, BooleanArg("New files too.")] = False,
@@ -251,15 +245,14 @@ def _review_reply(
 # -- sessions ---------------------------------------------------------------------------------------------------------
 
 
-@tool(
-    touches="records",
-    rare=("changed_files", "title", "author", "additions", "deletions", "max_workers", "options", "resume_if_same"),
-)
+@tool(touches="records")
 def reactive_review_pr(
     engine: "Engine",
     call: Call,
     commit_hash: Annotated[str, TextArg("Branch or commit to review.", 1)],
     base_ref: Annotated[str, TextArg("Compared with this.", 1)],
+    wait_s: WaitS = 0,
+    *,
     changed_files: Annotated[tuple[str, ...], TextListArg("Only these files.", most=FILES_NAMED_MAX)] = (),
     title: Annotated[str, TextArg("Of the pull request.")] = "",
     author: Annotated[str, TextArg("Who wrote it.")] = "",
@@ -267,7 +260,6 @@ def reactive_review_pr(
     deletions: Annotated[int | None, IntegerArg("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - an argument of the upstream spec
     max_workers: Annotated[int | None, IntegerArg("Units at a time; else the cores, 4 at most.", 1, 16)] = None,
     options: Annotated[Mapping[str, Any], ObjectArg("As of review_changes.")] = {},
-    wait_s: WaitS = 0,
     resume_if_same: Annotated[bool, BooleanArg("Go on with an unfinished one.")] = True,
 ) -> Reply:
     """Review a large pull request in the background; get_review_status shows findings as they come."""
@@ -294,15 +286,16 @@ def reactive_review_pr(
     return Reply(compact_json(add_rows(reply, "units", units, engine.settings.result_chars_max)))
 
 
-@tool(touches="nothing", rare=("include_findings", "limit", "brief"))
+@tool(touches="nothing")
 def get_review_status(
     engine: "Engine",
     call: Call,
     session_id: SessionId,
-    include_findings: Annotated[bool, BooleanArg("With findings.")] = True,
     cursor: Annotated[str, TextArg("Only what came since.")] = "",
-    limit: Annotated[int, IntegerArg("Findings.", 1, 200)] = 50,
     wait_s: WaitS = 0,
+    *,
+    include_findings: Annotated[bool, BooleanArg("With findings.")] = True,
+    limit: Annotated[int, IntegerArg("Findings.", 1, 200)] = 50,
     brief: Annotated[bool, BooleanArg("When over: a brief for a second look of yours.")] = False,
 ) -> Reply:
     """Progress and findings of a review session; wait_s waits for news."""
@@ -340,8 +333,8 @@ def get_review_status(
     return Reply(compact_json(reply | {"findings": shown, "next_cursor": page.cursor or None}))
 
 
-@tool(touches="records", rare=("reason",))
-def pause_review(engine: "Engine", session_id: SessionId, reason: Annotated[str, TextArg("Why.")] = "") -> Reply:
+@tool(touches="records")
+def pause_review(engine: "Engine", session_id: SessionId, *, reason: Annotated[str, TextArg("Why.")] = "") -> Reply:
     """Pause a review session until resume_review; units under way end."""
     reviews = engine.reviews
     return _session_state_reply(engine, reviews.sessions.pause(session_id, reviews.workspace.redact(reason)))

@@ -61,23 +61,23 @@ Tags = Annotated[tuple[str, ...], TextListArg("Must have all: language, path par
     always_load=True,
     instead="grep_codebase",
     aliases={"codebase_retrieval": {"detail": "balanced", "format": "json"}},
-    rare=("detail", "chunk_types", "tags", "languages", "min_score", "format", "repeat"),
 )
 def search_code(
     engine: "Engine",
     call: Call,
     query: Annotated[str, TextArg("Question, issue, trace, words or symbol.", 1, QUESTION_CHARS_MAX)],
     limit: Annotated[int, IntegerArg("Most files.", 1, 50), "top_k"] = 10,
+    include: Annotated[tuple[str, ...], TextListArg("Only these: src/**, *.py."), "include_paths"] = (),
+    exclude: Annotated[tuple[str, ...], TextListArg("Not these."), "exclude_paths"] = (),
+    token_budget: Annotated[int, IntegerArg("Most tokens; 0: 1300.", 0, ENDLESS, clamp=True), "max_tokens"] = 0,
+    *,
     detail: Annotated[
         str, ChoiceArg("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich")), "profile"
     ] = "balanced",
-    include: Annotated[tuple[str, ...], TextListArg("Only these: src/**, *.py."), "include_paths"] = (),
-    exclude: Annotated[tuple[str, ...], TextListArg("Not these."), "exclude_paths"] = (),
     chunk_types: Kinds = (),
     tags: Tags = (),
     languages: Annotated[tuple[str, ...], TextListArg("Only these, such as python or go.")] = (),
     min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
-    token_budget: Annotated[int, IntegerArg("Most tokens; 0: 1300.", 0, ENDLESS, clamp=True), "max_tokens"] = 0,
     format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
     repeat: Repeat = False,
 ) -> Reply:
@@ -159,13 +159,14 @@ def _format_row(row: _Row) -> str:
     return place if "symbol" in row else f"{place} | {row['content']}"
 
 
-@tool(touches="nothing", instead="grep_codebase", rare=("exclude_paths",))
+@tool(touches="nothing", instead="grep_codebase")
 def semantic_search(
     engine: "Engine",
     query: Annotated[str, TextArg("What to find, in words or code.", 1, QUESTION_CHARS_MAX)],
     top_k: Annotated[int, IntegerArg("Most places.", 1, 50)] = 10,
     mode: Annotated[str, ChoiceArg("fast: the relevant lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
     include_paths: Includes = (),
+    *,
     exclude_paths: Excludes = (),
 ) -> Reply:
     """Search code and docs with a question and read the answer as Markdown, grouped by file, best file first.
@@ -189,7 +190,7 @@ def semantic_search(
     return Reply("\n\n".join([head, *note_lines(_explain_silence(answer, chosen)), *shown]))
 
 
-@tool(touches="nothing", instead="grep_codebase", rare=("min_score",))
+@tool(touches="nothing", instead="grep_codebase")
 def cortex_search(
     engine: "Engine",
     call: Call,
@@ -197,6 +198,7 @@ def cortex_search(
     limit: Annotated[int, IntegerArg("Results, clamped to 1-100.", 1, 100, clamp=True)] = 15,
     tags: Tags = (),
     chunk_types: Kinds = (),
+    *,
     min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
 ) -> Reply:
     """Search for relevant context in the project codebase and documentation.

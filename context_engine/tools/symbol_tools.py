@@ -35,7 +35,7 @@ RELATIONS = ("definition", *DIRECTIONS, "outline")
 OF_FILES = ("imports", "importers", "outline", "unused")
 
 
-@tool(touches="nothing", always_load=True, instead="grep_codebase", rare=("kind", "depth", "possible"))
+@tool(touches="nothing", always_load=True, instead="grep_codebase")
 def symbols(
     engine: "Engine",
     call: Call,
@@ -45,8 +45,9 @@ def symbols(
         ChoiceArg("impact: all that a change affects, with tests.", RELATIONS),
     ] = "definition",
     path: Annotated[str, TextArg("Only in it; file of imports, importers, outline.")] = "",
-    kind: Annotated[str, TextArg("function, class, method, ...")] = "",
     limit: Annotated[int, IntegerArg("Most rows.", 1, 200, clamp=True)] = 20,
+    *,
+    kind: Annotated[str, TextArg("function, class, method, ...")] = "",
     depth: Annotated[int, IntegerArg("Levels; 0: 1, or 3 for impact.", 0, 4, clamp=True)] = 0,
     possible: Annotated[bool, BooleanArg("List uses that may mean something else, too.")] = False,
 ) -> Reply:

@@ -37,21 +37,21 @@ INCOMPLETE = "some files vanished or could not be read during the search"
     always_load=True,
     instead="search_code",
     aliases={"search_files": {"queries": (), "case_sensitive": False}},
-    rare=("queries", "exclude", "case_sensitive"),
 )
 def search_text(
     engine: "Engine",
     call: Call,
     query: Annotated[str, TextArg("Text to find.")] = "",
-    queries: Annotated[tuple[str, ...], TextListArg("Several texts.")] = (),
     path: Annotated[str, TextArg("Folder or file.")] = "",
     regex: Annotated[bool, BooleanArg("query is a Rust regex.")] = False,
     include: Annotated[tuple[str, ...], TextListArg("Only these: src/**, *.py."), "includes"] = (),
-    exclude: Annotated[tuple[str, ...], TextListArg("Globs to leave out."), "excludes"] = (),
     context: Annotated[int, IntegerArg("Lines around.", 0, 20, clamp=True)] = 0,
-    case_sensitive: Annotated[bool, BooleanArg("Match case.")] = False,
     limit: Annotated[int, IntegerArg("Most lines.", 1, 1_000, clamp=True)] = 50,
     cursor: Annotated[str, TextArg("From the last reply.")] = "",
+    *,
+    queries: Annotated[tuple[str, ...], TextListArg("Several texts.")] = (),
+    exclude: Annotated[tuple[str, ...], TextListArg("Globs to leave out."), "excludes"] = (),
+    case_sensitive: Annotated[bool, BooleanArg("Match case.")] = False,
 ) -> Reply:
     """Grep: find all lines with a text or regex, best files first.
 
@@ -120,7 +120,7 @@ def _file_text(row: Mapping[str, Any]) -> str:
     return "\n".join([f"{escape_line(row['path'])}{of_all}", *map(_line_text, row["lines"])])
 
 
-@tool(touches="nothing", instead="search_code", rare=("max_matches_per_file",))
+@tool(touches="nothing", instead="search_code")
 def scout(
     engine: "Engine",
     call: Call,
@@ -132,6 +132,7 @@ def scout(
     exclude_patterns: Annotated[tuple[str, ...], TextListArg("Globs to leave out.")] = (),
     case_sensitive: Annotated[bool, BooleanArg("Match case.")] = False,
     max_results: Annotated[int, IntegerArg("Files, 1-1000.", 1, 1_000)] = 100,
+    *,
     max_matches_per_file: Annotated[int, IntegerArg("Matches listed per file, 1-1000.", 1, 1_000)] = 50,
 ) -> Reply:
     """Find the files and lines that contain keywords, as JSON with line, column and preview.

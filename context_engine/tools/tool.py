@@ -222,12 +222,16 @@ class Tool:
 
 
 def tool(
-    *, touches: Touches, rare: tuple[str, ...] = (), error_fields: Mapping[str, Any] | None = None, **options: Any
+    *, touches: Touches, error_fields: Mapping[str, Any] | None = None, **options: Any
 ) -> Callable[[Callable[..., Reply]], Tool]:
-    """Make a tool from a function `(engine, [call,] ...) -> Reply`. `options` are other fields of `Tool`."""
+    """Make a tool from a function `(engine, [call,] ..., *, ...) -> Reply`. `options` are other fields of `Tool`.
+
+    Arguments after the `*` are rare.
+    """
 
     def make_tool(run: Callable[..., Reply]) -> Tool:
         signature = inspect.signature(run).parameters
+        rare = (argument.name for argument in signature.values() if argument.kind is argument.KEYWORD_ONLY)
         return Tool(
             name=getattr(run, "__name__", ""),
             description=" ".join((run.__doc__ or "").split()),
