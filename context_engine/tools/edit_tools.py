@@ -60,8 +60,7 @@ def edit_file(
     symbol: Annotated[str | None, TextArg("Definition to replace, or around target.")] = None,
     line_range: Annotated[LineSpan | None, LineRangeArg("10-20: to replace, or around target.")] = None,
     edits: Annotated[
-        tuple["Want", ...],
-        EditListArg("Several: {target, replace, symbol, line_range, insert_after, occurrence}."),
+        tuple["Want", ...], EditListArg("Several: {target, replace, symbol, line_range, insert_after, occurrence}.")
     ] = (),
     files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several: {path, edits}.")] = (),
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",

@@ -150,11 +150,7 @@ class FragmentSelection:
 
 
 def select_fragments(
-    places: Iterable[FragmentPlace],
-    bodies: Sequence[FragmentBody],
-    *,
-    context: int = 0,
-    room: FragmentCost = NO_LIMIT,
+    places: Iterable[FragmentPlace], bodies: Sequence[FragmentBody], *, context: int = 0, room: FragmentCost = NO_LIMIT
 ) -> FragmentSelection:
     """Select places with `context` lines around each, the most important first, while they fit the room.
 

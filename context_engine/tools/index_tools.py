@@ -39,9 +39,7 @@ def index_workspace(
 
 @tool(touches="index")
 def reindex_workspace(
-    engine: "Engine",
-    call: Call,
-    background: Annotated[bool, BooleanArg("Return at once.")] = False,
+    engine: "Engine", call: Call, background: Annotated[bool, BooleanArg("Return at once.")] = False
 ) -> Reply:
     """Rebuild the whole index from scratch; the old one answers searches until the new one is complete.
 

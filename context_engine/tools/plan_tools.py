@@ -35,13 +35,7 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.reply import (
-    NOTE_CHARS,
-    count_fitting,
-    describe_empty_list,
-    reply_size,
-    take_fitting_rows,
-)
+from context_engine.tools.reply import NOTE_CHARS, count_fitting, describe_empty_list, reply_size, take_fitting_rows
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:

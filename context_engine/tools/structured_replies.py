@@ -72,11 +72,7 @@ _BUNDLED = object_of(
 _KNOWN = object_of(texts("id type"), {**texts("title content where"), "score": NUMBER})
 _RESULT = object_of(
     {**texts("id type content module date source"), "score": NUMBER},
-    {
-        **texts("project title status stale_reason"),
-        "session": {"type": ["string", "null"]},
-        "links": list_of(TEXT),
-    },
+    {**texts("project title status stale_reason"), "session": {"type": ["string", "null"]}, "links": list_of(TEXT)},
 )
 _TOOL = object_of(texts("name description"), {"inputSchema": OPEN, "aliases": list_of(TEXT), "hidden": FLAG})
 

@@ -40,10 +40,7 @@ def symbols(
     engine: "Engine",
     call: Call,
     name: Annotated[str, TextArg("Name, Class.method or glob."), "symbol"] = "",
-    relation: Annotated[
-        str,
-        ChoiceArg("impact: all that a change affects, with tests.", RELATIONS),
-    ] = "definition",
+    relation: Annotated[str, ChoiceArg("impact: all that a change affects, with tests.", RELATIONS)] = "definition",
     path: Annotated[str, TextArg("Only in it; file of imports, importers, outline.")] = "",
     limit: Annotated[int, IntegerArg("Most rows.", 1, 200, clamp=True)] = 20,
     *,

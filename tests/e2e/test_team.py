@@ -14,10 +14,7 @@ from tests.support.databases import forbid, new_database
 from tests.support.sharing import PATIENCE_S, Worker, place, worker
 from tests.support.trees import commit, tree
 
-PLAN = {
-    "goal": "Money in cents",
-    "steps": [{"title": "Count in cents", "acceptance_criteria": ["no float is left"]}],
-}
+PLAN = {"goal": "Money in cents", "steps": [{"title": "Count in cents", "acceptance_criteria": ["no float is left"]}]}
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,7 @@ LARGE = (
 
 
 @pytest.mark.parametrize(
-    "promise",
-    [pytest.param(each, id=each.__name__, marks=pytest.mark.slow if each in LARGE else ()) for each in ALL],
+    "promise", [pytest.param(each, id=each.__name__, marks=pytest.mark.slow if each in LARGE else ()) for each in ALL]
 )
 def test_what_is_timed_is_what_was_promised(promise: Promise, tmp_path: Path) -> None:
     took = promise(tmp_path, 1)

@@ -24,14 +24,7 @@ from context_engine.tools.plan_step_tools import (
     start_step,
     view_progress,
 )
-from context_engine.tools.plan_tools import (
-    delete_plan,
-    list_plans,
-    load_plan,
-    rollback_plan,
-    save_plan,
-    view_history,
-)
+from context_engine.tools.plan_tools import delete_plan, list_plans, load_plan, rollback_plan, save_plan, view_history
 from context_engine.tools.tool import Call, Tool, UserAnswer, UserQuestion
 from tests.support.desks import PLANS, Desks
 from tests.support.planned import detailed
@@ -78,11 +71,7 @@ def test_a_plan_is_saved_loaded_and_listed(here: Desks) -> None:
     assert [(row["step_number"], row["depends_on"], row["blocks"]) for row in plan["steps"]] == [
         *((1, [], [2, 3]), (2, [1], []), (3, [1], []))
     ]
-    assert (loaded["versions"], loaded["tags"], loaded.get("approvals", [])) == (
-        [1],
-        ["money", "api"],
-        [],
-    )
+    assert (loaded["versions"], loaded["tags"], loaded.get("approvals", [])) == ([1], ["money", "api"], [])
     assert loaded["execution"]["ready_steps"] == [1]
     assert set(loaded["drift"]) == {"files_missing", "files_changed_since_plan", "commits_since"}
     listed = call(here, list_plans, status="ready", tags=["MONEY"])

@@ -13,13 +13,7 @@ import pytest
 
 from context_engine import tools
 from context_engine.engine import Engine
-from context_engine.errors import (
-    CallError,
-    FileNotFound,
-    InvalidArgument,
-    InvalidLineRange,
-    TooLarge,
-)
+from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidLineRange, TooLarge
 from context_engine.index import parsed_files
 from context_engine.repo.walker import walk
 from context_engine.text.words import estimate_tokens

@@ -74,7 +74,7 @@ def test_what_may_lose_something_is_destructive_and_so_is_what_may_reach_it() ->
             "execute_plan",
             "delete_plan",
             "clear_index",
-        ),
+        )
     ]
 
 
@@ -151,10 +151,7 @@ def test_the_manifest_lists_every_tool_with_one_line() -> None:
 
 def test_the_manifest_finds_a_tool_by_words() -> None:
     assert manifest(query="who calls this, callers").split("\n")[1].startswith("symbols - ")
-    assert manifest(query="unwrap").split("\n") == [
-        "0 tools for 'unwrap'",
-        "next: leave query out to see all",
-    ]
+    assert manifest(query="unwrap").split("\n") == ["0 tools for 'unwrap'", "next: leave query out to see all"]
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,7 @@ KEY = "ghp_" + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vW2xY4"
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    root = tree(
-        tmp_path / "work",
-        {
-            "src/app.py": "def login():\n    return 1\n",
-            ".env": "TOKEN=xyz\n",
-        },
-    )
+    root = tree(tmp_path / "work", {"src/app.py": "def login():\n    return 1\n", ".env": "TOKEN=xyz\n"})
     with open_engine(root) as opened:
         yield opened
 
