@@ -60,14 +60,6 @@ def test_every_rendering_finds_the_same_file(wire: Wire) -> None:
     assert "embedding" not in json.dumps(cortex)
 
 
-def test_filters_hold_and_an_unknown_tag_says_what_comes_close(wire: Wire) -> None:
-    typescript = told(wire, "codebase_retrieval", query="add item", languages=["typescript"])
-    assert {row["path"] for row in typescript["results"]} == {"web/cart.ts"}
-    unknown = told(wire, "cortex_search", query="order", tags=["pyton"])
-    assert unknown["results"] == []
-    assert "python" in unknown["near_tags"]
-
-
 def test_a_symbol_is_found_with_its_callers(wire: Wire) -> None:
     assert "till/auth.py:8-10 function" in wire.text("find_symbol", name="hash_password")
     assert "Session" in wire.text("find_symbol", outline="till/auth.py")

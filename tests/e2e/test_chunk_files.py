@@ -85,11 +85,6 @@ def test_tags_are_all_asked_for_and_an_unknown_one_finds_nothing_but_its_neighbo
     assert "python" in unknown["near_tags"]
 
 
-def test_as_many_results_come_as_were_asked_for_whenever_so_many_pass(wire: Wire) -> None:
-    assert len(titles(wire, "order", limit=3, chunk_types=["definitions"])) == 3
-    assert len(titles(wire, "zebra crossing of a session", limit=4)) == 4
-
-
 def test_an_empty_question_is_malformed_and_a_limit_out_of_range_is_moved_into_it(wire: Wire) -> None:
     assert wire.ask("tools/call", {"name": "cortex_search", "arguments": {"query": ""}})["error"]["code"] == -32602
     assert len(titles(wire, "order", limit=0)) == 1
@@ -102,12 +97,6 @@ def test_the_status_names_the_folder_its_kinds_and_the_model(wire: Wire, folder:
     assert state["chunks"]["definitions"] >= 5
     assert (state["model"], state["dimensions"], state["engine"]) == ("static", 384, "hybrid")
     assert state["watcher"] == "running"
-
-
-def test_the_other_tools_go_on_answering_from_the_workspace(wire: Wire, root: Path) -> None:
-    (root / "till" / "refund.py").write_text('def refund_customer(order):\n    """Give the money back."""\n')
-    wait_for(lambda: "till/refund.py" in wire.text("codebase_retrieval", query="refund customer", profile="fast"))
-    assert "refund_customer" not in titles(wire, "refund customer")
 
 
 def test_a_file_that_is_written_anew_answers_by_itself_and_a_broken_one_keeps_what_served(

@@ -11,7 +11,6 @@ import anyio
 import pytest
 
 from tests.e2e.conftest import FILES, planted
-from tests.e2e.test_agent_session import wait_for
 from tests.e2e.wire import Wire
 from tests.server.test_http_server import connected, serving
 from tests.support.engines import open_engine
@@ -71,38 +70,6 @@ def test_each_step_feeds_the_next_from_a_word_to_a_changed_line(wire: Wire, root
     assert done["matchInfo"] == {"line": lines["start"], "column": 1, "matchType": "exact"}
     now = told(wire, "read_regions", filePath=file["path"], regions=[done["updatedLines"]], contextLines=0)
     assert now["regions"][0]["content"] == "SALT_BYTES = 32"
-
-
-def test_what_was_edited_is_read_and_found_as_it_is_now(wire: Wire) -> None:
-    wire.text("index_workspace")
-    head = wire.text("read_file", path="till/orders.py").split("\n")[0]
-    edit = {"target": "def place(", "replace": "def place_order("}
-    reply = wire.text("edit_file", path="till/orders.py", edits=[edit], expectedHash=head.rsplit(" ", 1)[1])
-    read = wire.text("read_file", path="till/orders.py")
-    assert "def place_order(" in read
-    assert read.split("\n")[0].rsplit(" ", 1)[1] in reply, "an edit tells the hash that reading would"
-    wait_for(
-        lambda: "till/orders.py" in wire.text("find_symbol", name="place_order")
-    )  # the other server may be indexing
-
-
-def test_an_edit_that_rests_on_an_old_reading_is_refused(wires: tuple[Wire, Wire], wire: Wire, root: Path) -> None:
-    _, other = wires
-    shown = wire.text("read_file", path="till/orders.py").split("\n")[0].rsplit(" ", 1)[1]
-    other.text(
-        "edit_file", path="till/orders.py", edits=[{"target": "discount: int = 0", "replace": "discount: int = 1"}]
-    )
-    edit = {"target": "return max(0,", "replace": "return max(1,"}
-    error = refused(wire, "edit_file", path="till/orders.py", edits=[edit], expected_hash=shown)
-    assert (error["code"], error["details"]["still_fits"]) == ("STALE_FILE", True)
-    nearly = {"target": "    return max(0, sum(prices)  -  discount)", "replace": "    return 0"}
-    assert refused(wire, "edit_file", path="till/orders.py", edits=[nearly])["code"] == "STALE_FILE"
-    assert "note: till/orders.py was changed by another session or program" in wire.text(
-        "edit_file", path="till/orders.py", edits=[edit]
-    )
-    assert (root / "till/orders.py").read_text() == FILES["till/orders.py"].replace(
-        "discount: int = 0", "discount: int = 1"
-    ).replace("return max(0,", "return max(1,")
 
 
 def test_two_servers_edit_one_file_at_once_and_no_edit_is_lost(wires: tuple[Wire, Wire], root: Path) -> None:

@@ -93,13 +93,6 @@ def test_the_newer_era_opens_with_discover(repository: Path) -> None:
         assert wire.end() == 0
 
 
-def test_the_newer_era_needs_no_opening(repository: Path) -> None:
-    with Wire(repository) as wire:
-        called = wire.ask_modern("tools/call", {"name": "index_status", "arguments": {}})["result"]
-        assert not called.get("isError")
-        assert wire.end() == 0
-
-
 def test_calls_that_come_before_the_library_is_loaded_are_answered_when_it_is(repository: Path) -> None:
     with Wire(repository, popen=subprocess.Popen) as wire:
         wire.send(INITIALIZE.decode())
@@ -110,18 +103,6 @@ def test_calls_that_come_before_the_library_is_loaded_are_answered_when_it_is(re
         answered = [wire.next()["id"] for _ in range(4)]
         assert answered[0] == 0
         assert sorted(answered[1:], key=repr) == ["7", "a", 7]
-        assert wire.end() == 0
-
-
-def test_a_call_that_is_withdrawn_leaves_the_others_alone(repository: Path) -> None:
-    with Wire(repository) as wire:
-        wire.shake_hands()
-        wire.send(line("tools/call", 900, name="find_symbol", arguments={"name": "total"}).decode())
-        wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "900"}})
-        assert "till/orders.py" in wire.text("find_symbol", name="total")
-        wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})  # long answered
-        assert "till/orders.py" in wire.text("find_symbol", name="total")
-        assert 900 not in [json.loads(each)["id"] for each in wire.lines]
         assert wire.end() == 0
 
 

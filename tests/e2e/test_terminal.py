@@ -45,11 +45,6 @@ def test_the_help_of_every_command_teaches_by_examples() -> None:
         assert f"ctx {command}" in shown.stdout
 
 
-def test_wrong_usage_is_exit_code_2() -> None:
-    assert ctx("serach").returncode == 2
-    assert CliRunner().invoke(app, ["search"]).exit_code == 2
-
-
 def test_the_first_search_indexes_and_says_so(repository: Path) -> None:
     found = ctx("search", "where are passwords hashed", cwd=repository)
     assert found.returncode == 0, found.stderr
@@ -62,30 +57,12 @@ def test_the_first_search_indexes_and_says_so(repository: Path) -> None:
     assert "no index" not in again.stderr
 
 
-def test_search_filters_and_answers_json(repository: Path) -> None:
-    found = ctx("search", "add item", "--lang", "typescript", "--json", "-n", "3", cwd=repository)
-    assert {row["path"] for row in json.loads(found.stdout)["results"]} == {"web/cart.ts"}
-    assert " = " in ctx("search", "hash_password", "--why", cwd=repository).stdout
-    nothing = ctx("search", "zyxwvut", cwd=repository)
-    assert nothing.returncode == 1
-    assert "nothing found" in nothing.stderr
-
-
 def test_indexing_reports_what_it_did(repository: Path) -> None:
     first = ctx("index", str(repository))
     assert first.returncode == 0, first.stderr
     assert "7 files in" in first.stdout or "8 files in" in first.stdout
     assert "0 added, 0 changed, 0 removed" in ctx("index", cwd=repository).stdout
     assert "0 changed, 0 removed" in ctx("index", "--force", cwd=repository).stdout
-
-
-def test_status_before_and_after(repository: Path) -> None:
-    assert "call `ctx index`" in ctx("status", cwd=repository).stdout
-    ctx("index", cwd=repository)
-    state = json.loads(ctx("status", "--json", cwd=repository).stdout)
-    assert state["state"] == "ready"
-    assert state["branch"] == "main"
-    assert "python" in ctx("status", cwd=repository).stdout
 
 
 def test_what_an_agent_edited_is_listed_and_taken_back(repository: Path) -> None:
@@ -97,13 +74,6 @@ def test_what_an_agent_edited_is_listed_and_taken_back(repository: Path) -> None
     assert (repository / "web/cart.ts").read_text() == before
     refused = ctx("undo", cwd=repository)
     assert (refused.returncode, "nothing to be undone" in refused.stderr) == (2, True)
-
-
-def test_symbols_and_traces(repository: Path) -> None:
-    ctx("index", cwd=repository)
-    assert "till/auth.py:8-10" in ctx("symbol", "hash_password", cwd=repository).stdout
-    assert "till/auth.py:22" in ctx("trace", "hash_password", cwd=repository).stdout
-    assert "till/orders.py" in ctx("trace", "till/auth.py", "-d", "importers", cwd=repository).stdout
 
 
 def test_call_prints_the_text_of_a_tool(repository: Path) -> None:
@@ -130,13 +100,6 @@ def test_a_call_that_fails_prints_the_error_as_json_and_exits_2(
     failed = CliRunner().invoke(app, ["call", tool, arguments, "--root", str(repository)])
     assert failed.exit_code == 2
     assert json.loads(failed.stdout)["error"]["code"] == code
-
-
-def test_an_error_is_a_line_and_the_next_step_another(tmp_path: Path) -> None:
-    failed = ctx("index", str(tmp_path / "missing"))
-    assert failed.returncode == 2
-    assert [line.partition(" ")[0] for line in failed.stderr.splitlines()] == ["error:", "hint:"]
-    assert "Traceback" in ctx("--debug", "index", str(tmp_path / "missing")).stderr
 
 
 def test_a_broken_settings_file_is_named(repository: Path) -> None:

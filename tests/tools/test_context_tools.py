@@ -16,13 +16,14 @@ from context_engine import tools
 from context_engine.context.assist import ASSIST_MODES, open_runner
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
+from context_engine.context.refinement import open_runner
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.tools.context_tools import enhance_prompt, fence_for, get_context
 from context_engine.tools.tool import Call
 from tests.support.chatting import MODEL, model_that_says, refused
 from tests.support.endpoints import only_connecting_to
-from tests.support.engines import indexed, open_engine
+from tests.support.engines import indexed
 from tests.support.trees import tree
 
 CORPUS = Path(__file__).resolve().parents[2] / "evals" / "retrieval" / "tiny" / "corpus"
@@ -136,14 +137,6 @@ def test_what_lies_outside_the_limits_is_refused(parcels: Engine, arguments: dic
         get_context.call(parcels, arguments, Call())
 
 
-def test_a_workspace_without_an_index_is_searched_by_words_with_a_warning(tmp_path: Path) -> None:
-    files = {"src/price.py": "def price_of(parcel):\n    return parcel.weight * 2\n"}
-    with open_engine(tree(tmp_path / "w", files)) as engine:
-        reply = bundle(engine, "price of a parcel")
-        assert reply["files"][0]["path"] == "src/price.py" and "index" in reply["warnings"][0]
-        assert json.loads(text(engine, "zebra"))["reason"]
-
-
 def test_memories_and_discoveries_stand_apart(parcels: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         RememberedItem("mem_1", "memory", "decisions", "Cents", "Money is counted in cents.", "memories/1.md", 0.9),
@@ -250,11 +243,3 @@ def test_a_model_that_fails_leaves_the_facts_the_next_step_and_a_warning(
         parcels.second_pass.close()
     assert "status 503" in reply.pop("warnings")[0]
     assert reply == alone
-
-
-def test_by_default_no_assist_connects_to_anything(parcels: Engine) -> None:
-    with only_connecting_to():
-        for assist in ASSIST_MODES:
-            assert enhance(parcels, "round up in parcels/pricing.py", assist=assist)["changed"]
-        asked = enhance(parcels, "round up in parcels/pricing.py", assist="model")
-    assert "CTX_ASSIST_ADDRESS" in asked["warnings"][0] and asked["meta"] == {"assist_used": "none"}

@@ -102,12 +102,6 @@ def test_a_read_of_a_named_place_is_never_shortened_and_counts_as_shown(engine: 
         assert "close_connection" not in session.text("codebase_retrieval", query=FIRST), tool
 
 
-def test_part_of_a_place_that_was_shown_is_shown_again_with_the_rest(engine: Engine) -> None:
-    session = Session(engine)
-    session.text("read_file", path="src/pool.py", start_line=1, end_line=5)
-    assert content_of(session.text("codebase_retrieval", query=FIRST)) == DRAIN
-
-
 def test_callers_that_share_no_connection_know_nothing_of_each_other(engine: Engine) -> None:
     nameless = Session(engine, connection="")
     for query in (FIRST, SECOND):

@@ -11,9 +11,7 @@ import pytest
 from context_engine.errors import (
     Conflict,
     ContextEngineError,
-    InvalidArgument,
     NeedsApproval,
-    PlanNotFound,
     UnsupportedHost,
 )
 from context_engine.tools.plan_step_tools import (
@@ -384,17 +382,3 @@ def test_a_refusal_names_the_next_step_and_writes_nothing(here: Desks, tool: Too
     assert refused.value.suggestion
     after = {path: path.read_bytes() for name in ("v*.json", "events.jsonl") for path in here.folder.rglob(name)}
     assert after == before
-
-
-def test_an_unknown_argument_is_refused_by_every_tool(here: Desks) -> None:
-    for tool in (save_plan, load_plan, list_plans, delete_plan, view_history, rollback_plan, start_step, view_progress):
-        with pytest.raises(InvalidArgument, match="wisdom"):
-            here.run(tool, wisdom="yes")
-
-
-def test_a_plan_that_was_deleted_is_nowhere_found(here: Desks) -> None:
-    plan_id = saved(here)
-    call(here, delete_plan, plan_id=plan_id)
-    for tool in (view_progress, view_history, delete_plan):
-        with pytest.raises(PlanNotFound):
-            here.run(tool, plan_id=plan_id)

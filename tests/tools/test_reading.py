@@ -19,7 +19,7 @@ from context_engine.repo.walker import walk
 from context_engine.text.words import estimate_tokens
 from context_engine.tools.reply import reply_size
 from tests.e2e.conftest import FILES
-from tests.support.engines import indexed, open_engine
+from tests.support.engines import open_engine
 from tests.support.trees import tree
 
 NUMBERED = "".join(f"line {number}\n" for number in range(1, 101))
@@ -283,15 +283,6 @@ def test_dependencies_come_with_their_content_in_the_shape_of_the_seed(engine: E
         "dependencies": [{"path": "till/auth.py", "type": "import", "level": 1, "content": FILES["till/auth.py"]}],
         "metadata": {"module": "till", "role": "core"},
     }
-
-
-def test_dependencies_are_the_same_with_an_index_and_without(engine: Engine, tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", FILES)) as other:
-        assert (
-            other.symbols.dependencies("till/orders.py")
-            == engine.symbols.dependencies("till/orders.py")
-            == ("till/auth.py",)
-        )
 
 
 def test_a_large_dependency_is_told_by_its_signatures(engine: Engine) -> None:
@@ -568,11 +559,6 @@ def test_following_next_line_reads_a_region_whole(engine: Engine) -> None:
     assert "\n".join(lines) + "\n" == LONG
 
 
-def test_line_ends_stay_as_they_are_inside_a_region(engine: Engine) -> None:
-    reply = told(engine, "read_regions", filePath="crlf.txt", regions=[{"start": 1, "end": 2}], contextLines=0)
-    assert reply["regions"][0]["content"] == "one\r\ntwo"
-
-
 def test_a_region_of_one_endless_line_is_cut_and_says_so(engine: Engine) -> None:
     reply = told(engine, "read_regions", filePath="minified.js", regions=[{"start": 1, "end": 1}])
     assert set(reply["regions"][0]["content"]) == {"x"}
@@ -614,12 +600,6 @@ def test_a_listing_is_a_tree_without_what_nested_rules_ignore(engine: Engine) ->
     assert text(engine, "list_directory", path="docs") == ("docs · 3 items\n├── guide.md\n├── kept.tmp\n└── loop")
     hidden = text(engine, "list_directory", path="docs", include_hidden=True)
     assert "├── .gitignore\n" in hidden
-
-
-def test_a_long_folder_says_how_many_it_holds_back(engine: Engine) -> None:
-    reply = text(engine, "list_directory", path="many", max_items=27)
-    assert reply.startswith("many · 27 items\n├── file_000.txt\n")
-    assert reply.endswith("├── file_026.txt\n└── ... 123 more")
 
 
 def test_a_listing_goes_as_deep_as_it_is_asked_to(engine: Engine) -> None:

@@ -70,21 +70,6 @@ def test_what_is_sure_is_written_as_one_edit_and_undone_as_one(engine: Engine, r
     assert contents(root) == before
 
 
-def test_what_was_renamed_is_found_under_its_new_name(engine: Engine) -> None:
-    engine.index.update()
-    rename(engine, ".feed", "serve", dry_run=False, accept=["none"])
-    assert [each.path for each in engine.symbols.find("serve").definitions] == ["zoo/cats.py"]
-
-
-def test_path_says_which_definition_is_meant(engine: Engine, root: Path) -> None:
-    (root / "dogs.py").write_text("def feed(): ...\n")
-    with pytest.raises(MultipleMatches) as caught:
-        rename(engine, ".feed", "serve")
-    assert caught.value.details["matches"] == ["dogs.py:1 feed", "zoo/cats.py:1 feed"]
-    assert "(dogs.py:1) -> serve · 1 sure place in 1 file" in rename(engine, ".feed", "serve", path="dogs.py")
-    assert "(zoo/cats.py:1)" in rename(engine, ".feed", "serve", path="zoo/")
-
-
 def test_refusals_leave_every_file_as_it_is(engine: Engine, root: Path) -> None:
     before = contents(root)
     with pytest.raises(SymbolNotFound):

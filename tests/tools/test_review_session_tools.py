@@ -213,39 +213,6 @@ def test_waiting_tells_how_far_it_is_and_can_be_cancelled(engine: Engine) -> Non
     held.go.set()
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "code"),
-    [
-        (reactive_review_pr, {"commit_hash": "nowhere", "base_ref": "main"}, "REF_NOT_FOUND"),
-        (reactive_review_pr, {"commit_hash": "--upload-pack=x", "base_ref": "main"}, "INVALID_ARGUMENT"),
-        (reactive_review_pr, {"commit_hash": "main", "base_ref": "main"}, "PRECONDITION_FAILED"),
-        (
-            reactive_review_pr,
-            {"commit_hash": "topic", "base_ref": "main", "options": {"fail_on": "P9"}},
-            "INVALID_ARGUMENT",
-        ),
-        (reactive_review_pr, {"commit_hash": "topic", "base_ref": "main", "max_workers": 17}, "INVALID_ARGUMENT"),
-        (get_review_status, {"session_id": "rev_none"}, "REVIEW_NOT_FOUND"),
-        (get_review_telemetry, {"session_id": "rev_none"}, "REVIEW_NOT_FOUND"),
-        (pause_review, {"session_id": "rev_none"}, "REVIEW_NOT_FOUND"),
-        (resume_review, {"session_id": "rev_none"}, "REVIEW_NOT_FOUND"),
-    ],
-)
-def test_a_refusal_names_the_next_step(engine: Engine, tool: Tool, arguments: dict[str, Any], code: str) -> None:
-    with pytest.raises(ContextEngineError) as refused:
-        call(engine, tool, **arguments)
-    assert refused.value.code == code
-    assert refused.value.suggestion
-
-
-def test_a_completed_review_can_be_neither_paused_nor_resumed(engine: Engine) -> None:
-    session = start(engine)["session_id"]
-    for tool in (pause_review, resume_review):
-        with pytest.raises(ContextEngineError) as refused:
-            call(engine, tool, session_id=session)
-        assert (refused.value.code, bool(refused.value.suggestion)) == ("PRECONDITION_FAILED", True)
-
-
 def test_options_are_understood_as_clients_send_them() -> None:
     given = {"failOn": "p1", "analyzers": "ruff,typos", "maxFindings": "5", "categories": ["security"], "allowIds": "a"}
     options = parse_review_options(given)

@@ -29,7 +29,6 @@ from context_engine.repo import find_text_engine, ripgrep
 from context_engine.repo.re2_search import Re2Search
 from context_engine.search import text_scanner
 from context_engine.tools import Call
-from context_engine.tools.text_search_tools import matches_per_file
 from tests.support.engines import open_engine
 from tests.support.trees import repository, tree
 
@@ -135,12 +134,6 @@ def test_no_match_is_an_answer_with_its_reason(shop: Engine) -> None:
     assert "6 searched files" in reply["reason"]
     assert "ignored" in reply["reason"]
     assert "search_code" in reply["next"]
-
-
-def test_a_glob_without_files_names_files_that_come_near(shop: Engine) -> None:
-    reply = told(shop, "grep_codebase", pattern="user", filePattern="src/user.py")
-    assert reply["filesSearched"] == 0
-    assert "users.py" in reply["next"]
 
 
 @pytest.mark.parametrize("pattern", ["[invalid(", "(?=a)b", r"(a)\1", "a)(b", r"a\nb"])
@@ -278,15 +271,6 @@ def test_scout_counts_what_a_reader_would_count(
             assert reply["totalMatches"] == len(wanted)
 
 
-def test_files_share_the_room_of_a_reply() -> None:
-    from tests.search.test_text_search import file
-
-    files = [file(f"f{number}", 50) for number in range(20)]
-    assert matches_per_file(files, 50, 1_000_000) == 50
-    assert 1 < matches_per_file(files, 50, 36_000) < 20
-    assert matches_per_file(files, 50, 2_000) == 1
-
-
 # -- search_files -----------------------------------------------------------------------------------------------------
 
 
@@ -315,17 +299,6 @@ def test_a_line_that_several_queries_match_is_shown_once(shop: Engine) -> None:
     reply = text(shop, "search_files", queries=["user", "find", "User"], includes=["*.py"])
     assert reply.startswith("3 matches in 1 file")
     assert [line.partition(":")[0] for line in reply.splitlines()[2:]] == ["1", "2", "3"]
-
-
-def test_lines_around_are_marked_and_shown_once(opened: Callable[..., Engine]) -> None:
-    engine = opened({"a.py": "1\n2\nx 3\n4\nx 5\n6\n7\n8\n"})
-    assert text(engine, "search_files", query="x", context=1).splitlines()[2:] == [
-        "2-2",
-        "3:x 3",
-        "4-4",
-        "5:x 5",
-        "6-6",
-    ]
 
 
 def test_a_file_that_defines_the_word_comes_first(opened: Callable[..., Engine]) -> None:
@@ -383,16 +356,6 @@ def test_an_empty_answer_says_why_and_what_next(shop: Engine) -> None:
     assert "no line of the 3 searched files matches" in nothing
     assert "whole workspace" in nothing
     assert "no file of the workspace passes the globs" in text(shop, "search_files", query="x", includes=["*.rb"])
-
-
-def test_what_is_new_edited_or_gone_shows_at_once(shop: Engine) -> None:
-    assert "0 matches" in text(shop, "search_files", query="fresh_word")
-    tree(shop.root, {"new.py": "fresh_word\n"})
-    assert "1 match " in text(shop, "search_files", query="fresh_word")
-    tree(shop.root, {"new.py": "fresh_word\nfresh_word\n"})
-    assert "2 matches" in text(shop, "search_files", query="fresh_word")
-    (shop.root / "new.py").unlink()
-    assert "0 matches" in text(shop, "search_files", query="fresh_word")
 
 
 def test_searching_changes_no_file_and_needs_no_index(shop: Engine) -> None:

@@ -43,10 +43,6 @@ def test_the_reply_says_what_was_found_where_and_how_it_is_called(engine: Engine
     assert (row["tier"], row["severity"], row["line"], row["column"]) == (1, "error", 1, 5)
 
 
-def test_what_validates_is_made_once(engine: Engine) -> None:
-    assert engine.validation is engine.validation
-
-
 def test_brackets_inside_strings_are_no_error(engine: Engine) -> None:
     assert call(engine, 'x = "("\n', file_path="a.py")["passed"] is True
 
@@ -55,17 +51,6 @@ def test_a_plan_that_is_none_has_errors_of_its_schema(engine: Engine) -> None:
     said = call(engine, '{"foo":1}', content_type="plan_output")
     assert said["passed"] is False
     assert {row["category"] for row in said["findings"]} == {"schema"}
-
-
-def test_a_plan_in_a_circle_is_no_plan(engine: Engine) -> None:
-    steps = [{"step_number": 1, "title": "a", "depends_on": [2]}, {"step_number": 2, "title": "b", "depends_on": [1]}]
-    said = call(engine, json.dumps({"goal": "turn around", "steps": steps}), content_type="plan_output")
-    assert "plan-cycle" in {row["rule_id"] for row in said["findings"]}
-    assert said["passed"] is False
-
-
-def test_a_character_that_turns_text_around_is_flagged(engine: Engine) -> None:
-    assert call(engine, "x = 1 # \u202e evil", file_path="a.py")["findings"][0]["rule_id"] == "bidi-character"
 
 
 def test_secrets_are_found_and_taken_out_unless_the_caller_says_no(engine: Engine) -> None:
@@ -97,12 +82,6 @@ def test_a_file_that_must_not_be_read_out_cannot_be_guessed_at(engine: Engine) -
     ]
     assert answers[0]
     assert answers[0] == answers[1]
-
-
-def test_only_what_is_new_against_a_base_is_told(engine: Engine) -> None:
-    said = call(engine, "x = (\ny = 1  # TODO\n", file_path="a.py", base_content="x = (\n")
-    assert [row["rule_id"] for row in said["findings"]] == ["todo"]
-    assert said["passed"] is True
 
 
 def test_what_has_no_room_is_counted_and_never_changes_the_verdict(engine: Engine) -> None:
