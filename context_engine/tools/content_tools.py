@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 CONTENT_CHARS = 2_000_000
 """No single call writes a larger text."""
-FINDINGS_MAX = 1_000
-TIERS = ("1", "2", "3")
 
 
 @tool(touches="nothing")
@@ -36,10 +34,13 @@ def validate_content(
     *,
     language: Annotated[str, TextArg("Else by file_path.", 0, 40)] = "",
     scrub_secrets: Annotated[bool, BooleanArg("Look for secrets, return it without.")] = True,
-    tiers: Annotated[tuple[str, ...], TextListArg("1 parsers, 2 habits, 3 a second pass.", TIERS)] = ("1", "2"),
+    tiers: Annotated[tuple[str, ...], TextListArg("1 parsers, 2 habits, 3 second pass.", ("1", "2", "3"))] = (
+        "1",
+        "2",
+    ),
     schema: Annotated[Mapping[str, Any] | None, ObjectArg("A JSON Schema that data must keep to.")] = None,
     stop_on_error: Annotated[bool, BooleanArg("No further tier after an error.")] = False,
-    max_findings: Annotated[int, IntegerArg("Most findings.", 1, FINDINGS_MAX)] = 100,
+    max_findings: Annotated[int, IntegerArg("Most findings.", 1, 1_000)] = 100,
     base_content: Annotated[str | None, TextArg("Older version: only new findings.", 0, CONTENT_CHARS)] = None,
     assist: Annotated[str, ChoiceArg("Tier 3: by a model, by you (next), or off.", ASSIST_MODES)] = "auto",
 ) -> Reply:
@@ -110,7 +111,6 @@ def _run_second_pass(
 
 CONTENT_BYTES_MAX = 2_000_000
 """The limit of an indexed file, too."""
-ALLOWED_MAX = 1_000
 SHOW_START_MAX, SHOW_END_MAX = 4, 0
 """Four characters distinguish types of keys and reveal nothing; the end of a key is secret."""
 ROWS_SHARE = 3
@@ -126,7 +126,7 @@ def scrub_secrets(
     replacement: Annotated[str, ChoiceArg("label names kind and hash.", ("label", "hash", "fixed"))] = "label",
     keep_structure: Annotated[bool, BooleanArg("Keep the line breaks of long keys.")] = True,
     path: Annotated[str, TextArg("Path of the text, for rules that depend on it.")] = "",
-    allowlist: Annotated[tuple[str, ...], TextListArg("Values that are not secrets.", most=ALLOWED_MAX)] = (),
+    allowlist: Annotated[tuple[str, ...], TextListArg("Values that are not secrets.", most=1_000)] = (),
     return_locations: Annotated[bool, BooleanArg("List the places.")] = True,
     show_start: Annotated[int, IntegerArg("First characters to show.", 0, SHOW_START_MAX)] = 0,
     show_end: Annotated[int, IntegerArg("Ignored: the end is never shown.", 0, SHOW_END_MAX)] = 0,

@@ -42,14 +42,10 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3
-QUERY_SHARE = 0.1
-"""Share of the budget for repeating the question, which the caller knows."""
 CHARS_PER_TOKEN = 3
 """Characters per token of code as JSON, rounded down: converts a client's limit in characters into tokens."""
 ORIGINAL_CHARS_MAX = 2_000
 """Of the user's prompt in the field `original`."""
-REPEATED_CHARS_MAX = 10_000
-"""A longer prompt is not repeated in the enhanced one."""
 KNOWLEDGE_WAIT_S = 0.3
 """Longest wait of a bundle for history and memories that were never read: its code matters more."""
 MS_MAX = 99_999
@@ -94,7 +90,7 @@ def get_context(
     team = engine.memory.get_project_knowledge(KNOWLEDGE_WAIT_S)
     chars_max = engine.settings.result_chars_max
     write = render_bundle_json if format == "json" else render_bundle_markdown
-    shown_query = shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN))
+    shown_query = shorten_line(query, 0, int(token_budget * 0.1 * CHARS_PER_TOKEN))
     meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
 
     counted: list[tuple[Bundle, int]] = []
@@ -181,7 +177,7 @@ def enhance_prompt(
 
 def _shorten_prompt(text: str, prompt: str) -> str:
     """Return an enhanced prompt with the beginning of a prompt too long to be repeated; the caller knows the rest."""
-    if len(prompt) <= REPEATED_CHARS_MAX:
+    if len(prompt) <= 10_000:
         return text
     return text.replace(prompt, shorten_line(prompt, 0, ORIGINAL_CHARS_MAX), 1)
 

@@ -33,8 +33,6 @@ FILES_MAX = 100
 """Limits of one call; for more edits an agent can write and run a program."""
 MATCHES_MAX = 10_000
 """Matches of one target in one file."""
-DISTANCE_MAX = 100
-"""In characters; the engine never accepts more than one in ten."""
 
 ALIASES = {
     **dict.fromkeys(("old_content", "old_string", "old_text", "old_str", "old", "search"), "target"),
@@ -54,8 +52,6 @@ SYMBOL_EXAMPLE = (
     'Write {"symbol": "Class.method", "replace": "text"}, with target for a text inside of it, or insert_before or'
     " insert_after in place of replace."
 )
-PATH_EXAMPLE = 'Write path next to edits; for several files, files: [{"path": "src/a.py", "edits": [...]}].'
-FILE_EXAMPLE = 'Write {"path": "src/a.py", "edits": [...]}.'
 EDIT_EXAMPLE = 'Write {"target": "text as it is in the file", "replace": "new text"}, or line_range in place of target.'
 
 
@@ -106,7 +102,7 @@ class FuzzyMatchArg(ArgumentType):
         if not isinstance(value, Mapping):
             return Fuzzy(enabled=BooleanArg("").read(name, value))
         flag = BooleanArg("")
-        kinds = {"enabled": flag, "max_distance": IntegerArg("", 0, DISTANCE_MAX), "whitespace_only": flag}
+        kinds = {"enabled": flag, "max_distance": IntegerArg("", 0, 100), "whitespace_only": flag}
         read = read_typed(name, value, kinds)
         return Fuzzy(read.get("enabled", True), read.get("max_distance", 5), read.get("whitespace_only", True))
 
@@ -178,7 +174,8 @@ class FileEditsArg(ObjectListArg):
         """Accept a list, or JSON text of one."""
         kinds = {"path": TextArg("", 1), "edits": EditListArg(""), "expected_hash": TextArg("")}
         files = []
-        for number, row in enumerate(read_objects(name, value, FILES_MAX, FILE_EXAMPLE, least=1), 1):
+        example = 'Write {"path": "src/a.py", "edits": [...]}.'
+        for number, row in enumerate(read_objects(name, value, FILES_MAX, example, least=1), 1):
             entry = name_entry(name, number)
             read: dict[str, Any] = {"path": "", "edits": ()} | read_typed(entry, row, kinds)
             for field in ("path", "edits"):
@@ -235,7 +232,8 @@ def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
     )
 
     if "path" in map(ALIASES.get, value, value):
-        raise argument_error(name_field(name, "path"), "is not part of an edit", PATH_EXAMPLE)
+        example = 'Write path next to edits; for several files, files: [{"path": "src/a.py", "edits": [...]}].'
+        raise argument_error(name_field(name, "path"), "is not part of an edit", example)
     read = read_typed(name, value, _FIELDS)
     read = {**read.pop("anchor", {}), **read}
     if not SYMBOL.isdisjoint(read):  # exactly one action, and no other location than a line range or a target in it

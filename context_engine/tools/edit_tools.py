@@ -41,8 +41,6 @@ PREVIEW_LINES_MAX = 200
 """The limit of a unified diff, too."""
 FILES_FOLLOWED_MAX = 3
 """Edited files whose uses and tests are named: each may take some parsing."""
-STEPS_MAX = 100
-HISTORY_MAX = 20
 OLD = tuple(name for name, field in ALIASES.items() if field == "target")
 NEW = tuple(name for name, field in ALIASES.items() if field == "replace")
 """The names of other editors for the two texts of an edit."""
@@ -217,14 +215,14 @@ def _preview_places(planned: "EditPlan", path: str) -> dict[str, Any]:
 def undo_edit(
     engine: "Engine",
     call: Call,
-    steps: Annotated[int, IntegerArg("How many edits.", 1, STEPS_MAX)] = 1,
+    steps: Annotated[int, IntegerArg("How many edits.", 1, 100)] = 1,
     redo: Annotated[bool, BooleanArg("Redo undone edits.")] = False,
     list: Annotated[bool, BooleanArg("Only list what can be undone.")] = False,  # noqa: A002 - the contract's name
     undo_id: Annotated[str, TextArg("This edit; empty: your newest.")] = "",
 ) -> Reply:
     """Undo your last edits, newest first, or redo them; also after a restart. Refuses where a file changed since."""
     if list:
-        return Reply(_history(engine.edits.history(HISTORY_MAX)))
+        return Reply(_history(engine.edits.history(20)))
     if undo_id and steps > 1:
         raise InvalidArgument("undo_id names one edit, steps means several", suggestion="Send one of them.")
     turn, verb = (engine.edits.redo, "redone") if redo else (engine.edits.undo, "undone")
@@ -361,10 +359,6 @@ def _texts(planned: "EditPlan") -> tuple[str, str]:
 
 # -- rename_symbol ----------------------------------------------------------------------------------------------------
 
-OPEN_SHOWN = 12
-"""Places that a refusal names in its message; the details have all."""
-RENAME_LINE_CHARS = 120
-
 
 @tool(touches="files", instead="search_text")
 def rename_symbol(
@@ -385,7 +379,7 @@ def rename_symbol(
     if open_uses and not dry_run and not accept:
         raise InvalidArgument(
             f"{format_count(len(open_uses), 'use')} of {found.symbol} may be meant: "
-            f"{join_first([*map(escape_line, open_uses)], OPEN_SHOWN)}; nothing was written",
+            f"{join_first([*map(escape_line, open_uses)], 12)}; nothing was written",
             suggestion='Look at them (dry_run), then give those to rename as well in accept, or ["all"] or ["none"].',
             details={"places": open_uses},
         )
@@ -420,5 +414,5 @@ def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max:
 def _rename_rows(places: "Sequence[NameOccurrence]") -> Iterator[str]:
     for place in places:
         why = f"{place.why} | " if place.why else ""
-        line = clip_line(place.text.strip(), RENAME_LINE_CHARS)
+        line = clip_line(place.text.strip(), 120)
         yield f"{escape_line(place.path)}:{place.line}:{place.column} {why}{line}"

@@ -28,8 +28,6 @@ LABEL_CHARS_MAX = 60
 """The beginning of a long pattern is enough to recognize it."""
 RANGE_CHARS_MAX = 40
 """Two line numbers and blanks; no file has more lines than fit in that."""
-NEAR_MAX = 3
-"""More guesses than this take longer to read than to ask again."""
 
 
 class FragmentPlace(NamedTuple):
@@ -216,7 +214,7 @@ def suggest_symbols(symbols: Iterable[Definition], asked: str) -> list[str]:
     """Return the names most similar to one that was not found."""
     names = {symbol.name.casefold(): symbol.qualified for symbol in symbols}
     wanted = dotted_name(asked).rpartition(".")[2].casefold()
-    return [names[close] for close in difflib.get_close_matches(wanted, names, NEAR_MAX)]
+    return [names[close] for close in difflib.get_close_matches(wanted, names, 3)]
 
 
 def shorten_lines(lines: Sequence[str], places: Iterable[FragmentPlace], chars_max: int) -> list[str]:

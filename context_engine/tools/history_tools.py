@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 BODY_LINES_SHOWN = 12
 """Lines of a commit's message after its subject; of several commits together, a third each."""
 FILES_SHOWN = 30
-HASH_CHARS = 10
 _PLACE = re.compile(r"(.+?):(\d{1,7})(?:-(\d{1,7}))?")
 _HASH = re.compile(r"[0-9a-fA-F]{7,64}")
 
@@ -142,7 +141,7 @@ def _message_row(message: "CommitMessage") -> dict[str, Any]:
 
 def _message_text(commit: Mapping[str, Any]) -> str:
     """Format a commit in a line; one that wrote lines with these, and the beginning of its message."""
-    head = f"{commit['hash'][:HASH_CHARS]} {commit['date']} {escape_line(commit['author'])}: "
+    head = f"{commit['hash'][:10]} {commit['date']} {escape_line(commit['author'])}: "
     line = f"{head}{escape_line(commit['subject'])}"
     if "lines" not in commit:
         return line

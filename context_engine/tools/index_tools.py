@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 EXAMPLES_MAX = 20
 """Skipped or stale files that a reply lists as examples; the counts are always complete."""
-WORDS_ALONE = "static vectors: answers come from words, names and structure alone"
-BUSY_EVERY_S = 0.2
 BUSY_PATIENCE_S = 600.0
 """How long a call waits for a running indexing; its client receives keep-alives meanwhile and may cancel."""
 
@@ -62,7 +60,7 @@ def _index(engine: "Engine", call: Call, *, path: str = "", force: bool, backgro
         except StorageBusy:
             if time.monotonic() > until:
                 raise
-        if call.cancel.wait(BUSY_EVERY_S):
+        if call.cancel.wait(0.2):
             raise Cancelled("canceled during another indexing run")
     row = {
         **pick_fields(report, "files chunks symbols added changed removed unchanged"),
@@ -128,7 +126,9 @@ def status_row(status: "Status") -> dict[str, Any]:
         "state": status.state,
         "building": f"{status.building_share:.0%}" if status.state == "building" else "",
         "engine": status.engine,
-        "missing": WORDS_ALONE if status.engine == "lexical" else "",
+        "missing": "static vectors: answers come from words, names and structure alone"
+        if status.engine == "lexical"
+        else "",
         "embeddings": drop_empty(embeddings),
         **pick_fields(status, "files chunks symbols"),
         "languages": dict(status.languages),

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 EXCERPT_CHARS = 240
 """Two or three lines: enough to recognize a memory."""
-LIST_MAX = 200
 
 Content = TextArg("What to remember, in a few sentences.", 1, CONTENT_CHARS_MAX)
 Title = TextArg("Headline; else the first line.", 0, TITLE_CHARS_MAX)
@@ -128,7 +127,7 @@ def list_memories(
     query: Annotated[str, TextArg("Only what matches these words.")] = "",
     tags: Annotated[tuple[str, ...], TextListArg("Must have all of these.")] = (),
     status: Annotated[str, ChoiceArg("Only this status.", STATUSES)] = "active",
-    limit: Annotated[int, IntegerArg("Most rows.", 1, LIST_MAX)] = 50,
+    limit: Annotated[int, IntegerArg("Most rows.", 1, 200)] = 50,
     cursor: Annotated[str, TextArg("next_cursor of the last reply.")] = "",
     *,
     linked_file: Annotated[str, TextArg("Only memories about this file.")] = "",

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans import CreationResult, Plan, Refinement, RefinementRequest, SaveOptions
 
-FILES_MAX = 30
-"""Likely files of a plan, at most: what the contract allows."""
-
 
 @tool(touches="records", view="plan")
 def create_plan(
@@ -53,7 +50,7 @@ def create_plan(
     draft: Annotated[Any, PlanArgument("Your version.")] = None,
     plan_id: Annotated[str, TextArg("Which it replaces.")] = "",
     *,
-    max_context_files: Annotated[int, IntegerArg("Likely files.", 1, FILES_MAX)] = 8,
+    max_context_files: Annotated[int, IntegerArg("Likely files.", 1, 30)] = 8,
     generate_diagrams: Annotated[bool, BooleanArg("Add Mermaid.")] = False,
     mvp_only: Annotated[bool, BooleanArg("Only what has to be done.")] = False,
     context_token_budget: Annotated[int, IntegerArg("Most tokens of the brief in next.", 200, 100_000)] = 8_000,
@@ -204,17 +201,13 @@ def _write_reply(
 
 # -- refine_plan -------------------------------------------------------------------------------------------------------
 
-OPERATIONS_MAX = 200
-
 
 @tool(touches="records")
 def refine_plan(
     engine: "Engine",
     call: Call,
     plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
-    operations: Annotated[
-        tuple[Mapping[str, Any], ...], ObjectListArg("op: add_step, remove_step ...", most=OPERATIONS_MAX)
-    ] = (),
+    operations: Annotated[tuple[Mapping[str, Any], ...], ObjectListArg("op: add_step, remove_step ...", most=200)] = (),
     feedback: Annotated[str, TextArg("In words.", 0, 10_000)] = "",
     draft: Annotated[Any, PlanArgument("Your version.")] = None,
     *,

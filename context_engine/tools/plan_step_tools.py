@@ -326,7 +326,6 @@ TRIES = 4
 """Each try is smaller by what the last one was too large by, and as a rule the second fits."""
 FIELDS_TOKENS = 200
 """Tokens of a packet in addition to the text of its step and its files: field names, and how to undo."""
-ROLLBACK = "apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back"
 
 
 def packet_rows(
@@ -376,21 +375,16 @@ def _write_packet(made: "WorkPacket", status: str) -> dict[str, Any]:
         "symbols": list(made.symbols),
         "acceptance_criteria": list(step.acceptance_criteria),
         "checks": list(step.checks),
-        "rollback": ROLLBACK,
+        "rollback": "apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back",
     }
     return drop_empty(packet)
 
 
 # -- changes ----------------------------------------------------------------------------------------------------------
 
-PACKETS_MAX = 20
-"""Packets of a reply, at most: what the contract allows."""
-MODES = ("single_step", "all_ready", "full_plan")
 LEVELS = ("none", "syntax", "lint", "tests")
 CHANGE_EXAMPLE = 'Write {"path": "src/a.py", "change_type": "modify", "edits": [{"old": "x", "new": "y"}]}.'
 CHANGE_TYPES = ("create", "modify", "delete", "rename")
-CHANGES_MAX = 100
-"""Of one call, as many as edit_file takes."""
 CHANGE_FIELDS: Mapping[str, ArgumentType] = {
     "path": TextArg("", 1),
     "change_type": ChoiceArg("", CHANGE_TYPES),
@@ -420,7 +414,7 @@ class FileChanges(ObjectListArg):
         from context_engine.plans import FileChange
 
         changes = []
-        for number, row in enumerate(read_objects(name, value or [], CHANGES_MAX, CHANGE_EXAMPLE), 1):
+        for number, row in enumerate(read_objects(name, value or [], 100, CHANGE_EXAMPLE), 1):
             entry = name_entry(name, number)
             read = read_typed(entry, row, CHANGE_FIELDS)
             if "path" not in read:
@@ -447,9 +441,9 @@ def execute_plan(
     changes: Annotated[Any, FileChanges("{path, change_type, content|diff|edits, new_path}")] = (),
     apply_changes: Annotated[bool, BooleanArg("Write them.")] = False,
     *,
-    mode: Annotated[str, ChoiceArg("Which steps.", MODES)] = "single_step",
+    mode: Annotated[str, ChoiceArg("Which steps.", ("single_step", "all_ready", "full_plan"))] = "single_step",
     plan: Annotated[Any, PlanArgument("Instead of plan_id.")] = None,
-    max_steps: Annotated[int, IntegerArg("Most packets.", 1, PACKETS_MAX)] = 5,
+    max_steps: Annotated[int, IntegerArg("Most packets.", 1, 20)] = 5,
     verify: Annotated[str, ChoiceArg("How far to look.", LEVELS)] = "syntax",
     stop_on_failure: Annotated[bool, BooleanArg("No further packets when a check fails.")] = True,
     additional_context: Annotated[str, TextArg("For a model, if one is asked.", 0, 10_000)] = "",

@@ -48,18 +48,15 @@ STEPS_MAX = 2_000
 PROSE_CHARS_MAX = 200_000
 """Of an error or a note, which may be a whole log; more is a file."""
 LIST_MAX = 200
-VERSIONS_MAX = 100_000
-"""More than any plan has."""
-FORMATS = ("json", "markdown")
 UID = TextArg("Or its uid.", 0, 100)
 STEP = IntegerArg("Its number.", 1, ENDLESS)
 STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)
 PLAN_ID = TextArg("Id or name.", 1)
 DETAIL = BooleanArg("The whole reply.")
 TAGS = TextListArg("Words to find it by.", most=20)
-EXPECTED_VERSION = IntegerArg("Refused unless this is the newest.", 0, VERSIONS_MAX)
+EXPECTED_VERSION = IntegerArg("Refused unless this is the newest.", 0, 100_000)
 VERSION = IntegerArg("Its number.", 1, ENDLESS)
-PlanFormat = Annotated[str, ChoiceArg("Rendering.", FORMATS)]
+PlanFormat = Annotated[str, ChoiceArg("Rendering.", ("json", "markdown"))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,7 +466,6 @@ def compare_plan_versions(
 
 # -- diagrams ----------------------------------------------------------------------------------------------------------
 
-DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
 FILES_DRAWN_MAX = 12
 """Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
 YEARS = (0.0, 4_102_444_800.0)
@@ -480,7 +476,9 @@ YEARS = (0.0, 4_102_444_800.0)
 def visualize_plan(
     engine: "Engine",
     plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
-    diagram_type: Annotated[str, ChoiceArg("What to draw.", DIAGRAMS)] = "dependencies",
+    diagram_type: Annotated[
+        str, ChoiceArg("What to draw.", ("dependencies", "architecture", "gantt", "progress"))
+    ] = "dependencies",
     *,
     plan: Annotated[Any, PlanArgument("A plan instead of an id.")] = None,
     version: Annotated[int | None, VERSION] = None,

@@ -224,7 +224,6 @@ def _describe_truncation(groups: Sequence[SpanGroup], next_line: int) -> dict[st
 
 IMPORTS_SHARE = 4
 """One part in four of a reply is reserved for the imports of a file, if the caller asks for them."""
-PROBLEMS_MAX = 3
 PROBLEM_CHARS_MAX = 160
 SIGNATURES_CHARS_MAX = 4_000
 """About a hundred signatures."""
@@ -260,7 +259,7 @@ def read_file(
     notes: list[str] = []
     if include_deps and max_depth:
         imported = engine.symbols.dependencies(path)
-        problems = engine.symbols.outline(path).problems[:PROBLEMS_MAX]
+        problems = engine.symbols.outline(path).problems[:3]
         notes = [
             clip_line(f"line {line}: {message}; imports may be missing", PROBLEM_CHARS_MAX)
             for line, message in problems

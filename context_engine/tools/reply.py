@@ -197,9 +197,6 @@ def fence_for(text: str) -> str:
 DEFINING_WORTH = 3.0
 """More than a few words of the query in a comment are worth."""
 _QUERY_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-WORD_CHARS_MIN = 2
-KEPT_MAX = 16
-"""Queries whose words are kept: every excerpt of an answer asks for them."""
 STEM_CHARS_MIN = 4
 """Two letters off a longer word make most of its forms meet: hashed, hashes, hashing."""
 TOLERANCE = 1.25
@@ -295,12 +292,12 @@ def clip_line(line: str, chars_max: int, query: str = "") -> str:
     return shorten_line(line, at, chars_max)
 
 
-@lru_cache(KEPT_MAX)
+@lru_cache(16)
 def _stems(query: str) -> tuple[str, ...]:
     """Return the beginnings of the query's words in lower case, each once; of a long query of its telling part."""
     from context_engine.search import Question
 
-    parts = (part.lower() for part in _QUERY_WORD.findall(Question.of(query).focus) if len(part) >= WORD_CHARS_MIN)
+    parts = (part.lower() for part in _QUERY_WORD.findall(Question.of(query).focus) if len(part) >= 2)
     return tuple(dict.fromkeys(part[: max(STEM_CHARS_MIN, len(part) - 2)] for part in parts))
 
 
@@ -315,7 +312,6 @@ def _stems(query: str) -> tuple[str, ...]:
 # A tool that reads a place by its path only adds: its caller wants to see it.
 
 Repeat = Annotated[bool, BooleanArg("Show again what earlier replies showed.")]
-PLACES_LISTED_MAX = 12
 
 
 def find_shown(call: Call, repeat: bool, *question: object) -> ShownLines:
@@ -330,4 +326,4 @@ def list_shown(places: Sequence[str]) -> str:
     >>> list_shown(["a.py:10-40", "b.py:7-21"])
     'a.py:10-40, b.py:7-21 (again: repeat=true)'
     """
-    return f"{join_first(places, PLACES_LISTED_MAX)} (again: repeat=true)" if places else ""
+    return f"{join_first(places, 12)} (again: repeat=true)" if places else ""

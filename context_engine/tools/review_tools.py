@@ -35,13 +35,8 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.review import MergedReview, ReviewedChange, ReviewResult, ReviewSession
 
-FORMATS = ("json", "markdown", "sarif", "rdjson")
 ID_CHARS = 100
 PATTERNS_MAX = 200
-REJECTED_MAX = 20
-WAIT_S_MAX = 55
-"""Most clients give a call a minute."""
-FILES_NAMED_MAX = 5_000
 WORKERS_MAX = 4
 """Python threads share one core for most of a review; more of them wait for each other."""
 OPTIONS = (
@@ -50,10 +45,10 @@ OPTIONS = (
 )
 """The arguments of `review_changes` that every review has; other tools take them as one object."""
 
-Format = Annotated[str, ChoiceArg("Of the reply.", FORMATS)]
+Format = Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown", "sarif", "rdjson"))]
 Assist = Annotated[str, ChoiceArg("Who looks again.", ASSIST_MODES)]
 SessionId = Annotated[str, TextArg("Its id.")]
-WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, WAIT_S_MAX)]
+WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, 55)]
 
 
 @tool(touches="nothing", view="review")
@@ -224,7 +219,7 @@ def _review_reply(
     second_pass, merged = added.second_pass or SecondPassResult("host" if added.merged else "none"), added.merged
     review = review_to_json(result)
     review["warnings"] += [*second_pass.warnings, *(merged.warnings if merged else ())]
-    rejected = merged.rejected[:REJECTED_MAX] if merged else ()
+    rejected = merged.rejected[:20] if merged else ()
     rows = [pick_fields(rejection, "place reason") for rejection in rejected]
     meta = {
         "tool": tool_name,
@@ -253,7 +248,7 @@ def reactive_review_pr(
     base_ref: Annotated[str, TextArg("Compared with this.", 1)],
     wait_s: WaitS = 0,
     *,
-    changed_files: Annotated[tuple[str, ...], TextListArg("Only these files.", most=FILES_NAMED_MAX)] = (),
+    changed_files: Annotated[tuple[str, ...], TextListArg("Only these files.", most=5_000)] = (),
     title: Annotated[str, TextArg("Of the pull request.")] = "",
     author: Annotated[str, TextArg("Who wrote it.")] = "",
     additions: Annotated[int | None, IntegerArg("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - an argument of the upstream spec

@@ -31,7 +31,6 @@ DIRECTIONS: "tuple[Direction, ...]" = (
     *("callers", "callees", "references", "implementations", "hierarchy"),
     *("imports", "importers", "impact", "unused"),
 )
-RELATIONS = ("definition", *DIRECTIONS, "outline")
 OF_FILES = ("imports", "importers", "outline", "unused")
 
 
@@ -40,7 +39,9 @@ def symbols(
     engine: "Engine",
     call: Call,
     name: Annotated[str, TextArg("Name, Class.method or glob."), "symbol"] = "",
-    relation: Annotated[str, ChoiceArg("impact: all that a change affects, with tests.", RELATIONS)] = "definition",
+    relation: Annotated[
+        str, ChoiceArg("impact: all that a change affects, with tests.", ("definition", *DIRECTIONS, "outline"))
+    ] = "definition",
     path: Annotated[str, TextArg("Only in it; file of imports, importers, outline.")] = "",
     limit: Annotated[int, IntegerArg("Most rows.", 1, 200, clamp=True)] = 20,
     *,

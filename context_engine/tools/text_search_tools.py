@@ -18,18 +18,12 @@ from context_engine.tools.tool import Call, Reply, tool
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
-SEARCH_LINE_CHARS = 240
-"""Nine of ten lines of code have fewer than 100 characters; a sentence on one line should still be readable."""
-GREP_LINE_CHARS = 300
 GREP_CONTEXT = 2
 """Lines before and after, as in the example of upstream spec 003."""
-PREVIEW_CHARS = 80
-"""Upstream spec 000: about 80 characters, trimmed."""
 ROW_CHARS = 130
 """Average size of a scout match as JSON; only used to estimate how many matches each file may show."""
 FILE_CHARS = 90
 """Average size of the JSON around the matches of one file."""
-INCOMPLETE = "some files vanished or could not be read during the search"
 
 
 @tool(
@@ -66,7 +60,7 @@ def search_text(
     stamped = hash_search(asked, files)
     start = parse_cursor(cursor, stamped)
     parts = select_page(files, start, limit)
-    lines = engine.text_search.lines(asked, parts, context=context, chars_max=SEARCH_LINE_CHARS, cancel=call.cancel)
+    lines = engine.text_search.lines(asked, parts, context=context, chars_max=240, cancel=call.cancel)
     room = engine.settings.result_chars_max - 2 * NOTE_CHARS
     rows, shown = _fit_files(scan, parts, lines, room, compact_json if call.structured else _line_text)
     more = scan.lines - start - shown
@@ -153,7 +147,7 @@ def scout(
     files = sort_by_keywords(scan.files)[:max_results]
     most = matches_per_file(files, max_matches_per_file, engine.settings.result_chars_max)
     parts = [TextPart(file.path, 0, min(most, sum(file.by_query))) for file in files]
-    lines = engine.text_search.keyword_lines(asked, parts, chars_max=PREVIEW_CHARS, cancel=call.cancel)
+    lines = engine.text_search.keyword_lines(asked, parts, chars_max=80, cancel=call.cancel)
     rows = [_scout_row(file, scan.under, keywords, lines[file.path]) for file in files]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     left = len(scan.files) - len(shown)
@@ -204,7 +198,7 @@ def grep_codebase(
     asked = TextQuery((pattern,), True, case_sensitive, includes=(file_pattern,) if file_pattern.strip() else ())
     scan = engine.text_search.scan(asked, progress=call.progress, cancel=call.cancel)
     parts = select_page(scan.files, 0, limit)
-    lines = engine.text_search.lines(asked, parts, context=GREP_CONTEXT, chars_max=GREP_LINE_CHARS, cancel=call.cancel)
+    lines = engine.text_search.lines(asked, parts, context=GREP_CONTEXT, chars_max=300, cancel=call.cancel)
     rows = [row for part in parts for row in _grep_rows(part.path, lines[part.path])]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     reply: dict[str, Any] = {
@@ -237,5 +231,5 @@ def _grep_rows(path: str, lines: Sequence[TextLine]) -> Iterator[dict[str, Any]]
 
 def _silence(scan: Scan) -> dict[str, str]:
     """Return why nothing was found and what to do next, and whether some files could not be searched."""
-    note = "" if scan.is_complete else INCOMPLETE
+    note = "" if scan.is_complete else "some files vanished or could not be read during the search"
     return drop_empty({"reason": scan.reason, "next": scan.next_step, "note": note})

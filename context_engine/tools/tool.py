@@ -25,11 +25,6 @@ Touches = Literal["nothing", "index", "records", "files", "anything"]
 """What a call may change: nothing, the index (which can be rebuilt), memories and plans, the user's files, or whatever
 the called tool changes."""
 
-RESULT_CHARS_KEY = "anthropic/maxResultSizeChars"
-RESULT_CHARS = 500_000
-"""The maximum of one client, which shows a preview of 2 kB for longer replies; ours have a lower limit."""
-ALWAYS_LOAD_KEY = "anthropic/alwaysLoad"
-"""Clients that load tools on demand always load the tools with this mark."""
 CHOICE, COMMENT = "choice", "comment"
 """The fields of the form in which a client asks its user."""
 
@@ -194,7 +189,7 @@ class Tool:
     @property
     def meta(self) -> dict[str, Any]:
         """Return the hints outside the protocol, for `_meta` in tools/list."""
-        return {RESULT_CHARS_KEY: RESULT_CHARS} | ({ALWAYS_LOAD_KEY: True} if self.always_load else {})
+        return {"anthropic/maxResultSizeChars": 500_000} | ({"anthropic/alwaysLoad": True} if self.always_load else {})
 
     @property
     def one_liner(self) -> str:
