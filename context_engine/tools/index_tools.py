@@ -126,9 +126,7 @@ def status_row(status: "Status") -> dict[str, Any]:
         "state": status.state,
         "building": f"{status.building_share:.0%}" if status.state == "building" else "",
         "engine": status.engine,
-        "missing": "static vectors: answers come from words, names and structure alone"
-        if status.engine == "lexical"
-        else "",
+        "missing": "static vectors: words, names and structure answer alone" if status.engine == "lexical" else "",
         "embeddings": drop_empty(embeddings),
         **pick_fields(status, "files chunks symbols"),
         "languages": dict(status.languages),

@@ -31,6 +31,7 @@ DIRECTIONS: "tuple[Direction, ...]" = (
     *("callers", "callees", "references", "implementations", "hierarchy"),
     *("imports", "importers", "impact", "unused"),
 )
+RELATIONS = ("definition", *DIRECTIONS, "outline")
 OF_FILES = ("imports", "importers", "outline", "unused")
 
 
@@ -39,9 +40,7 @@ def symbols(
     engine: "Engine",
     call: Call,
     name: Annotated[str, TextArg("Name, Class.method or glob."), "symbol"] = "",
-    relation: Annotated[
-        str, ChoiceArg("impact: all that a change affects, with tests.", ("definition", *DIRECTIONS, "outline"))
-    ] = "definition",
+    relation: Annotated[str, ChoiceArg("impact: all that a change affects, with tests.", RELATIONS)] = "definition",
     path: Annotated[str, TextArg("Only in it; file of imports, importers, outline.")] = "",
     limit: Annotated[int, IntegerArg("Most rows.", 1, 200, clamp=True)] = 20,
     *,

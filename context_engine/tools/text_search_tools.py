@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 GREP_CONTEXT = 2
 """Lines before and after, as in the example of upstream spec 003."""
+PREVIEW_CHARS = 80
+"""Upstream spec 000: about 80 characters, trimmed."""
 ROW_CHARS = 130
 """Average size of a scout match as JSON; only used to estimate how many matches each file may show."""
 FILE_CHARS = 90
@@ -147,7 +149,7 @@ def scout(
     files = sort_by_keywords(scan.files)[:max_results]
     most = matches_per_file(files, max_matches_per_file, engine.settings.result_chars_max)
     parts = [TextPart(file.path, 0, min(most, sum(file.by_query))) for file in files]
-    lines = engine.text_search.keyword_lines(asked, parts, chars_max=80, cancel=call.cancel)
+    lines = engine.text_search.keyword_lines(asked, parts, chars_max=PREVIEW_CHARS, cancel=call.cancel)
     rows = [_scout_row(file, scan.under, keywords, lines[file.path]) for file in files]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     left = len(scan.files) - len(shown)

@@ -188,7 +188,7 @@ class Tool:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the hints outside the protocol, for `_meta` in tools/list."""
+        """Return hints for `_meta`: the longest reply of one client, and the tools that others always load."""
         return {"anthropic/maxResultSizeChars": 500_000} | ({"anthropic/alwaysLoad": True} if self.always_load else {})
 
     @property
