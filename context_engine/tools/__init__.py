@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from context_engine.tools.arguments import ENDLESS, bind, is_malformed, parse_json_text, split_list, to_snake_case
     from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call
     from context_engine.tools.context_tools import get_context
-    from context_engine.tools.explain_tools import format_explanation
+    from context_engine.tools.index_tools import format_explanation
     from context_engine.tools.memory_tools import render_rules_page
     from context_engine.tools.plan_tools import approval_row
     from context_engine.tools.reply import count_fitting, fence_for, reply_size
@@ -42,7 +42,7 @@ MODULES: Mapping[str, str] = {
     "search_memory": "memory_tools",
     **dict.fromkeys(("list_tools", "call_tool"), "catalog_tools"),
     **dict.fromkeys(("find_symbol", "trace"), "symbol_tools"),
-    "explain": "explain_tools",
+    "explain": "index_tools",
     "history": "history_tools",
     **dict.fromkeys(("read_file", "read_fragment", "read_regions", "list_directory"), "read_tools"),
     **dict.fromkeys(("safe_replace", "undo_edit", "rename_symbol"), "edit_tools"),
