@@ -9,9 +9,9 @@ text = reader.render()
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from context_engine.errors import CallError, ContextEngineError, InvalidPath, TooLarge
 from context_engine.model import TextPart, TextQuery
@@ -48,9 +48,10 @@ from context_engine.tools.symbol_tools import format_outline
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import Definition, FileText, TreeEntry
+    from context_engine.model import Definition, TreeEntry
     from context_engine.tools.tool import Call
 
+T = TypeVar("T")
 LINE_CHARS_MAX = 400
 """Longer lines are generated; the match is in the middle of this many characters."""
 NAMED_LINE_CHARS_MAX = 4_000
@@ -67,23 +68,12 @@ TREE_DEPTH, TREE_ITEMS_MAX = 2, 200
 """A folder is shown as `list_directory` shows it by default."""
 
 
-class _FragmentFile(NamedTuple):
-    """An open file with its lines without line feeds."""
-
-    read: FileText
-    lines: list[str]
-
-    @property
-    def head(self) -> str:
-        size = format_count(len(self.lines), "line") if self.lines else "empty"
-        return f"{escape_line(self.read.path)} · {size} · sha256 {self.read.sha256[:SHA_CHARS]}"
-
-
 class FragmentReader:
     """The files and places of one call, and what is to be noted below them.
 
     What is shown takes at most `tokens_max` tokens, as `estimate_tokens` counts them, and the characters of a reply.
-    The notes below are short and do not count; the first line asked for is always shown.
+    The notes below are short and do not count; the first line asked for is always shown. Callers may add to `places`,
+    `notes` and `refused`.
     """
 
     def __init__(self, engine: Engine, call: Call, *, tokens_max: int | None = None) -> None:
@@ -91,43 +81,38 @@ class FragmentReader:
         self._call = call
         self._tokens_max = tokens_max or NO_LIMIT.tokens
         self._chars_max = engine.settings.result_chars_max - NOTES_CHARS
-        self._files: list[_FragmentFile] = []
-        self._places: list[FragmentPlace] = []
+        self.places: list[FragmentPlace] = []
+        self.notes: list[str] = []
+        self.refused: list[ContextEngineError] = []
+        self._files: list[FragmentBody] = []
         self._missing: list[tuple[FragmentKind, str, Sequence[int]]] = []
         self._symbols: dict[int, tuple[Definition, ...]] = {}
         self._blocks: list[str] = []
-        self._notes: list[str] = []
-        self._refused: list[ContextEngineError] = []
 
     def add_file(self, path: str) -> int:
         """Return the number of a file of this call. Raises: as `WorkspaceFiles.read`."""
         read = self._engine.files.read(path, first=1)
         for number, file in enumerate(self._files):
-            if file.read.path == read.path:
+            if file.file.path == read.path:
                 return number
         self._engine.edits.note_read(read.path, read.sha256, session=self._call.session, kind="fragment")
-        self._files.append(_FragmentFile(read, split_lines(read.text)))
+        lines = split_lines(read.text)
+        size = format_count(len(lines), "line") if lines else "empty"
+        head = f"{escape_line(read.path)} · {size} · sha256 {read.sha256[:SHA_CHARS]}"
+        self._files.append(FragmentBody(lines, head, read))
         return len(self._files) - 1
 
-    def add_files(self, paths: Iterable[str]) -> list[int]:
-        """Return the numbers of the files that can be read; the others are noted. Raises: the error if none can."""
-        numbers = []
+    def read_each(self, paths: Iterable[str], read: Callable[[str], T]) -> list[T]:
+        """Return what is read of these paths, and note those that cannot be. Raises: the error if none can."""
+        results = []
         for path in paths:
             try:
-                numbers.append(self.add_file(path))
+                results.append(read(path))
             except ContextEngineError as error:  # one unreadable file must not hide the others
-                self._refused.append(error)
-        if not numbers:
-            raise self._refused[0]
-        return list(dict.fromkeys(numbers))
-
-    def refuse(self, error: ContextEngineError) -> None:
-        """Note that something could not be read."""
-        self._refused.append(error)
-
-    def note(self, text: str) -> None:
-        """Add a line below the files."""
-        self._notes.append(text)
+                self.refused.append(error)
+        if not results:
+            raise self.refused[0]
+        return results
 
     def add(self, kind: FragmentKind, word: str, files: Sequence[int]) -> None:
         """Add the places of a line range, symbol, pattern or keyword in these files; what is in none is noted."""
@@ -135,13 +120,9 @@ class FragmentReader:
             here = self._find_matches(word, files)
         else:
             here = [place for file in files for place in self._find(kind, word, file)]
-        self._places += here
+        self.places += here
         if not here:
             self._missing.append((kind, word, files))
-
-    def add_span(self, kind: FragmentKind, word: str, file: int, span: LineSpan) -> None:
-        """Add lines that are known."""
-        self._places.append(FragmentPlace(kind, word, file, span))
 
     def add_whole(self, path: str) -> None:
         """Add a whole file, the outline of one over the limit, or the tree of a folder. Raises: as `add_file`."""
@@ -154,7 +135,8 @@ class FragmentReader:
                 raise error from None
         else:
             number = self.add_file(path)
-            self.add_span("whole", "", number, LineSpan(1, max(1, len(self._files[number].lines))))
+            span = LineSpan(1, max(1, len(self._files[number].lines)))
+            self.places.append(FragmentPlace("whole", "", number, span))
 
     def _describe(self, path: str, error: CallError) -> str:
         if isinstance(error, InvalidPath):
@@ -164,20 +146,13 @@ class FragmentReader:
 
     def add_outlines(self, paths: Sequence[str]) -> None:
         """Add the outlines of files, with equal shares of the room. Raises: the error if there is none."""
-        outlines = []
-        for path in paths:
-            try:
-                outlines.append(self._engine.symbols.outline(path))
-            except ContextEngineError as error:
-                self._refused.append(error)
-        if not outlines:
-            raise self._refused[0]
+        outlines = self.read_each(paths, self._engine.symbols.outline)
         chars, tokens = self._chars_max // len(outlines) + NOTE_CHARS, self._tokens_max / len(outlines)
         texts = [_cut_block(format_outline(outline, chars), tokens) for outline in outlines]
         count = count_fitting(texts, chars_max=self._chars_max)
         self._blocks += texts[:count]
         if left := [f"not shown: {escape_line(outline.path)}" for outline in outlines[count:]]:
-            self.note(_join_capped(left, 400))
+            self.notes.append(_join_capped(left, 400))
 
     # -- finding --
 
@@ -193,20 +168,20 @@ class FragmentReader:
 
     def _symbols_of(self, file: int) -> tuple[Definition, ...]:
         if file not in self._symbols:
-            outline = self._engine.symbols.outline(self._files[file].read.path)
+            outline = self._engine.symbols.outline(self._files[file].file.path)
             self._symbols[file] = tuple(symbol for _, symbol in outline.symbols)
         return self._symbols[file]
 
     def _find_matches(self, pattern: str, files: Sequence[int]) -> list[FragmentPlace]:
         """Search all files in one pass with the engine of search_text: a caller's pattern never runs here."""
-        parts = [TextPart(self._files[file].read.path, 0, MATCHES_MAX) for file in files]
+        parts = [TextPart(self._files[file].file.path, 0, MATCHES_MAX) for file in files]
         found = self._engine.text_search.lines(
             TextQuery((pattern,), regex=True), parts, context=0, chars_max=1, cancel=self._call.cancel
         )
         return [
             FragmentPlace("pattern", pattern, file, LineSpan(line.number, line.number), line.column)
             for file in files
-            for line in found.get(self._files[file].read.path, ())
+            for line in found.get(self._files[file].file.path, ())
         ]
 
     # -- showing --
@@ -214,7 +189,7 @@ class FragmentReader:
     def render(self, *, context: int = 0) -> str:
         """Return the reply. Raises: the first error if there is nothing else to show."""
         bodies = self._bodies()
-        taken = select_fragments(self._places, bodies, context=context, room=self._room())
+        taken = select_fragments(self.places, bodies, context=context, room=self._room())
         self._note_shown(taken)
         return "\n".join([*self._blocks, *self._page(taken), *self._notes_on(taken)])
 
@@ -222,7 +197,7 @@ class FragmentReader:
         """Return the reply for a program. Raises: as `render`."""
         bodies, room = self._bodies(), self._room()
         while True:
-            taken = select_fragments(self._places, bodies, context=context, room=room)
+            taken = select_fragments(self.places, bodies, context=context, room=room)
             notes = [note.removeprefix("… ") for note in self._notes_on(taken)]
             head = {"files": self._file_rows(taken)}
             text = compact_json(head | drop_empty({"pages": self._blocks, "notes": notes}))
@@ -234,14 +209,14 @@ class FragmentReader:
 
     def _bodies(self) -> list[FragmentBody]:
         """Return what can be shown of each file. Raises: the first error if there is nothing to show."""
-        if self._refused and not (self._files or self._blocks or self._notes):
-            raise self._refused[0]
+        if self.refused and not (self._files or self._blocks or self.notes):
+            raise self.refused[0]
         bodies = []
         for number, file in enumerate(self._files):
-            places = [place for place in self._places if place.file == number]
+            places = [place for place in self.places if place.file == number]
             is_named = any(place.kind not in FOUND for place in places)
             chars_max = min(self._chars_max, NAMED_LINE_CHARS_MAX if is_named else LINE_CHARS_MAX)
-            bodies.append(FragmentBody(shorten_lines(file.lines, places, chars_max), file.head))
+            bodies.append(file._replace(lines=shorten_lines(file.lines, places, chars_max)))
         return bodies
 
     def _room(self) -> FragmentCost:
@@ -252,12 +227,12 @@ class FragmentReader:
     def _note_shown(self, taken: FragmentSelection) -> None:
         for fragment in taken.fragments:
             text = "\n".join(_lines_of(fragment, taken.bodies))
-            self._call.shown.add(self._files[fragment.file].read.path, fragment.span.first, text)
+            self._call.shown.add(self._files[fragment.file].file.path, fragment.span.first, text)
 
     def _file_rows(self, taken: FragmentSelection) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for file in self._files:
-            head = {"path": file.read.path, "total_lines": len(file.lines), "sha256": file.read.sha256[:SHA_CHARS]}
+            head = {"path": file.file.path, "total_lines": len(file.lines), "sha256": file.file.sha256[:SHA_CHARS]}
             rows.append(head | {"fragments": []})
         for fragment in taken.fragments:
             text = "\n".join(_lines_of(fragment, taken.bodies))
@@ -281,31 +256,30 @@ class FragmentReader:
     def _notes_on(self, taken: FragmentSelection) -> Iterator[str]:
         """Yield notes on what was found but is not shown, what was not found, what was not read, and the others."""
         if taken.cut:
-            path, rest = self._files[taken.cut.file].read.path, LineSpan(taken.next_line, taken.cut.span.last)
+            path, rest = self._files[taken.cut.file].file.path, LineSpan(taken.next_line, taken.cut.span.last)
             yield f"… cut here: the rest is {escape_line(path)}:{rest}"
         if taken.dropped:
             left = [
-                f"{escape_line(file.read.path)}: {name}"
+                f"{escape_line(file.file.path)}: {name}"
                 for number, file in enumerate(self._files)
                 for name in _format_reasons(place for place in taken.dropped if place.file == number)
             ]
             yield f"… no room for {_join_capped(left, 400)} - raise the budget, or ask for these alone"
-        whole = [FragmentBody(file.lines) for file in self._files]
-        if any(list(_lines_of(one, whole)) != list(_lines_of(one, taken.bodies)) for one in taken.fragments):
+        if any(list(_lines_of(one, self._files)) != list(_lines_of(one, taken.bodies)) for one in taken.fragments):
             yield "… long lines are cut; search_text shows the part around a word"
         if self._missing:
             names = [_name(kind, word) for kind, word, _ in self._missing]
             for number, missing in enumerate(self._missing[:ADVISED_MAX]):
                 names[number] += self._suggest(*missing)
             yield f"not found: {_join_capped(names, 200)}"
-        if self._refused:
-            refused = [f"not read: {error.message}. {error.suggestion}".rstrip() for error in self._refused]
+        if self.refused:
+            refused = [f"not read: {error.message}. {error.suggestion}".rstrip() for error in self.refused]
             yield _join_capped(refused, 200)
-        yield from self._notes
+        yield from self.notes
 
     def _suggest(self, kind: FragmentKind, word: str, numbers: Sequence[int]) -> str:
         """Return what a caller can do about a word that was not found."""
-        files = [self._files[number].read for number in numbers]
+        files = [self._files[number].file for number in numbers]
         if kind == "lines":
             counts = [f"{escape_line(file.path)} has {file.lines:,}" for file in files[:LINES_NAMED_MAX]]
             return f" ({', '.join(counts)})"

@@ -13,7 +13,7 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
@@ -57,10 +57,11 @@ class Fragment(NamedTuple):
 
 
 class FragmentBody(NamedTuple):
-    """The lines of a file as they are shown, without line feeds, and the header line above them."""
+    """The lines of a file, or what is shown of them, without line feeds; the header line above them; the open file."""
 
     lines: Sequence[str]
     head: str = ""
+    file: Any = None
 
 
 class FragmentCost(NamedTuple):

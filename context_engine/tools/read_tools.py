@@ -18,7 +18,7 @@ from context_engine.text import (
 )
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, LineRangesArg, TextArg, TextListArg
 from context_engine.tools.fragment_reader import FragmentReader, format_tree
-from context_engine.tools.fragment_selection import FragmentKind, fit_regions
+from context_engine.tools.fragment_selection import FragmentKind, FragmentPlace, fit_regions
 from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, cut_to_json, reply_size
 from context_engine.tools.symbol_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool
@@ -61,7 +61,7 @@ def read(
         try:
             _add_item(engine, reader, item)
         except ContextEngineError as error:  # one unreadable item must not hide the others
-            reader.refuse(error)
+            reader.refused.append(error)
     return Reply(reader.render_json(context=context) if call.structured else reader.render(context=context))
 
 
@@ -83,13 +83,15 @@ def _add_item(engine: "Engine", reader: FragmentReader, item: str) -> None:
         if not (found or is_question) and "." in item:
             raise
     for definition in found:
-        reader.add_span("symbol", definition.qualified, reader.add_file(definition.path), definition.span)
+        file = reader.add_file(definition.path)
+        reader.places.append(FragmentPlace("symbol", definition.qualified, file, definition.span))
     if not found:
         answer = engine.search.find(Query(item, FOUND_MAX))
         for hit in answer.hits:
-            reader.add_span("found", hit.chunk.symbol, reader.add_file(hit.chunk.path), hit.chunk.span)
+            file = reader.add_file(hit.chunk.path)
+            reader.places.append(FragmentPlace("found", hit.chunk.symbol, file, hit.chunk.span))
         if problem := answer.weakness if answer.hits else answer.reason or "nothing found":
-            reader.note(f"{escape_line(item[:60])}: {problem}")
+            reader.notes.append(f"{escape_line(item[:60])}: {problem}")
 
 
 @tool(touches="nothing")
@@ -116,13 +118,13 @@ def read_fragment(
     kinds: dict[FragmentKind, Sequence[str]]
     kinds = {"lines": lines, "symbol": symbols, "pattern": patterns, "keyword": keywords}
     if any(kinds.values()):
-        files = reader.add_files(names)
+        files = list(dict.fromkeys(reader.read_each(names, reader.add_file)))
         for kind, words in kinds.items():
             for word in words:
                 reader.add(kind, word, files)
     else:
         reader.add_outlines(names)
-        reader.note("… these are outlines: ask for symbols, lines, keywords or patterns")
+        reader.notes.append("… these are outlines: ask for symbols, lines, keywords or patterns")
     return Reply(reader.render(context=context))
 
 
@@ -271,7 +273,8 @@ def read_file(
             call.shown.add(file.path, file.span.first, file.text)
         return Reply(compact_json(row))
     if file.lines:
-        reader.add_span("whole" if file.span.lines == file.lines else "lines", "", number, file.span)
+        kind: FragmentKind = "whole" if file.span.lines == file.lines else "lines"
+        reader.places.append(FragmentPlace(kind, "", number, file.span))
     text = reader.render()
     room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(text) - sum(map(reply_size, notes))
     shown, unlisted = _fit_imports(engine, imported, room, lambda file: file.block)

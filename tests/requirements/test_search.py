@@ -15,6 +15,7 @@ from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS
 from context_engine.tools.search_tools import count_listed_symbols
 from tests.support.engines import indexed, open_engine
+from tests.support.tool_calls import told
 from tests.support.trees import tree
 
 AUTH_GO = """package auth
@@ -67,10 +68,6 @@ SHOP = {
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     with indexed(tree(tmp_path_factory.mktemp("promised") / "shop", SHOP)) as engine:
         yield engine
-
-
-def told(engine: Engine, tool: str, **arguments: Any) -> Any:
-    return json.loads(tools.call(engine, tool, arguments).text)
 
 
 def cortex(engine: Engine, query: str, **arguments: Any) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
 from context_engine.tools import Call, Reply
 from tests.support.engines import found, indexed, open_engine
+from tests.support.tool_calls import text, told
 from tests.support.trees import tree
 
 SHOP = "def total(prices):\n    return sum(prices)\n\n\ndef mean(prices):\n    return total(prices) / len(prices)\n"
@@ -70,16 +71,6 @@ def engine(root: Path) -> Iterator[Engine]:
     """Nothing is indexed: editing needs no index."""
     with open_engine(root, flush=False) as engine:
         yield engine
-
-
-def text(engine: Engine, name: str, call: Call | None = None, /, **arguments: Any) -> str:
-    reply = tools.call(engine, name, arguments, call)
-    assert not reply.is_error
-    return reply.text
-
-
-def told(engine: Engine, name: str, /, **arguments: Any) -> dict[str, Any]:
-    return json.loads(text(engine, name, **arguments))
 
 
 def sent(engine: Engine, name: str, /, **arguments: Any) -> Reply:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from context_engine.text.words import estimate_tokens
 from context_engine.tools.reply import reply_size
 from tests.e2e.conftest import FILES
 from tests.support.engines import open_engine
+from tests.support.tool_calls import text, told
 from tests.support.trees import tree
 
 NUMBERED = "".join(f"line {number}\n" for number in range(1, 101))
@@ -86,17 +86,6 @@ def narrow(root: Path) -> Iterator[Engine]:
     """The same, with the least reply limit there is."""
     with open_engine(root, result_chars_max=2_000) as engine:
         yield engine
-
-
-def text(engine: Engine, name: str, /, **arguments: Any) -> str:
-    reply = tools.call(engine, name, arguments)
-    assert not reply.is_error
-    assert len(reply.text) <= engine.settings.result_chars_max
-    return reply.text
-
-
-def told(engine: Engine, name: str, /, **arguments: Any) -> Any:
-    return json.loads(text(engine, name, **arguments))
 
 
 def heads(reply: str) -> list[str]:

@@ -16,18 +16,8 @@ from context_engine.model import Filter
 from context_engine.settings import Settings
 from context_engine.tools import Call
 from context_engine.tools.reply import cut_excerpt
+from tests.support.tool_calls import text, told
 from tests.support.tools_stand_in import LOGIN, StandIn, hit, status
-
-
-def text(engine: StandIn, name: str, /, **arguments: Any) -> str:
-    reply = tools.call(engine, name, arguments)  # ty: ignore[invalid-argument-type] - a stand-in
-    assert not reply.is_error
-    return reply.text
-
-
-def told(engine: StandIn, name: str, /, **arguments: Any) -> Any:
-    return json.loads(text(engine, name, **arguments))
-
 
 # -- codebase_retrieval -----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Generator
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_engine import tools
 from context_engine.engine import Engine
 from context_engine.errors import (
     AccessDenied,
@@ -30,6 +28,7 @@ from context_engine.repo.re2_search import Re2Search
 from context_engine.search import text_scanner
 from context_engine.tools import Call
 from tests.support.engines import open_engine
+from tests.support.tool_calls import text, told
 from tests.support.trees import repository, tree
 
 SHOP = {
@@ -67,17 +66,6 @@ def opened(tmp_path: Path) -> Generator[Callable[..., Engine]]:
     yield open_one
     for engine in engines:
         engine.close()
-
-
-def text(engine: Engine, name: str, call: Call | None = None, /, **arguments: Any) -> str:
-    reply = tools.call(engine, name, arguments, call)
-    assert not reply.is_error
-    assert len(reply.text) <= engine.settings.result_chars_max
-    return reply.text
-
-
-def told(engine: Engine, name: str, /, **arguments: Any) -> Any:
-    return json.loads(text(engine, name, **arguments))
 
 
 # -- grep_codebase ----------------------------------------------------------------------------------------------------
