@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from context_engine import tools
-from context_engine.context.assist import ASSIST_MODES, open_runner
+from context_engine.context.assist import open_runner
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
-from context_engine.context.refinement import open_runner
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.tools.context_tools import enhance_prompt, fence_for, get_context
