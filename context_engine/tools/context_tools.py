@@ -90,9 +90,8 @@ def get_context(
     team = engine.memory.get_project_knowledge(KNOWLEDGE_WAIT_S)
     chars_max = engine.settings.result_chars_max
     write = render_bundle_json if format == "json" else render_bundle_markdown
-    shown_query = shorten_line(query, 0, int(token_budget * 0.1 * CHARS_PER_TOKEN))
+    shown_query = shorten_line(query, 0, token_budget * CHARS_PER_TOKEN // 10)  # the caller knows the rest
     meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
-
     counted: list[tuple[Bundle, int]] = []
 
     def excess(candidate: "Bundle") -> int:
