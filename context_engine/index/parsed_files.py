@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from context_engine.languages import (
     Grammars,
@@ -19,11 +20,10 @@ from context_engine.languages import (
 )
 from context_engine.secrets import RedactedDocuments
 
-PARSES_KEPT = 400
-"""More than one step of a trace parses, so that the next step of the same session parses nothing twice."""
-TREE_TEXT_BYTES_MAX = 24_000_000
-"""Source text whose syntax trees are in memory; a tree takes about ten times the bytes of its text."""
+TEXT_BYTES_MAX = 24_000_000
+"""Source text whose outlines, or syntax trees, are in memory; a tree takes about ten times the bytes of its text."""
 Read = Callable[[str], bytes | None]
+Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
@@ -36,6 +36,33 @@ class ParsedFile:
     qualified: list[str] = field(default_factory=list)
 
 
+class _ContentCache(Generic[Value]):
+    """Values made of the bytes of files, as long as these stay the same and the last used ones fit. Thread-safe."""
+
+    def __init__(self, make: Callable[[str, bytes], Value]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[bytes, Value]] = {}  # by path, the last used at the end
+        self._bytes = 0
+
+    def get(self, path: str, content: bytes) -> Value:
+        with self._lock:
+            known = self._kept.pop(path, None)
+            if known is not None:
+                self._kept[path] = known
+                if known[0] is content or known[0] == content:
+                    return known[1]
+        value = self._make(path, content)
+        with self._lock:
+            before = self._kept.pop(path, None)
+            self._bytes += len(content) - (len(before[0]) if before is not None else 0)
+            self._kept[path] = content, value
+            while self._bytes > TEXT_BYTES_MAX and len(self._kept) > 1:
+                oldest = next(iter(self._kept))
+                self._bytes -= len(self._kept.pop(oldest)[0])
+        return value
+
+
 class ParsedFileCache:
     """Files parsed in detail on demand, each kept while its bytes stay the same. Thread-safe.
 
@@ -44,46 +71,30 @@ class ParsedFileCache:
     """
 
     def __init__(
-        self,
-        languages: Languages,
-        grammars: Grammars,
-        read: Read,
-        texts: RedactedDocuments | None = None,
+        self, languages: Languages, grammars: Grammars, read: Read, texts: RedactedDocuments | None = None
     ) -> None:
         self.languages = languages
         self._grammars = grammars
         self._read = read
         self._texts = texts or RedactedDocuments()
-        self._kept: dict[str, tuple[bytes, ParsedFile | None]] = {}
         self._question = threading.local()
-        self._lock = threading.Lock()
-        self._trees: dict[str, tuple[bytes, SyntaxFile | None]] = {}  # by path, the last used at the end
-        self._tree_text_bytes = 0
-        self._outlines: dict[str, tuple[int, tuple[Outline, list[str]]]] = {}  # by path, with the hash of the bytes
+        self._parsed = _ContentCache(self._parse)
+        self._outlines = _ContentCache(self._outline)
+        self._trees = _ContentCache(self._read_syntax)
 
     def parse(self, path: str) -> ParsedFile | None:
         """Return a file's current detailed outline; None when it cannot be read, or its language is unknown."""
         content = self._load(path)
-        if content is None:
-            return None
-        before = self._kept.get(path)
-        if before is not None and before[0] == content:
-            return before[1]
-        parsed = self._parse(path, content)
-        if len(self._kept) >= PARSES_KEPT:
-            self._kept.clear()
-        self._kept[path] = content, parsed
-        return parsed
+        return self._parsed.get(path, content) if content else None
 
     def _parse(self, path: str, content: bytes) -> ParsedFile | None:
         language = self.languages.detect(path, content)
-        if language is None or not content:
+        if language is None:
             return None
         shown = self._texts.of(content, path)
         text = shown.text
         found = outline_file(language, text.encode() if shown.has_secrets else content, self._grammars, details=True)
-        lines = text.split("\n")
-        return ParsedFile(found, lines, language.name, qualified_names(found.symbols))
+        return ParsedFile(found, text.split("\n"), language.name, qualified_names(found.symbols))
 
     def load(self, path: str) -> bytes:
         """Return the current bytes of a file; none if it cannot be read."""
@@ -108,23 +119,11 @@ class ParsedFileCache:
 
     def syntax(self, path: str) -> SyntaxFile | None:
         """Return a file's current tree, for resolving names; None if its language has no rules for that."""
-        content = self.load(path)
-        with self._lock:
-            before = self._trees.pop(path, None)
-            if before is not None:
-                self._trees[path] = before
-                if before[0] is content or before[0] == content:
-                    return before[1]
+        return self._trees.get(path, self.load(path))
+
+    def _read_syntax(self, path: str, content: bytes) -> SyntaxFile | None:
         language = self.languages.detect(path, content)
-        found = read_syntax(path, language, content, self._grammars) if language is not None else None
-        with self._lock:
-            before = self._trees.pop(path, None)
-            self._tree_text_bytes += len(content) - (len(before[0]) if before is not None else 0)
-            self._trees[path] = content, found
-            while self._tree_text_bytes > TREE_TEXT_BYTES_MAX and len(self._trees) > 1:
-                oldest = next(iter(self._trees))
-                self._tree_text_bytes -= len(self._trees.pop(oldest)[0])
-        return found
+        return read_syntax(path, language, content, self._grammars) if language is not None else None
 
     def resolution_style(self, path: str) -> str:
         """Return the resolution style of a file without parsing it; empty if its language has none."""
@@ -139,20 +138,12 @@ class ParsedFileCache:
 
     def outline(self, path: str) -> tuple[Outline, list[str]]:
         """Return a file's current outline without details, and the qualified names of its symbols."""
-        content = self.load(path)
-        key, before = hash(content), self._outlines.get(path)
-        if before is not None and before[0] == key:
-            return before[1]
+        return self._outlines.get(path, self.load(path))
+
+    def _outline(self, path: str, content: bytes) -> tuple[Outline, list[str]]:
         language = self.languages.detect(path, content)
-        if language is not None:
-            outline = outline_file(language, content, self._grammars)
-        else:
-            outline = Outline()
-        found = outline, qualified_names(outline.symbols)
-        if len(self._outlines) >= 10 * PARSES_KEPT:
-            self._outlines.clear()
-        self._outlines[path] = key, found
-        return found
+        outline = outline_file(language, content, self._grammars) if language is not None else Outline()
+        return outline, qualified_names(outline.symbols)
 
     def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:
         """Return (target as written, line, resolved files) of each import; no files: outside this project."""
