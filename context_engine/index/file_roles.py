@@ -61,7 +61,7 @@ _TEST_FOLDER = re.compile(r"[a-z0-9]Tests?$|\.Tests$|[-_]tests$")
 _DOCS_FILES = frozenset(
     {"PKG-INFO", "METADATA", "AUTHORS", "CONTRIBUTORS", "CHANGES", "NEWS", "COPYING", "LICENSE", "NOTICE"}
 )
-_COMPAT_FILE = re.compile(r"^_?(compat|legacy|deprecated|backports?)\.\w+$")
+_COMPAT_STEMS = frozenset(("compat", "legacy", "deprecated", "backport", "backports"))
 _GENERATED_FILE = re.compile(
     r"([._](generated|gen|g|pb|designer)\.\w+|_pb2(_grpc)?\.pyi?|\.pb\.go|[-.]lock(\.\w+)?|^(package-lock|npm-shrinkwrap)\.json|-lock\.(json|ya?ml)|^go\.sum)$",
     re.IGNORECASE,
@@ -107,7 +107,7 @@ def role_of(path: str, content: str, text: str | None = None) -> Role:
         return "declaration"
     if content == "documentation" or name in _DOCS_FILES:
         return "docs"
-    if _COMPAT_FILE.match(name):
+    if name.removeprefix("_").partition(".")[0] in _COMPAT_STEMS and name.count(".") == 1:
         return "compat"
     if content == "data":
         return "data"
@@ -142,8 +142,8 @@ def _shows(role: Role, text: str | None) -> bool:
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _INLINE = re.compile(r"(?:^|(?<=[\s(,;]))#([A-Za-z][\w-]*(?:/[\w-]+)*)(?![\w#])")
-_HEX_COLOUR = re.compile(r"[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}")
-_NOT_TAGS = re.compile(r"include|define|undef|if|ifdef|ifndef|endif|else|elif|pragma|error|region|endregion")
+_HEX, _COLOR_DIGITS = frozenset("0123456789abcdefABCDEF"), (3, 4, 6, 8)
+_NOT_TAGS = frozenset("include define undef if ifdef ifndef endif else elif pragma error region endregion".split())
 _CODE_SPAN = re.compile(r"`[^`]*`")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 
@@ -183,8 +183,10 @@ def inline_tag_places(text: str) -> Iterator[tuple[int, str]]:
         elif not fence and "#" in line and not line.startswith(("    ", "\t")):
             prose = _CODE_SPAN.sub(_blank_out, line)
             for match in _INLINE.finditer(prose):
-                if not _HEX_COLOUR.fullmatch(match[1]) and not _NOT_TAGS.fullmatch(match[1]):
-                    yield start + match.start(), match[1].lower()
+                tag = match[1]
+                is_color = len(tag) in _COLOR_DIGITS and _HEX.issuperset(tag)
+                if not is_color and tag not in _NOT_TAGS:
+                    yield start + match.start(), tag.lower()
         start += len(line) + 1
 
 

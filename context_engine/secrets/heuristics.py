@@ -241,7 +241,7 @@ HEX_CHARS = (24, 32, 48)
 """Lengths of hexadecimal keys that are not those of a checksum in a lock file."""
 PIECES_MAX = 3
 """Words are joined by more `_` and `-` than chance puts between letters."""
-NO_HEX = re.compile(r"[g-zG-Z]")
+NO_HEX = frozenset("ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ")
 
 
 def is_random_alone(data: bytes, start: int, stop: int) -> bool:
@@ -250,11 +250,12 @@ def is_random_alone(data: bytes, start: int, stop: int) -> bool:
     This finds keys of unknown providers under names that do not mention secrets.
     """
     value = data[start:stop].decode()
-    is_hex = not NO_HEX.search(value)
+    others = sum(letter in NO_HEX for letter in value)
+    is_hex = not others
     is_mixed = sum(map(str.isupper, value)) >= DIGITS_MIN and sum(map(str.islower, value)) >= DIGITS_MIN
     if (is_hex and (len(value) not in HEX_CHARS or is_mixed)) or max(value.count("_"), value.count("-")) >= PIECES_MAX:
         return False
-    if not is_hex and not is_mixed and len(NO_HEX.findall(value)) < PIECES_MAX:
+    if not is_hex and not is_mixed and others < PIECES_MAX:
         return False
     if turns(value) < (ALONE_MIXED_TURNS_MIN if is_mixed else ALONE_TURNS_MIN) or is_placeholder(value):
         return False

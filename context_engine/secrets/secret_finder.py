@@ -227,7 +227,7 @@ WEAK = re.compile(
     r"[a-z]{1,9}[0-9]{0,4}|[A-Z]{1,9}[0-9]{0,4}|[A-Z][a-z]{1,8}[0-9]{0,4}|p[a@4]s+w[o0]rd.{0,4}", re.IGNORECASE
 )
 """Passwords that are a word, or a word and a number: `tiger`, `Secret123`."""
-SPEAKS_OF_ITSELF = re.compile(r"pass|secret|hunter|pa\$\$|pa33", re.IGNORECASE)
+SPEAKS_OF_ITSELF = ("pass", "secret", "hunter", "pa$$", "pa33")
 """Values that name what they are."""
 CODE = frozenset(("code", "tests"))
 EXPRESSION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -252,7 +252,9 @@ def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool
         return False
     if kind not in EXAMPLES:
         return True
-    if HASH.search(value) or (rule.kind == "password" and (WEAK.fullmatch(value) or SPEAKS_OF_ITSELF.search(value))):
+    if HASH.search(value):
+        return False
+    if rule.kind == "password" and (WEAK.fullmatch(value) or any(word in value.lower() for word in SPEAKS_OF_ITSELF)):
         return False
     if rule.id == "password" and len(value) in CHOSEN_CHARS:
         return not WEAK.fullmatch(inner or value) and not is_placeholder(inner or value)

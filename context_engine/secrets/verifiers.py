@@ -34,10 +34,10 @@ from context_engine.secrets.heuristics import (
 
 Kind = Literal["settings", "code", "docs", "tests", "locks", "unknown"]
 
-LOCKS = re.compile(
-    r"(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|cargo\.lock|gemfile\.lock|poetry\.lock|uv\.lock|pdm\.lock"
-    r"|pipfile\.lock|composer\.lock|go\.sum|go\.mod|mix\.lock|podfile\.lock|flake\.lock|packages\.lock\.json|gradle\.lockfile|package\.resolved"
-    r"|\.terraform\.lock\.hcl|bun\.lock|deno\.lock)$"
+LOCKS = frozenset(
+    "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml cargo.lock gemfile.lock poetry.lock uv.lock "
+    "pdm.lock pipfile.lock composer.lock go.sum go.mod mix.lock podfile.lock flake.lock packages.lock.json "
+    "gradle.lockfile package.resolved .terraform.lock.hcl bun.lock deno.lock".split()
 )
 """Checksums and versions, written by tools."""
 TESTS = re.compile(
@@ -45,9 +45,8 @@ TESTS = re.compile(
     r"|(?:^|/)(?:test_[^/]*|conftest)\.py$|[._-](?:test|tests|spec|mock|fixture)s?\.[a-z]{1,5}$|tests?\.(?:java|cs|kt|php|swift|scala)$"
     r"|/src/\w*test\w*/"
 )
-DOCS = re.compile(
-    r"\.(?:md|mdx|rst|adoc|asciidoc|txt|html?|tex|ipynb|po)$|(?:^|/)(?:docs?|documentation|readme|changelog)(?:/|$)"
-)
+DOCS = tuple(".md .mdx .rst .adoc .asciidoc .txt .htm .html .tex .ipynb .po".split())
+DOC_NAMES = frozenset("doc docs documentation readme changelog".split())
 SETTINGS = re.compile(
     r"\.(?:env|ini|cfg|cnf|conf|config|properties|toml|ya?ml|json|jsonc|json5|xml|plist|tf|tfvars|tfstate|hcl|reg|desktop|service|pgpass|htpasswd"
     r"|netrc|pypirc|npmrc|yarnrc|s3cfg|boto|credentials|my\.cnf|secrets?|key|pem|ovpn|http|rest|prefs|inf|nomad)$"
@@ -67,11 +66,12 @@ def kind_of(path: str) -> Kind:
     path = path.lower().replace("\\", "/")
     if not path:
         return "unknown"
-    if LOCKS.search(path):
+    names = path.split("/")
+    if names[-1] in LOCKS:
         return "locks"
     if TESTS.search(path):
         return "tests"
-    if DOCS.search(path):
+    if path.endswith(DOCS) or not DOC_NAMES.isdisjoint(names):
         return "docs"
     if SETTINGS.search(path):
         return "settings"
@@ -153,7 +153,7 @@ KEYS = (b"api", b"access", b"private", b"secret", b"auth", b"signing", b"encrypt
 """The words before `key` in the name of a secret; most other keys belong to mappings."""
 STRICT_TAILS = (b"", b"base", b"_base")
 STRICT_OPERATORS = (b":=", b"=>", b"=", b":")
-BRACKET = re.compile(rb"[\[({]")
+BRACKETS = frozenset(b"[({")
 OPENED_BYTES = 3
 """The bracket of a list is right before the quote of its first value."""
 STRICT_CHARS = range(16, 8193)
@@ -172,7 +172,8 @@ def is_assigned_secret(candidate: SecretCandidate) -> bool:
         return False
     if assignment.tail.lower() not in STRICT_TAILS or not _is_secret_key(candidate, assignment, KEYS):
         return False
-    if BRACKET.search(candidate.data, assignment.start - OPENED_BYTES, assignment.start) or not is_literal(assignment):
+    opened = candidate.data[assignment.start - OPENED_BYTES : assignment.start]
+    if not BRACKETS.isdisjoint(opened) or not is_literal(assignment):
         return False
     return STRICT_VALUE.fullmatch(value) is not None and is_random(value)
 
@@ -314,9 +315,14 @@ def is_connection_password(candidate: SecretCandidate) -> bool:
     return is_chosen(candidate.value) and CONNECTION.search(before) is not None
 
 
-SECRET_WORD = re.compile(rb"key|token|secret|auth|api|pass|pwd|pat|cred|sid|client|license", re.IGNORECASE)
+SECRET_WORDS = tuple(b"key token secret auth api pass pwd pat cred sid client license".split())
 HASH_CHARS = (40, 64)
 """The lengths of the checksums of packages in lock files."""
+
+
+def _has_secret_word(assignment: Assignment) -> bool:
+    name = assignment.name.lower()
+    return any(word in name for word in SECRET_WORDS)
 
 
 def is_provider_key(candidate: SecretCandidate) -> bool:
@@ -326,7 +332,7 @@ def is_provider_key(candidate: SecretCandidate) -> bool:
         return False
     if assignment.is_loose and not is_certain(assignment, value):
         return False
-    return len(value) not in HASH_CHARS or SECRET_WORD.search(assignment.name) is not None
+    return len(value) not in HASH_CHARS or _has_secret_word(assignment)
 
 
 def is_service_key(candidate: SecretCandidate) -> bool:
@@ -334,7 +340,7 @@ def is_service_key(candidate: SecretCandidate) -> bool:
     assignment = candidate.assignment
     if (
         assignment is None
-        or not SECRET_WORD.search(assignment.name)
+        or not _has_secret_word(assignment)
         or b"signature" in assignment.name.lower()
         or not is_literal(assignment)
     ):
