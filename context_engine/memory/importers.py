@@ -289,7 +289,7 @@ def _normalize(glob: str, folder: str, is_anywhere: bool) -> Iterator[str]:
 # -- sections of Markdown ----------------------------------------------------------------------------------------------
 
 _BULLET = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
-_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
+_HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _UNDERLINE = re.compile(r"(?:={3,}|-{3,}|~{3,})\s*")
 

@@ -47,12 +47,8 @@ PARTS = 6
 """So that several workers of a test run share them."""
 
 BOUNDED = {
-    "memory/importers.py:_NOT_A_DECISION": "sees a path",
-    "plans/plan_json.py:_AT": "sees a message of msgspec, which names fields",
-    "repo/ripgrep.py:_COUNT": "ripgrep puts a NUL into each line, behind a path, and a path has at most 4,096 bytes",
-    "repo/ripgrep.py:_PLACE": "the same",
     "search/named_places.py:_CALL_BEFORE": "sees 120 characters",
-    "search/named_places.py:_FUNCTION_BEFORE": "the same",
+    "search/named_places.py:_FUNCTION_BEFORE": "sees 120 characters",
 }
 """Patterns whose time grows faster than their text, each with what bounds the text."""
 
