@@ -373,7 +373,6 @@ class Git:
     # -- the process --
 
     def _find_program(self) -> str:
-        """Return the absolute path of git. Raises: UnsupportedHost."""
         if not self._program:
             repository = repository_of(self._root)
             self._program = find_program("git", outside=repository.top if repository else self._root)
@@ -398,7 +397,6 @@ class Git:
         *,
         may_be_empty: bool = False,
     ) -> bytes:
-        """Return what git prints. Raises: as `run`."""
         import subprocess
 
         with _temporary_file() as complaints, _temporary_file(given) as standard_input:

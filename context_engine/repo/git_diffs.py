@@ -274,7 +274,6 @@ def adding(path: str, content: bytes) -> str:
 
 
 def _header(path: str) -> str:
-    """Return the line with which git begins the diff of a file."""
     return f"diff --git {quote_path(f'a/{path}')} {quote_path(f'b/{path}')}"
 
 

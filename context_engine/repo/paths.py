@@ -108,7 +108,6 @@ class Root:
         return real[len(self._inside) :].replace(os.sep, "/") or "."
 
     def _check_kind(self, text: str, typed: str, rel: str, must_exist: bool) -> None:
-        """Refuse what is neither a file nor a folder."""
         try:
             mode = self.confined.stat("" if rel == "." else rel).st_mode
         except (FileNotFoundError, NotADirectoryError) as error:

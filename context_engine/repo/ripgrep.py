@@ -329,7 +329,6 @@ def _run_process(command: Sequence[str], folder: str, patience: SearchDeadline) 
 
 
 def _read_output(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """Return what a process prints, and its complaints."""
     assert process.stdout  # both are opened as pipes
     assert process.stderr
     with process.stdout as out, process.stderr as complaints:

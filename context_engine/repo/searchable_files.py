@@ -209,7 +209,6 @@ class FileLister:
                     verdicts[entry] = file_reader.why_not_text(top, entry.path)
 
     def _publish(self) -> None:
-        """Make the listing of the files that were judged."""
         assert self._walk
         entries = self._walk.entries
         no_text = {entry: why for entry, why in self._verdicts.items() if why}

@@ -138,7 +138,6 @@ def walk(
 
 
 def _enter(root: str) -> OpenFolder:
-    """Open the root. Raises: FileNotFound, AccessFailed."""
     try:
         os.scandir(root).close()
         return ConfinedFolder(root).open_folder()
@@ -378,7 +377,6 @@ class _Walker:
     def _why_closed(
         self, folder: _PendingFolder, opened: OpenFolder, entries: Mapping[str, _Entry]
     ) -> tuple[str, str] | None:
-        """Return why a folder is not entered, judged by its content."""
         if folder.depth > DEPTH_MAX:
             return "loop", f"more than {DEPTH_MAX} folders deep"
         if ".git" in entries and folder.rel and self._is_second_work_tree(folder):

@@ -300,7 +300,6 @@ class _WatchThread:
     # -- which folders --
 
     def _enter_all(self, listener: Listener) -> None:
-        """Watch all folders that the walk enters, and git's own."""
         self._has_other_rules = False
         if self._find_git_dir():
             listener.add(self._git_dir)

@@ -112,7 +112,6 @@ def _embed_chunks(
     progress: Callable[[Progress], None] | None,
     cancel: threading.Event | None,
 ) -> dict[ChunkKind, npt.NDArray[np.float32]]:
-    """Return the vector of each chunk. Raises: Cancelled."""
     heads = STATIC_HEADS if embedder.name == "static" else 1
     done, total = 0, sum(map(len, chunks.values()))
     vectors = {}

@@ -104,7 +104,6 @@ class ChunkSearcher:
         return tuple(dict.fromkeys(near for matches in found for near in matches))
 
     def _mask_allowed(self, wanted: Filter) -> Mask:
-        """Return the chunks that may be found."""
         numbers = np.arange(len(self.chunks.rows))
         mask = np.ones(len(numbers), bool)
         if wanted.kinds:

@@ -169,7 +169,6 @@ class EmbeddingService:
                 self._cancel.wait(RETRY_S)
 
     def _fill(self, snapshot: Snapshot, progress: Callable[[Progress], None] | None, cancel: threading.Event) -> None:
-        """Make all missing vectors of a snapshot, group by group."""
         provider = self._open()
         embed = partial(provider.embedder.embed, cancel=cancel)
         if self._problem is not None:
@@ -250,7 +249,6 @@ class EmbeddingService:
                 self._provider = None
 
     def _open(self) -> _Provider:
-        """Return the provider with its vectors. Raises: EmbedderUnusable."""
         with self._lock:
             if self._provider is None:
                 self._provider = _Provider(open_embedder(self._config), self._store_file, self._bytes_max)

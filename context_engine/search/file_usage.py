@@ -203,7 +203,6 @@ class FileUsage:
                     return
 
     def _change(self, change: Callable[[apsw.Connection], object]) -> bool:
-        """Change the database in one transaction; return whether that succeeded."""
 
         def run(db: apsw.Connection) -> None:
             with transaction(db):
@@ -233,7 +232,6 @@ def _read(db: apsw.Connection) -> Counters:
 
 
 def _write(db: apsw.Connection, counters: Mapping[str, AccessCounter]) -> None:
-    """Add counters to those in the database, inside a transaction."""
     for path, counter in counters.items():
         row = db.execute("SELECT strength, at, count FROM access WHERE path = ?", (path,)).fetchone()
         known = AccessCounter(*row).plus(counter) if row else counter

@@ -25,8 +25,7 @@ import numpy.typing as npt
 
 from context_engine.errors import ContextEngineError
 from context_engine.repo import FileLister, FileListing, WalkedFile
-from context_engine.search.gram_parts import FILES_MAX, GramPart, GramRow, file_grams, pack_part
-from context_engine.search.pattern_factors import Factor
+from context_engine.search.gram_parts import FILES_MAX, Factor, GramPart, GramRow, file_grams, pack_part
 from context_engine.storage import StateFolder, lock_private
 
 LISTED_MIN = 2_000

@@ -269,7 +269,6 @@ class RankingView:
 
 
 def _is_test(symbol: StoredSymbol) -> bool:
-    """Return whether a symbol of Rust is a module of tests or a test."""
     if symbol.kind == "module":
         return symbol.name in ("test", "tests") or symbol.name.endswith(("_test", "_tests"))
     return symbol.kind == "function" and symbol.name.startswith(("test_", "tests_"))

@@ -114,7 +114,6 @@ def _sort_by_chance(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def _squash(odds: float) -> float:
-    """Return the probability of the logarithm of odds."""
     return 1 / (1 + exp(-odds))
 
 
@@ -229,6 +228,5 @@ def _count_stems(texts: Iterable[str]) -> list[Counter[str]]:
 
 
 def _compute_odds(chance: float) -> float:
-    """Return the logarithm of the odds of a chance."""
     chance = min(max(chance, CHANCE_LEAST), 1 - CHANCE_LEAST)
     return log(chance / (1 - chance))

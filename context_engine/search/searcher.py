@@ -325,7 +325,6 @@ def _sort_rows(rows: list[_Row]) -> list[_Row]:
 
 
 def _select_rows(fusion: _Fusion, chooser: _ChunkChooser, files: Sequence[int], chunks_per_file: int) -> list[_Row]:
-    """Return the chunks worth showing, best first."""
     snapshot = fusion.view.snapshot
     first_lines = snapshot.chunk_column("first")
     values = fusion.score[files].tolist()
@@ -357,7 +356,6 @@ def _select_overflow(rows: list[_Row], more: list[_Row]) -> list[_Row]:
 
 
 def _make_places(rows: Sequence[_Row], fusion: _Fusion) -> tuple[Place, ...]:
-    """Return the rows with the addends of their scores."""
     files = [row.file for row in rows]
     columns = {name: values[files].tolist() for name, values in fusion.shares.items()}
     places = []
@@ -369,8 +367,6 @@ def _make_places(rows: Sequence[_Row], fusion: _Fusion) -> tuple[Place, ...]:
 
 
 class _ChunkChooser:
-    """Chooses the chunks of a file to show."""
-
     def __init__(self, view: RankingView, found: Signals, allowed: Mask | None, *, asks_for_tests: bool) -> None:
         self._view = view
         self._found = found

@@ -181,7 +181,6 @@ class ServedChunks:
             self.reload()
 
     def _prepare(self, content_hash: str, chunks: ChunkSet) -> _PreparedState:
-        """Prepare a state, in whatever thread noticed it. Raises: InvalidVectors."""
         embedder, missing = self._find_embedder(chunks)
         return _PreparedState(content_hash, ChunkSearcher(chunks), embedder, missing)
 

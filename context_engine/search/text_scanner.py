@@ -30,7 +30,7 @@ from context_engine.repo import (
     read_lines_at,
 )
 from context_engine.search.gram_index import GramIndex
-from context_engine.search.pattern_factors import any_of, factors_of, factors_of_text
+from context_engine.search.gram_parts import any_of, factors_of, factors_of_text
 from context_engine.search.text_search import GlobSet, definition_pattern, limit_matches, rank_by_words
 from context_engine.secrets import RedactedDocuments
 from context_engine.text import escape_literal
@@ -237,7 +237,6 @@ class TextScanner:
     def _explain_no_match(
         self, query: TextQuery, listing: FileListing, files: tuple[WalkedFile, ...], under: str
     ) -> tuple[str, str]:
-        """Return why nothing was found, and what to do next."""
         if files:
             left_out = _describe_skipped(listing, under)
             return f"no line of the {len(files):,} searched files matches{left_out}", _suggest_other_words(query)
@@ -270,7 +269,6 @@ class TextScanner:
         return lines, by_query, is_complete
 
     def _find_defining(self, query: TextQuery, paths: list[str], patience: SearchDeadline) -> Mapping[str, int]:
-        """Return the files that define a searched name."""
         names = "" if query.regex else definition_pattern(query.queries)
         if not names or not 0 < len(paths) <= DEFINING_FILES_MAX:
             return {}
@@ -281,7 +279,6 @@ class TextScanner:
     def _read_matches(
         self, part: TextPart, places: Sequence[MatchedLine], context: int, chars_max: int
     ) -> list[TextLine]:
-        """Return the wanted matches of one file and the lines around them."""
         matches = [place for place in places if place.column][part.skip : part.skip + part.take]
         if not matches:
             return []
@@ -302,7 +299,6 @@ class TextScanner:
 
 
 def _build_request(query: TextQuery, text: str = "") -> GrepRequest:
-    """Return the request for all queries of a search at once, or for one of them."""
     texts = (text,) if text else query.queries
     return GrepRequest(texts if query.regex else tuple(map(escape_literal, texts)), not query.case_sensitive)
 

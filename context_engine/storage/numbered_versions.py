@@ -126,7 +126,6 @@ def is_copy_of(trashed: str, path: str) -> bool:
 
 
 def _read_files(folder: StateFolder) -> dict[str, bytes]:
-    """Return the content of the plain files of a folder."""
     read = {name: folder.read(name, bytes_max=TRASH_BYTES_MAX) for name in folder.files()}
     return {name: data for name, data in read.items() if isinstance(data, bytes)}
 

@@ -17,8 +17,17 @@ from context_engine.repo import FileLister, Root, TextEngine
 from context_engine.repo.re2_search import Re2Search
 from context_engine.repo.ripgrep import Ripgrep, find_ripgrep
 from context_engine.search.gram_index import GramIndex, map_edits, map_listing
-from context_engine.search.gram_parts import GramPart, GramRow, file_grams, pack_part
-from context_engine.search.pattern_factors import And, Factor, Or, factors_of, factors_of_text
+from context_engine.search.gram_parts import (
+    And,
+    Factor,
+    GramPart,
+    GramRow,
+    Or,
+    factors_of,
+    factors_of_text,
+    file_grams,
+    pack_part,
+)
 from context_engine.search.text_scanner import TextScanner
 from tests.support.trees import tree
 
