@@ -355,7 +355,11 @@ class Git:
             found["GIT_DIR"] = os.devnull
         if args[0] in READS_NO_FILES:
             return found
-        return {**found, **_as_variables(self._overriding(repository))}
+        settings = self._overriding(repository)  # in the environment, where a name may contain any character
+        found["GIT_CONFIG_COUNT"] = str(len(settings))
+        for number, (name, value) in enumerate(settings.items()):
+            found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return found
 
     def _overriding(self, repository: Repository | None) -> Mapping[str, str]:
         """Return settings that switch every filter and ignore rule off, listed again whenever settings have changed."""
@@ -529,14 +533,6 @@ def _environment(path: str) -> dict[str, str]:
         "GIT_ALLOW_PROTOCOL": "none",  # nor anything else reach another machine
         "LC_ALL": "C",
     }
-
-
-def _as_variables(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings as git reads them from its environment, where a name may contain any character."""
-    found = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (name, value) in enumerate(settings.items()):
-        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return found
 
 
 # -- the process --------------------------------------------------------------------------------------------------

@@ -352,7 +352,9 @@ def scope_of(git: Git, target: str, base: str = "") -> DiffRange:
         return _branch_range(git, old or "HEAD", new or "HEAD")
     if ".." in target:
         old, _, new = target.partition("..")
-        return _between(git, old or "HEAD", new or "HEAD")
+        old, new = old or "HEAD", new or "HEAD"
+        before, after = commit_of(git, old), commit_of(git, new)
+        return DiffRange((before, after), f"{old} and {new} hold the same files", old, before, after)
     if base:
         return _branch_range(git, base, target)
     if _is_branch(git, target):
@@ -392,11 +394,6 @@ def _uncommitted_range(git: Git, base: str, args: tuple[str, ...], nothing: str)
         return DiffRange((*args, commit), nothing, base or "HEAD", commit)
     empty = _empty_tree(git)
     return DiffRange((*args, empty), nothing, "the empty tree", empty)
-
-
-def _between(git: Git, old: str, new: str) -> DiffRange:
-    before, after = commit_of(git, old), commit_of(git, new)
-    return DiffRange((before, after), f"{old} and {new} hold the same files", old, before, after)
 
 
 def _branch_range(git: Git, base: str, target: str) -> DiffRange:

@@ -86,16 +86,12 @@ def _find_places(lines: list[str], root: Path) -> Iterator[str]:
             if path not in exists:
                 if len(exists) >= LOOKUPS_MAX:
                     return
-                exists[path] = _is_file(path, root)
+                is_ours = not path.startswith("/") and ".." not in path.split("/") and not is_sensitive(path)
+                exists[path] = is_ours and size_and_mtime(str(root / path)) is not None
             if exists[path]:
                 error = _ERROR_CLASS.search(line)
                 place = f"{path}::{found['test']}" if found["test"] else f"{path}:{found['line']}"
                 yield f"{place} {error[0]}" if error else place
-
-
-def _is_file(path: str, root: Path) -> bool:
-    is_relative = not path.startswith("/") and ".." not in path.split("/")
-    return is_relative and not is_sensitive(path) and size_and_mtime(str(root / path)) is not None
 
 
 def quote_known_words(message: str, source: str) -> str:

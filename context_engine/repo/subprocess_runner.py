@@ -114,6 +114,9 @@ def run_program(
 
     `given` is its input. `merged`: its complaints are part of its output, where it printed them.
     """
+    environment = {**environment, "NoDefaultCurrentDirectoryInExePath": "1"}
+    if "PATH" in environment:  # one that finds no program of the current folder
+        environment["PATH"] = safe_path(environment["PATH"])
     with ExitStack() as opened:
         try:
             heard, said, complained = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(3))
@@ -122,7 +125,7 @@ def run_program(
             process = subprocess.Popen(
                 list(words),
                 cwd=folder,
-                env=_environment(environment),
+                env=environment,
                 stdin=heard,
                 stdout=said,
                 stderr=subprocess.STDOUT if merged else complained,
@@ -141,14 +144,6 @@ def run_program(
         err = _end_of(complained, COMPLAINT_BYTES_MAX).decode("utf-8", "replace")
         code = None if problems else process.returncode
         return ProgramResult(_end_of(said, OUTPUT_BYTES_MAX), err, code, "".join(problems))
-
-
-def _environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with a PATH that finds no program of the current folder."""
-    path = {}
-    if "PATH" in environment:
-        path = {"PATH": safe_path(environment["PATH"])}
-    return {**environment, **path, "NoDefaultCurrentDirectoryInExePath": "1"}
 
 
 def _end_of(file: IO[bytes], most: int) -> bytes:

@@ -130,7 +130,7 @@ def walk(
         walker = _Walker(real, top, bytes_max, check or (lambda: None), levels)
         walker.begin(excludes_file)
         walked: set[str] = set()
-        for path in sorted({_plain_path(path) for path in paths}):
+        for path in sorted({"/".join([part for part in path.split("/") if part not in {"", "."}]) for path in paths}):
             if ".." not in path.split("/") and walked.isdisjoint(_with_above(path)):
                 walked.add(path)
                 walker.walk(path)
@@ -148,10 +148,6 @@ def _enter(root: str) -> OpenFolder:
             f"the folder {root} cannot be listed: {error.strerror}",
             suggestion="Give this user permission to read it.",
         ) from error
-
-
-def _plain_path(path: str) -> str:
-    return "/".join([part for part in path.split("/") if part not in {"", "."}])
 
 
 def _with_above(path: str) -> list[str]:

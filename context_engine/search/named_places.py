@@ -75,14 +75,13 @@ def find_places(text: str) -> list[NamedPlace]:
     """Return the places that a text names, each once: frames, the innermost first, then hunks, then other paths."""
     mentions = find_paths(text)
     frames = _rank_frames([mention for mention in mentions if mention.is_frame])
-    others = (mention for mention in mentions if not mention.is_frame)
-    places = [*frames, *_find_hunks(text), *map(_weigh_path, others)]
+    others = []
+    for mention in mentions:
+        if not mention.is_frame:
+            unsure = PATH_WEIGHT if "/" in mention.path else BARE_NAME_WEIGHT
+            others.append(NamedPlace(mention.path, mention.line, 1.0 if mention.line else unsure))
+    places = [*frames, *_find_hunks(text), *others]
     return list({(place.path, place.line): place for place in reversed(places)}.values())[::-1]
-
-
-def _weigh_path(mention: PathMention) -> NamedPlace:
-    unsure = PATH_WEIGHT if "/" in mention.path else BARE_NAME_WEIGHT
-    return NamedPlace(mention.path, mention.line, 1.0 if mention.line else unsure)
 
 
 # -- paths ------------------------------------------------------------------------------------------------------------

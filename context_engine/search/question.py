@@ -103,6 +103,9 @@ def _parse(text: str) -> Question:
     spelled = spelled_words[-1] if spelled_words else ""
     symbol = compound_term(spelled)
     title = passages[0].text if passages else ""
+    focus = title
+    if len(passages) != 1:
+        focus = "\n".join(text for weight, text in passages if weight >= LEAD)[:FOCUS_CHARS_MAX]
     return Question(
         tuple(words),
         tuple(words.values()),
@@ -115,7 +118,7 @@ def _parse(text: str) -> Question:
         frozenset(role for pattern, role in _ROLE_WORDS if pattern.search(title.lower())),
         tuple(find_places(stripped)),
         tuple(find_scopes(title)),
-        _join_focus(passages),
+        focus,
     )
 
 
@@ -348,9 +351,3 @@ def _counts(word: str, weight: float) -> bool:
     lowered = word.lower()
     is_chatter = lowered in STOP_WORDS or (weight < TITLE and lowered in CHATTER)
     return len(word) > 1 and not word[0].isdigit() and not is_chatter and not _HASH.fullmatch(word)
-
-
-def _join_focus(passages: list[_Passage]) -> str:
-    if len(passages) == 1:
-        return passages[0].text
-    return "\n".join(text for weight, text in passages if weight >= LEAD)[:FOCUS_CHARS_MAX]

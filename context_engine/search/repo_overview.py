@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from context_engine.index import Snapshot
 from context_engine.model import Landmarks
@@ -43,7 +43,7 @@ def find_landmarks(snapshot: Snapshot, roles: tuple[str, ...], freshness: str) -
         files=len(files),
         languages=tuple(languages.most_common(LANGUAGES_MAX)),
         folders=folders,
-        starts=tuple(_starts(telling)[:STARTS_MAX]),
+        starts=tuple(sorted(filter(_STARTS.search, telling), key=lambda path: (path.count("/"), path))[:STARTS_MAX]),
         central=tuple(_central(telling, [folder for folder, _ in folders])[:CENTRAL_MAX]),
         freshness=freshness,
     )
@@ -64,11 +64,6 @@ def _folders(paths: list[str], above: str = "", levels: int = FOLDED_LEVELS_MAX)
         enclosing = ordered[0][0]
         return _folders([path for path in paths if path.startswith(enclosing)], enclosing, levels - 1)
     return ordered[:FOLDERS_MAX]
-
-
-def _starts(paths: Iterable[str]) -> list[str]:
-    """Return files with the name of an entry point, those near the top first."""
-    return sorted((path for path in paths if _STARTS.search(path)), key=lambda path: (path.count("/"), path))
 
 
 def _central(weights: Mapping[str, float], folders: list[str]) -> list[str]:

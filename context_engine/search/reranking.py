@@ -96,7 +96,7 @@ def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
     read, unread = likely[:PLACES_MAX], likely[PLACES_MAX:]
     judged = []
     for hit, facts in zip(read, read_facts(question, read), strict=True):
-        chance = _squash(CONSTANT + sum(weight * fact for weight, fact in zip(WEIGHTS, facts, strict=True)))
+        chance = 1 / (1 + exp(-CONSTANT - sum(weight * fact for weight, fact in zip(WEIGHTS, facts, strict=True))))
         # The frame of a stack trace may have few words of the question.
         judged.append(replace(hit, chance=max(chance, hit.chance) if hit.is_named else chance))
     of_file: dict[str, list[Hit]] = defaultdict(list)
@@ -111,10 +111,6 @@ def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
 
 def _sort_by_chance(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: -hit.chance)
-
-
-def _squash(odds: float) -> float:
-    return 1 / (1 + exp(-odds))
 
 
 def _order_files(of_file: Mapping[str, Sequence[Hit]], best: Mapping[str, float]) -> list[str]:

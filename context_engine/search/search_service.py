@@ -239,16 +239,21 @@ def answer_query(state: SearchState, query: Query) -> Answer:
     """Return the places worth reading for a query, or why there are none. A `symbols` chunk is made from an outline."""
     searcher, kinds, tags = state.searcher, query.filter.kinds, query.filter.tags
     reader = HitReader(searcher.view, state.read)
+    weakness, probability = "", 0.0
     if "symbols" in kinds or ("symbols" in tags and not kinds):
         ranking, hits, total = _find_outlines(state, reader, query)
-        weakness, probability = "", 0.0
     else:
         ranking = searcher.rank(query)
         places = drop_distant(ranking.places, query.min_score)
         _prepare_files(state, places)
         hits, total = _read_hits(reader, places, query.text), ranking.matching
-        weakness = _explain_weak_hits(searcher, query, ranking)
-        probability = ranking.evidence.probability if ranking.evidence else 0.0
+        evidence = ranking.evidence
+        if evidence:
+            probability = evidence.probability
+        if (
+            evidence and evidence.is_weak and query.filter.is_empty and ranking.places
+        ):  # a filter knows what it asks for
+            weakness = explain_weakness(evidence, searcher.find_absent_words(query.text))
     return Answer(
         hits=tuple(hits),
         engine=ranking.engine,
@@ -305,14 +310,6 @@ def drop_distant(places: Sequence[Place], share: float) -> list[Place]:
     least = (share or KEPT_SHARE) * max(scores.values(), default=0.0)
     kept = {file for rank, (file, score) in enumerate(scores.items()) if rank < KEPT_FILES or score >= least}
     return [place for place in places if place.file in kept]
-
-
-def _explain_weak_hits(searcher: Searcher, query: Query, ranking: Ranking) -> str:
-    """Return why the hits are probably about something else; empty for a filter, which knows what it asks for."""
-    evidence = ranking.evidence
-    if evidence is None or not evidence.is_weak or not query.filter.is_empty or not ranking.places:
-        return ""
-    return explain_weakness(evidence, searcher.find_absent_words(query.text))
 
 
 def _explain_no_hits(state: SearchState, query: Query) -> str:

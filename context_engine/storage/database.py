@@ -269,18 +269,13 @@ def decompress(data: bytes, bytes_max: int) -> bytes:
 def _check_layout(db: apsw.Connection, path: Path, tables: Collection[str]) -> None:
     """Refuse foreign tables, and tables that compute their content. Raises: StorageCorrupt."""
     listed = db.execute("SELECT CAST(name AS BLOB), CAST(coalesce(sql, '') AS BLOB) FROM sqlite_schema")
-    rows = [(_decode_name(name), sql) for name, sql in listed]
+    rows = [(bytes(name).decode("utf-8", "replace"), sql) for name, sql in listed]  # a name may not be UTF-8
     found = {name for name, _ in rows if not name.startswith("sqlite")}
     if found and not found.issuperset(tables):
         raise _foreign_error(path, f"it is a database with other tables ({', '.join(sorted(found)[:3])})")
     for name, sql in rows:
         if isinstance(sql, bytes) and sql and _is_computing(sql):
             raise _foreign_error(path, f"{name!r} in it computes its content")
-
-
-def _decode_name(name: apsw.SQLiteValue) -> str:
-    """Return a name in a database, which may not be UTF-8."""
-    return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
 
 
 def _is_computing(sql: bytes) -> bool:

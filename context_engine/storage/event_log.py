@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarge, WriteFailed
+from context_engine.storage.confined_folder import write_all
 from context_engine.storage.state_folder import PublishFiles, StateFolder
 
 LINE_BYTES_MAX = 65_536
@@ -102,13 +103,20 @@ class EventLog:
         self._files.make()
         is_new = not self._files.exists(self._name)
         with self._files.open_descriptor(self._name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
-            self._check_unchanged(log, os.fstat(descriptor).st_size)
+            if os.fstat(descriptor).st_size != log.size + log.torn:
+                raise StorageBusy(
+                    f"{self.path.name} of {self.path.parent.name} was written by another process meanwhile",
+                    suggestion="Call again.",
+                    details={"path": str(self.path)},
+                )
             self._write(descriptor, log, lines)
         if is_new and self._flush:
             self._files.flush()
         if log.doubt and (head := self._head()):
             return replace(after, doubt=_find_doubt(after, head))
-        self._put_head(after)
+        with suppress(WriteFailed, DiskFull, StorageCorrupt):  # the last one stays, valid for the part before
+            head = _LogHead(len(after.events), after.sha)
+            self._files.replace(self._head_name, msgspec.json.encode(head), flush=False)
         return after
 
     def _head(self) -> _LogHead | None:
@@ -116,11 +124,6 @@ class EventLog:
         with suppress(msgspec.DecodeError):
             return msgspec.json.decode(data, type=_LogHead) if isinstance(data, bytes) else None
         return None
-
-    def _put_head(self, log: LogContent) -> None:
-        """Record how far the log was written; on failure the last record stays, which is valid for the part before."""
-        with suppress(WriteFailed, DiskFull, StorageCorrupt):
-            self._files.replace(self._head_name, msgspec.json.encode(_LogHead(len(log.events), log.sha)), flush=False)
 
     def _bytes(self) -> bytes:
         data = self._files.read(self._name, bytes_max=BYTES_MAX)
@@ -137,23 +140,13 @@ class EventLog:
         try:
             if log.torn:
                 os.ftruncate(descriptor, log.size)
-            rest = memoryview(lines)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            write_all(descriptor, lines)
             if self._flush:
                 os.fsync(descriptor)
         except OSError:
             with suppress(OSError):  # what is left of them is torn, and cut off by the next one
                 os.ftruncate(descriptor, log.size)
             raise
-
-    def _check_unchanged(self, log: LogContent, size: int) -> None:
-        if size != log.size + log.torn:
-            raise StorageBusy(
-                f"{self.path.name} of {self.path.parent.name} was written by another process meanwhile",
-                suggestion="Call again.",
-                details={"path": str(self.path)},
-            )
 
     def _corrupt(self, line: int, why: str) -> StorageCorrupt:
         return StorageCorrupt(

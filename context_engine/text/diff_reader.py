@@ -10,7 +10,7 @@ refuses what would otherwise silently be read as no change.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -166,7 +166,9 @@ def _patch(diff: FileDiff, text: str, removed: str, added: str, *, ends: bool) -
             if line.mark != removed:
                 patched.append(line.text)
     reaches_end = bool(diff.hunks) and at >= len(lines)
-    return _join_lines([*patched, *lines[at:]], has_newline=ends if reaches_end else text.endswith("\n"))
+    patched += lines[at:]
+    has_newline = ends if reaches_end else text.endswith("\n")
+    return "\n".join(patched) + "\n" * has_newline if patched else ""
 
 
 def _hunk_start(hunk: DiffHunk, removed: str, patched: int, at: int) -> int:
@@ -177,10 +179,6 @@ def _hunk_start(hunk: DiffHunk, removed: str, patched: int, at: int) -> int:
         return first - 1
     # Lines are only added here: their numbers in the other version say where.
     return at + next(filter(None, (getattr(line, other) for line in hunk.lines)), 1) - 1 - patched
-
-
-def _join_lines(lines: Sequence[str], *, has_newline: bool) -> str:
-    return "\n".join(lines) + "\n" * has_newline if lines else ""
 
 
 # -- diff reader -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -337,7 +337,9 @@ class _YamlBuilder:
         merged: list[dict[Any, Any]] = []
         for key, value, line, is_merge in zip(node.items[::2], node.items[1::2], node.lines, node.merges, strict=True):
             if is_merge:
-                merged += _merge_mappings(value, line)
+                merged += value if isinstance(value, list) else [value]  # `<<` takes a mapping or a list of them
+                if not all(isinstance(mapping, dict) for mapping in merged):
+                    raise ParseError("`<<` takes a mapping or a list of mappings", line)
                 continue
             if isinstance(key, dict | list):
                 raise ParseError("a key is a list or a mapping", line)
@@ -348,14 +350,6 @@ class _YamlBuilder:
         for mapping in reversed(merged):
             found |= mapping
         return found | own if found else own
-
-
-def _merge_mappings(value: Any, line: int) -> Iterator[dict[Any, Any]]:
-    """Yield the mappings after `<<`, which takes one or a list of them."""
-    for mapping in value if isinstance(value, list) else [value]:
-        if not isinstance(mapping, dict):
-            raise ParseError("`<<` takes a mapping or a list of mappings", line)
-        yield mapping
 
 
 def _tag(event: Any) -> str:
@@ -380,20 +374,15 @@ def _scalar_value(tag: str, text: str, line: int) -> Any:
         raise ParseError(f"the tag {_short_tag(tag)} is not known here", line)
     if len(text) > NUMBER_CHARS_MAX:
         raise ParseError(f"a number has more than {NUMBER_CHARS_MAX} characters", line)
+    from yaml import ScalarNode
+    from yaml.constructor import SafeConstructor
+
     try:
-        return _construct_scalar(tag, kind, text)
+        return getattr(SafeConstructor(), f"construct_yaml_{kind}")(ScalarNode(tag, text))
     except (ValueError, KeyError, AttributeError, OverflowError, IndexError):
         if kind == "timestamp":
             return text
         raise ParseError(f"{text[:40]!r} is not a value of the type {kind}", line) from None
-
-
-def _construct_scalar(tag: str, kind: str, text: str) -> Any:
-    """Return the value that YAML's own safe constructor makes."""
-    from yaml import ScalarNode
-    from yaml.constructor import SafeConstructor
-
-    return getattr(SafeConstructor(), f"construct_yaml_{kind}")(ScalarNode(tag, text))
 
 
 def _short_tag(tag: str) -> str:
