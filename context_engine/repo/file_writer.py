@@ -23,14 +23,7 @@ from context_engine.errors import AccessFailed, BinaryFile, InvalidPath, StaleFi
 from context_engine.repo import file_reader
 from context_engine.repo.executables import is_within
 from context_engine.repo.paths import Root
-from context_engine.storage import (
-    ConfinedFolder,
-    OpenFolder,
-    UnsafePathError,
-    is_temporary,
-    temporary_name,
-    write_all,
-)
+from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError, is_temporary, temporary_name, write_all
 
 FOLDERS_OPEN_MAX = 64
 """Folders that one transaction keeps open: a quarter of the files that a process may open on macOS."""
@@ -275,9 +268,7 @@ def encode_as(path: str, text: str, old: bytes | None) -> bytes:
     """
     if old and (why := file_reader.why_binary(old)):
         raise BinaryFile(
-            f"{path} is not text: {why}; nothing was written",
-            suggestion="Choose another name.",
-            details={"path": path},
+            f"{path} is not text: {why}; nothing was written", suggestion="Choose another name.", details={"path": path}
         )
     before = file_reader.decode(old or b"")
     if before.bom:

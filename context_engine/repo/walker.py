@@ -145,8 +145,7 @@ def _enter(root: str) -> OpenFolder:
         raise FileNotFound(f"there is no folder {root}", suggestion="Check the workspace root.") from error
     except OSError as error:
         raise AccessFailed(
-            f"the folder {root} cannot be listed: {error.strerror}",
-            suggestion="Give this user permission to read it.",
+            f"the folder {root} cannot be listed: {error.strerror}", suggestion="Give this user permission to read it."
         ) from error
 
 

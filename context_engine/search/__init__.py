@@ -17,11 +17,7 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.search.chunk_files import FILES
     from context_engine.search.chunk_folder import read_folder
-    from context_engine.search.embedding_service import (
-        WITH_NEXT_RUN,
-        EmbeddingService,
-        lower_thread_priority,
-    )
+    from context_engine.search.embedding_service import WITH_NEXT_RUN, EmbeddingService, lower_thread_priority
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.fuse import SCORE_DIGITS, WEIGHTS
     from context_engine.search.gram_index import GramIndex
@@ -33,12 +29,6 @@ if TYPE_CHECKING:
     from context_engine.search.searcher import Ranking, Searcher
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus, ServedChunks
     from context_engine.search.text_scanner import TextScanner
-    from context_engine.search.text_search import (
-        expand_braces,
-        hash_search,
-        rank_files,
-        select_page,
-        sort_by_keywords,
-    )
+    from context_engine.search.text_search import expand_braces, hash_search, rank_files, select_page, sort_by_keywords
 
 __getattr__ = lazy_exports(__name__)

@@ -31,14 +31,7 @@ from context_engine.embedding import (
     raise_if_cancelled,
 )
 from context_engine.errors import ContextEngineError, EmbedderUnusable
-from context_engine.index import (
-    TEXT_RECIPE,
-    ChunkLocation,
-    LiveIndex,
-    Snapshot,
-    StaticEncoder,
-    build_chunk_texts,
-)
+from context_engine.index import TEXT_RECIPE, ChunkLocation, LiveIndex, Snapshot, StaticEncoder, build_chunk_texts
 from context_engine.model import EmbeddingStatus, Progress
 from context_engine.references import no_index
 from context_engine.repo import WorkspaceFiles

@@ -137,12 +137,7 @@ class TextScanner:
         return {part.path: self._read_matches(part, by_path[part.path], context, chars_max) for part in parts}
 
     def keyword_lines(
-        self,
-        query: TextQuery,
-        parts: Sequence[TextPart],
-        *,
-        chars_max: int,
-        cancel: threading.Event | None = None,
+        self, query: TextQuery, parts: Sequence[TextPart], *, chars_max: int, cancel: threading.Event | None = None
     ) -> dict[RelPath, list[TextLine]]:
         """Return the first lines of some files with each keyword, one row for each pair. Raises: as `scan`."""
         patience, paths = SearchDeadline.of(cancel), [part.path for part in parts]

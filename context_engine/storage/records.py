@@ -25,13 +25,7 @@ from context_engine.storage import numbered_versions
 from context_engine.storage.event_log import EventLog
 from context_engine.storage.locks import PathLocks
 from context_engine.storage.numbered_versions import NumberedVersions
-from context_engine.storage.state_folder import (
-    ABANDONED_AFTER_S,
-    UNSETTLED_NS,
-    FileStamp,
-    PublishFiles,
-    StateFolder,
-)
+from context_engine.storage.state_folder import ABANDONED_AFTER_S, UNSETTLED_NS, FileStamp, PublishFiles, StateFolder
 
 SUFFIX = ".md"
 BYTES_MAX = 262_144

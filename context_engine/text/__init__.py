@@ -52,12 +52,7 @@ if TYPE_CHECKING:
         slice_lines,
         split_lines,
     )
-    from context_engine.text.patterns import (
-        compile_linear,
-        escape_literal,
-        fold_case,
-        load_re2,
-    )
+    from context_engine.text.patterns import compile_linear, escape_literal, fold_case, load_re2
     from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json, read_toml, read_yaml
     from context_engine.text.words import (
         CHARS_PER_TOKEN,

@@ -13,12 +13,7 @@ import pytest
 
 from context_engine.repo import subprocess_runner
 from context_engine.repo.executables import find_program
-from context_engine.repo.subprocess_runner import (
-    minimal_environment,
-    run_program,
-    temporary_files,
-    without_secrets,
-)
+from context_engine.repo.subprocess_runner import minimal_environment, run_program, temporary_files, without_secrets
 
 PYTHON = sys.executable
 ON_LINUX = pytest.mark.skipif(not Path("/proc").is_dir(), reason="Linux tells which processes there are")
