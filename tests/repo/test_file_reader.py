@@ -109,11 +109,6 @@ def test_damaged_utf8_is_read_with_marks_where_it_is_broken_and_says_so() -> Non
     assert found.text == "naïve Größe, Übung für Ärzte – \ufffd\n"
 
 
-def test_utf16_cut_in_the_middle_is_read_as_far_as_it_goes() -> None:
-    found = decode(codecs.BOM_UTF16_LE + "abc".encode("utf-16-le")[:-1])
-    assert (found.text[:2], found.lossy) == ("ab", True)
-
-
 @given(st.binary(max_size=200))
 def test_decoding_never_fails_and_gives_the_bytes_back_unless_it_says_lossy(raw: bytes) -> None:
     text, encoding, bom, lossy = decode(raw)
@@ -185,13 +180,6 @@ def test_minified_code_is_skipped_and_long_prose_is_not(tmp_path: Path) -> None:
     assert isinstance(load(written(tmp_path / "notes.md", prose)), LoadedFile)
     assert why_minified(code[:9_999]) is None, "a short line of code is no bundle"
     assert "on 1 line" in (why_minified(code) or "")
-
-
-def test_one_line_of_a_hundred_thousand_characters_does_not_hide_the_rest(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.py", b"x = 1\n" * 5_000 + b"data = '" + b"A" * 100_000 + b"'\n")
-    found = load(path)
-    assert isinstance(found, LoadedFile)
-    assert len(found.text) == path.stat().st_size
 
 
 # -- trouble -----------------------------------------------------------------------------------------------------------

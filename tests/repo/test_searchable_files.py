@@ -87,12 +87,6 @@ def test_without_a_watcher_every_change_shows_as_soon_as_the_listing_may_not_be_
     assert "src/b.py" not in names(lister.listing())
 
 
-def test_a_listing_young_enough_is_given_without_a_look(tmp_path: Path, counted: Counted) -> None:
-    lister = FileLister(tree(tmp_path, ZOO), stale_s=60)
-    assert lister.listing() is lister.listing()
-    assert (counted.walks, counted.sweeps) == ([[""]], 0)
-
-
 def test_an_unchanged_workspace_is_swept_not_walked(tmp_path: Path, counted: Counted) -> None:
     lister = FileLister(tree(tmp_path, ZOO), stale_s=0)
     assert lister.listing() is lister.listing()

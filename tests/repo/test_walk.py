@@ -615,10 +615,6 @@ def test_virtual_environments_and_marked_caches_are_skipped_unless_taken_back(tm
     assert {"env/lib/a.py", "cache/b"} <= set(paths(root))
 
 
-def test_a_root_that_is_a_virtual_environment_was_meant(tmp_path: Path) -> None:
-    assert paths(tree(tmp_path, {"pyvenv.cfg": "", "a.py": "1"})) == ["a.py", "pyvenv.cfg"]
-
-
 def test_of_very_many_skipped_files_all_are_counted_and_some_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

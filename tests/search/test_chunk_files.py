@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from context_engine.search.semantic_scores import compute_cosines
 from context_engine.search.served_chunks import ServedChunks
 from tests.support.engines import indexed
 from tests.support.trees import tree
+from tests.support.waiting import until
 
 QUIET_MS = 60
 HALF_STEP = 0.5 / 127 + 1e-6
@@ -61,13 +61,6 @@ def chunk(number: int, *embedding: float, **more: Any) -> dict[str, Any]:
     return {"id": f"c{number}", "text": f"text {number}", **({"embedding": embedding} if embedding else {}), **more}
 
 
-def until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
-
-
 def write(folder: Path, name: str, content: Any) -> None:
     (folder / name).write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
 
@@ -94,14 +87,6 @@ def test_a_list_and_an_object_with_a_head_are_both_read() -> None:
     headed = taken("data", {"_metadata": {"model": "m", "dimensions": 2, "new": []}, "chunks": [chunk(1, 1.0, 0.0)]})
     assert bare.rows == headed.rows
     assert (bare.model, headed.model) == ("", "m")
-
-
-def test_what_another_indexer_leaves_null_is_empty() -> None:
-    empty = dict.fromkeys(("title", "tags", "metadata", "embedding", "created_at", "chunk_type"))
-    file = taken("definitions", [chunk(1) | empty])
-    assert file.rows == (ChunkRow("c1", "definitions", "", "text 1"),)
-    assert file.dimensions == 0
-    assert taken("data", {"chunks": None}).rows == ()
 
 
 def test_vectors_come_out_with_length_one_and_absent_ones_as_zeros() -> None:
@@ -263,18 +248,6 @@ def serving(folder: Path, told: list[str] | None = None, *, quiet_ms: int = PATI
     return served
 
 
-def test_changed_files_are_served_without_a_restart_and_told_of(tmp_path: Path) -> None:
-    told: list[str] = []
-    with serving(folder_of(tmp_path), told, quiet_ms=QUIET_MS) as served:
-        assert served.status().watcher == "running"
-        before, count = served.chunks, len(told)
-        write(tmp_path, "code-data.json", [chunk(7, 0.0, 1.0), chunk(8, 1.0, 0.0)])
-        until(lambda: len(told) > count)
-        assert ids(served.chunks) == ["c0", "c1", "c2", "c7", "c8"]
-        assert ids(before) == ["c0", "c1", "c2", "c3"], "who holds the old state keeps it"
-        assert "5 in 4 files" in told[-1]
-
-
 def test_files_that_are_written_one_after_the_other_are_loaded_once(tmp_path: Path) -> None:
     told: list[str] = []
     with serving(folder_of(tmp_path), told, quiet_ms=250) as served:
@@ -294,22 +267,6 @@ def test_nothing_is_loaded_before_the_writer_has_been_quiet_for_as_long_as_asked
             write(tmp_path, "code-data.json", [chunk(number, 0.0, 1.0)])
             until(lambda number=number: f"c{number}" in ids(quick.chunks))
         assert ids(patient.chunks) == ["c0", "c1", "c2", "c3"]
-
-
-def test_a_broken_file_keeps_what_serves_and_the_next_good_one_mends_it(tmp_path: Path) -> None:
-    told: list[str] = []
-    with serving(folder_of(tmp_path), told, quiet_ms=QUIET_MS) as served:
-        old = served.chunks
-        for broken, named in ((b"{", "not JSON"), (b'[{"id":"a","text":"b","embedding":[1]}]', "vectors of")):
-            count = len(told)
-            write(tmp_path, "code-data.json", broken)
-            until(lambda count=count: len(told) > count)
-            assert served.chunks is old
-            assert "code-data.json" in served.problem
-            assert named in told[-1]
-        write(tmp_path, "code-data.json", [chunk(6, 1.0, 0.0)])
-        until(lambda: not served.problem)
-        assert ids(served.chunks) == ["c0", "c1", "c2", "c6"]
 
 
 def test_files_that_did_not_change_are_neither_loaded_again_nor_told_of(tmp_path: Path) -> None:
@@ -344,41 +301,6 @@ def test_a_file_or_folder_that_goes_away_keeps_serving(tmp_path: Path) -> None:
     assert not served.reload()
     assert "no folder" in served.problem
     assert len(served.chunks.rows) == 4
-
-
-def test_a_file_that_was_broken_from_the_start_does_not_hold_the_others_back(tmp_path: Path) -> None:
-    write(folder_of(tmp_path), "code-symbols.json", b"[")
-    served = serving(tmp_path)
-    write(tmp_path, "code-data.json", [chunk(6, 1.0, 0.0)])
-    assert served.reload()
-    assert ids(served.chunks) == ["c0", "c2", "c6"]
-
-
-def test_readers_always_hold_one_whole_state_while_it_is_replaced(tmp_path: Path) -> None:
-    folder_of(tmp_path)
-    served, torn, stop = serving(tmp_path), [], threading.Event()
-
-    def look() -> None:
-        while not stop.is_set():
-            chunks = served.chunks
-            sizes = {len(chunks.rows), len(chunks.vectors), len(chunks.embedded)}
-            if len(sizes) != 1 or len({row.title for row in chunks.rows}) != 1:
-                torn.append(chunks)
-
-    for name in FILES.values():
-        write(tmp_path, name, [chunk(1, 1.0, 0.0, title="0")])
-    assert served.reload()
-    reader = threading.Thread(target=look)
-    reader.start()
-    try:
-        for version in range(1, 20):
-            for name in FILES.values():
-                write(tmp_path, name, [chunk(1, 1.0, 0.0, title=str(version))] * (version % 5 + 1))
-            assert served.reload()
-    finally:
-        stop.set()
-        reader.join()
-    assert torn == []
 
 
 def test_chunks_in_an_ignored_folder_of_a_repository_are_followed(tmp_path: Path) -> None:

@@ -114,30 +114,6 @@ def test_a_read_counts_and_halves_in_a_week(file: Path, clock: Clock) -> None:
     counted.close()
 
 
-def test_what_waits_counts_already_and_what_is_written_counts_once(file: Path, clock: Clock) -> None:
-    counted = FileUsage(file, clock=clock)
-    for _ in range(3):
-        counted.note("a.py", "read")
-    waiting = counted.counters()
-    counted.flush()
-    assert counted.counters() == waiting
-    counted.note("a.py", "read")
-    assert counts(counted) == {"a.py": 4}
-    counted.close()
-
-
-def test_many_events_are_written_without_waiting(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_usage, "FLUSH_S", 600)
-    flushed = threading.Event()
-    add = file_usage._write
-    monkeypatch.setattr(file_usage, "_write", lambda *args: (add(*args), flushed.set()))
-    counted = FileUsage(file, clock=clock)
-    for _ in range(file_usage.EVENTS_MAX):
-        counted.note("a.py", "read")
-    assert flushed.wait(60)
-    counted.close()
-
-
 def test_few_events_are_written_after_a_while(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_usage, "FLUSH_S", 0.01)
     flushed = threading.Event()

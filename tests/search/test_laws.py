@@ -323,14 +323,6 @@ def test_one_file_alone_still_gives_as_many_hits_as_were_asked_for(engine: Engin
     assert len(answer.hits) == 10
 
 
-def test_files_without_symbols_do_not_use_up_the_limit(tmp_path: Path) -> None:
-    files = {f"lion{n}.txt": "lion lion lion" for n in range(6)} | {
-        f"zoo{n}.py": "def f():\n    lion\n" for n in range(4)
-    }
-    with indexed(tree(tmp_path / "w", files)) as engine:
-        assert len(engine.search.find(Query("lion", 4, Filter(kinds=("symbols",)))).hits) == 4
-
-
 def test_the_tag_symbols_finds_outlines_like_the_kind(engine: Engine) -> None:
     by_kind = engine.search.find(Query("drain", 5, Filter(kinds=("symbols",)))).hits
     by_tag = engine.search.find(Query("drain", 5, Filter(tags=("symbols",)))).hits

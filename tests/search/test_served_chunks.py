@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from context_engine.errors import EmbedderFailed, InvalidArgument, InvalidVector
 from context_engine.model import Filter, Query
 from context_engine.search.served_chunks import ServedChunks
 from tests.support.endpoints import Reply, embedding_server
+from tests.support.waiting import until
 
 QUIET_MS = 60
 PLANE = {"sea": (1.0, 0.0), "boat": (0.9, 0.1), "ink": (0.0, 1.0)}
@@ -65,13 +65,6 @@ def opener(embedder: Any = None) -> Callable[[str], Embedder | None]:
     return lambda model: own if model == "scripted" else None
 
 
-def until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
-
-
 def ids(served: ServedChunks, text: str, **asked: Any) -> list[str]:
     return [hit.row.id for hit in served.search(Query(text, **asked)).hits]
 
@@ -110,12 +103,6 @@ def test_where_the_model_is_not_at_hand_words_answer_and_the_reason_is_told(
 def test_a_file_that_does_not_state_a_fingerprint_is_trusted_by_the_name_of_its_model(tmp_path: Path) -> None:
     with ServedChunks(write(tmp_path, "boat on water", fingerprint=""), opener()) as served:
         assert served.search(Query("sea")).engine == "hybrid"
-
-
-def test_chunks_without_vectors_are_found_by_words(tmp_path: Path) -> None:
-    with ServedChunks(write(tmp_path, "unknown words"), opener()) as served:
-        assert served.search(Query("words")).missing == "the chunks have no vectors"
-        assert served.status().dimensions == 0
 
 
 def test_a_model_that_fails_leaves_the_answer_to_words_and_is_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument
-from context_engine.model import RelPath, TextFile, TextPart, TextQuery
+from context_engine.model import RelPath, TextFile, TextQuery
 from context_engine.search.text_search import (
     GlobSet,
     definition_pattern,
@@ -145,13 +145,6 @@ def test_the_pages_one_after_the_other_are_the_whole_answer(files: list[TextFile
         shown += taken
         start = parse_cursor(format_cursor(start + len(taken), "01234567"), "01234567")
     assert shown == every
-
-
-def test_a_page_may_begin_and_end_inside_a_file() -> None:
-    assert select_page([file("a", 5), file("b", 5)], 3, 4) == [
-        TextPart(RelPath("a"), 3, 2),
-        TextPart(RelPath("b"), 0, 2),
-    ]
 
 
 def test_a_cursor_is_refused_when_question_or_answer_changed() -> None:

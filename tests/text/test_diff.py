@@ -163,11 +163,6 @@ def test_a_diff_that_was_converted_as_a_whole_is_read_as_it_was() -> None:
     assert [line.text for line in kept.added_lines] == ["TWO\r", "zwei"]
 
 
-def test_prose_around_a_diff_is_no_part_of_it() -> None:
-    assert parse_diff(GOLDEN["mail"]) == parse_diff(PLAIN)
-    assert parse_diff(f"Here you are:\n```diff\n{PLAIN}```\nEnjoy.\n") == parse_diff(PLAIN)
-
-
 def test_a_trimmed_end_does_not_cost_the_last_blank_line() -> None:
     text = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n \n"
     assert parse_diff(text.strip()) == parse_diff(text)
