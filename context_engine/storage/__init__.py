@@ -9,6 +9,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
+    from context_engine.storage.cache_database import CacheDatabase
     from context_engine.storage.confined_folder import (
         ConfinedFolder,
         OpenFolder,
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         temporary_name,
         write_all,
     )
-    from context_engine.storage.database import CacheDatabase, open_in_cache, open_in_state, transaction
+    from context_engine.storage.database import open_in_cache, open_in_state, transaction
     from context_engine.storage.event_log import LogContent, head_path
     from context_engine.storage.index_folders import (
         file_system_of,
