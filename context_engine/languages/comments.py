@@ -43,14 +43,12 @@ def find_lines_above(comments: Comments, lines: Sequence[str], first: int) -> Le
         row = found.first - 2
         if row < 0 or _indent(lines[row]) != indent:
             break
-        start = _comment_start(comments, lines, row)
-        if start is not None:
-            found = found._replace(first=start + 1, comments=True)
-            continue
-        start = _attribute_start(lines, row, indent)
+        comment = _comment_end(comments, lines, row, is_upward=True)
+        start = comment if comment is not None else _attribute_start(lines, row, indent)
         if start is None:
             break
-        found = found._replace(first=start + 1, attributes=True)
+        has_comments, has_attributes = comment is not None, comment is None
+        found = LeadingLines(start + 1, found.comments or has_comments, found.attributes or has_attributes)
     return found
 
 
@@ -63,7 +61,7 @@ def find_leading_lines(comments: Comments, lines: Sequence[str]) -> LeadingLines
     has_comments = has_attributes = False
     row = 0
     while row < len(lines) - 1:
-        stop = _comment_stop(comments, lines, row)
+        stop = _comment_end(comments, lines, row, is_upward=False)
         if stop is not None:
             has_comments = True
         elif ATTRIBUTE.match(lines[row]):
@@ -81,25 +79,20 @@ def _indent(line: str) -> str:
     return indent.removesuffix(" ") if stripped.startswith("*") else indent
 
 
-def _comment_start(comments: Comments, lines: Sequence[str], row: int) -> int | None:
-    """Return the first line of the comment that this line is, or ends; None if it is not a comment."""
+def _comment_end(comments: Comments, lines: Sequence[str], row: int, *, is_upward: bool) -> int | None:
+    """Return the last line of the comment that begins at a line; upward, the first line of the one that ends there.
+
+    None if it is not a comment.
+    """
     line = lines[row].strip()
-    if comments.line and line.startswith(comments.line) and not line.startswith("#!") and not ATTRIBUTE.match(line):
+    is_script = is_upward and line.startswith("#!")
+    if comments.line and line.startswith(comments.line) and not is_script and not ATTRIBUTE.match(line):
         return row
     for opening, closing in comments.block:
-        if line.endswith(closing):
+        if is_upward and line.endswith(closing):
             starts = range(row, max(-1, row - LINES_MAX), -1)
             return next((start for start in starts if lines[start].lstrip().startswith(opening)), None)
-    return None
-
-
-def _comment_stop(comments: Comments, lines: Sequence[str], row: int) -> int | None:
-    """Return the last line of the comment that this line is, or begins; None if it is not a comment."""
-    line = lines[row].strip()
-    if comments.line and line.startswith(comments.line) and not ATTRIBUTE.match(line):
-        return row
-    for opening, closing in comments.block:
-        if line.startswith(opening):
+        if not is_upward and line.startswith(opening):
             return next((stop for stop in range(row, len(lines)) if lines[stop].rstrip().endswith(closing)), None)
     return None
 
@@ -108,9 +101,7 @@ def _attribute_start(lines: Sequence[str], row: int, indent: str) -> int | None:
     """Return the first line of the attribute that this line is, or ends; None if it is not an attribute."""
     if ATTRIBUTE.match(lines[row]):
         return row
-    if lines[row].strip() not in ENDINGS:
-        return None
-    starts = range(row - 1, max(-1, row - LINES_MAX), -1)
+    starts = range(row - 1, max(-1, row - LINES_MAX), -1) if lines[row].strip() in ENDINGS else ()
     start = next((start for start in starts if _indent(lines[start]) == indent), None)
     return start if start is not None and ATTRIBUTE.match(lines[start]) else None
 
@@ -119,7 +110,7 @@ def _attribute_stop(lines: Sequence[str], row: int) -> int:
     """Return the last line of the attribute that begins here: where its brackets are closed."""
     depth = 0
     for stop in range(row, len(lines)):
-        depth += sum(lines[stop].count(mark) for mark in "([{") - sum(lines[stop].count(mark) for mark in ")]}")
+        depth += sum((mark in "([{") - (mark in ")]}") for mark in lines[stop])
         if depth <= 0:
             return stop
     return row
@@ -158,10 +149,8 @@ def read_file_header(language: Language, data: bytes) -> str:
     head = data[:HEAD_BYTES].decode("utf-8", "replace")
     if language.content == "documentation":
         return _document_words(head)
-    pattern = _leading(language.comments)
-    if pattern is None:
-        return ""
-    docstring = compile_pattern(language.comments.docstring, "is") if language.comments.docstring else None
+    pattern, written = _leading(language.comments), language.comments.docstring
+    docstring = compile_pattern(written, "is") if written else None
     texts: list[str] = []
     position, length = 0, 0
     while length < HEAD_CHARS_MAX:
@@ -183,28 +172,24 @@ def read_file_header(language: Language, data: bytes) -> str:
 
 
 @lru_cache(maxsize=256)
-def _leading(comments: Comments) -> re.Pattern[str] | None:
+def _leading(comments: Comments) -> re.Pattern[str]:
     """Match what may come next in a file header, apart from a docstring: blank lines, a comment, a line to skip."""
     marks = []
     if comments.line:
         line = "|".join(map(re.escape, comments.line))
         marks.append(rf"(?:[ \t]*(?:{line})(?!\[)[^\n]*(?:\n|\Z))+")
     marks += [rf"[ \t]*{re.escape(opening)}.*?(?:{re.escape(closing)}|\Z)" for opening, closing in comments.block]
-    if not marks and not comments.docstring:
-        return None
-    parts = [r"(?P<blank>\s+)", rf"(?P<comment>{'|'.join(marks) or '(?!)'})"]
-    parts.append(rf"(?P<passed>(?:{PASSED}[^\n]*(?:\n\s*|\Z))+)")
-    return re.compile("|".join(parts), re.DOTALL | re.IGNORECASE)
+    comment, passed = "|".join(marks) or "(?!)", rf"(?:{PASSED}[^\n]*(?:\n\s*|\Z))+"
+    parts = rf"(?P<blank>\s+)|(?P<comment>{comment})|(?P<passed>{passed})"
+    return re.compile(parts, re.DOTALL | re.IGNORECASE)
 
 
 def _without_licence(comments: Comments, text: str) -> str:
     lower = text.lower()
     if any(mark in lower for mark in LICENCE_TEXTS):
         return ""
-    lines = text.split("\n")
     present = [mark for mark in LICENCE_LINES if mark in lower]
-    if present:
-        lines = [line for line in lines if not any(mark in line.lower() for mark in present)]
+    lines = [line for line in text.split("\n") if not any(mark in line.lower() for mark in present)]
     return strip_marks(comments, lines)
 
 

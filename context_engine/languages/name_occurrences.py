@@ -8,9 +8,9 @@ callers never rely on a case that the language file does not cover.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
-from operator import attrgetter
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from tree_sitter import Node
@@ -27,6 +27,11 @@ Role = Literal[
 
 ITSELF = frozenset({"self", "this", "cls"})
 """The name of the object that a method belongs to, by the rules or the conventions of a language."""
+ROLES: tuple[Role, ...] = ("member", "label", "read", "binding")
+"""The roles that a language file lists places for, in the order in which they are tried."""
+INSIDE_IMPORTS = frozenset({"import_specifier", "import_clause", "import_spec", "import_spec_list", "import_prefix"})
+IMPORTED_NAMES = frozenset({"dotted_name", "aliased_import", "import_specifier", "use_as_clause", "export_specifier"})
+"""The nodes of one name in a statement that imports or exports, with its path and its other name."""
 OBJECTS = ("object", "operand", "value", "path", "package", "module", "scope")
 """The fields with the object in which a member is looked up."""
 _WORD = re.compile(r"[^\W\d][\w$]*")
@@ -96,24 +101,23 @@ def _goes_on(neighbors: bytes, index: int) -> bool:
 
 def _occurrence(names: NameRules, data: bytes, root: Node, start: int, stop: int, kinds: frozenset[str]) -> Occurrence:
     node = root.descendant_for_byte_range(start, stop)
-    line = data.count(b"\n", 0, start) + 1
-    column = len(data[data.rfind(b"\n", 0, start) + 1 : start].decode("utf-8", "replace")) + 1
-    found = Occurrence(start, stop, line, column, "text")
-    if node is None or node.start_byte != start or node.end_byte != stop or not _is_identifier(node, kinds):
-        return found._replace(role=_prose(node))
-    line, column = node_position(data, node)
+    if node is None or (node.start_byte, node.end_byte) != (start, stop) or not _is_identifier(node, kinds):
+        line = data.count(b"\n", 0, start) + 1
+        column = len(data[data.rfind(b"\n", 0, start) + 1 : start].decode("utf-8", "replace")) + 1
+        return Occurrence(start, stop, line, column, _prose(node))
     role, at = _role(names, node)
     if role == "unknown" and node.parent is not None and node.parent.type.startswith("type_parameter"):
         at = root if names.types else at  # it is visible in the head and in the body of its definition
-    found = Occurrence(start, stop, line, column, role, node.type, tuple(_scopes(names, at, role)))
+    scopes = tuple(_scopes(names, at, role))
+    found = Occurrence(start, stop, *node_position(data, node), role, node.type, scopes)
     if role == "member":
         owner = _looked_up_in(node)
         return found._replace(owner=owner, of_itself=bool(owner) and owner in (ITSELF | {_receiver(node)}))
-    statement = _import(node)
-    if statement is not None and role in ("import", "binding", "unknown"):
-        lines = (statement.start_point[0] + 1, statement.end_point[0] + 1)
-        return found._replace(lines=lines, is_renamed=role == "import" and _is_renamed(node))
-    return found
+    statement = _import(node) if role in ("import", "binding", "unknown") else None
+    if statement is None:
+        return found
+    lines = (statement.start_point[0] + 1, statement.end_point[0] + 1)
+    return found._replace(lines=lines, is_renamed=role == "import" and _is_renamed(node))
 
 
 def _is_identifier(node: Node, kinds: frozenset[str]) -> bool:
@@ -123,12 +127,11 @@ def _is_identifier(node: Node, kinds: frozenset[str]) -> bool:
 
 def _prose(node: Node | None) -> Role:
     """Return the role of a word that is not an identifier: part of a string, of a comment, or of something else."""
-    while node is not None:
-        if "comment" in node.type:
+    for outer in (node, *_ancestors(node)) if node is not None else ():
+        if "comment" in outer.type:
             return "comment"
-        if any(word in node.type for word in ("string", "char", "template", "heredoc", "regex")):
+        if any(word in outer.type for word in ("string", "char", "template", "heredoc", "regex")):
             return "string"
-        node = node.parent
     return "text"
 
 
@@ -138,7 +141,7 @@ def _prose(node: Node | None) -> Role:
 def _role(names: NameRules, node: Node) -> tuple[Role, Node]:
     """Return the role of an identifier, and the node that represents it in its scope."""
     parent, at = node.parent, node
-    while parent is not None and parent.type in _set(names.through):
+    while parent is not None and parent.type in names.through:
         parent, at = parent.parent, parent
     if parent is None:
         return "unknown", node
@@ -147,36 +150,20 @@ def _role(names: NameRules, node: Node) -> tuple[Role, Node]:
     field = _field(parent, at)
     if node.type == "shorthand_property_identifier" or parent.type == "shorthand_field_initializer":
         return "shorthand", node
-    if _import(node) is not None and _is_taken(names, node, parent, field):
+    is_in_import = _import(node) is not None
+    if is_in_import and _is_taken(names, node, parent, field):
         return "import", node
-    for role, listed in ROLES:
-        if any(_fits(parent, field, place) for place in listed(names)):
-            if role != "binding" and _import(node) is not None:
-                role = "label"
-            return role, parent if role == "binding" and _names_scope(names, parent, field) else at
-    if _names_scope(names, parent, field):
-        at = parent
-        if _around(names, at) in _set(names.holders):
-            return "label", at
-    return "unknown", at
-
-
-ROLES: tuple[tuple[Role, Callable[[NameRules], tuple[str, ...]]], ...] = (
-    ("member", attrgetter("members")),
-    ("label", attrgetter("labels")),
-    ("read", attrgetter("reads")),
-    ("binding", attrgetter("binds")),
-)
-
-
-def _names_scope(names: NameRules, parent: Node, field: str) -> bool:
-    """Whether a name is that of a scope, and is therefore bound around it."""
-    return field == f"{parent.type}.name" and parent.type in _set(names.scopes)
-
-
-def _around(names: NameRules, node: Node) -> str:
-    """Return the type of the innermost scope around a node."""
-    return next((outer.type for outer in _ancestors(node) if outer.type in _set(names.scopes)), "")
+    names_scope = field == f"{parent.type}.name" and parent.type in names.scopes  # which is bound around that
+    listed = (names.members, names.labels, names.reads, names.binds)
+    for role, places in zip(ROLES, listed, strict=True):
+        if any(_fits(parent, field, place) for place in places):
+            if role == "binding":
+                return role, parent if names_scope else at
+            return "label" if is_in_import else role, at
+    if not names_scope:
+        return "unknown", at
+    outer = next((outer.type for outer in _ancestors(parent) if outer.type in names.scopes), "")
+    return "label" if outer in names.holders else "unknown", parent
 
 
 def _is_taken(names: NameRules, node: Node, parent: Node, field: str) -> bool:
@@ -185,14 +172,12 @@ def _is_taken(names: NameRules, node: Node, parent: Node, field: str) -> bool:
     while path.parent is not None and path.parent.type.startswith("scoped_"):
         path = path.parent
     is_last = not path.type.startswith("scoped_identifier") or path.end_byte == node.end_byte
-    return is_last and bool({field, parent.type} & _set(names.imports))
+    return is_last and (field in names.imports or parent.type in names.imports)
 
 
 def _fits(parent: Node, field: str, place: str) -> bool:
     place, _, needed = place.partition("?")
-    return place in (field, parent.type if field == parent.type else field) and (
-        not needed or parent.child_by_field_name(needed) is not None
-    )
+    return place == field and (not needed or parent.child_by_field_name(needed) is not None)
 
 
 def _field(parent: Node, node: Node) -> str:
@@ -217,16 +202,16 @@ def _in_macro(names: NameRules, node: Node) -> Role:
 
 def _scopes(names: NameRules, node: Node, role: Role) -> Iterator[NameScope]:
     """Yield the scopes whose meaning of a name applies at a node, the innermost first."""
-    outer, inner, left_body = node.parent, node, False
-    while outer is not None:
-        if outer.type in _set(names.scopes):
+    inner, left_body = node, False
+    for outer in _ancestors(node):
+        if outer.type in names.scopes:
             body = outer.child_by_field_name("body")
             in_body = body is not None and body.start_byte <= inner.start_byte < body.end_byte
-            is_head = outer.type in _set(names.headed) and not in_body and role not in ("binding", "unknown")
-            if not is_head and not (left_body and outer.type in _set(names.types)):
+            is_head = outer.type in names.headed and not in_body and role not in ("binding", "unknown")
+            if not is_head and not (left_body and outer.type in names.types):
                 yield NameScope(outer.start_byte, outer.end_byte)
             left_body = left_body or in_body
-        outer, inner = outer.parent, outer
+        inner = outer
 
 
 @lru_cache(maxsize=256)
@@ -239,9 +224,7 @@ def _set(listed: tuple[str, ...]) -> frozenset[str]:
 
 def _looked_up_in(node: Node) -> str:
     """Return the single name in which a member is looked up, or the last one of a path; empty for anything else."""
-    if node.parent is None:
-        return ""
-    holder = next(filter(None, map(node.parent.child_by_field_name, OBJECTS)), None)
+    holder = next(filter(None, map(node.parent.child_by_field_name, OBJECTS)), None) if node.parent else None
     if holder is None or holder.start_byte == node.start_byte:
         return ""
     text = _text(holder)
@@ -251,12 +234,9 @@ def _looked_up_in(node: Node) -> str:
 def _receiver(node: Node) -> str:
     """Return the name of the receiver of the Go method around a node."""
     method = next((outer for outer in _ancestors(node) if outer.type == "method_declaration"), None)
-    if method is None:
-        return ""
-    receiver = method.child_by_field_name("receiver")
-    if receiver is None or not receiver.named_children:
-        return ""
-    return _text(receiver.named_children[0].child_by_field_name("name"))
+    receiver = method.child_by_field_name("receiver") if method is not None else None
+    first = receiver.named_children[:1] if receiver is not None else []
+    return _text(first[0].child_by_field_name("name")) if first else ""
 
 
 def _import(node: Node) -> Node | None:
@@ -269,22 +249,13 @@ def _import(node: Node) -> Node | None:
     return None
 
 
-INSIDE_IMPORTS = frozenset({"import_specifier", "import_clause", "import_spec", "import_spec_list", "import_prefix"})
-
-
 def _is_renamed(node: Node) -> bool:
     """Whether an imported name gets another one: `import a as b`, not for the `b`."""
-    for outer in _ancestors(node):
-        if outer.type not in IMPORTED_NAMES:
-            return False
+    for outer in takewhile(lambda one: one.type in IMPORTED_NAMES, _ancestors(node)):
         alias = outer.child_by_field_name("alias")
         if alias is not None and alias.start_byte != node.start_byte:
             return True
     return False
-
-
-IMPORTED_NAMES = frozenset({"dotted_name", "aliased_import", "import_specifier", "use_as_clause", "export_specifier"})
-"""The nodes of one name in a statement that imports or exports, with its path and its other name."""
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------------

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from context_engine.engine import Engine
-from tests.support.engines import indexed
-from tests.support.trees import tree
 
 PROJECT = {
     "zoo/cage.h": (
@@ -62,12 +56,6 @@ PROJECT = {
         "farm::Color color() { return farm::Color::Red; }\n"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("c") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def uses(engine: Engine, path: str, name: str, line: int, certainty: str = "exact") -> set[tuple[str, int]]:

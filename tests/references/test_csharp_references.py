@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from context_engine.engine import Engine
-from tests.support.engines import indexed
-from tests.support.trees import tree
 
 PROJECT = {
     "Zoo/Door.cs": (
@@ -37,12 +31,6 @@ PROJECT = {
         "class Window { public void Shut() {} }\n"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("csharp") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def test_a_method_is_found_by_field_property_loop_and_lambda(engine: Engine) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,12 +48,6 @@ PROJECT = {
         "func (n Name) Write(to string) {}\n"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("go") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def test_a_type_implements_an_interface_whose_methods_it_has_itself_or_by_embedding(engine: Engine) -> None:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from context_engine.engine import Engine
-from tests.support.engines import indexed
-from tests.support.trees import tree
 
 PROJECT = {
     "go.mod": "module example.org/zoo\n",
@@ -32,12 +26,6 @@ PROJECT = {
         "func ofLibrary(f *os.File) {\n\tf.Shut()\n}\n"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("go") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def test_a_method_is_found_by_result_embedding_range_and_type_switch(engine: Engine) -> None:

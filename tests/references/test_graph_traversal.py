@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from context_engine.engine import Engine
@@ -20,12 +18,6 @@ PROJECT = {
     "app/same.py": "def load(): ...\n",
     "app/alone.py": "def alone(): ...\n",
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("tracing") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def steps(trace: Trace) -> list[tuple[str, str, int, int]]:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from context_engine.engine import Engine
-from tests.support.engines import indexed
-from tests.support.trees import tree
 
 PROJECT = {
     "src/org/zoo/Door.java": (
@@ -45,12 +39,6 @@ PROJECT = {
     ),
     "src/org/park/Window.java": "package org.park;\nclass Window { void shut() {} }\n",
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("java") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def test_a_method_is_found_by_field_chain_loop_lambda_and_inheritance(engine: Engine) -> None:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from context_engine.engine import Engine
-from tests.support.engines import indexed
-from tests.support.trees import tree
 
 PROJECT = {
     "zoo/Door.kt": (
@@ -41,12 +35,6 @@ PROJECT = {
         "class Window {\n    fun shut() {\n    }\n}\n"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("kotlin") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def test_a_method_is_found_by_field_chain_loop_lambda_receiver_and_test_of_a_type(engine: Engine) -> None:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from context_engine.engine import Engine
-from tests.support.engines import indexed
-from tests.support.trees import tree
 
 PROJECT = {
     "src/Door.php": "<?php\nnamespace Zoo;\nclass Door {\n    public function shut(): static { return $this; }\n}\n",
@@ -37,12 +31,6 @@ PROJECT = {
         "function calls() { byNew(); $byNew = 1; return $byNew; }\n"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("php") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def uses(engine: Engine, path: str, name: str, line: int) -> set[tuple[str, int]]:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from context_engine.engine import Engine
-from tests.support.engines import indexed
-from tests.support.trees import tree
 
 PROJECT = {
     "zoo/__init__.py": "from zoo.engine import Engine as Engine\nfrom zoo.cages import *\n",
@@ -60,12 +54,6 @@ PROJECT = {
         "from zoo.users import by_annotation, by_loop\n\n\ndef test_it():\n    by_annotation(None)\n    by_loop()\n"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("python") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def callers(engine: Engine, name: str, *, with_possible: bool = False) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,12 +43,6 @@ PROJECT = {
         "describe 'dog' do\n  def helper; end\n  it 'barks' do\n    helper\n  end\nend\n"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("ruby") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def uses(engine: Engine, path: str, name: str, line: int, certainty: str = "exact") -> set[tuple[str, int]]:

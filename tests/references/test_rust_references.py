@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from context_engine.engine import Engine
@@ -47,12 +45,6 @@ PROJECT = {
         "mod tests { use super::*; fn through_super() { by_chain() } }\n"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("rust") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def callers(engine: Engine, name: str) -> dict[str, str]:

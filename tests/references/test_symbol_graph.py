@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,12 +34,6 @@ PROJECT = {
     "web/view.ts": "export function render(name: string) {\n  return name\n}\n",
     "README.md": "# Keeper\n\nfeed_cat is explained here.\n",
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("graph") / "project", PROJECT)) as engine:
-        yield engine
 
 
 @pytest.fixture(scope="module")

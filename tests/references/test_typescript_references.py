@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from context_engine.engine import Engine
-from tests.support.engines import indexed
-from tests.support.trees import tree
 
 PROJECT = {
     "src/cage.ts": (
@@ -56,12 +50,6 @@ PROJECT = {
     "types/user.ts": "import Box from './box'\nfunction ofDefault(box: Box) { box.open() }\n",
     "lib/user.js": "const { open } = require('./old')\nfunction useIt() { open() }\n",
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("typescript") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def test_a_method_is_found_by_type_call_and_element_through_re_exports(engine: Engine) -> None:

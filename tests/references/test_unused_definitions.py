@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from context_engine.engine import Engine
@@ -36,12 +34,6 @@ PROJECT = {
     "web/other.ts": "export const x = 1;\nexport function shared() {}\n",
     "go/a.go": "package a\n\nfunc lonely() {}\n\nfunc Public() { busy() }\n\nfunc busy() {}\n",
 }
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("unused") / "project", PROJECT)) as engine:
-        yield engine
 
 
 def unused(engine: Engine, under: str = "") -> set[str]:
