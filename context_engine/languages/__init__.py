@@ -11,7 +11,6 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.languages.brackets import Bracket, check_brackets, find_bracket_problem
-    from context_engine.languages.captures import Capture, CaptureMatch, Captures
     from context_engine.languages.comments import (
         ATTRIBUTE,
         blank_comments_and_strings,
@@ -22,12 +21,18 @@ if TYPE_CHECKING:
     from context_engine.languages.grammars import Grammars
     from context_engine.languages.import_resolution import PathIndex, resolve_import
     from context_engine.languages.language import OWN_FOLDER, Language, Languages
-    from context_engine.languages.leaf_tokens import LeafToken, read_leaf_tokens
     from context_engine.languages.name_occurrences import NameScope, Occurrence, find_occurrences, find_whole_words
     from context_engine.languages.outline import Outline, outline_file
     from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol
     from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, read_syntax
     from context_engine.languages.syntax_nodes import SyntaxNode, child_of, follow, of_type, parent_of
-    from context_engine.languages.syntax_trees import read_syntax_errors
+    from context_engine.languages.syntax_trees import (
+        Capture,
+        CaptureMatch,
+        Captures,
+        LeafToken,
+        read_leaf_tokens,
+        read_syntax_errors,
+    )
 
 __getattr__ = lazy_exports(__name__)

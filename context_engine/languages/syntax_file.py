@@ -6,8 +6,8 @@ A name is searched in the text, which is fast, and only its places are looked at
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
 from typing import NamedTuple, cast
 
 from tree_sitter import Tree
@@ -16,12 +16,38 @@ from context_engine.languages.declarators import find_declared
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.name_occurrences import find_whole_words
-from context_engine.languages.resolution_rules import SCOPE_ROLES, Roles, read_roles, scope_kinds
 from context_engine.languages.syntax_nodes import SyntaxNode, child_of
 from context_engine.languages.syntax_trees import node_position, read_tree
 
 PATTERNS_MAX = 8
 """Patterns inside of each other: more are not written by hand."""
+
+
+Roles = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""The fields of each role of each type of node, in the order of the table of `ResolutionRules`."""
+
+
+@lru_cache(maxsize=128)
+def read_roles(nodes: str) -> Roles:
+    """Return the roles of each type of node, in the order of the table.
+
+    >>> read_roles("attribute member object attribute")
+    {'attribute': {'member': ('object', 'attribute')}}
+    """
+    roles: dict[str, dict[str, tuple[str, ...]]] = {}
+    for line in nodes.strip().splitlines():
+        kind, role, *fields = line.split()
+        roles.setdefault(kind, {})[role] = tuple(fields)
+    return roles
+
+
+SCOPE_ROLES = ("class", "namespace", "extends", "alias", "function", "scope")
+
+
+@lru_cache(maxsize=128)
+def scope_kinds(nodes: str) -> frozenset[str]:
+    """Return the types of nodes that are scopes."""
+    return frozenset(kind for kind, roles in read_roles(nodes).items() if not roles.keys().isdisjoint(SCOPE_ROLES))
 
 
 class Scope(NamedTuple):

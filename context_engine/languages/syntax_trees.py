@@ -1,11 +1,21 @@
-"""Parse a file: its tree, or why there is none, and its syntax errors. Never raises.
+r"""Parse a file: its tree or why there is none, its syntax errors, the captures of queries, its tokens. Never raises.
 
 What a parser cannot read is replaced by blanks, byte for byte, so that lines and offsets stay those of the file.
+Callers that look for a pattern in code ("a call of `eval`", "a default that is a list") need not know the parser.
+
+>>> from context_engine.languages import Languages
+>>> file = Captures(Languages.builtin()["python"], b"one()\ntwo()\n", Grammars(getfixture("tmp_path")))
+>>> calls = file.find("(call function: (identifier) @name)")
+>>> [(found["name"].text, found["name"].first) for found in calls]
+[('one', 1), ('two', 2)]
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from typing import NamedTuple
 
 from tree_sitter import Node, Tree
 
@@ -122,3 +132,114 @@ def node_position(data: bytes, node: Node | SyntaxNode) -> tuple[int, int]:
     row, column = node.start_point
     start = node.start_byte
     return row + 1, len(data[start - column : start].decode("utf-8", "replace")) + 1
+
+
+# -- captures ---------------------------------------------------------------------------------------------------------
+
+MATCHES_MAX = 20_000
+"""A file with more matches was generated."""
+
+
+class Capture(NamedTuple):
+    """A captured node: its lines (1-based, both included), the column of its start, its byte offsets and its text."""
+
+    first: int
+    last: int
+    column: int
+    start: int
+    stop: int
+    kind: str
+    text: str
+
+
+CaptureMatch = Mapping[str, Capture]
+"""The captures of one match by name, without the `@`; the first of a repeated capture."""
+
+
+class Captures:
+    """A file that answers queries; it is parsed at the first one."""
+
+    def __init__(self, language: Language, data: bytes, grammars: Grammars) -> None:
+        self._language = language
+        self._given = data
+        self._grammars = grammars
+
+    @cached_property
+    def _parse_result(self) -> tuple[bytes, Tree | str]:
+        return read_tree(self._language, self._given, self._grammars)
+
+    @property
+    def problem(self) -> str:
+        """The reason why there is no tree; empty if there is one."""
+        tree = self._parse_result[1]
+        return tree if isinstance(tree, str) else ""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its parser sees an error in it."""
+        tree = self._parse_result[1]
+        return not isinstance(tree, str) and tree.root_node.has_error
+
+    def find(self, query: str) -> list[CaptureMatch]:
+        """Return the matches of a query in file order; none if the query does not fit the grammar."""
+        data, tree = self._parse_result
+        cursor = self._grammars.cursor(self._language.grammar or "", query)
+        if cursor is None or isinstance(tree, str):
+            return []
+        found = []
+        for _, nodes in cursor.matches(tree.root_node):
+            found.append({name: read_capture(data, captured[0]) for name, captured in nodes.items() if captured})
+            if len(found) >= MATCHES_MAX:
+                break
+        return sorted(found, key=lambda match: min((capture.start, capture.stop) for capture in match.values()))
+
+
+def read_capture(data: bytes, node: Node) -> Capture:
+    """Return a node as a plain tuple."""
+    line, column = node_position(data, node)
+    text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+    return Capture(line, node.end_point[0] + 1, column, node.start_byte, node.end_byte, node.type, text)
+
+
+# -- tokens -----------------------------------------------------------------------------------------------------------
+
+AROUND_MAX = 6
+TOKENS_MAX = 20_000
+"""More tokens on changed lines were written by a program."""
+
+
+class LeafToken(NamedTuple):
+    """A leaf of a syntax tree, with its line from 1."""
+
+    kind: str
+    text: str
+    line: int
+    around: tuple[str, ...] = ()
+
+
+def read_leaf_tokens(
+    language: Language, data: bytes, grammars: Grammars, lines: Collection[int]
+) -> dict[int, list[LeafToken]]:
+    """Return the tokens of each of these lines; none where the file cannot be parsed."""
+    if not lines:
+        return {}
+    given, tree = read_tree(language, data, grammars)
+    if isinstance(tree, str):
+        return {}
+    found: dict[int, list[LeafToken]] = {}
+    first, last, count = min(lines), max(lines), 0
+    pending: list[tuple[Node, tuple[str, ...]]] = [(tree.root_node, ())]
+    while pending and count < TOKENS_MAX:
+        node, around = pending.pop()
+        if node.end_point[0] + 1 < first or node.start_point[0] + 1 > last or "comment" in node.type:
+            continue
+        if node.child_count and "string" not in node.type and "char" not in node.type:
+            inner = (node.type, *around[: AROUND_MAX - 1])
+            pending.extend((child, inner) for child in reversed(node.children))
+            continue
+        line = node.start_point[0] + 1
+        if line in lines and node.end_byte > node.start_byte:
+            text = given[node.start_byte : node.end_byte].decode("utf-8", "replace")
+            found.setdefault(line, []).append(LeafToken(node.type, text, line, around))
+            count += 1
+    return found

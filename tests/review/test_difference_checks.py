@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_engine.languages.leaf_tokens import read_leaf_tokens
+from context_engine.languages.syntax_trees import read_leaf_tokens
 from context_engine.model import Finding
 from context_engine.review.checks.difference_checks import RULES, confidence_of, difference
 from context_engine.review.finding import ReviewOptions, assign_ids
