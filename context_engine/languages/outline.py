@@ -16,12 +16,11 @@ adds signatures, doc comments, references and syntax errors, which only answers 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from tree_sitter import Node, Tree
+from tree_sitter import Node
 
 from context_engine.languages import signatures as detailed
 from context_engine.languages.grammars import Grammars
@@ -57,51 +56,38 @@ class Outline:
 def outline_file(language: Language, data: bytes, grammars: Grammars, *, details: bool = False) -> Outline:
     """Outline one file. `data` may be anything: not UTF-8, cut in half, nested a hundred thousand deep."""
     if language.scanner is not None:
-        return _scan(language, data, grammars, details)
+        return _scan(language, data, details=details)
     if language.grammar is None:
         return Outline()
     cursor = grammars.cursor(language.grammar, language.definitions)
     if cursor is None:
-        return Outline(problems=(syntax_finding(1, 1, grammars.problem(language.grammar, language.definitions)),))
+        return _without(grammars.problem(language.grammar, language.definitions))
     data, tree = read_tree(language, data, grammars)
     if isinstance(tree, str):
-        return Outline(problems=(syntax_finding(1, 1, tree),))
+        return _without(tree)
     if language.depth_max is not None:
         cursor.set_max_start_depth(language.depth_max)
     found, imports, nodes = read_matches(language, data, cursor.matches(tree.root_node))
     symbols = nest_symbols(join_clauses(found) if language.joins_clauses else found)
     if not details:
         return Outline(tuple(symbols), tuple(imports))
-    return _with_details(language, data, grammars, tree, symbols, imports, nodes)
+    cursor = grammars.cursor(language.grammar, language.references) if language.references else None
+    references = detailed.find_references(data, symbols, cursor.matches(tree.root_node)) if cursor else ()
+    symbols = detailed.add_details(language, data, symbols, nodes)
+    return Outline(tuple(symbols), tuple(imports), references, tree_errors(data, tree, PROBLEMS_MAX))
 
 
-# -- scanned and detailed outlines ------------------------------------------------------------------------------------
-
-
-def _scan(language: Language, data: bytes, grammars: Grammars, details: bool) -> Outline:
-    scan: Callable[[bytes], tuple[list[FoundSymbol], list[Import]]] | None = SCANNERS.get(language.scanner or "")
+def _scan(language: Language, data: bytes, *, details: bool) -> Outline:
+    scan = SCANNERS.get(language.scanner or "")
     if scan is None:
-        return Outline(problems=(syntax_finding(1, 1, f"no scanner named {language.scanner}"),))
+        return _without(f"no scanner named {language.scanner}")
     found, imports = scan(data)
     symbols = nest_symbols(found)
-    if details:
-        symbols = detailed.add_details(language, data, symbols, {})
-    return Outline(tuple(symbols), tuple(imports))
+    return Outline(tuple(detailed.add_details(language, data, symbols, {}) if details else symbols), tuple(imports))
 
 
-def _with_details(
-    language: Language,
-    data: bytes,
-    grammars: Grammars,
-    tree: Tree,
-    symbols: list[Symbol],
-    imports: list[Import],
-    nodes: dict[tuple[int, int], Node],
-) -> Outline:
-    plain = Outline(tuple(symbols), tuple(imports), problems=tree_errors(data, tree, PROBLEMS_MAX))
-    cursor = grammars.cursor(language.grammar or "", language.references) if language.references else None
-    references = detailed.find_references(data, symbols, cursor.matches(tree.root_node)) if cursor else ()
-    return replace(plain, symbols=tuple(detailed.add_details(language, data, symbols, nodes)), references=references)
+def _without(problem: str) -> Outline:
+    return Outline(problems=(syntax_finding(1, 1, problem),))
 
 
 # -- matches of queries ------------------------------------------------------------------------------------------------
@@ -174,18 +160,12 @@ def _with_extras(language: Language, data: bytes, pattern: int, captured: Captur
     owners, keywords = captured.pop("owner", None), captured.pop("keyword", None)
     owner = bare_type_name(_name(data, owners[0])) if owners else ""
     if keywords:
-        kind = keyword_kinds(language).get(_name(data, keywords[0]), "")
+        kind = dict(language.keywords).get(_name(data, keywords[0]), "")
         return DefinitionMatch(pattern, kind, captured["definition"][0], name, owner)
     for kind, found in captured.items():
         if kind in KINDS:
             return DefinitionMatch(pattern, kind, found[0], name, owner)
     return DefinitionMatch(pattern, "skip", name, name)
-
-
-@lru_cache(maxsize=256)
-def keyword_kinds(language: Language) -> dict[str, str]:
-    """Return the kind that each keyword of a language introduces."""
-    return dict(language.keywords)
 
 
 def _find_symbols(language: Language, data: bytes, best: dict[int, DefinitionMatch]) -> tuple[list[FoundSymbol], Nodes]:
