@@ -1,9 +1,5 @@
 """What is known about a repository, in one ranking: memories that people wrote, and its own discoveries.
 
-    knowledge.refresh(stamps, read)                 after an index run: reads changed files, forgets deleted ones
-    knowledge.refresh_page("history", stamp, make)  the same for other sources, such as commits
-    knowledge.search(KnowledgeQuery("how are amounts rounded"))
-
 Discoveries are derived: they are only in the index, can be made again at any time, and never touch what a person wrote.
 """
 
@@ -23,11 +19,10 @@ from context_engine.context import EVERYWHERE, RememberedItem, RuleScope
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
 from context_engine.memory.importers import Discovery
-from context_engine.memory.memories import Memories
+from context_engine.memory.memories import Memories, MemoryStatus, describe_unreadable
 from context_engine.memory.memory_checks import check_choice
 from context_engine.memory.memory_folder import MemoryEntry
 from context_engine.memory.memory_index import IndexItem, IndexPage, Pages, compute_similarity
-from context_engine.memory.memory_listing import MemoryStatus, describe_unreadable
 from context_engine.memory.memory_ranking import compute_freshness, compute_score, fuse_scores, take_best
 from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, KnowledgeQuery
 from context_engine.secrets import redact_file
@@ -209,9 +204,13 @@ class Knowledge:
         """
         _check(sought)
         entries, known = self._load_all()
-        passing = {number: item for number, item in known.items() if _passes(item, sought)}
-        if is_wanted:
-            passing = {number: item for number, item in passing.items() if is_wanted(item)}
+        passing = {
+            number: item
+            for number, item in known.items()
+            if sought.type in ("all", item.type)
+            and _in_module(item, sought.module)
+            and (not is_wanted or is_wanted(item))
+        }
         near = compute_similarity(self._recall, self._memories.embed, sought.query)
         relevance = take_best(
             fuse_scores(self._recall.score_words(_select_terms(sought.query)), near.cosines, passing), JUDGED_MAX
@@ -261,9 +260,14 @@ class Knowledge:
         active = [
             (entry, item) for entry, item in found if (standing(entry).status if entry else item.status) == "active"
         ]
+
+        def rank(entry: MemoryEntry | None, known: KnowledgeEntry) -> tuple[bool, int, float]:
+            priority = PRIORITIES.index(entry.memory.priority) if entry and entry.memory else len(PRIORITIES)
+            return not known.scope.is_everywhere, priority, -known.confidence
+
         active.sort(key=lambda row: (row[1].place, row[1].id))
         active.sort(key=lambda row: row[1].date, reverse=True)
-        active.sort(key=lambda row: (not row[1].scope.is_everywhere, *_rank(row[0], row[1])))
+        active.sort(key=lambda row: rank(*row))
         return [item for _, item in active]
 
     def _load_all(self) -> tuple[dict[int, MemoryEntry], dict[int, KnowledgeEntry]]:
@@ -323,12 +327,8 @@ def _select_terms(query: str) -> list[str]:
 
 
 def _encode_items(found: Iterable[Discovery]) -> Sequence[IndexItem]:
-    return [
-        IndexItem(
-            msgspec.msgpack.encode(discovery), discovery.title, discovery.content, discovery.path.replace("/", " ")
-        )
-        for discovery in found
-    ]
+    encode = msgspec.msgpack.encode
+    return [IndexItem(encode(one), one.title, one.content, one.path.replace("/", " ")) for one in found]
 
 
 _decode = msgspec.msgpack.Decoder(Discovery).decode
@@ -339,18 +339,12 @@ def _decode_pages(pages: Iterable[IndexPage]) -> dict[int, KnowledgeEntry]:
 
 
 def _entry_of_discovery(found: Discovery) -> KnowledgeEntry:
+    place, paths = found.provenance, (found.path,) if found.path else ()
+    status = "active" if found.status == "active" else "stale"
     return KnowledgeEntry(
-        id=found.id,
-        type=found.type,
-        title=found.title,
-        content=found.content,
-        source=found.source,
-        place=found.provenance,
-        paths=(found.path,) if found.path else (),
-        date=found.date,
-        confidence=found.confidence,
-        links=(found.provenance,),
-        status="active" if found.status == "active" else "stale",
+        *(found.id, found.type, found.title, found.content, found.source, place, paths, found.date, found.confidence),
+        links=(place,),
+        status=status,
         scope=found.scope,
     )
 
@@ -358,23 +352,13 @@ def _entry_of_discovery(found: Discovery) -> KnowledgeEntry:
 def _entry_of_memory(entry: MemoryEntry) -> KnowledgeEntry:
     memory = entry.memory
     assert memory
+    title, content = redact_file(memory.title), redact_file(memory.content)  # people write these files, too
     paths = tuple(link.path for link in memory.linked_files)
+    links = (entry.path, *paths, *memory.linked_symbols, *memory.linked_plans)
+    # Its confidence is 1: somebody wrote it down on purpose.
     return KnowledgeEntry(
-        id=memory.id,
-        type=memory.type,
-        title=redact_file(memory.title),  # people write these files, too
-        content=redact_file(memory.content),
-        source="memory",
-        place=entry.path,
-        paths=paths,
-        date=memory.updated_at,
-        confidence=1.0,  # somebody wrote it down on purpose
-        links=(entry.path, *paths, *memory.linked_symbols, *memory.linked_plans),
+        memory.id, memory.type, title, content, "memory", entry.path, paths, memory.updated_at, 1.0, links
     )
-
-
-def _passes(known: KnowledgeEntry, sought: KnowledgeQuery) -> bool:
-    return sought.type in ("all", known.type) and _in_module(known, sought.module)
 
 
 def _applies(known: KnowledgeEntry, files: Collection[str] | None) -> bool:
@@ -411,10 +395,3 @@ def _to_remembered_item(result: KnowledgeResult) -> RememberedItem:
     return RememberedItem(
         known.id, source, known.type, known.title, known.content, known.place, result.score, known.scope
     )
-
-
-def _rank(entry: MemoryEntry | None, known: KnowledgeEntry) -> tuple[int, float]:
-    """Return how binding an entry is: the priority of a memory, else its confidence."""
-    if entry is not None and entry.memory:
-        return PRIORITIES.index(entry.memory.priority), 0.0
-    return len(PRIORITIES), -known.confidence

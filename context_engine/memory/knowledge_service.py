@@ -1,7 +1,7 @@
 """What one Engine knows about its repository: memories, discoveries, history, and which files are used.
 
-Memories are written and read at once. The rest is derived from files and commits in the background
-(`memory.background_refresh`). An answer waits a moment for what is missing, then does without it and says so.
+Memories are written and read at once. The rest is derived from files and commits in the background. An answer waits a
+moment for what is missing, then does without it and says so.
 """
 
 from __future__ import annotations
@@ -35,15 +35,7 @@ from context_engine.timestamps import Now, format_timestamp
 if TYPE_CHECKING:
     from context_engine.storage import SharedRecords
 
-
-# -- background refresh ------------------------------------------------------------------------------------------------
-
-# Derives facts about a repository in the background: its history, and discoveries in files and commits.
-#
-# One thread of low priority starts with the first question, and runs again when the head moves or files are indexed. It
-# reads the history first, then the files, then, slowly, the dates of issues. A caller waits a moment for what is
-# missing.
-
+MEMORIES = "memories"
 WAIT_S = 3.0
 """Wait of an answer for what was never derived here: one second for 5,000 files, three for 20,000 commits; once."""
 MOMENT_S = 0.3
@@ -55,7 +47,10 @@ CLOSE_WAIT_S = 10.0
 
 
 class BackgroundRefresh:
-    """Runs the background thread: first the history and the files, then, slowly, the dates."""
+    """Derives facts about a repository: its history, then discoveries in files and commits, then dates of issues.
+
+    One thread of low priority starts with the first question, and runs again when the head moves or files are indexed.
+    """
 
     def __init__(self, parts: KnowledgeDependencies, knowledge: Knowledge) -> None:
         """Read nothing yet. Results go into `knowledge`."""
@@ -66,8 +61,7 @@ class BackgroundRefresh:
         self._miner: HistoryMiner | None = None
         self._history: FileHistory | None = None
         self._history_head = ""  # the head that `_history` is of
-        self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
+        self._changed = threading.Condition()
         self._wanted = False  # somebody asked since the thread last began
         self._works = False
         self._is_behind = True  # something is not read yet; dates do not count
@@ -78,13 +72,21 @@ class BackgroundRefresh:
         self.problem: ContextEngineError | None = None
 
     def start(self) -> None:
-        """Derive everything for the first time."""
-        self._request()
+        """Derive everything, for the first time or again."""
+        with self._changed:
+            if self._stop.is_set():
+                return
+            self._wanted = self._is_behind = True
+            self._interrupt.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="ctx-learning", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
 
     def wake(self) -> None:
         """Derive again after an index run, if the thread has started."""
         if self._thread is not None:
-            self._request()
+            self.start()
 
     def wait_until_fresh(self, most_s: float = WAIT_S) -> bool:
         """Wait a moment for what is not read yet; up to `most_s` the first time, and when the head has moved.
@@ -93,7 +95,7 @@ class BackgroundRefresh:
         """
         seconds = MOMENT_S
         if not self._is_there or self._head() != self._history_head:
-            self._request()
+            self.start()
             seconds = most_s
         with self._changed:
             return self._changed.wait_for(lambda: not self._is_behind, min(seconds, most_s))
@@ -106,7 +108,7 @@ class BackgroundRefresh:
 
     def run_to_end(self) -> None:
         """Derive everything, and wait for it. Raises: the error that stopped it."""
-        self._request()
+        self.start()
         with self._changed:
             self._changed.wait_for(lambda: not (self._wanted or self._works))
         if self.problem is not None:
@@ -120,17 +122,6 @@ class BackgroundRefresh:
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(CLOSE_WAIT_S)
-
-    def _request(self) -> None:
-        with self._changed:
-            if self._stop.is_set():
-                return
-            self._wanted = self._is_behind = True
-            self._interrupt.set()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="ctx-learning", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
 
     def _run(self) -> None:
         lower_thread_priority()
@@ -153,7 +144,9 @@ class BackgroundRefresh:
                 self._add_dates(DATES_S)
                 self._is_there = self._is_there or self._is_indexed()
             finally:
-                self._set_progress(is_behind=False)
+                with self._changed:
+                    self._is_behind = self._wanted
+                    self._changed.notify_all()
             self._add_dates(math.inf)
         except Cancelled:
             pass
@@ -162,16 +155,9 @@ class BackgroundRefresh:
         except Exception as error:  # noqa: BLE001 - a thread has no caller
             self.problem = BugError(f"nothing could be derived: {type(error).__name__}: {error}")
         finally:
-            self._set_progress(works=False)
-
-    def _set_progress(self, *, is_behind: bool | None = None, works: bool | None = None) -> None:
-        """Record the progress, and wake the callers that wait."""
-        with self._changed:
-            if is_behind is not None:
-                self._is_behind = is_behind or self._wanted
-            if works is not None:
-                self._works = works
-            self._changed.notify_all()
+            with self._changed:
+                self._works = False
+                self._changed.notify_all()
 
     def _read_history(self) -> None:
         head = self._head()
@@ -200,14 +186,11 @@ class BackgroundRefresh:
             self._knowledge.refresh_page("history", head.encode(), self._import_commits)
 
     def _import_commits(self) -> list[Discovery]:
+        clean = self._knowledge.redact_text
         messages = search_messages(self._git, importers.COMMIT_PATTERN, most=importers.COMMITS_MAX)
         return importers.import_commits(
-            importers.LoggedCommit(
-                message.hash,
-                format_timestamp(message.at),
-                *map(self._knowledge.redact_text, (message.subject, message.body)),
-            )
-            for message in messages
+            importers.LoggedCommit(one.hash, format_timestamp(one.at), clean(one.subject), clean(one.body))
+            for one in messages
         )
 
     def _add_dates(self, seconds: float) -> None:
@@ -225,11 +208,6 @@ class BackgroundRefresh:
 
     def _is_indexed(self) -> bool:
         return self._parts.index.live.snapshot() is not None
-
-
-# -- knowledge service -------------------------------------------------------------------------------------------------
-
-MEMORIES = "memories"
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +260,6 @@ class KnowledgeService:
         )
         self._learning = BackgroundRefresh(parts, self.knowledge)
 
-    # -- what is known --
-
     def get_project_knowledge(self, wait_s: float = WAIT_S) -> ProjectKnowledge:
         """Return what is known at this moment, for bundles and prompts.
 
@@ -291,12 +267,8 @@ class KnowledgeService:
         """
         is_fresh = self._learning.wait_until_fresh(wait_s)
         history = self._learning.history(0.0)
-        return ProjectKnowledge(
-            history,
-            self.knowledge.recall,
-            partial(self._predict_files, history) if history else None,
-            is_partial=not is_fresh,
-        )
+        predict = partial(self._predict_files, history) if history else None
+        return ProjectKnowledge(history, self.knowledge.recall, predict, is_partial=not is_fresh)
 
     def history(self) -> FileHistory | None:
         """Return the history of the head; None while it is being read, and if there is none."""
@@ -311,8 +283,6 @@ class KnowledgeService:
         searcher = self._parts.search.searcher()
         found = predict_changes(searcher, query, history) if searcher else ()
         return [(change.path, change.score) for change in found]
-
-    # -- its life --
 
     def start(self) -> None:
         """Derive everything in the background."""

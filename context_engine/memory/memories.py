@@ -1,6 +1,5 @@
 """The memories of a workspace: added, listed, changed and deleted by any number of processes and people at once.
 
-    memories = Memories(folders, linked, ...)
     memories.add(MemoryDraft("decisions", "Money is counted in cents."))
     memories.list_page(MemoryQuery(query="money"))
 
@@ -10,13 +9,14 @@ Secrets are removed before anything is written. The files are authoritative; the
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, NextStep, StaleFile, StorageBusy
-from context_engine.memory import memory_checks, memory_listing
+from context_engine.memory import memory_checks
 from context_engine.memory.memory_checks import (
     SAME_MEANING_MIN,
     SAME_WORDS_MIN,
@@ -28,18 +28,20 @@ from context_engine.memory.memory_checks import (
 from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import LinkedFiles, MemoryEntry, MemoryFolder
 from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder, compute_similarity
-from context_engine.memory.memory_listing import MemoryListing, MemoryStatus
 from context_engine.memory.memory_ranking import fuse_scores
 from context_engine.memory.memory_requests import (
     CATEGORIES,
     ON_SIMILAR,
+    PRIORITIES,
+    SORTS,
+    STATUSES,
     MemoryDraft,
     MemoryQuery,
     MemoryRevision,
 )
 from context_engine.secrets import redact
-from context_engine.text import CHANCE_BYTES, query_terms, uuid7
-from context_engine.timestamps import Now, format_timestamp
+from context_engine.text import CHANCE_BYTES, escape_line, format_cursor, hash_page, parse_cursor, query_terms, uuid7
+from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 MEMORIES_MAX = 2_000
 """Number of memories from which on adding warns: nobody reads more."""
@@ -49,7 +51,45 @@ SHOWN_SIMILAR_MAX = 5
 TRIES = 5
 """A file name is free unless one with the same title and the same 32 random bits exists."""
 
+UNREAD_SHOWN = 3
+
+Status = Literal["active", "stale", "superseded", "expired", "invalid"]
 Action = Literal["created", "superseded", "rejected", "duplicate"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """Whether a memory holds, and why not."""
+
+    status: Status
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One memory of a list. `score` is its relevance, None without a query."""
+
+    entry: MemoryEntry
+    status: MemoryStatus
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryListing:
+    """One page of memories; `total` and the counts are of all pages."""
+
+    rows: tuple[MemoryRow, ...]
+    total: int
+    first: int
+    stamp: str
+    by_category: Mapping[str, int]
+    by_status: Mapping[str, int]  # of all memories, whatever was asked for
+    warnings: tuple[str, ...] = ()
+
+    def cursor_after(self, count: int) -> str:
+        """Return the cursor after the first `count` rows of this page; empty at the end."""
+        stop = self.first + count
+        return format_cursor(stop, self.stamp) if stop < self.total else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +157,30 @@ class Memories:
     def start_status_check(self) -> Callable[[MemoryEntry], MemoryStatus]:
         """Return a function that checks whether a memory holds at this moment, and if not, why."""
         now, why_stale = self._now(), self._linked.start_check()
-        return lambda entry: memory_listing.compute_status(entry, now, why_stale)
+
+        def check(entry: MemoryEntry) -> MemoryStatus:
+            memory = entry.memory
+            if memory is None:
+                return MemoryStatus("invalid", entry.problem)
+            if entry.replaced_by:
+                return MemoryStatus("superseded", f"by {entry.replaced_by}")
+            expires = parse_timestamp(memory.expires_at) if memory.expires_at else None
+            if expires is not None and expires <= now:
+                return MemoryStatus("expired", f"on {memory.expires_at}")
+            if memory.linked_files and (why := why_stale(memory.linked_files)):
+                return MemoryStatus("stale", why)
+            return MemoryStatus("active")
+
+        return check
 
     def list_page(self, wanted: MemoryQuery) -> MemoryListing:
-        """Return a page of the memories that pass a filter, sorted. Raises: InvalidArgument, StorageBusy."""
-        entries = self.entries()
+        """Return a page of the memories that pass a filter, sorted.
+
+        Raises: StorageBusy, InvalidArgument for an unknown status or sort, or a cursor of another list.
+        """
+        memory_checks.check_choice("status", wanted.status, STATUSES)
+        memory_checks.check_choice("sort", wanted.sort, ("", *SORTS))
+        entries, check = self.entries(), self.start_status_check()
         warnings = [shelf.records.problem for shelf in self._shelves.values()]
         found = None
         if wanted.query.strip():
@@ -129,10 +188,25 @@ class Memories:
             by_words = self.recall.score_words(query_terms(wanted.query))
             found = fuse_scores(by_words, near.cosines, {entry.number for entry in entries if entry.memory})
             warnings.append(near.problem and f"found by words alone: {near.problem}")
-        standing = self.start_status_check()
-        listed = memory_listing.list_memories(wanted, [(entry, standing(entry)) for entry in entries], found)
-        warnings += memory_listing.describe_unreadable(entries)
-        return replace(listed, warnings=tuple(filter(None, warnings)))
+        known = [(entry, check(entry)) for entry in entries]
+        rows = [
+            MemoryRow(entry, status, None if found is None else found.get(entry.number, 0.0))
+            for entry, status in known
+            if _passes(wanted, entry, status) and (found is None or entry.number in found)
+        ]
+        rows.sort(key=lambda row: _order(wanted, row))
+        question = (wanted.category, wanted.query, wanted.tags, wanted.status, wanted.linked_file, wanted.sort)
+        stamped = hash_page(question, (f"{row.entry.path}@{row.entry.version}" for row in rows))
+        start = parse_cursor(wanted.cursor, stamped)
+        return MemoryListing(
+            rows=tuple(rows[start : start + wanted.limit]),
+            total=len(rows),
+            first=start,
+            stamp=stamped,
+            by_category=dict(sorted(Counter(_category(row.entry) for row in rows).items())),
+            by_status=dict(sorted(Counter(status.status for _, status in known).items())),
+            warnings=tuple(filter(None, (*warnings, *describe_unreadable(entries)))),
+        )
 
     def redact_text(self, text: str) -> str:
         """Return a text without secrets."""
@@ -298,6 +372,42 @@ class Memories:
                 f"there is no scope {scope!r}", suggestion=f"It is one of {', '.join(self._shelves)}."
             )
         return self._shelves[scope]
+
+
+def describe_unreadable(entries: Sequence[MemoryEntry]) -> tuple[str, ...]:
+    """Report the memories that cannot be read, and so are not found."""
+    left = [entry for entry in entries if entry.memory is None]
+    if not left:
+        return ()
+    shown = ", ".join(f"{escape_line(entry.path)} ({entry.problem})" for entry in left[:UNREAD_SHOWN])
+    more = f" and {len(left) - UNREAD_SHOWN} more" if len(left) > UNREAD_SHOWN else ""
+    return (f"left out, since they cannot be read: {shown}{more}. Repair these files, or take them back from git.",)
+
+
+def _passes(wanted: MemoryQuery, entry: MemoryEntry, status: MemoryStatus) -> bool:
+    if wanted.status not in ("all", status.status) or wanted.category not in ("", _category(entry)):
+        return False
+    memory = entry.memory
+    if memory is None:
+        return not (wanted.tags or wanted.linked_file)
+    tags = {tag.casefold() for tag in memory.tags}
+    files = ("", *(link.path for link in memory.linked_files))
+    return wanted.linked_file in files and tags.issuperset(tag.casefold() for tag in wanted.tags)
+
+
+def _category(entry: MemoryEntry) -> str:
+    return entry.name.split("/")[0]
+
+
+def _order(wanted: MemoryQuery, row: MemoryRow) -> tuple[float, float, bool, str]:
+    """Return the sort key: best first; ties by the last change, then by name. Unreadable files come last."""
+    memory, first = row.entry.memory, 0.0
+    if wanted.sort == "priority":
+        first = PRIORITIES.index(memory.priority) if memory else len(PRIORITIES)
+    elif wanted.sort in ("", "relevance"):
+        first = -(row.score or 0.0)
+    updated = parse_timestamp(memory.updated_at) if memory else None
+    return first, -(updated or 0.0), memory is None, row.entry.name
 
 
 def _subject(memory: Memory | MemoryDraft) -> str:

@@ -95,10 +95,6 @@ def test_a_refresh_can_be_cancelled_and_goes_on_later(here: Remembering) -> None
     assert here.knowledge.refresh({"b.py": b"1"}, {"b.py": "# TODO: go on here"}.get).discovery_count == 1
 
 
-def test_files_without_text_tell_nothing(here: Remembering) -> None:
-    assert here.knowledge.refresh({"logo.png": b"1"}, lambda _: None).discovery_count == 0
-
-
 def test_the_history_is_learned_once(here: Remembering) -> None:
     def make() -> list:
         return import_commits([LoggedCommit("d" * 40, "2026-10-01T00:00:00Z", "fix: amounts were negative")])

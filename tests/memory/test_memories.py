@@ -24,7 +24,6 @@ from context_engine.errors import (
     StaleFile,
     StorageCorrupt,
 )
-from context_engine.memory.memories import AddResult
 from context_engine.memory.memory_index import TextEmbedder
 from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery, MemoryRevision
 from tests.support import preloaded
@@ -114,11 +113,6 @@ def test_what_is_out_of_bounds_is_refused_before_anything_is_written(
         here.memories.add(draft)
     assert refused.value.suggestion
     assert here.files() == []
-
-
-def test_five_thousand_characters_are_taken(here: Remembering) -> None:
-    assert here.memories.add(replace(CENTS, content="ä" * 5_000)).action == "created"
-    assert names(here) == ["Cents"]
 
 
 def test_linked_files_must_be_files_of_the_workspace(here: Remembering) -> None:
@@ -520,9 +514,3 @@ def test_memories_survive_a_restart_and_the_loss_of_the_whole_cache(here: Rememb
 def test_a_workspace_without_memories_stays_without_a_folder(here: Remembering) -> None:
     assert here.memories.list_page(MemoryQuery()).total == 0
     assert list(here.folder.iterdir()) == []
-
-
-def test_a_similar_one_is_told_of_in_words(here: Remembering) -> None:
-    here.memories.add(CENTS)
-    added: AddResult = here.memories.add(NEARLY)
-    assert added.warnings[0].startswith("1 similar: update_memory changes one")

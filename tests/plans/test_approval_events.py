@@ -17,7 +17,6 @@ from context_engine.errors import (
 )
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import PERSON, Approval, PlanEvent, find_deciding, fold_approvals, is_approved
-from context_engine.plans.plan_repository import PlanQuery
 from tests.support.desks import Desks, plan, step
 
 THREE = plan(step("s1"), step("s2"), step("s3"))
@@ -210,15 +209,6 @@ def test_what_is_not_there_is_refused(here: Desks) -> None:
     assert len(here.plans.steps.read_state("Cents").events) == 2
 
 
-def test_the_files_and_steps_that_a_request_is_about_are_told(tmp_path: Path) -> None:
-    here = Desks(tmp_path)
-    one = step("s1", files_to_create=("b.py", "a.py"))
-    here.plans.repository.save(plan(one, step("s2", files_to_create=("c.py",))), name="Cents")
-    asked = here.plans.approvals.request("Cents", steps=[1])
-    assert (asked.affected_files, [each.uid for each in asked.steps]) == (("a.py", "b.py"), ["s1"])
-    assert here.plans.approvals.request("Cents").affected_files == ("a.py", "b.py", "c.py")
-
-
 # -- the fold alone ----------------------------------------------------------------------------------------------------
 
 
@@ -254,12 +244,6 @@ def test_what_was_approved_of_is_the_content_and_not_the_number_of_a_version() -
     log = [_asked("a"), _decided("a", "approve"), _asked("b")]
     assert [each.status for each in fold_approvals(log, 1, "h", 0)] == ["approved", "pending"]
     assert [each.status for each in fold_approvals(log, 1, "other", 0)] == ["expired", "expired"]
-
-
-def test_requests_are_counted_in_no_list_but_found_by_it(here: Desks) -> None:
-    asked = here.plans.approvals.request("Cents")
-    (row,) = again(here).plans.repository.list_page(PlanQuery()).rows
-    assert row.requests == (asked.approval.id,)
 
 
 def test_it_is_the_order_of_decisions_that_counts_not_that_of_requests() -> None:

@@ -41,14 +41,6 @@ def test_a_language_without_a_parser_is_passed_over_and_said_to_be(tmp_path: Pat
     assert (found.passed, found.is_whole, found.checks[0].passed) == (True, True, None)
 
 
-def test_a_deleted_file_is_not_parsed(tmp_path: Path) -> None:
-    assert verifier(tmp_path).verify([edited("a.py", GOOD, None)], "syntax").checks == ()
-
-
-def test_nothing_is_looked_at_when_nobody_asks(tmp_path: Path) -> None:
-    assert verifier(tmp_path, "never run").verify([edited("a.py", GOOD, BAD)], "none").checks == ()
-
-
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Engine]:
     """One whose reviews find the ruff of these tests."""
@@ -69,12 +61,6 @@ def test_only_what_a_linter_finds_now_and_did_not_find_before_fails(engine: Engi
     assert check.passed is False
     assert check.says == "F401 `sys` imported but unused at a.py:3"
     assert [each.passed for each in linted(engine, more, b"y = 2\n" + more)] == [True]
-
-
-def test_without_a_linter_nothing_is_claimed(engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert linted(engine, GOOD, GOOD + b"x = 1\n") == [VerificationCheck("lint", "ruff", None, "ruff: not installed")]
 
 
 def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_path: Path) -> None:

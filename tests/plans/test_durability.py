@@ -14,8 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import msgspec
@@ -82,60 +82,35 @@ def test_four_processes_that_write_at_once_lose_none_of_their_writes(tmp_path: P
     assert shared.execution.ready == tuple(f"s{writer}" for writer in range(WRITERS))
 
 
-def _starting(folder: Path, gate: Path, writer: int) -> None:
+def _racing(folder: Path, barrier: Barrier, writer: int, race: str) -> None:
     here = Desks(folder)
-    while not gate.exists():
-        time.sleep(0.001)
-    outcome = "started"
+    outcome = "first"
+    barrier.wait(60)
     try:
-        here.plans.steps.start("Cents", 1)
+        if race == "starting":
+            here.plans.steps.start("Cents", 1)
+        else:
+            (request,) = here.plans.repository.load("Cents").approvals
+            here.plans.approvals.respond(request.id, ("approve", "reject")[writer])
     except Conflict as error:
         outcome = error.code
     (folder / f"{writer}.outcome").write_text(outcome)
 
 
 @pytest.mark.slow
-def test_of_two_processes_that_start_one_step_one_hears_of_a_conflict(tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    Desks(tmp_path / "work").plans.repository.save(plan(), name="Cents")
-    assert _raced(_starting, tmp_path) == ["CONFLICT", "started"]
-
-
-def _deciding(folder: Path, gate: Path, writer: int) -> None:
-    here = Desks(folder)
-    (request,) = here.plans.repository.load("Cents").approvals
-    while not gate.exists():
-        time.sleep(0.001)
-    outcome = "decided"
-    try:
-        here.plans.approvals.respond(request.id, ("approve", "reject")[writer])
-    except Conflict as error:
-        outcome = error.code
-    (folder / f"{writer}.outcome").write_text(outcome)
-
-
-@pytest.mark.slow
-def test_of_two_decisions_at_once_exactly_one_counts(tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    here = Desks(tmp_path / "work")
+@pytest.mark.parametrize("race", ["starting", "deciding"])
+def test_of_two_processes_that_do_the_same_at_once_exactly_one_succeeds(tmp_path: Path, race: str) -> None:
+    here = Desks(tmp_path)
     here.plans.repository.save(plan(), name="Cents")
     here.plans.approvals.request("Cents")
-    assert _raced(_deciding, tmp_path) == ["CONFLICT", "decided"]
-    (request,) = here.plans.repository.load("Cents").approvals
-    assert request.status in ("approved", "rejected")
-
-
-def _raced(target: Callable[..., None], tmp_path: Path) -> list[str]:
-    """What becomes of two processes that do the same at the same moment."""
-    context, work, gate = multiprocessing.get_context("spawn"), tmp_path / "work", tmp_path / "gate"
-    racers = [context.Process(target=target, args=(work, gate, number)) for number in range(2)]
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(2)
+    racers = [context.Process(target=_racing, args=(tmp_path, barrier, number, race)) for number in range(2)]
     for each in racers:
         each.start()
-    time.sleep(0.5)
-    gate.touch()
     for each in racers:
         each.join(60)
-    return sorted((work / f"{number}.outcome").read_text() for number in range(2))
+    assert sorted((tmp_path / f"{number}.outcome").read_text() for number in range(2)) == ["CONFLICT", "first"]
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------

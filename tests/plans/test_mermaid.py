@@ -28,7 +28,6 @@ from context_engine.plans.mermaid import (
 )
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import Execution, PlanEvent, fold_progress
-from context_engine.timestamps import DAY_S
 from evals.mermaid import check
 from tests.support.planned import plan_of, plans
 
@@ -155,19 +154,6 @@ def test_no_bar_of_a_chart_begins_or_ends_outside_of_work(start: float, hours: l
             assert (9, 0) <= (begin.hour, begin.minute) < (17, 0) and (9, 0) < (end.hour, end.minute) <= (17, 0)
 
 
-def test_a_chart_that_begins_on_a_weekend_begins_on_monday() -> None:
-    for day in (5, 6, 7):
-        assert ", 2024-01-08 09:00, 2024-01-08 10:00" in draw_gantt(plan_of(()), start=START + day * DAY_S).mermaid
-
-
-def test_a_day_of_work_ends_in_the_evening_and_the_next_begins_in_the_morning() -> None:
-    plan = row(2)
-    steps = tuple(msgspec.structs.replace(step, hours=8) for step in plan.steps)
-    picture = draw_gantt(msgspec.structs.replace(plan, steps=steps)).mermaid
-    assert "n1, 2024-01-01 09:00, 2024-01-01 17:00" in picture
-    assert "n2, 2024-01-02 09:00, 2024-01-02 17:00" in picture
-
-
 def test_the_architecture_shows_touched_modules_and_those_beside_them() -> None:
     picture = draw_architecture(
         {"src/web": [1, 3], "src/db": [2]},
@@ -181,11 +167,6 @@ def test_the_architecture_shows_touched_modules_and_those_beside_them() -> None:
 
 
 # -- large plans -------------------------------------------------------------------------------------------------------
-
-
-def test_a_plan_that_fits_is_shown_whole() -> None:
-    plan = row(NODES_MAX)
-    assert all(picture.omitted == () for picture in every(plan, after(plan)))
 
 
 def test_of_a_large_plan_what_is_done_is_taken_together() -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import CallError, InvalidArgument, PreconditionFailed
-from context_engine.plans.dependency_graph import build_graph
 from context_engine.plans.model import Milestone, Plan, PlanQuestion, PlanStep
 from context_engine.plans.operations import (
     OPERATIONS,
@@ -169,31 +168,12 @@ def test_merged_steps_do_the_work_of_all() -> None:
     assert plan.milestones[0].steps_included == ("s2",)
 
 
-def test_merged_steps_say_the_same_once() -> None:
-    start = plan_of((), (1,))
-    rows = [msgspec.structs.replace(step, description="Do it") for step in start.steps]
-    plan = done(msgspec.structs.replace(start, steps=tuple(rows)), {"op": "merge_steps", "steps": [1, 2]})
-    assert plan.steps[0].description == "Do it"
-
-
 def test_files_join_a_step_and_leave_it() -> None:
     plan = done(plan_of(()), {"op": "set_files", "step": 1, "files_to_modify": ["a"], "files_to_create": ["b"]})
     plan = done(plan, {"op": "set_files", "step": 1, "add": ["a", "c"], "remove": ["b"]})
     assert (plan.steps[0].files_to_modify, plan.steps[0].files_to_create) == (("a", "c"), ())
     with pytest.raises(InvalidArgument, match="does not touch 'd'"):
         done(plan, {"op": "set_files", "step": 1, "remove": ["d"]})
-
-
-def test_a_step_moves_to_the_end() -> None:
-    assert uids(done(plan_of((), (), ()), {"op": "move_step", "step": 1, "to": "end"})) == ["s2", "s3", "s1"]
-
-
-def test_merging_around_a_step_makes_a_circle_that_is_seen() -> None:
-    assert build_graph(done(plan_of((), (1,), (2,)), {"op": "merge_steps", "steps": [1, 3]})).cycle == (
-        "s1",
-        "s2",
-        "s1",
-    )
 
 
 def test_a_moved_step_keeps_what_it_waits_for() -> None:
@@ -208,20 +188,6 @@ def test_dependencies_are_set_added_and_taken_away() -> None:
     assert waits(done(plan, {"op": "set_dependencies", "step": 3, "add": [2]}))["s3"] == ("s1", "s2")
     assert waits(done(plan, {"op": "set_dependencies", "step": 3, "remove": [1]}))["s3"] == ()
     assert waits(done(plan, {"op": "set_dependencies", "step": 3, "depends_on": [2]}))["s3"] == ("s2",)
-
-
-def test_files_estimates_and_fields_of_a_step_are_set() -> None:
-    plan = done(
-        plan_of(()),
-        {"op": "set_files", "step": 1, "files_to_create": ["a.py"]},
-        {"op": "set_estimate", "step": 1, "hours": 3},
-        {"op": "update_step", "step": 1, "title": "Better", "acceptance_criteria": ["x"]},
-    )
-    step = plan.steps[0]
-    assert (step.files_to_create, step.title, step.acceptance_criteria) == (("a.py",), "Better", ("x",))
-    assert step.hours == 3
-    words = done(plan, {"op": "update_step", "step": 1, "estimated_effort": "2-4 hours"}).steps[0]
-    assert (words.hours, words.estimated_effort) == (3, "2-4 hours")
 
 
 def test_a_question_is_answered_by_its_id_or_its_words() -> None:

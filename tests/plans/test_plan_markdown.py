@@ -6,13 +6,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Plan, PlanEvidence
+from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_events import PlanEvent, fold_progress
-from context_engine.plans.plan_json import PlanVersion, parse_plan
+from context_engine.plans.plan_json import parse_plan
 from context_engine.plans.plan_markdown import (
     render_difference,
-    render_history,
     render_plan,
     render_progress,
     render_table,
@@ -114,30 +113,6 @@ def test_progress_is_a_bar_and_a_row_for_each_step() -> None:
     assert "Next: step 2, Step 2\nCritical path left: 2 → 3\n" in text
 
 
-def test_progress_shows_the_estimates_that_there_are() -> None:
-    plan = plan_of((), (1,))
-    steps = (msgspec.structs.replace(plan.steps[0], hours=2), plan.steps[1])
-    plan = msgspec.structs.replace(plan, steps=steps)
-    text = render_progress(plan, fold_progress(plan, []))
-    assert "| 1 | Step 1 | ready |  | 2 h |" in text
-    assert "| 2 | Step 2 | waiting | for 1 |  |" in text
-
-
-def test_history_is_a_row_for_each_version() -> None:
-    version = PlanVersion(
-        plan_id="plan_1",
-        version=2,
-        created_at="2026-11-21T12:00:00.000Z",
-        change_type="refined",
-        content_hash="x",
-        change_summary="1 step added (3)",
-        author="ann",
-        reason="tax",
-        events=(),
-    )
-    assert "| 2 | 2026-11-21 12:00 | refined | ann | 1 step added (3); tax |" in render_history([version])
-
-
 def test_a_difference_is_told_in_numbers() -> None:
     before = plan_of((), (1,), (2,), version=1)
     after = msgspec.structs.replace(
@@ -164,11 +139,3 @@ def test_no_cell_leaves_its_column(rows: list[tuple[str, str]]) -> None:
     lines = render_table(("a", "b"), rows).split("\n")
     assert len(lines) == len(rows) + 2
     assert all(line.replace("\\|", "").count("|") == 3 for line in lines)
-
-
-def test_only_the_best_evidence_is_told() -> None:
-    evidence = tuple(PlanEvidence("reference", f"src/{n}.py") for n in range(9))
-    step = msgspec.structs.replace(FULL.steps[0], evidence=evidence)
-    text = render_plan(msgspec.structs.replace(FULL, steps=(step,)))
-    assert "`src/4.py`" in text
-    assert "`src/5.py`" not in text

@@ -7,14 +7,16 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.context import BestHit
 from context_engine.context.commands import Command
-from context_engine.plans.changeset import AffectedFile, ChangeSet, FileRelation
+from context_engine.plans.changeset import AffectedFile, ChangeSet, FileRelation, estimate_readiness
 from context_engine.plans.model import PlanEvidence
-from context_engine.plans.plan_draft import Imports, draft_steps
+from context_engine.plans.plan_draft import Imports, draft_steps, find_questions, folder_of, group_files
 
 COMMANDS = (Command("test", "make test", "Makefile"), Command("lint", "make lint", "Makefile"))
 PROOFS = st.sampled_from(["definition", "reference", "search", "history", "test", "co_change"])
 PATHS = st.builds("{}/{}.py".format, st.sampled_from(["a", "b/c", "d"]), st.sampled_from("xyz"))
+IMPORTS = st.dictionaries(PATHS, st.sets(PATHS, max_size=3), max_size=5)
 
 
 @st.composite
@@ -28,39 +30,60 @@ def touched(draw: st.DrawFn) -> AffectedFile:
 
 
 @st.composite
-def tasks(draw: st.DrawFn) -> tuple[ChangeSet, Imports]:
+def changes(draw: st.DrawFn) -> ChangeSet:
     files = {each.path: each for each in draw(st.lists(touched(), max_size=9))}
     ranked = tuple(sorted(files.values(), key=lambda each: (-each.score, each.path)))
-    imports = draw(st.dictionaries(PATHS, st.sets(PATHS, max_size=3), max_size=5))
     roles = frozenset(draw(st.sets(st.sampled_from(["test", "docs"]))))
-    return ChangeSet(ranked, (), "fresh", roles=roles), imports
+    return ChangeSet(ranked, (), "fresh", roles=roles)
 
 
-@given(tasks())
-def test_every_file_is_in_one_step_and_no_step_waits_for_a_later_one(task: tuple[ChangeSet, Imports]) -> None:
-    drafts, _ = draft_steps(*task, COMMANDS)
+@given(changes(), IMPORTS)
+def test_every_file_is_in_one_step_and_no_step_waits_for_a_later_one(change: ChangeSet, imports: Imports) -> None:
+    drafts, later = draft_steps(change, imports, COMMANDS)
     paths = [file.path for draft in drafts for file in draft.files]
-    assert sorted(paths) == sorted(each.path for each in task[0].files)
+    assert sorted(paths) == sorted(each.path for each in change.files)
     for number, draft in enumerate(drafts):
         assert all(at < number for at in draft.after)
         assert draft.criteria
         assert draft.files
+    for draft in drafts[later:]:  # what can wait
+        is_likely = not any(change.insists_on(file) for file in draft.files)
+        assert {file.part for file in draft.files} == {"docs"} or is_likely
 
 
-@given(tasks())
+@given(changes(), IMPORTS)
 def test_what_is_only_likely_is_in_the_last_step_unless_it_uses_what_is_named_or_the_task_is_about_it(
-    task: tuple[ChangeSet, Imports],
+    change: ChangeSet, imports: Imports
 ) -> None:
-    likely = {each.path for each in task[0].files if not task[0].insists_on(each)}
-    for draft in draft_steps(*task, COMMANDS)[0][:-1]:
+    likely = {each.path for each in change.files if not change.insists_on(each)}
+    for draft in draft_steps(change, imports, COMMANDS)[0][:-1]:
         parts = {file.part for file in draft.files if file.path in likely}
-        assert parts <= {*task[0].roles, "reference"}
+        assert parts <= {*change.roles, "reference"}
 
 
-@given(tasks())
-def test_documents_and_what_is_likely_can_wait_unless_the_task_is_about_them(task: tuple[ChangeSet, Imports]) -> None:
-    drafts, later = draft_steps(*task, COMMANDS)
-    for draft in drafts[later:]:
-        parts = {file.part for file in draft.files}
-        is_likely = not any(task[0].insists_on(file) for file in draft.files)
-        assert parts == {"docs"} or is_likely
+@given(st.lists(PATHS, unique=True, max_size=8), IMPORTS)
+def test_every_file_is_in_one_group_and_a_group_needs_only_what_comes_before_it(
+    paths: list[str], imports: Imports
+) -> None:
+    groups = group_files(paths, imports)
+    assert sorted(path for each in groups for path in each.paths) == sorted(paths)
+    place = {path: at for at, each in enumerate(groups) for path in each.paths}
+    for at, each in enumerate(groups):
+        others = {place[target] for path in each.paths for target in imports.get(path, ()) if target in place}
+        assert set(each.needs) == {other for other in others if other < at}
+    assert len({folder_of(path) for path in paths}) == len(groups)
+
+
+@given(st.lists(st.floats(0, 1), max_size=9), st.floats(0, 1))
+def test_a_more_probable_file_or_one_more_never_makes_a_plan_less_sure(chances: list[float], more: float) -> None:
+    assert 0 <= estimate_readiness(chances) <= estimate_readiness([*chances, more]) <= 1
+
+
+def test_the_question_names_the_places_the_best_hit_first() -> None:
+    places = (("a.py", "f", 3), ("b.py", "Store.read", 9), ("c.py", "", 0), ("tests/t.py", "t", 1))
+    proofs = (PlanEvidence("search", path, line, symbol, 1.0) for path, symbol, line in places)
+    files = tuple(AffectedFile(proof.path, "source", 1.0, (proof,)) for proof in proofs)
+    change = ChangeSet(files, (), "fresh", leader="a.py", best=BestHit("b.py", 5.0))
+    (question,) = find_questions("Shorten the visits", change, is_likely_right=False)
+    assert question.text == "Is the change in `Store.read` (b.py), `f` (a.py), c.py or `t` (tests/t.py)?"
+    assert question.candidates == ("b.py:9 (Store.read)", "a.py:3 (f)", "c.py", "tests/t.py:1 (t)")
