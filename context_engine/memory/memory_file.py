@@ -37,6 +37,7 @@ _CONFLICT = re.compile(r"^<{7} .*?^={7}\r?$.*?^>{7} ", re.MULTILINE | re.DOTALL)
 _TEXTS = ("id", "title", "subtype", "priority", "source", "owner", "evidence", "superseded_by")
 _LISTS = ("tags", "linked_symbols", "linked_plans", "supersedes")
 _DATES = ("created_at", "updated_at", "expires_at")
+_NOTHING = ("", "null", "~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,65 +139,58 @@ def parse_file(text: str, name: str, *, modified_at: float = 0.0) -> Memory | st
     if _CONFLICT.search(text):
         return "it holds conflict markers: a merge was not finished"
     matter = parse_front_matter(text)
-    if matter.problem:
-        return matter.problem
     content = matter.body.strip()
-    if not content:
-        return "it has no content"
-    try:
-        return _memory(matter.fields, content, name, timestamps.format_timestamp(modified_at))
-    except _WrongField as wrong:
-        return str(wrong)
-
-
-class _WrongField(Exception):  # noqa: N818 - it never leaves this module
-    pass
-
-
-def _memory(stated: Mapping[str, Any], content: str, name: str, modified_at: str) -> Memory:
-    said = {key: value for key, value in stated.items() if value not in ("", "null", "~")}
-    values: dict[str, Any] = {key: _texts(said, key) for key in _LISTS}
+    if matter.problem or not content:
+        return matter.problem or "it has no content"
+    said = {key: value for key, value in matter.fields.items() if value not in _NOTHING}
+    values: dict[str, Any] = {}
     for key in (*_TEXTS, *_DATES):
         values[key] = said.get(key, "")
         if not isinstance(values[key], str):
-            raise _WrongField(f"its {key} is not a text")
+            return f"its {key} is not a text"
     for key in _DATES:
         at = timestamps.parse_timestamp(values[key]) if values[key] else None
         if values[key] and at is None:
-            raise _WrongField(f"its {key} is {values[key]!r}, no date")
+            return f"its {key} is {values[key]!r}, no date"
         values[key] = "" if at is None else timestamps.format_timestamp(at)
+    for key, among in (("priority", ("", *PRIORITIES)), ("subtype", ("", *SUBTYPES))):
+        if values[key] not in among:
+            return f"its {key} is {values[key]!r}; it is one of {', '.join(filter(None, among))}"
+    for key in _LISTS:
+        values[key] = _read_texts(said.get(key, []))
+    values["linked_files"] = _read_links(said)
+    for key in (*_LISTS, "linked_files"):
+        if values[key] is None:
+            return f"its {key} is not a list of texts"
     values["id"] = values["id"] or f"mem_{uuid8(name)}"
     values["title"] = values["title"] or derive_title(content)
     values["priority"] = values["priority"] or "helpful"
-    values["created_at"] = values["created_at"] or modified_at
+    values["created_at"] = values["created_at"] or timestamps.format_timestamp(modified_at)
     values["updated_at"] = values["updated_at"] or values["created_at"]
-    for key, among in (("priority", PRIORITIES), ("subtype", ("", *SUBTYPES))):
-        if values[key] not in among:
-            raise _WrongField(f"its {key} is {values[key]!r}; it is one of {', '.join(filter(None, among))}")
-    return Memory(category=name.split("/")[0], content=content, linked_files=_links(said), **values)
+    return Memory(category=name.split("/")[0], content=content, **values)
 
 
-def _texts(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return texts from a list, or from a text with commas."""
-    value = said.get(key, [])
+def _read_texts(value: Any) -> tuple[str, ...] | None:
+    """Return texts from a list, or from a text with commas; None for anything else."""
     listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
-        raise _WrongField(f"its {key} is not a list of texts")
-    return tuple(dict.fromkeys(text.strip() for text in listed if text.strip() not in ("", "null", "~")))
+        return None
+    return tuple(dict.fromkeys(text.strip() for text in listed if text.strip() not in _NOTHING))
 
 
-def _links(said: Mapping[str, Any]) -> tuple[LinkedFile, ...]:
-    """Return paths with their hashes, or a list of paths as a person writes it.
+def _read_links(said: Mapping[str, Any]) -> tuple[LinkedFile, ...] | None:
+    """Return paths with their hashes, or a list of paths as a person writes it; None for anything else.
 
     A hash of lines that is not well-formed counts as absent, so the whole file counts.
     """
     value, lines = said.get("linked_files", {}), said.get("linked_lines", {})
     if not isinstance(value, dict) or not all(isinstance(part, str) for pair in value.items() for part in pair):
-        return tuple(LinkedFile(path) for path in _texts(said, "linked_files"))
+        paths = _read_texts(value)
+        return None if paths is None else tuple(map(LinkedFile, paths))
     known = lines if isinstance(lines, dict) else {}
     known = {path: text for path, text in known.items() if isinstance(text, str) and _LINES.fullmatch(text)}
     return tuple(
-        LinkedFile(path, "" if blob in ("null", "~") else blob, known.get(path, "")) for path, blob in value.items()
+        LinkedFile(path, "" if blob in _NOTHING else blob, known.get(path, "")) for path, blob in value.items()
     )
 
 
@@ -208,9 +202,6 @@ def _links(said: Mapping[str, Any]) -> tuple[LinkedFile, ...]:
 # byte, so that two people who change different things in one file are merged by git without a conflict.
 
 _FENCED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<yaml>(?:.*?\n)??)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-_OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
-_BLANK = re.compile(r"[ \t]*(?:#.*)?", re.DOTALL)
-_BREAKS = re.compile("[\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +217,9 @@ def parse_front_matter(text: str) -> FrontMatter:
     """Parse a file. A file without front matter is all body; invalid front matter is a problem, never an error."""
     fenced = _FENCED.match(text)
     if fenced is None:
-        no_end = "its front matter has no end: a line `---` is missing"
-        return FrontMatter({}, text, no_end if _OPENED.match(text) else "")
+        first, has_more, _ = text.removeprefix("\ufeff").partition("\n")
+        is_opened = has_more and first.rstrip(" \t\r") == "---"
+        return FrontMatter({}, text, "its front matter has no end: a line `---` is missing" if is_opened else "")
     body = text[fenced.end() :]
     try:
         # `yes`, 1.10 and dates stay what was written.
@@ -310,7 +302,7 @@ def _locate_keys(matter: str) -> dict[str, tuple[int, int]]:
 def _last_line(matter: str, start: int, stop: int) -> int:
     """Return where the lines of a key stop, without blank lines and comments at their end."""
     lines = matter[start:stop].split("\n")
-    while lines and _BLANK.fullmatch(lines[-1]):
+    while lines and (not lines[-1].strip(" \t") or lines[-1].lstrip(" \t").startswith("#")):
         lines.pop()
     kept = sum(len(line) + 1 for line in lines)
     return min(start + kept, stop) if kept else stop
@@ -333,7 +325,7 @@ def _dump_yaml(fields: Mapping[str, Any]) -> str:
     if not fields:
         return ""
     plain = yaml.safe_dump(dict(fields), sort_keys=False, allow_unicode=True, width=float("inf"))
-    if not _BREAKS.search(plain):
+    if not any(mark in plain for mark in "\x85\u2028\u2029"):
         return plain
     return yaml.safe_dump(dict(fields), sort_keys=False, width=float("inf"))  # escaped: YAML takes them for line ends
 

@@ -8,7 +8,7 @@ Each operation is a class: its fields are what `refine_plan` takes, and `apply` 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -25,6 +25,7 @@ from context_engine.plans.model import (
     Plan,
     PlanEvidence,
     PlanRisk,
+    PlanScope,
     PlanStep,
     Texts,
     Title,
@@ -121,6 +122,8 @@ def _apply_operation(work: _PlanEditor, place: int, sent: object) -> AppliedOper
         )
     try:
         operation = parse_part(kind, sent, where=name, advice=f"It takes {', '.join(kind.__struct_fields__)}.")
+        if kind.one_of and not operation.sent_fields(*kind.one_of):
+            raise InvalidArgument("it changes nothing", suggestion=f"Name one of {', '.join(kind.one_of)}.")
         said, *uids = operation.apply(work)
     except InvalidArgument as error:
         raise InvalidArgument(
@@ -240,7 +243,12 @@ _POSITION = ("to", "before", "after")
 
 
 class _Operation(msgspec.Struct, kw_only=True, tag_field="op", forbid_unknown_fields=True):
-    """One operation: `apply` changes the editor, and returns what it did and the uids of the steps it was about."""
+    """One operation: `apply` changes the editor, and returns what it did and the uids of the steps it was about.
+
+    At least one of the fields `one_of` has to be sent.
+    """
+
+    one_of: ClassVar[tuple[str, ...]] = ()
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         raise NotImplementedError
@@ -297,15 +305,13 @@ class _RemoveStep(_Operation, tag="remove_step"):
 class _UpdateStep(_StepFields, kw_only=True, tag="update_step"):
     """Set fields of a step."""
 
+    one_of = ("title", *_StepFields.__struct_fields__)
     step: StepName
     title: Title | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         (uid,) = work.unlock(self.step)
-        names = ("title", *_StepFields.__struct_fields__)
-        fields = self.sent_fields(*names)
-        if not fields:
-            raise InvalidArgument("it changes nothing", suggestion=f"Name a field: {', '.join(names)}.")
+        fields = self.sent_fields(*self.one_of)
         work.change(uid, **fields)
         return f"changed {', '.join(fields)} of step {work.label(uid)}", uid
 
@@ -385,6 +391,7 @@ def _merge(steps: Sequence[PlanStep], title: str) -> PlanStep:
 class _MoveStep(_Operation, tag="move_step"):
     """Move a step: to a number or the end, before or after another step."""
 
+    one_of = _POSITION
     step: StepName
     to: int | str | UnsetType = UNSET
     before: StepName | UnsetType = UNSET
@@ -393,8 +400,6 @@ class _MoveStep(_Operation, tag="move_step"):
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         uid = work.uid(self.step)
         given = self.sent_fields(*_POSITION)
-        if not given:
-            raise InvalidArgument("it names no position", suggestion='Write "to": 2, "before": 3 or "after": 3.')
         if uid in work.uids(given[name] for name in ("before", "after") if name in given):
             raise InvalidArgument("a step cannot be moved next to itself", suggestion="Name another step.")
         step = work.step(uid)
@@ -406,18 +411,17 @@ class _MoveStep(_Operation, tag="move_step"):
 class _SetDependencies(_Operation, tag="set_dependencies"):
     """Set the dependencies of a step: `depends_on` replaces all, `add` and `remove` change some."""
 
+    one_of = ("depends_on", "add", "remove")
     step: StepName
     depends_on: tuple[StepName, ...] | UnsetType = UNSET
-    add: tuple[StepName, ...] = ()
-    remove: tuple[StepName, ...] = ()
+    add: tuple[StepName, ...] | UnsetType = UNSET
+    remove: tuple[StepName, ...] | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        if isinstance(self.depends_on, UnsetType) and not (self.add or self.remove):
-            raise InvalidArgument("it changes nothing", suggestion='Write "depends_on": [1, 2], or "add"/"remove".')
         (uid,) = work.unlock(self.step)
         waits = work.step(uid).depends_on if isinstance(self.depends_on, UnsetType) else work.uids(self.depends_on)
-        gone = work.uids(self.remove)
-        kept = tuple(wait for wait in dict.fromkeys((*waits, *work.uids(self.add))) if wait not in gone)
+        gone = work.uids(self.remove or ())
+        kept = tuple(wait for wait in dict.fromkeys((*waits, *work.uids(self.add or ()))) if wait not in gone)
         work.change(uid, depends_on=kept)
         listed = ", ".join(str(work.label(wait)) for wait in kept) or "nothing"
         return f"step {work.label(uid)} depends on {listed}", uid
@@ -426,28 +430,27 @@ class _SetDependencies(_Operation, tag="set_dependencies"):
 class _SetFiles(_Operation, tag="set_files"):
     """Set the files of a step: a list replaces all, `add` (files to modify) and `remove` change some."""
 
+    one_of = (*FILE_FIELDS, "add", "remove")
     step: StepName
     files_to_modify: Texts | UnsetType = UNSET
     files_to_create: Texts | UnsetType = UNSET
     files_to_delete: Texts | UnsetType = UNSET
-    add: Texts = ()
-    remove: Texts = ()
+    add: Texts | UnsetType = UNSET
+    remove: Texts | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        given = self.sent_fields(*FILE_FIELDS)
-        if not (given or self.add or self.remove):
-            raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(FILE_FIELDS)}, add and remove.")
+        given, gone = self.sent_fields(*FILE_FIELDS), self.remove or ()
         (uid,) = work.unlock(self.step)
         step = work.step(uid)
-        unknown = [path for path in self.remove if path not in step.files]
+        unknown = [path for path in gone if path not in step.files]
         if unknown:
             why = f"step {work.label(uid)} does not touch {unknown[0]!r:.80}"
             raise InvalidArgument(why, suggestion="Check its files.")
         for name in FILE_FIELDS:
             paths = given.get(name, getattr(step, name))
-            work.change(uid, **{name: tuple(path for path in paths if path not in self.remove)})
+            work.change(uid, **{name: tuple(path for path in paths if path not in gone)})
         step = work.step(uid)
-        added = tuple(path for path in self.add if path not in step.files)
+        added = tuple(path for path in self.add or () if path not in step.files)
         work.change(uid, files_to_modify=step.files_to_modify + added)
         return f"step {work.label(uid)} touches {len(work.step(uid).files)} files", uid
 
@@ -489,16 +492,14 @@ class _AnswerQuestion(_Operation, tag="answer_question"):
 class _SetScope(_Operation, tag="set_scope"):
     """Set lists of the scope."""
 
+    one_of = PlanScope.__struct_fields__
     included: Texts | UnsetType = UNSET
     excluded: Texts | UnsetType = UNSET
     assumptions: Texts | UnsetType = UNSET
     constraints: Texts | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        names = self.__struct_fields__
-        given = self.sent_fields(*names)
-        if not given:
-            raise InvalidArgument("it changes nothing", suggestion=f"It takes {', '.join(names)}.")
+        given = self.sent_fields(*self.one_of)
         work.set(scope=replace(work.plan.scope, **given))
         return (f"set {', '.join(given)} of the scope",)
 

@@ -250,7 +250,7 @@ def test_the_rest_of_a_plan_is_changed() -> None:
         ({"op": "add_step", "title": "x", "to": 9}, "1 to 3"),
         ({"op": "split_step", "step": 1, "into": ["one"]}, "into"),
         ({"op": "merge_steps", "steps": [1, "s1"]}, '"steps": [2, 3]'),
-        ({"op": "move_step", "step": 1}, '"to": 2'),
+        ({"op": "move_step", "step": 1}, "before"),
         ({"op": "move_step", "step": 1, "after": 1}, "another step"),
         ({"op": "set_dependencies", "step": 1}, "depends_on"),
         ({"op": "set_files", "step": 1}, "files_to_modify"),
