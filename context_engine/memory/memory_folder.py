@@ -100,11 +100,12 @@ class MemoryFolder:
 
     def _refresh(self) -> None:
         """Bring the index up to date with the files."""
-        if self._is_resting():
+        pages = self._recall.pages(self._source)
+        entries = self._entries
+        if entries and entries[0] is pages and self._is_resting():
             return
         began, folders = time.monotonic(), self.records.folders()
         listing = self.records.listing()
-        pages = self._recall.pages(self._source)
         changed = [
             name for name, stamp in listing.items() if name not in pages or pages[name].stamp != _pack_stamp(stamp)
         ]

@@ -327,7 +327,7 @@ S2 = (
         P("S2-execution-restart", "Execution state survives a restart.", kept=("tests/plans/test_durability.py::test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_lose_nothing_said", "tests/plans/test_durability.py::test_progress_is_what_happened_no_more_and_no_less_wherever_the_log_ends")),
     ),
     section("S2", "Tools 27-29: history",
-        P("S2-tool-27-view_history", "`view_history` lists the versions of a plan.", kept=("tests/tools/test_plans.py::test_history_tells_of_every_version_and_rollback_adds_one", "tests/plans/test_plan_repository.py::test_a_hundred_and_fifty_versions_can_all_be_had_packed_or_not")),
+        P("S2-tool-27-view_history", "`view_history` lists the versions of a plan.", kept=("tests/tools/test_plans.py::test_history_tells_of_every_version_and_rollback_adds_one", "tests/plans/test_plan_repository.py::test_a_hundred_and_fifty_versions_can_all_be_had")),
         P("S2-tool-28-compare_plan_versions", "`compare_plan_versions` shows what changed between two.", kept=("tests/tools/test_plan_refinement_tools.py::test_two_versions_are_compared_field_by_field",)),
         P("S2-tool-29-rollback_plan", "`rollback_plan` brings an earlier version back.", kept=("tests/tools/test_plans.py::test_history_tells_of_every_version_and_rollback_adds_one", "tests/plans/test_plan_repository.py::test_progress_goes_along_with_a_rollback")),
         P("S2-rollback-keeps-history", "Rolling back adds a version and loses none.", kept=("tests/plans/test_plan_repository.py::test_going_back_twice_returns_to_the_former_content_and_survives_a_restart",)),
