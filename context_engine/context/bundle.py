@@ -374,7 +374,6 @@ _Entry = SelectedLines | _Extra
 
 
 def _fit_extras(extras: Sequence[_Extra], room: int) -> list[_Extra]:
-    """Return the extras that fit, in their order, with their prices."""
     chosen = []
     for extra in extras:
         content = extra.content
@@ -436,7 +435,6 @@ def _list_neighbors(file: _OpenedFile, opened: Sequence[_OpenedFile], workspace:
 
 
 def _list_related(file: _OpenedFile, workspace: Workspace, history: FileHistory | None) -> Iterator[RelatedFile]:
-    """Yield the tests of a file, and the files that change with it."""
     for other in find_partners(file.path, workspace.symbols.files_named)[:RELATED_MAX]:
         yield RelatedFile(other, "paired by name")
     if history:
@@ -509,7 +507,6 @@ class _BundleBuilder:
         )
 
     def _find_shown(self, entries: Sequence[_Entry]) -> list[ShownPlace]:
-        """Return the selected places that the client was shown before."""
         found: dict[int, list[LineSpan]] = {}
         for entry in entries:
             if isinstance(entry, SelectedLines):

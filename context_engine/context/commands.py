@@ -60,7 +60,6 @@ _RUNNERS = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun
 
 
 def _wrappers(files: Files) -> Iterator[Command]:
-    """Yield the targets of make and the like."""
     for program, names, above, target in _WRAPPERS:
         for name in names:
             text = files.get(name, "")
@@ -69,7 +68,6 @@ def _wrappers(files: Files) -> Iterator[Command]:
 
 
 def _scripts(files: Files) -> Iterator[Command]:
-    """Yield the scripts of JSON manifests."""
     runner = next((runner for lock, runner in _RUNNERS if lock in files), "npm")
     package = f"{runner.removesuffix(' run')} run"
     manifests = (("package.json", "scripts", package), ("deno.json", "tasks", "deno task"))
@@ -116,7 +114,6 @@ _PYTHON_TOOLS: tuple[tuple[str, CommandKind, str], ...] = (
 
 
 def _wrapped_builds(files: Files) -> Iterator[Command]:
-    """Yield Gradle and Maven, by the wrapper of the repository if it has one."""
     gradle = next((name for name in ("build.gradle.kts", "build.gradle") if name in files), "")
     if gradle:
         yield Command("test", f"{'./gradlew' if 'gradlew' in files else 'gradle'} test", gradle)
@@ -125,7 +122,6 @@ def _wrapped_builds(files: Files) -> Iterator[Command]:
 
 
 def _by_file(files: Files) -> Iterator[Command]:
-    """Yield commands of tools whose file alone implies the command."""
     for pattern, kind, text in BY_FILE:
         name = next((name for name in sorted(files) if re.fullmatch(pattern, name)), "")
         if name:

@@ -214,7 +214,6 @@ def _list_related(
 def _memory_lines(
     prompt: str, mode: EnhanceMode, files: Collection[str], team: ProjectKnowledge
 ) -> Iterator[PromptLine]:
-    """Yield rules for these files, decisions and patterns, each with its id."""
     recalled = team.recall(prompt, CONSTRAINTS_MAX[mode] * 2, files) if team.recall else ()
     binding = [item for item in recalled if item.type in BINDING_TYPES]
     for item in binding[: CONSTRAINTS_MAX[mode]]:
@@ -222,7 +221,6 @@ def _memory_lines(
 
 
 def _command_lines(commands: Sequence[Command], mode: EnhanceMode) -> Iterator[PromptLine]:
-    """Yield one command for each purpose."""
     for kind in CHECKED_KINDS[mode]:
         command = next((command for command in commands if command.kind == kind), None)
         if command:
@@ -251,7 +249,6 @@ def _find_likely_files(
 
 
 def _format_places(file: FoundFile) -> str:
-    """Return the symbols of the places of a file; empty if they have none."""
     return ", ".join(dict.fromkeys(place.symbol for place in file.spots if place.symbol))
 
 

@@ -121,7 +121,6 @@ class ChatModel:
 
 
 def _read_draft(text: str, schema: Schema, check: Check) -> tuple[Any, str]:
-    """Return the draft in the words of a model, and what is wrong with it."""
     try:
         draft = parse_draft(text)
     except ValueError as error:

@@ -298,7 +298,6 @@ def _score_file(file: TextFile, weights: Sequence[float]) -> float:
 
 
 def _rank_lines(lines: Sequence[TextLine], weights: Sequence[float], relevance: float) -> tuple[FoundPlace, ...]:
-    """Return the lines with the most words, best first."""
     words_by_line: dict[int, set[int]] = defaultdict(set)
     for line in lines:
         words_by_line[line.number].add(line.query)

@@ -105,7 +105,6 @@ def _find_urls(prompt: str) -> Iterator[_Found]:
 
 
 def _find_commands(prompt: str) -> Iterator[_Found]:
-    """Find inline code that begins with a program, and lines after a dollar sign."""
     for match in _INLINE.finditer(prompt):
         command = match[1].strip()
         first, _, rest = command.partition(" ")

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from context_engine.model import Finding, Suggestion
 from context_engine.repo import (
     describe_exit,
@@ -42,25 +44,24 @@ OUTPUT_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
 """The output of a program is not what it should be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Analyzer:
+class Analyzer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One program and the files it reads, by `suffixes`; without any it reads every file.
 
-    `command` takes the path of the program and those of the files. With `needs_whole_tree` it sees all files of the
-    tree, of which `required_files` show that it is used here. `runs_project_code`: to start it is to run what the
-    repository wrote. `offline` keeps it from the network.
+    With `needs_whole_tree` it sees all files of the tree, of which `required_files` show that it is used here.
+    `runs_project_code`: to start it is to run what the repository wrote. `offline` keeps it from the network.
     """
 
     name: str
     program: str
-    suffixes: tuple[str, ...]
-    command: Callable[[str, Sequence[str]], Sequence[str]]
-    read: Read
+    args: tuple[str, ...]
+    suffixes: tuple[str, ...] = ()
     runs_project_code: bool = False
     needs_whole_tree: bool = False
     required_files: tuple[str, ...] = ()
     good_exits: tuple[int, ...] = (0,)
     offline: Mapping[str, str] | None = None
+    read: Any = None
+    """A `Read`."""
 
     def accepts(self, file: ReviewedFile) -> bool:
         """Whether it reads this file: a whole text that no program wrote."""
@@ -68,6 +69,22 @@ class Analyzer:
         if source is None or not file.is_whole or source.is_binary or file.diff.is_symlink or is_generated(source):
             return False
         return not self.suffixes or file.path.endswith(self.suffixes)
+
+    def command(self, program: str, paths: Sequence[str]) -> list[str]:
+        """Return the command line for these files."""
+        folders = sorted({f"./{path.rpartition('/')[0]}".rstrip("/") for path in paths})
+        named = {"{files}": paths, "{folders}": folders}
+        return [program, *(word for arg in self.args for word in named.get(arg, (arg,)))]
+
+
+class Declarations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `analyzers.toml`."""
+
+    analyzer: tuple[Analyzer, ...]
+    ruff_kinds: Mapping[str, Kind]
+
+
+_DECLARED = msgspec.toml.decode(Path(__file__).with_name("analyzers.toml").read_bytes(), type=Declarations)
 
 
 def report(
@@ -91,54 +108,12 @@ def _relative(path: str, folder: Path) -> str:
 
 # -- ruff and typos ----------------------------------------------------------------------------------------------------
 
-RUFF_RULES = (
-    "E9 F4 F5 F6 F7 F82 F84 F9 PLE "
-    "B002 B003 B005 B006 B012 B015 B016 B018 B020 B021 B023 B025 B029 B030 B031 B032 B033 B035 B039 "
-    "S102 S301 S302 S306 S307 S323 S501 S502 S503 S504 S506 S508 S509 S602 S605 S608 S611 S612 S701 S702 "
-    "ASYNC210 ASYNC220 ASYNC221 ASYNC222 ASYNC251 "
-    "PLW0129 PLW0133 PLW0177 PLW0211 PLW0245 PLW1501 PLW1507 PLW1509 PLR0124 T100"
-).split()
-"""The rules that find mistakes, not style. F811, B026 and PLW0127 were wrong or useless on commits (evals/noise)."""
-RUFF_IGNORED = ("F405", "F403", "F406", "F407")
-"""Star imports: a style, and what follows from it."""
-RUFF_KINDS: Mapping[str, Kind] = {
-    "F401": (3, "maintainability", 0.65),
-    "F841": (3, "maintainability", 0.65),
-    "F541": (3, "style", 0.75),
-    "F": (1, "correctness", 0.85),
-    "E9": (0, "correctness", 0.9),
-    "PLE": (1, "correctness", 0.85),
-    "B018": (2, "correctness", 0.65),
-    "B023": (2, "correctness", 0.65),
-    "B": (2, "correctness", 0.75),
-    "S301": (2, "security", 0.6),
-    "S602": (1, "security", 0.7),
-    "S605": (1, "security", 0.65),
-    "S608": (1, "security", 0.6),
-    "S701": (1, "security", 0.65),
-    "S": (1, "security", 0.75),
-    "ASYNC": (1, "performance", 0.75),
-    "PL": (2, "correctness", 0.8),
-    "T100": (1, "correctness", 0.9),
-    "": (2, "correctness", 0.7),
-}
-"""By the beginning of a rule's name; the first one that fits counts."""
 OLDER_NAMES = (
     *("reveal_type", "reveal_locals"),
     *("unicode", "basestring", "long", "xrange", "raw_input", "unichr", "reload", "reduce", "execfile", "file", "cmp"),
 )
 """Names of type checkers and of Python 2, which Python 3 does not define."""
 TYPO: Kind = (3, "documentation", 0.7)
-
-
-def _ruff_command(program: str, paths: Sequence[str]) -> Sequence[str]:
-    """Return `ruff check` without the project's settings: its own CI cares for its style.
-
-    The target is Python 3.13, since 3.14 accepts `except ValueError, e` of old code.
-    """
-    rules = f"--select={','.join(RUFF_RULES)}", f"--ignore={','.join(RUFF_IGNORED)}"
-    options = "--isolated", "--no-cache", "--quiet", "--output-format=json", "--target-version=py313"
-    return [program, "check", *options, *rules, "--", *paths]
 
 
 def _read_ruff(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
@@ -151,7 +126,7 @@ def _read_ruff(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
         is_older_name = rule == "F821" and any(f"`{name}`" in message for name in OLDER_NAMES)
         if row["filename"] in unparsed or is_older_name:
             continue
-        kind = next(kind for start, kind in RUFF_KINDS.items() if rule.startswith(start))
+        kind = next(kind for start, kind in _DECLARED.ruff_kinds.items() if rule.startswith(start))
         fix = (row.get("fix") or {}).get("message")
         lines = row["location"]["row"], row["end_location"]["row"]
         suggestion = Suggestion(fix, can_auto_fix=True) if fix else None
@@ -239,70 +214,16 @@ def read_cargo(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     return list(dict.fromkeys(found))
 
 
-# -- all of them -------------------------------------------------------------------------------------------------------
-
-_OF_PROJECT: dict[str, Any] = {"runs_project_code": True, "needs_whole_tree": True}
-RUFF = Analyzer("ruff", "ruff", (".py", ".pyi"), _ruff_command, _read_ruff, good_exits=(0, 1))
-ALL = (
-    RUFF,
-    Analyzer(
-        "typos",
-        "typos",
-        (),
-        lambda program, paths: [program, "--isolated", "--format=json", "--", *paths],
-        read_typos,
-        good_exits=(0, 2),
-    ),
-    Analyzer(
-        "eslint",
-        "eslint",
-        (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"),
-        lambda program, paths: [program, "--format=json", "--no-error-on-unmatched-pattern", "--", *paths],
-        read_eslint,
-        good_exits=(0, 1),
-        **_OF_PROJECT,
-    ),
-    Analyzer(
-        "go vet",
-        "go",
-        (".go",),
-        lambda program, paths: [
-            program,
-            "vet",
-            *sorted({f"./{path.rpartition('/')[0]}".rstrip("/") for path in paths}),
-        ],
-        read_vet,
-        required_files=("go.mod",),
-        good_exits=(0, 1, 2),
-        offline={"GOPROXY": "off", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"},
-        **_OF_PROJECT,
-    ),
-    Analyzer(
-        "tsc",
-        "tsc",
-        (".ts", ".tsx", ".mts", ".cts"),
-        lambda program, _: [program, "--noEmit", "--pretty", "false", "--incremental", "false"],
-        read_tsc,
-        required_files=("tsconfig.json",),
-        good_exits=(0, 1, 2),
-        **_OF_PROJECT,
-    ),
-    Analyzer(
-        "cargo check",
-        "cargo",
-        (".rs",),
-        lambda program, _: [
-            *(program, "check", "--workspace", "--all-targets"),
-            *("--offline", "--quiet", "--message-format=json"),
-        ],
-        read_cargo,
-        required_files=("Cargo.toml",),
-        good_exits=(0, 101),
-        offline={"CARGO_NET_OFFLINE": "true", "CARGO_INCREMENTAL": "0"},
-        **_OF_PROJECT,
-    ),
-)
-"""In the order in which they run: the quick ones first."""
+_READERS: Mapping[str, Read] = {
+    "ruff": _read_ruff,
+    "typos": read_typos,
+    "eslint": read_eslint,
+    "go vet": read_vet,
+    "tsc": read_tsc,
+    "cargo check": read_cargo,
+}
+ALL = tuple(msgspec.structs.replace(analyzer, read=_READERS[analyzer.name]) for analyzer in _DECLARED.analyzer)
+RUFF = ALL[0]
 
 # -- running them ------------------------------------------------------------------------------------------------------
 
@@ -400,7 +321,6 @@ class AnalyzerRunner:
         return find_program(analyzer.program, outside=self.outside)
 
     def _refusal(self, analyzer: Analyzer, options: ReviewOptions, left_s: float) -> str:
-        """Return why an analyzer does not run; empty when it does."""
         chosen = options.analyzers
         if chosen == "none" or (chosen != "auto" and analyzer.name not in chosen):
             return "not asked for"
@@ -449,7 +369,6 @@ class _Analysis:
     def _run_program(
         self, files: Mapping[str, bytes], paths: Sequence[str], limit_s: float
     ) -> tuple[Sequence[Finding], str]:
-        """Return the messages of the program on one version, or why there are none."""
         present = [path for path in paths if path in files]
         if not present:
             return (), ""
@@ -469,7 +388,6 @@ class _Analysis:
                 return (), f"printed what cannot be read, {describe_exit(result.exit, output)}"
 
     def _compare(self, messages: Iterable[Finding], old_messages: Iterable[Finding]) -> Iterator[Finding]:
-        """Yield the findings in the new version, each with whether it is new."""
         groups: dict[tuple[str, str], list[Finding]] = {}
         for message in messages:
             if not (message.rule.startswith(QUIET_IN_TESTS) and TESTS.search(message.path)):

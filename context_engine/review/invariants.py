@@ -111,7 +111,6 @@ def read_invariants_file(name: str, data: bytes) -> InvariantSet:
 
 
 def _parse_rule(row: Any, number: int) -> Invariant | str:
-    """Return a rule, or what is wrong with it."""
     if not isinstance(row, Mapping):
         return f"invariant {number} is not a mapping with an id"
     name = str(row.get("id") or f"number {number}")
@@ -187,7 +186,6 @@ def find_broken(invariants: Iterable[Invariant], file: ReviewedFile) -> list[Fin
 
 
 def _find_places(rule: Invariant, file: ReviewedFile, new: FileVersion) -> Iterable[tuple[int, bool]]:
-    """Return the lines that break a rule, and whether each is new."""
     old, added = file.old, sorted(file.added)
     deny, when, require = rule.deny, rule.when, rule.require
     if rule.shape:

@@ -251,7 +251,6 @@ class ReviewJob:
     def _review_fresh(
         self, files: Sequence[ReviewedFile], missing: Mapping[str, str], stages: Stages, cancel: threading.Event
     ) -> dict[str, FileReview]:
-        """Review files that are not in the cache."""
         options = self.request.options
         reviewer, _ = self.workspace.make_reviewer(options)
         results = {}
@@ -276,7 +275,6 @@ class ReviewJob:
         return reviews
 
     def _read_files(self, paths: Sequence[str]) -> tuple[list[ReviewedFile], dict[str, str]]:
-        """Return files with both their versions, and why some versions are missing."""
         touched = [self._touched_files[path] for path in paths if path in self._touched_files]
         versions = self.workspace.diffs.versions(touched)
         files = []

@@ -116,7 +116,6 @@ class SessionJob:
             self._on_end(self._session.owner)
 
     def _work(self) -> None:
-        """Review unit after unit."""
         try:
             while (number := self._take()) is not None:
                 self._review(number)
@@ -140,7 +139,6 @@ class SessionJob:
         return next(iter(taken), None)
 
     def _review(self, number: int) -> None:
-        """Review one unit, and store what was found, or why it could not be reviewed."""
         changes: dict[str, Any] = {"state": "done", "error": ""}
         bodies, cache, used = {}, {}, ()
         try:
@@ -210,7 +208,6 @@ class SessionJob:
         cache: Mapping[str, bytes] | None = None,
         used: Collection[str] = (),
     ) -> ReviewSession | None:
-        """Change the session, if this job still owns it."""
 
         def decide_if_ours(session: ReviewSession) -> ReviewSession:
             after = decide(session) if session.owner == self._session.owner else session
@@ -421,7 +418,6 @@ class ReviewSessions:
         return msgspec.json.decode(stored, type=SessionOutcome) if stored else SessionOutcome()
 
     def _list_streamed(self, session: ReviewSession) -> list[dict[str, Any]]:
-        """Return the findings in the files so far, in the order in which they came."""
         return _list_shown(_read_reviews(self._store, session), session.request.options)
 
     # -- which process runs what --

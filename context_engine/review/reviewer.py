@@ -145,7 +145,6 @@ def _complete(
 
 
 def _skip_reason(file: ReviewedFile) -> str:
-    """Return why the lines of a file are not reviewed; empty when they are."""
     if file.diff.is_submodule:
         return "submodule"
     if file.diff.is_lfs:
@@ -165,7 +164,6 @@ def is_generated(source: FileVersion) -> bool:
 
 
 def _partly_reason(file: ReviewedFile) -> str:
-    """Return why only some of the checks ran; empty when all did."""
     if not file.is_whole:
         return "only the hunks are known: checks that need the whole file did not run"
     source = file.new

@@ -463,7 +463,6 @@ class ContentCritique:
         return replace(self.result, findings=findings, tiers_run=(*self.result.tiers_run, 3)), rejected
 
     def _check(self, draft: Mapping[str, Any]) -> CheckedClaims:
-        """Check the findings of a draft against the content."""
         rows = [
             row | {"file_path": _HERE, "start_line": row["line"], "end_line": row["line"]} for row in draft["findings"]
         ]

@@ -185,7 +185,6 @@ def summarize_change(files: Sequence[FileStats], hot_paths: Iterable[str] = ()) 
 
 
 def _find_factors(files: Sequence[FileStats], lines: int, hotspots: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield points of the risk, with their reasons."""
     if lines > SMALL_LINES:
         yield 2 if lines > LARGE_LINES else 1, f"size: {lines:,} changed lines"
     if len(files) > MANY_FILES:

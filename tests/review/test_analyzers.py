@@ -49,7 +49,7 @@ print(json.dumps(rows))
 def program(script: str, **fields: object) -> Analyzer:
     """A small program as an analyzer."""
     shown = {"name": "small", "program": sys.executable, "suffixes": (".py",), "read": reported} | fields
-    return Analyzer(command=lambda program, paths: [program, "-c", script, *paths], **shown)  # ty: ignore[invalid-argument-type]
+    return Analyzer(args=("-c", script, "{files}"), **shown)  # ty: ignore[invalid-argument-type]
 
 
 def analysed(

@@ -176,7 +176,6 @@ _RE_EXPORTS = re.compile(r"import \*|__getattr__|export \*|module\.exports|globa
 
 
 def _find_uses(name: str, file: ReviewedFile, path: str, surroundings: ReviewContext) -> Iterator[NameUse]:
-    """Yield the lines of another file that import a name from this one."""
     other = surroundings.source(path)
     was = file.old_path or file.path
     if other is None or path in (file.path, was) or (file.new and _RE_EXPORTS.search(file.new.text)):
@@ -186,17 +185,11 @@ def _find_uses(name: str, file: ReviewedFile, path: str, surroundings: ReviewCon
             yield NameUse(path, line, other.line(line))
 
 
-_NAMED_IMPORTS = (
-    """(import_statement
-  (import_clause (named_imports (import_specifier name: (identifier) @name))) source: (string) @source)""",
-    "(export_statement (export_clause (export_specifier name: (identifier) @name)) source: (string) @source)",
-)
-
-
 def _list_imports(source: FileVersion, name: str) -> list[tuple[str, int]]:
     """Return target and line of the imports of a name; a long import has several lines."""
     if source.language_name in SCRIPT:
-        named = [match for query in _NAMED_IMPORTS for match in source.matches(query) if match["name"].text == name]
+        matches = [match for query in removed_symbol.queries.values() for match in source.matches(query)]
+        named = [match for match in matches if match["name"].text == name]
         return [(match["source"].text.strip("'\""), match["name"].first) for match in named]
     word = re.compile(rf"\b{re.escape(name)}\b")
     found = []
@@ -316,7 +309,6 @@ def _signature(given: ast.arguments) -> CallSignature:
 def _find_calls(
     name: str, file: ReviewedFile, paths: Iterable[str], surroundings: ReviewContext
 ) -> Iterator[tuple[ast.Call, NameUse]]:
-    """Yield the calls of a function by its name, in its file and in those that import it."""
     for path in paths:
         source = file.new if path == file.path else surroundings.source(path)
         if source is None or (path != file.path and not _imports_name(source, name, file.path, surroundings)):
@@ -329,7 +321,6 @@ def _find_calls(
 
 
 def _imports_name(source: FileVersion, name: str, module: str, surroundings: ReviewContext) -> bool:
-    """Whether a file imports the name from the module, under that name."""
     language = source.language
     targets = [imported.target for imported in source.outline.imports if name in imported.names] if language else []
     return any(
@@ -426,7 +417,6 @@ def _needs_no_lock(name: str, wanted: str, lock: str, surroundings: ReviewContex
 
 
 def _find_lock(manifest: str, surroundings: ReviewContext) -> str:
-    """Return the lock file nearest to a manifest; empty when there is none."""
     folder, _, name = manifest.rpartition("/")
     while True:
         for lock in LOCKS_OF[name]:

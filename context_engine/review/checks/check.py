@@ -20,7 +20,7 @@ from context_engine.review.finding import Category
 from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.languages import Capture
+    from context_engine.languages import Capture, CaptureMatch
     from context_engine.review.source_versions import FileVersion
 
 MARK = "«"
@@ -128,9 +128,13 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             if re.search(self.line, line):
                 yield on_line(number)
 
-    def _find_captures(self, source: FileVersion) -> Iterator[Finding]:
+    def matches(self, source: FileVersion) -> list[CaptureMatch]:
+        """Return what the query for the language of a file finds."""
         family = "script" if source.language_name in SCRIPT else source.language_name
-        for match in source.matches(self.query or self.queries.get(family, "")):
+        return source.matches(self.query or self.queries.get(family, ""))
+
+    def _find_captures(self, source: FileVersion) -> Iterator[Finding]:
+        for match in self.matches(source):
             is_wanted = all(re.search(pattern, match[name].text) for name, pattern in self.where.items())
             if is_wanted and not any(re.search(pattern, match[name].text) for name, pattern in self.unless.items()):
                 yield on_line(match["it"].first) if self.first_line else at_capture(match["it"])

@@ -321,7 +321,6 @@ def _is_swap(old: Tokens, new: Tokens) -> bool:
 
 
 def _judge_part(gone: Tokens, come: Tokens, old: Tokens, new: Tokens) -> str:
-    """Return what the replacement of one part of a line turns round."""
     if come and not gone:
         texts = _texts(come)
         is_negated = len(texts) == 1 and texts[0] in NEGATIONS
@@ -470,7 +469,6 @@ def judge_removal(removed: Sequence[Tokens]) -> str:
 
 
 def _judge_single(words: Sequence[str]) -> str:
-    """Return what one line that was taken away did for the flow of control; empty when nothing."""
     match words[0]:
         case "break" if len(words) <= 2:
             return "break-removed"
@@ -484,7 +482,6 @@ def _judge_single(words: Sequence[str]) -> str:
 
 
 def _judge_condition(removed: Sequence[Tokens], words: set[str]) -> str:
-    """Return what a condition that was taken away tested, and whether its body left the function."""
     text = " ".join(text for tokens in removed for text in _texts(tokens))
     if ERROR_TEST.search(text) and words & EXIT_WORDS:
         return "error-check-removed"

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.model import Finding, syntax_finding
-from context_engine.review.checks.check import SCRIPT, at_capture, check, on_line
+from context_engine.review.checks.check import at_capture, check, on_line
 from context_engine.review.content_parsers import (
     COMMENTED_JSON,
     TEMPLATE,
@@ -129,19 +129,6 @@ def secret(source: FileVersion) -> Iterator[Finding]:
 
 # -- Python, and deployment --------------------------------------------------------------------------------------------
 
-_DEFAULTS = """
-(function_definition
-  parameters: (parameters [
-    (default_parameter name: (identifier) @name value: [(list) (dictionary) (set)] @value)
-    (typed_default_parameter name: (identifier) @name value: [(list) (dictionary) (set)] @value)
-    (default_parameter name: (identifier) @name
-      value: (call function: (identifier) @_made arguments: (argument_list)) @value)
-    (typed_default_parameter name: (identifier) @name
-      value: (call function: (identifier) @_made arguments: (argument_list)) @value)
-  ])
-  body: (block) @body
-  (#any-of? @_made "list" "dict" "set" "defaultdict" "deque"))
-"""
 _CHANGES = (
     r"\b{name}(?:\.(?:append|extend|insert|add|update|pop|popitem|remove|discard|clear|sort|reverse|setdefault)\("
     r"|\[[^\]\n]*\]\s*[-+*/|&]?=(?!=)|\s*[-+|&]=)|(?m:^\s*return {name}\s*$)|self\.\w+ = {name}\b"
@@ -151,7 +138,7 @@ _CHANGES = (
 @check("mutable-default")
 def mutable_default(source: FileVersion) -> Iterator[Finding]:
     """Report a list, dict or set as a default that the function changes or returns; one that is only read is fine."""
-    for found in source.matches(_DEFAULTS):
+    for found in mutable_default.matches(source):
         if re.search(_CHANGES.format(name=re.escape(found["name"].text)), found["body"].text):
             yield at_capture(found["value"])
 
@@ -159,11 +146,7 @@ def mutable_default(source: FileVersion) -> Iterator[Finding]:
 @check("sql-built")
 def sql_built(source: FileVersion) -> Iterator[Finding]:
     """Report `execute` of a statement that contains a value where a parameter could be."""
-    query = (
-        "(call function: (attribute attribute: (identifier) @_name) arguments: (argument_list . (_) @text)"
-        ' (#any-of? @_name "execute" "executemany" "executescript")) @it'
-    )
-    for found in source.matches(query):
+    for found in sql_built.matches(source):
         if _is_built_sql(found["text"].text):
             yield at_capture(found["it"])
 
@@ -218,14 +201,9 @@ def workflow_injection(source: FileVersion) -> Iterator[Finding]:
 def migration_one_way(source: FileVersion) -> Iterator[Finding]:
     """Report Alembic's empty `downgrade`, Django's `RunPython` without a reverse."""
     if re.search(r"(?:^|/)migrations/", source.path):
-        query = (
-            "(call function: (attribute) @_name arguments: (argument_list . (_) .)"
-            ' (#any-of? @_name "migrations.RunPython" "migrations.RunSQL")) @it'
-        )
-        yield from (at_capture(found["it"]) for found in source.matches(query))
+        yield from (at_capture(found["it"]) for found in source.matches(migration_one_way.queries["django"]))
         return
-    functions = source.matches("(module (function_definition name: (identifier) @name body: (block) @body) @it)")
-    by_name = {found["name"].text: found for found in functions}
+    by_name = {found["name"].text: found for found in source.matches(migration_one_way.queries["alembic"])}
     up, down = by_name.get("upgrade"), by_name.get("downgrade")
     if up and down and _does_something(up["body"].text) and not _does_something(down["body"].text):
         yield on_line(down["it"].first)
@@ -392,19 +370,6 @@ def _find_data_error(source: FileVersion) -> Finding | None:
 
 # -- definitions -------------------------------------------------------------------------------------------------------
 
-_DEFINED_SCRIPT = """
-(program (function_declaration name: (identifier) @name) @it) @block
-(class_body (method_definition name: (property_identifier) @name) @it) @block
-"""
-_DEFINED = {
-    "python": """
-(module (function_definition name: (identifier) @name) @it) @block
-(module (class_definition name: (identifier) @name) @it) @block
-(block (function_definition name: (identifier) @name) @it) @block
-""",
-    **dict.fromkeys(SCRIPT, _DEFINED_SCRIPT),
-}
-
 
 @check("duplicate-definition")
 def duplicate_definition(file: ReviewedFile) -> Iterator[Finding]:
@@ -425,7 +390,7 @@ def duplicate_definition(file: ReviewedFile) -> Iterator[Finding]:
 def _find_doubles(source: FileVersion) -> Mapping[tuple[int, str, str], list[Capture]]:
     """Return what is defined twice by block, kind (a getter is not a setter) and name."""
     by_place: dict[tuple[int, str, str], list[Capture]] = {}
-    for found in source.matches(_DEFINED.get(source.language_name, "")):
+    for found in duplicate_definition.matches(source):
         definition, name = found["it"], found["name"].text
         how = definition.text.partition(name)[0] if definition.kind == "method_definition" else ""
         if name != "_":

@@ -231,7 +231,6 @@ class _ContentCheck:
                 yield from _check_value(self.content, language.name, request.schema)
 
     def _check_structure(self) -> Iterator[Finding]:
-        """Check a plan or findings, which are JSON of a known structure."""
         try:
             value = parse_draft(self.content)
         except ValueError:
@@ -276,7 +275,6 @@ class _ContentCheck:
         return data.decode("utf-8", "replace").split("\n") if data is not None else []
 
     def _check_claims(self) -> Iterable[Finding]:
-        """Report what the content says of the workspace and is wrong."""
         service, language, workspace = self.service, self.language, self.service.workspace
         kind = self.request.kind
         if workspace is None or (kind == "diff" and [*check_diff(self.content)]):
@@ -292,7 +290,6 @@ class _ContentCheck:
 
 
 def _check_value(content: str, language: str, schema: Mapping[str, Any]) -> Iterable[Finding]:
-    """Compare a sound data file with a schema, if it has one value."""
     try:
         match language:
             case "json":
@@ -309,7 +306,6 @@ def _check_value(content: str, language: str, schema: Mapping[str, Any]) -> Iter
 
 
 def _report_syntax(errors: Iterable[Finding]) -> Iterator[Finding]:
-    """Report parser errors; what a parser is not sure of is a warning."""
     for error in errors:
         if error.confidence == 1:
             yield report("syntax-error", error.title, (error.line, error.column))

@@ -74,7 +74,6 @@ def _report_unknown_kind(text: str, line: int) -> Finding:
 
 
 def _check_blocks(lines: Sequence[str], first: int, opening: re.Pattern[str]) -> Iterator[Finding]:
-    """Check blocks that begin with a word and end with `end`."""
     opened: list[tuple[str, int]] = []
     for number, line in enumerate(lines[first:], first + 1):
         if found := opening.match(line):
@@ -95,7 +94,6 @@ def _check_blocks(lines: Sequence[str], first: int, opening: re.Pattern[str]) ->
 
 
 def _check_statements(lines: Sequence[str], first: int) -> Iterator[Finding]:
-    """Check the shapes of nodes: each statement closes what it opens."""
     for number, line in enumerate(lines[first:], first + 1):
         if not _UNBRACKETED.match(line):
             problem = check_brackets(_find_brackets(_ASIDE.sub(_blank, line), number, "()[]{}"))

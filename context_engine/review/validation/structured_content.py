@@ -141,7 +141,6 @@ def _add_place(where: str, message: str) -> str:
 
 
 def _validate(value: Any, schema: Schema, skipped: dict[str, None]) -> list[Any]:
-    """Return the errors of the library, in order of place."""
     from jsonschema import Draft202012Validator, SchemaError  # some 50 ms that most contents do not need
     from jsonschema.validators import extend, validator_for
     from jsonschema_specifications import REGISTRY

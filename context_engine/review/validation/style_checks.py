@@ -101,7 +101,6 @@ def _find_debug_output(code: Sequence[str], language: str) -> Iterator[Finding]:
 
 
 def _find_addresses(lines: Sequence[str]) -> Iterator[Finding]:
-    """Report addresses of machines, except those of documentation and of this machine."""
     for number, line in enumerate(lines, 1):
         urls = [found for found in _URL.finditer(line) if not _NO_MACHINE.match(found.group())]
         addresses = [found for found in _IP_ADDRESS.finditer(line) if _is_machine(found.group())]
@@ -126,7 +125,6 @@ def _is_machine(text: str) -> bool:
 
 
 def _find_long_lines(lines: Sequence[str], width: int) -> Iterator[Finding]:
-    """Report lines over the limit, except those with one word that cannot be broken."""
     for number, line in enumerate(lines, 1):
         text = line.rstrip("\r")
         if len(text) > width and not _URL.search(text) and len(text.split()) > 2:
