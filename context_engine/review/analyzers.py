@@ -31,8 +31,8 @@ from context_engine.repo import (
     temporary_files,
 )
 from context_engine.review.finding import ReviewOptions, assign_ids, mark_new
-from context_engine.review.reviewer import TESTS, is_generated
-from context_engine.review.source_versions import FileVersion, ReviewedFile
+from context_engine.review.reviewer import is_generated
+from context_engine.review.source_versions import TESTS, FileVersion, ReviewedFile
 from context_engine.review.verdict import NO_TIME, AnalyzerRun
 from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, read_json
 

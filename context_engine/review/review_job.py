@@ -25,7 +25,6 @@ from context_engine.repo import DiffRequest, GitDiff, TouchedFile
 from context_engine.review.finding import assign_ids, redact_finding
 from context_engine.review.review_formats import review_to_json
 from context_engine.review.review_store import ReviewStore, ReviewUnit
-from context_engine.review.reviewer import count_lines
 from context_engine.review.second_pass import make_pending
 from context_engine.review.source_versions import ReviewedFile
 from context_engine.review.verdict import (
@@ -241,7 +240,7 @@ class ReviewJob:
                 findings,
                 options,
                 merge_coverage((*parts, Coverage(tuple(lost)))),
-                summarize_change(count_lines(files), context.hot_paths()),
+                summarize_change(files, context.hot_paths()),
                 warnings=(*self.request.warnings, *warnings),
                 is_partial=bool(failed),
             )

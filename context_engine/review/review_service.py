@@ -28,7 +28,7 @@ from context_engine.review.invariants import FILE_NAMES, InvariantSet, compile_g
 from context_engine.review.review_job import open_review_job
 from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore
-from context_engine.review.reviewer import FileFindings, Reviewer, count_lines
+from context_engine.review.reviewer import FileFindings, Reviewer
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
 from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile, find_versions, iterate_versions
 from context_engine.review.verdict import NO_TIME, Coverage, FileCoverage, ReviewResult, make_result, summarize_change
@@ -270,7 +270,7 @@ class ReviewService:
             [redact_finding(finding, redact) for finding in (*findings, *report.findings)],
             options,
             Coverage(_cover_files(change, reviewed, is_excluded), report.runs),
-            summarize_change(count_lines(files), change.context.hot_paths()),
+            summarize_change(files, change.context.hot_paths()),
             warnings=(*warnings, *report.warnings),
             is_partial=is_partial,
             ms=tuple(ms.items()),

@@ -19,8 +19,7 @@ from context_engine.review.checks import CHECKS, Check
 from context_engine.review.checks.change_checks import LOCKS
 from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.invariants import Invariant, find_broken
-from context_engine.review.source_versions import TESTS
-from context_engine.review.verdict import FileCoverage, FileStats
+from context_engine.review.verdict import FileCoverage
 
 if TYPE_CHECKING:
     from context_engine.review.checks.check import CheckKind
@@ -93,7 +92,7 @@ class Reviewer:
         for check in _of_kind("change"):
             for found in check.run(files, surroundings):
                 file = by_path.get(found.path)
-                if file is not None and (check.in_tests or not TESTS.search(found.path)):
+                if file is not None and (check.in_tests or not file.is_test):
                     findings.append(_complete(check, found, file))
         return assign_ids(findings)
 
@@ -126,7 +125,7 @@ def _applies(check: Check, file: ReviewedFile) -> bool:
     source = file.new or file.old
     if source is None:
         return not (check.languages or check.code or check.needs_whole)
-    is_wanted = (file.is_whole or not check.needs_whole) and (check.in_tests or not TESTS.search(file.path))
+    is_wanted = (file.is_whole or not check.needs_whole) and (check.in_tests or not file.is_test)
     return is_wanted and check.reads(source)
 
 
@@ -169,13 +168,3 @@ def _partly_reason(file: ReviewedFile) -> str:
     source = file.new
     is_unparsed = source is not None and source.is_code and source.unparsed_reason
     return f"not parsed: {source.unparsed_reason}" if source and is_unparsed else ""
-
-
-def count_lines(files: Sequence[ReviewedFile]) -> tuple[FileStats, ...]:
-    """Return the files of a change in numbers."""
-    stats = []
-    for file in files:
-        source = file.new or file.old
-        is_code = source is not None and source.is_code
-        stats.append(FileStats(file.path, len(file.added), len(file.removed), bool(TESTS.search(file.path)), is_code))
-    return tuple(stats)

@@ -41,7 +41,7 @@ from context_engine.errors import ReviewNotFound
 from context_engine.model import Finding, Suggestion
 from context_engine.review.finding import CATEGORIES, PRIORITIES, Redact, ReviewOptions, fingerprint
 from context_engine.review.review_store import ReviewStore
-from context_engine.review.source_versions import TESTS, ReviewedFile
+from context_engine.review.source_versions import ReviewedFile
 from context_engine.review.validation.validation_request import (
     ValidationRequest,
     ValidationResult,
@@ -331,7 +331,7 @@ def make_pending(
 
     def rank(file: ReviewedFile) -> tuple[int, str]:
         is_code = file.new is not None and file.new.is_code
-        return int(bool(TESTS.search(file.path))) if is_code else 2, file.path
+        return int(file.is_test) if is_code else 2, file.path
 
     stored: list[FileDiff] = []
     room = LINES_MAX

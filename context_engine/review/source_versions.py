@@ -220,6 +220,17 @@ class ReviewedFile:
         return (self.old, self.new) if self.is_whole and self.old and self.new else None
 
     @property
+    def is_test(self) -> bool:
+        """Whether its path is that of a test."""
+        return bool(TESTS.search(self.path))
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is a program, as far as one version is known."""
+        source = self.new or self.old
+        return source is not None and source.is_code
+
+    @property
     def first_added(self) -> int:
         """The first added line; 1 without any."""
         return min(self.added, default=1)

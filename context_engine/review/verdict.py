@@ -10,11 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from context_engine.model import Finding, Skipped
 from context_engine.review.checks import CHECKS
 from context_engine.review.finding import PRIORITIES, ReviewOptions
+
+if TYPE_CHECKING:
+    from context_engine.review.source_versions import ReviewedFile
 
 # -- what was looked at ------------------------------------------------------------------------------------------------
 
@@ -130,22 +133,12 @@ RISKY_KINDS = {
 }
 
 
-class FileStats(NamedTuple):
-    """One file of a change, in numbers."""
-
-    path: str
-    added: int
-    removed: int
-    is_test: bool
-    is_code: bool
-
-    @property
-    def kind(self) -> str:
-        """The kind of the file: tests, code, data, or a kind that its path names."""
-        if self.is_test:
-            return "tests"
-        named = next((name for name, pattern in KINDS.items() if pattern.search(self.path)), "")
-        return named or ("code" if self.is_code else "data")
+def _kind_of(file: ReviewedFile) -> str:
+    """Return the kind of a file: tests, code, data, or a kind that its path names."""
+    if file.is_test:
+        return "tests"
+    named = next((name for name, pattern in KINDS.items() if pattern.search(file.path)), "")
+    return named or ("code" if file.is_code else "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,20 +154,15 @@ class ChangeSummary:
     removed: int = 0
 
 
-def summarize_change(files: Sequence[FileStats], hot_paths: Iterable[str] = ()) -> ChangeSummary:
-    """Return the summary of a change: the kind of all its files, else what they mostly are, and its risk.
-
-    >>> code, test = FileStats("a.py", 3, 1, False, True), FileStats("test_a.py", 9, 0, True, True)
-    >>> summarize_change([code, test]).classification
-    'code'
-    """
-    added, removed = sum(file.added for file in files), sum(file.removed for file in files)
+def summarize_change(files: Sequence[ReviewedFile], hot_paths: Iterable[str] = ()) -> ChangeSummary:
+    """Return the summary of a change: the kind of all its files, else what they mostly are, and its risk."""
+    added, removed = sum(len(file.added) for file in files), sum(len(file.removed) for file in files)
     hotspots = sorted(set(hot_paths) & {file.path for file in files})
-    factors = list(_find_factors(files, added + removed, hotspots))
-    kinds = {file.kind for file in files} or {"empty"}
+    kinds = set(map(_kind_of, files)) or {"empty"}
+    factors = list(_find_factors(files, kinds, added + removed, hotspots))
     mixed = "code" if "code" in kinds else "mixed"
     return ChangeSummary(
-        classification=mixed if len(kinds) > 1 else kinds.pop(),
+        classification=mixed if len(kinds) > 1 else min(kinds),
         risk=min(RISK_MAX, 1 + sum(points for points, _ in factors)),
         factors=tuple(reason for _, reason in factors),
         hotspots=tuple(hotspots[:HOTSPOTS_MAX]),
@@ -184,7 +172,9 @@ def summarize_change(files: Sequence[FileStats], hot_paths: Iterable[str] = ()) 
     )
 
 
-def _find_factors(files: Sequence[FileStats], lines: int, hotspots: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _find_factors(
+    files: Sequence[ReviewedFile], kinds: set[str], lines: int, hotspots: Sequence[str]
+) -> Iterator[tuple[int, str]]:
     if lines > SMALL_LINES:
         yield 2 if lines > LARGE_LINES else 1, f"size: {lines:,} changed lines"
     if len(files) > MANY_FILES:
@@ -192,9 +182,9 @@ def _find_factors(files: Sequence[FileStats], lines: int, hotspots: Sequence[str
     if hotspots:
         yield 1, f"heat: {', '.join(hotspots[:3])} are among the files that change most"
     paths = [file.path for file in files if not file.is_test]
-    if kinds := [name for name, pattern in RISKY_KINDS.items() if any(map(pattern.search, paths))]:
-        yield 1, f"kind: {', '.join(kinds)}"
-    if any(file.kind == "code" for file in files) and not any(file.is_test for file in files):
+    if risky := [name for name, pattern in RISKY_KINDS.items() if any(map(pattern.search, paths))]:
+        yield 1, f"kind: {', '.join(risky)}"
+    if "code" in kinds and "tests" not in kinds:
         yield 1, "tests: code changes and no test does"
 
 

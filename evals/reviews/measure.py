@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Finding
 from context_engine.review.finding import ReviewOptions
-from context_engine.review.reviewer import TESTS, Reviewer
-from context_engine.review.source_versions import FileVersion, Parsers, ReviewContext, ReviewedFile
+from context_engine.review.reviewer import Reviewer
+from context_engine.review.source_versions import TESTS, FileVersion, Parsers, ReviewContext, ReviewedFile
 from context_engine.review.verdict import ask_about_suspicions
 from context_engine.storage import user_cache_folder
 from context_engine.text import parse_diff

@@ -6,7 +6,7 @@ import pytest
 
 from context_engine.model import Finding
 from context_engine.review.finding import ReviewOptions
-from context_engine.review.reviewer import Reviewer, count_lines
+from context_engine.review.reviewer import Reviewer
 from context_engine.review.verdict import select_findings
 from tests.support.changes import changed_file, surroundings
 
@@ -102,8 +102,8 @@ def test_what_a_change_leaves_behind_is_a_finding_on_the_file_that_did_it() -> N
 
 
 def test_a_change_is_counted_by_what_its_files_are() -> None:
-    parts = count_lines([changed_file("src/a.py", "x\n", "y\nz\n"), changed_file("tests/test_a.py", "x\n", "y\n")])
-    assert [(each.added, each.removed, each.is_test, each.is_code) for each in parts] == [
+    parts = [changed_file("src/a.py", "x\n", "y\nz\n"), changed_file("tests/test_a.py", "x\n", "y\n")]
+    assert [(len(each.added), len(each.removed), each.is_test, each.is_code) for each in parts] == [
         (2, 1, False, True),
         (1, 1, True, True),
     ]

@@ -18,7 +18,6 @@ import msgspec
 
 from context_engine.languages import LeafToken
 from context_engine.review.checks.check import check, on_line, read_declarations
-from context_engine.review.source_versions import TESTS
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
@@ -125,9 +124,9 @@ def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> I
     """Report guards, locks and awaits that a change removes, and operators, arguments and defaults that it turns."""
     compared = [(file, *file.versions) for file in files if file.versions and _is_parsed(file.versions[1])]
     moved = _moved_lines(files)
-    size = sum(len(file.added) + len(file.removed) for file, _, _ in compared if not TESTS.search(file.path))
+    size = sum(len(file.added) + len(file.removed) for file, _, _ in compared if not file.is_test)
     # A change that adds to tests has said that it means to change what the code does.
-    added_tests = sum(len(file.added) - len(file.removed) for file in files if TESTS.search(file.path))
+    added_tests = sum(len(file.added) - len(file.removed) for file in files if file.is_test)
     is_small = size <= SMALL_LINES and added_tests <= 0
     for file, old, new in compared:
         found = {(one.rule, one.line): one for one in _find_suspicions(file, old, new, moved)}
