@@ -30,6 +30,7 @@ from context_engine.repo import (
     run_program,
     temporary_files,
 )
+from context_engine.review.checks.check import read_declarations
 from context_engine.review.finding import ReviewOptions, assign_ids, mark_new
 from context_engine.review.reviewer import is_generated
 from context_engine.review.source_versions import TESTS, FileVersion, ReviewedFile
@@ -78,13 +79,13 @@ class Analyzer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Declarations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of `analyzers.toml`."""
+    """The content of `checks/analyzers.toml`."""
 
     analyzer: tuple[Analyzer, ...]
     ruff_kinds: Mapping[str, Kind]
 
 
-_DECLARED = msgspec.toml.decode(Path(__file__).with_name("analyzers.toml").read_bytes(), type=Declarations)
+_DECLARED = msgspec.toml.decode(read_declarations("analyzers.toml"), type=Declarations)
 
 
 def report(
