@@ -35,15 +35,8 @@ def read_embedder_config(settings: Settings, env: Mapping[str, str]) -> Embedder
 
 def open_second_pass(settings: Settings) -> SecondPassRunner:
     """Return the runner of second passes that the user configured."""
-    key = ""
-    if settings.assist_key_variable:
-        key = os.environ.get(settings.assist_key_variable, "")
+    key = os.environ.get(settings.assist_key_variable, "") if settings.assist_key_variable else ""
     return open_runner(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)
-
-
-# -- engine status -----------------------------------------------------------------------------------------------------
-
-# Collect the status of a workspace from its services: the index, the vectors, the files and the team.
 
 
 def read_status(
@@ -67,15 +60,12 @@ def read_status(
     snapshot = live.snapshot()
     if snapshot is not None and progress is None and not live.is_watching:
         live.scan()
-    if progress:
-        state = "building"
-    else:
-        state = "ready" if snapshot else "absent"
+    found = "ready" if snapshot else "absent"
     head = git.head()
     skipped, examples = index.skipped()
     return Status(
         root=str(root),
-        state=state,
+        state="building" if progress else found,
         building_share=progress.done / progress.total if progress and progress.total else 0.0,
         files=stats.files,
         chunks=stats.chunks,

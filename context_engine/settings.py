@@ -42,20 +42,12 @@ CONFIG_BYTES_MAX = 100_000
 SHOWN_CHARS_MAX = 80
 """The characters of a wrong name or value that a message shows."""
 OTHER_VARIABLES = frozenset(
-    {
+    (
         *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_STRUCTURED"),
-        "CTX_CHUNKS_DIR",
-        *("CTX_WORKSPACE", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
-        *(
-            "CTX_HTTP_TOKENS",
-            "CTX_HTTP_NO_TOKEN",
-            "CTX_AUDIT_LOG",
-            "CTX_HTTP_STATELESS",
-            "CTX_HTTP_SHUTDOWN_TIMEOUT_S",
-            "CTX_HTTP_SHUTDOWN_DELAY_S",
-        ),
-        *("CTX_DAEMON", "CTX_FAKE_NOW", "CTX_DEBUG", "CTX_QUIET", "CTX_VERBOSE"),
-    }
+        *("CTX_CHUNKS_DIR", "CTX_WORKSPACE", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
+        *("CTX_HTTP_TOKENS", "CTX_HTTP_NO_TOKEN", "CTX_AUDIT_LOG", "CTX_HTTP_STATELESS", "CTX_HTTP_SHUTDOWN_TIMEOUT_S"),
+        *("CTX_HTTP_SHUTDOWN_DELAY_S", "CTX_DAEMON", "CTX_FAKE_NOW", "CTX_DEBUG", "CTX_QUIET", "CTX_VERBOSE"),
+    )
 )
 """Environment variables of ours that are not settings: options of `ctx serve`, a fixed clock for tests, tracebacks."""
 
@@ -215,9 +207,9 @@ class Settings:
 
         Raises: InvalidArgument, naming the place, the key and the nearest key that exists.
         """
-        layers = _read_layers(root, os.environ if env is None else env)
-        values = {name: value for layer in layers.by_source.values() for name, value in layer.items()}
-        return cls(**values, ignored=layers.ignored, unusable=layers.unusable)
+        by_source, ignored, unusable = _read_layers(root, os.environ if env is None else env)
+        values = {name: value for layer in by_source.values() for name, value in layer.items()}
+        return cls(**values, ignored=ignored, unusable=unusable)
 
     @classmethod
     def find_sources(cls, root: str | Path | None, env: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -225,7 +217,7 @@ class Settings:
 
         Raises: InvalidArgument, as `load`.
         """
-        by_source = _read_layers(root, os.environ if env is None else env).by_source
+        by_source, _, _ = _read_layers(root, os.environ if env is None else env)
         sources = {name: source for source, layer in by_source.items() for name in layer}
         return {name: source or f"CTX_{name.upper()}" for name, source in sources.items()}
 
@@ -277,31 +269,26 @@ def list_settings() -> Mapping[str, tuple[Any, SettingField]]:
     return MappingProxyType({one.name: (one.default, one.metadata["setting"]) for one in listed})
 
 
-@dataclass(frozen=True, slots=True)
-class SettingLayers:
-    """The values of each source, the least trusted first: two files by their paths, then the environment as `""`."""
+def _read_layers(
+    root: str | Path | None, env: Mapping[str, str]
+) -> tuple[dict[str, dict[str, Any]], tuple[str, ...], str]:
+    """Return the values of each source, what a repository may not set, and what is in place of its folder.
 
-    by_source: Mapping[str, Mapping[str, Any]]
-    ignored: tuple[str, ...]
-    unusable: str
+    The least trusted source comes first: two files by their paths, then the environment as `""`.
 
-
-def _read_layers(root: str | Path | None, env: Mapping[str, str]) -> SettingLayers:
-    """Read every source. Raises: InvalidArgument."""
+    Raises: InvalidArgument.
+    """
     file, own = Path(root or "") / CONFIG_FILE, user_file()
-    if root is None:
-        raw, unusable = (b"", "")
-    else:
-        raw, unusable = _repository_bytes(Path(root))
+    raw, unusable = (b"", "") if root is None else _repository_bytes(Path(root))
     stated = _parse_file(file, raw)
     permitted = {key: value for key, value in stated.items() if list_settings()[key][1].repository}
-    ignored = tuple(key for key in stated if key not in permitted)
+    layers = {str(file): (file, permitted), str(own): (own, _parse_file(own, _user_bytes(own)))}
     by_source = {
-        str(file): _check_all(file, permitted),
-        str(own): _check_all(own, _parse_file(own, _user_bytes(own))),
-        "": _from_environment(env),
+        source: {key: _check_value(place, key, value) for key, value in layer.items()}
+        for source, (place, layer) in layers.items()
     }
-    return SettingLayers(by_source, ignored, unusable)
+    by_source[""] = _from_environment(env)
+    return by_source, tuple(key for key in stated if key not in permitted), unusable
 
 
 def _repository_bytes(root: Path) -> tuple[bytes, str]:
@@ -336,10 +323,7 @@ def _user_bytes(path: Path) -> bytes:
 
 def _unreadable(path: Path, error: OSError) -> InvalidArgument:
     why = error.strerror or str(error)
-    if isinstance(error, UnsafePathError):
-        problem = why
-    else:
-        problem = f"cannot be read: {why}"
+    problem = why if isinstance(error, UnsafePathError) else f"cannot be read: {why}"
     return _wrong(path, problem, "Make it a readable file, or remove it.")
 
 
@@ -355,14 +339,10 @@ def _parse_file(path: Path, raw: bytes) -> dict[str, Any]:
         return {}
     if not isinstance(stated, dict):
         raise _wrong(path, "is not a mapping", "Write one `name: value` a line.")
-    for key in stated:
-        if key not in list_settings():
-            raise _unknown_setting(path, str(key)[:SHOWN_CHARS_MAX])
+    for key in (str(key)[:SHOWN_CHARS_MAX] for key in stated if key not in list_settings()):
+        near = suggest_nearest(key, list_settings()).strip() or f"There are {', '.join(list_settings())}."
+        raise _wrong(path, f"has {key!r}, which is not a setting", near)
     return stated
-
-
-def _check_all(path: Path, stated: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _check_value(path, key, value) for key, value in stated.items()}
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
@@ -395,16 +375,11 @@ def _check_value(place: object, name: str, value: Any) -> Any:
     if isinstance(default, int):
         return _whole(place, name, value, known)
     if not known.choices:
-        if name.endswith("_prefix"):
-            return str(value)
-        return str(value).strip()
+        return str(value) if name.endswith("_prefix") else str(value).strip()
     word = str(value).strip().lower()
     if word not in known.choices:
-        raise _wrong(
-            place,
-            f"sets {name} to {_format_value(value)}",
-            f"It is one of {', '.join(known.choices)}.{suggest_nearest(word, known.choices)}",
-        )
+        near = suggest_nearest(word, known.choices)
+        raise _wrong_value(place, name, value, f"It is one of {', '.join(known.choices)}.{near}")
     return word
 
 
@@ -412,13 +387,13 @@ def _path(place: object, name: str, value: Any) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str) or "\0" in value or not value.strip():
-        raise _wrong(place, f"sets {name} to {_format_value(value)}", f"It is the path of a {name.rpartition('_')[2]}.")
+        raise _wrong_value(place, name, value, f"It is the path of a {name.rpartition('_')[2]}.")
     try:
         path = Path(value).expanduser()
     except RuntimeError:  # ~name, which is not a user of this machine
         path = Path()
     if not path.is_absolute():
-        raise _wrong(place, f"sets {name} to {_format_value(value)}", "The path must be absolute (or start with ~).")
+        raise _wrong_value(place, name, value, "The path must be absolute (or start with ~).")
     return path
 
 
@@ -428,42 +403,33 @@ def _rates(place: object, name: str, value: Any) -> str:
     if isinstance(value, Mapping):
         pairs = ", ".join(f"{tool}={rate}" for tool, rate in value.items())
     if not isinstance(pairs, str) or not re.fullmatch(r"(\s*[a-z_]{1,60}\s*=\s*\d{1,6}\s*(,|$))*", pairs):
-        raise _wrong(place, f"sets {name} to {_format_value(value)}", "Write it like `read_file=300, grep_codebase=0`.")
+        raise _wrong_value(place, name, value, "Write it like `read_file=300, grep_codebase=0`.")
     return pairs
 
 
 def _flag(place: object, name: str, value: Any) -> bool:
     word = str(value).strip().lower()
-    if word in ("true", "1", "yes", "on"):
-        return True
-    if word in ("false", "0", "no", "off"):
-        return False
-    raise _wrong(place, f"sets {name} to {_format_value(value)}", "It is true or false.")
+    if word not in ("true", "1", "yes", "on", "false", "0", "no", "off"):
+        raise _wrong_value(place, name, value, "It is true or false.")
+    return word in ("true", "1", "yes", "on")
 
 
 def _whole(place: object, name: str, value: Any, known: SettingField) -> int:
     try:
         number = int(str(value).strip().replace("_", ""))
     except ValueError:
-        raise _wrong(place, f"sets {name} to {_format_value(value)}", "It is a whole number.") from None
+        raise _wrong_value(place, name, value, "It is a whole number.") from None
     if isinstance(value, bool) or (known.least is not None and number < known.least):
-        raise _wrong(place, f"sets {name} to {_format_value(value)}", f"It is at least {known.least}.")
+        raise _wrong_value(place, name, value, f"It is at least {known.least}.")
     if known.most is not None and number > known.most:
-        raise _wrong(place, f"sets {name} to {_format_value(value)}", f"It is at most {known.most:,}.")
+        raise _wrong_value(place, name, value, f"It is at most {known.most:,}.")
     return number
 
 
-def _format_value(value: Any) -> str:
-    """Return a value as a message shows it."""
+def _wrong_value(place: object, name: str, value: Any, rule: str) -> InvalidArgument:
     written = repr(value)
-    if len(written) <= SHOWN_CHARS_MAX:
-        return written
-    return f"{written[:SHOWN_CHARS_MAX]}…"
-
-
-def _unknown_setting(place: object, key: str) -> InvalidArgument:
-    suggestion = suggest_nearest(key, list_settings()).strip() or f"There are {', '.join(list_settings())}."
-    return _wrong(place, f"has {key!r}, which is not a setting", suggestion)
+    shown = written if len(written) <= SHOWN_CHARS_MAX else f"{written[:SHOWN_CHARS_MAX]}…"
+    return _wrong(place, f"sets {name} to {shown}", rule)
 
 
 def _wrong(place: object, what: str, suggestion: str) -> InvalidArgument:

@@ -1,4 +1,4 @@
-"""The commands of `ctx`, in the order of `ctx --help`. Each command imports what it needs when it runs.
+"""The commands of `ctx`, in the order of `ctx --help`.
 
 Exit codes: 0 found or done, 1 nothing found or the answer no, 2 error (two lines say what and the next step), 3 a
 review found what `--fail-on` names, 130 interrupted.
@@ -80,13 +80,11 @@ def _ctx(
 
 app.command()(index)
 add_commands(app, {**QUERIES, **RECORDS})
-add_commands(memory_app, MEMORIES)
-add_commands(plan_app, PLANS)
+add_commands(memory_app, MEMORIES, "ctx memory")
+add_commands(plan_app, PLANS, "ctx plan")
 app.add_typer(memory_app)
 app.add_typer(plan_app)
 app.add_typer(workspace_commands.app)
-
-
 app.command()(review)
 
 

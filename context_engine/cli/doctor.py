@@ -33,7 +33,6 @@ from context_engine.cli.common_options import ROOT_VARIABLE, resolve_root
 from context_engine.cli.screens import process_screen
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
-from context_engine.model import Status
 from context_engine.repo import VERSION_MIN, Watcher, check_workspace_root, find_program, find_ripgrep, nearest_project
 from context_engine.search import WITH_NEXT_RUN
 from context_engine.settings import Settings
@@ -103,12 +102,12 @@ def packages(case: DoctorContext) -> Iterator[CheckResult]:  # noqa: ARG001 - al
 def programs(case: DoctorContext) -> Iterator[CheckResult]:
     """Check that ripgrep and git are there."""
     path, outside = case.env.get("PATH", ""), case.root or ""
-    if rg := find_ripgrep(path, outside=outside):
-        yield ok("ripgrep", str(rg))
-    else:
-        needed = ".".join(map(str, VERSION_MIN))
-        found = f"version {needed} or newer is not installed: a slower engine gives the same answers"
-        yield warning("ripgrep", found, "Install it: https://github.com/BurntSushi/ripgrep#installation.")
+    rg = find_ripgrep(path, outside=outside)
+    found = (
+        f"version {'.'.join(map(str, VERSION_MIN))} or newer is not installed: a slower engine gives the same answers"
+    )
+    step = "Install it: https://github.com/BurntSushi/ripgrep#installation."
+    yield ok("ripgrep", str(rg)) if rg else warning("ripgrep", found, step)
     git = find_program("git", path=path, outside=outside)
     why = "none on PATH: no history, no reviews of changes"
     if git:
@@ -117,10 +116,8 @@ def programs(case: DoctorContext) -> Iterator[CheckResult]:
         )
         is_git = done.stdout.startswith("git version")
         why = "" if is_git else f"{git} does not run: {done.stderr.strip() or done.stdout}"
-    if why:
-        yield warning("git", why, "Install git, or put it on the PATH of the program that starts ctx.")
-    else:
-        yield ok("git", git)
+    step = "Install git, or put it on the PATH of the program that starts ctx."
+    yield warning("git", why, step) if why else ok("git", str(git))
 
 
 def parsers(case: DoctorContext) -> Iterator[CheckResult]:
@@ -149,21 +146,18 @@ def cache(case: DoctorContext) -> Iterator[CheckResult]:
     if is_network_drive(folder):
         step = "Set CTX_CACHE_FOLDER to a folder of this machine."
         yield warning("cache", f"{folder} is on a network drive, where an index may be damaged", step)
-    space = f"{folder}, {free / 1e9:,.1f} GB free"
-    if free < FREE_BYTES_LOW:
-        yield warning("cache", space, "Free some space, or set CTX_CACHE_FOLDER to another disk.")
-    else:
-        yield ok("cache", space)
+    step = "Free some space, or set CTX_CACHE_FOLDER to another disk." if free < FREE_BYTES_LOW else ""
+    yield CheckResult("warning" if step else "ok", "cache", f"{folder}, {free / 1e9:,.1f} GB free", step)
 
 
 def privacy(case: DoctorContext) -> Iterator[CheckResult]:
     """Close what earlier releases left open to other users of this machine."""
     folders = [_cache_folder(case) / name for name in CACHE_FOLDERS] + [user_cache_folder(), user_data_folder()]
     closed = [path for folder in folders if os.name == "posix" for path in close_to_others(folder)]
+    found = "other users cannot read the index, memories and counts"
     if closed:
-        yield ok("privacy", f"other users could read {format_count(len(closed), 'path')}, closed now: {closed[0]}")
-    else:
-        yield ok("privacy", "other users cannot read the index, memories and counts")
+        found = f"other users could read {format_count(len(closed), 'path')}, closed now: {closed[0]}"
+    yield ok("privacy", found)
 
 
 def _cache_folder(case: DoctorContext) -> Path:
@@ -204,22 +198,19 @@ def index(case: DoctorContext) -> Iterator[CheckResult]:
         more = f", and {len(damage) - 1:,} more" if len(damage) > 1 else ""
         yield problem("index", f"{damage[0]}{more}", "Rebuild it: ctx index --force.")
         return
-    yield _describe_index(state, store)
+    contents = f"{format_count(state.files, 'file')}, {format_count(state.chunks, 'chunk')}, of {state.indexed_at}"
+    if state.state == "absent":
+        yield warning("index", "none yet: the first question has to wait", "Build it: ctx index.")
+    elif state.last_error and state.last_error != store:
+        step = "Run ctx index and read what it says."
+        yield warning("index", f"{contents}; the last run failed: {state.last_error}", step)
+    elif state.stale:
+        step = "A server follows edits by itself; ctx index does it now."
+        yield ok("index", f"{contents}; {len(state.stale):,} edited since: {state.stale[0]}", step)
+    else:
+        yield ok("index", f"{contents}, current")
     if state.embeddings.static not in ("ready", "off", WITH_NEXT_RUN):
         yield problem("static vectors", state.embeddings.static, REINSTALL)
-
-
-def _describe_index(state: Status, store: str) -> CheckResult:
-    if state.state == "absent":
-        return warning("index", "none yet: the first question has to wait", "Build it: ctx index.")
-    contents = f"{format_count(state.files, 'file')}, {format_count(state.chunks, 'chunk')}, of {state.indexed_at}"
-    if state.last_error and state.last_error != store:
-        step = "Run ctx index and read what it says."
-        return warning("index", f"{contents}; the last run failed: {state.last_error}", step)
-    if state.stale:
-        step = "A server follows edits by itself; ctx index does it now."
-        return ok("index", f"{contents}; {len(state.stale):,} edited since: {state.stale[0]}", step)
-    return ok("index", f"{contents}, current")
 
 
 def watcher(case: DoctorContext) -> Iterator[CheckResult]:
@@ -230,11 +221,8 @@ def watcher(case: DoctorContext) -> Iterator[CheckResult]:
     started.start()
     trouble = started.problem
     started.stop()
-    if trouble:
-        step = "Searches check the files themselves instead. On Linux: sudo sysctl fs.inotify.max_user_watches=524288"
-        yield warning("watcher", trouble, step)
-    else:
-        yield ok("watcher", "edits are followed")
+    step = "Searches check the files themselves instead. On Linux: sudo sysctl fs.inotify.max_user_watches=524288"
+    yield warning("watcher", trouble, step) if trouble else ok("watcher", "edits are followed")
 
 
 # -- the clients ------------------------------------------------------------------------------------------------------
@@ -321,7 +309,7 @@ def _converse(process: subprocess.Popen[bytes]) -> str:
     timer = threading.Timer(PATIENCE_S, process.kill)
     timer.start()
     answers: dict[Any, dict[str, Any]] = {}
-    wrong = []
+    noise = ""
     with suppress(BrokenPipeError):
         process.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in MESSAGES).encode())
         process.stdin.flush()
@@ -330,23 +318,22 @@ def _converse(process: subprocess.Popen[bytes]) -> str:
             answer = json.loads(line)
             answers[answer.get("id")] = answer
         except (ValueError, AttributeError):
-            wrong.append(f"stdout has a line that is not JSON: {line[:300].decode('utf-8', 'replace').strip()!r}")
+            noise = f"stdout has a line that is not JSON: {line[:300].decode('utf-8', 'replace').strip()!r}"
     with suppress(BrokenPipeError):
         process.stdin.close()
     code = process.wait()
-    for number, name in enumerate(REQUESTS):
+    is_late = timer.finished.is_set()
+    timer.cancel()
+    if is_late:
+        return f"does not answer and end within {PATIENCE_S:g} s"
+    for number, name in reversed([*enumerate(REQUESTS)]):
         answer = answers.get(number)
         if answer is None:
-            wrong.insert(0, f"no answer to {name}")
-        elif answer.get("result", {"isError": True}).get("isError"):
+            return f"no answer to {name}"
+        if answer.get("result", {"isError": True}).get("isError"):
             error = answer.get("error", {}).get("message") or answer["result"].get("content")
-            wrong.insert(0, f"{name} failed: {error}")
-    if timer.finished.is_set():
-        wrong.insert(0, f"does not answer and end within {PATIENCE_S:g} s")
-    elif code:
-        wrong.append(f"ends with exit code {code}")
-    timer.cancel()
-    return wrong[0] if wrong else ""
+            return f"{name} failed: {error}"
+    return noise or (f"ends with exit code {code}" if code else "")
 
 
 Check = Callable[[DoctorContext], Iterator[CheckResult]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,12 @@ def style_page(page: str, env: Mapping[str, str]) -> str:
 
 
 def _render_root_page(group: Any) -> str:
-    lines = [*_wrap(_sentences(group.help)), "", f"{_head('Usage:')} ctx COMMAND [ARGUMENTS] [OPTIONS]", ""]
+    lines = [
+        *_wrap(_plain(" ".join((group.help or "").split()))),
+        "",
+        f"{_head('Usage:')} ctx COMMAND [ARGUMENTS] [OPTIONS]",
+        "",
+    ]
     listed = {name for names in GROUPS.values() for name in names}
     width = max(map(len, listed)) + 2
     for title, names in GROUPS.items():
@@ -133,10 +138,6 @@ def _split_help(text: str) -> tuple[list[str], list[str]]:
     return paragraphs, examples
 
 
-def _sentences(text: str | None) -> str:
-    return _plain(" ".join((text or "").split()))
-
-
 def _plain(text: str) -> str:
     return _CODE.sub(r"\1", text)
 
@@ -190,7 +191,7 @@ def _option_label(parameter: Any) -> str:
 def _value_name(parameter: Any) -> str:
     if parameter.metavar:
         return parameter.metavar
-    if isinstance(_bound(parameter, "min"), int | float):
+    if isinstance(getattr(parameter, "min", None), int | float):
         return "N"
     kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     if kind is Path:
@@ -203,21 +204,13 @@ def _describe(parameter: Any) -> str:
     """Return the description of a parameter with its words, range and default."""
     text = _plain(parameter.help or "")
     facts = []
-    choices = _choices(parameter)
+    listed = getattr(getattr(parameter, "type_descriptor", None), "choices", None) or ()
+    choices = [str(choice) for choice in listed if str(choice)]
     if choices and not all(word in text for word in choices):
         facts.append(f"one of {', '.join(choices)}")
-    if _bound(parameter, "max") is not None:
-        facts.append(f"{_bound(parameter, 'min'):,} to {_bound(parameter, 'max'):,}")
+    if getattr(parameter, "max", None) is not None:
+        facts.append(f"{parameter.min:,} to {parameter.max:,}")
     default = parameter.default
     if not callable(default) and not isinstance(default, bool) and default not in (None, "", (), []):
         facts.append(f"default {default}")
     return f"{text} [{'; '.join(facts)}]" if facts else text
-
-
-def _bound(parameter: Any, name: str) -> Any:
-    return getattr(parameter, name, None)
-
-
-def _choices(parameter: Any) -> Sequence[str]:
-    choices = getattr(getattr(parameter, "type_descriptor", None), "choices", None)
-    return [str(choice) for choice in choices or () if str(choice)]

@@ -6,8 +6,8 @@ import json
 import re
 import shlex
 from collections import defaultdict
-from typing import Any
 
+from context_engine import tools
 from context_engine.errors import ContextEngineError, NextStep
 
 TOOL_COMMANDS = {
@@ -61,9 +61,9 @@ TERMINAL_HINTS = (
 )
 """Code, part of the message, and the hint of the terminal, with the error's details."""
 PHRASES = {
-    "lower depth, or ask for one of the steps above": "raise -n, or lower --depth",
-    "possible: true lists": "--possible lists",
-    "raise limit": "raise -n",
+    "… there is more: lower depth, or ask for one of the steps above.": "there is more: raise -n, or lower --depth",
+    "the receiver is unknown; possible: true": "the receiver is unknown; --possible lists them",
+    "… there are more: raise limit": "there are more: raise -n",
     "type all": "--type all",
     "status all shows": "--status all shows",
 }
@@ -81,19 +81,14 @@ def format_error(error: ContextEngineError) -> tuple[str, str]:
     message = error.message.rstrip(".")
     if argument in ARGUMENT_OPTIONS and message.startswith(argument):
         message = ARGUMENT_OPTIONS[argument] + message.removeprefix(argument)
-    hint = _find_hint(error) or name_commands(error.format_suggestion(format_step))
+    hint = name_commands(error.format_suggestion(format_step))
+    for code, part, words in TERMINAL_HINTS:  # the advice of these errors is meant for agents
+        if error.code == code and part in error.message:
+            hint = words.format_map(defaultdict(str, error.details))
     hint = " ".join(capitalize(hint).split())
     if hint[-1:].isalnum():
         hint += "."
     return " ".join(message.split()), hint
-
-
-def _find_hint(error: ContextEngineError) -> str:
-    """Return the hint of the terminal for an error whose advice is meant for agents; empty without one."""
-    for code, part, hint in TERMINAL_HINTS:
-        if error.code == code and part in error.message:
-            return hint.format_map(defaultdict(str, error.details))
-    return ""
 
 
 def name_commands(text: str) -> str:
@@ -105,11 +100,9 @@ def name_commands(text: str) -> str:
 
     def command(found: re.Match[str]) -> str:
         name = found[0]
-        if name not in TOOL_COMMANDS and name not in list_names():
+        if name not in TOOL_COMMANDS and name not in tools.list_names():
             return name
         return f"`{TOOL_COMMANDS.get(name, f'ctx call {name}')}`"
-
-    from context_engine.tools import list_names
 
     for phrase, words in PHRASES.items():
         text = text.replace(phrase, words)
@@ -125,22 +118,13 @@ def format_step(step: NextStep) -> str:
     >>> format_step(NextStep("fail_step", "to open it again", {"retry": True}))
     'Run `ctx call fail_step \'{"retry":true}\'` to open it again.'
     """
-    command = TOOL_COMMANDS.get(step.tool)
-    if command is None:
-        arguments = ""
-        if step.arguments:
-            arguments = f" '{json.dumps(step.arguments, separators=(',', ':'))}'"
-        command = f"ctx call {step.tool}{arguments}"
-    else:
-        command = " ".join([command, *(_format_option(name, value) for name, value in step.arguments.items())])
-    return " ".join(filter(None, ["Run", f"`{command}`", step.purpose])) + "."
-
-
-def _format_option(name: str, value: Any) -> str:
-    option = f"--{name.replace('_', '-')}"
-    if value is True:
-        return option
-    return f"{option} {value}"
+    words = [TOOL_COMMANDS.get(step.tool, f"ctx call {step.tool}")]
+    if step.tool in TOOL_COMMANDS:
+        for name, value in step.arguments.items():
+            words.append(f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}")
+    elif step.arguments:
+        words.append(f"'{json.dumps(step.arguments, separators=(',', ':'))}'")
+    return " ".join(filter(None, ["Run", f"`{' '.join(words)}`", step.purpose])) + "."
 
 
 def capitalize(sentence: str) -> str:
@@ -151,6 +135,4 @@ def capitalize(sentence: str) -> str:
     """
     first = sentence.partition(" ")[0]
     is_name = first in COMMAND_NAMES or "_" in first
-    if is_name:
-        return sentence
-    return sentence[:1].upper() + sentence[1:]
+    return sentence if is_name else sentence[:1].upper() + sentence[1:]

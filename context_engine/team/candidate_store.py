@@ -87,22 +87,29 @@ class CandidateQuery:
 
 
 class StoredTerm(NamedTuple):
-    """The row of a term: file numbers by field, `impacts` those of `files` as 16 bits."""
+    """The row of a term: `files` of its bodies with their `impacts` as 16 bits, and those of the other fields.
 
-    hash: int
-    frequency: Sequence[int]
-    files: Sequence[int]
-    impacts: Sequence[int]
-    path: Sequence[int]
-    definition: Sequence[int]
-    doc: Sequence[int]
-    symbol: Sequence[int]
+    `frequency` counts documents by field, chunks for bodies and symbols; the last entry counts files whose bodies have
+    the term. `listed` has the files of paths, definitions, leading comments and symbols, in this order.
+    """
+
+    hash: int  # as signed 64 bits
+    frequency: list[int]
+    files: list[int]
+    impacts: list[int]
+    listed: tuple[list[int], list[int], list[int], list[int]]
+
+    @classmethod
+    def of(cls, hashed: int) -> StoredTerm:
+        """Return an empty row, to be filled."""
+        return cls(hashed, [0] * 6, [], [], ([], [], [], []))
 
 
 class StoredFile(NamedTuple):
     """The row of a file. `card` is the vector of its summary, empty where there is none.
 
-    `texts` is what a reply shows of it, None where it could not be read.
+    `tags` are all tags of its chunks, their kinds included; `payload` is what our ranker needs of it; `texts` is what a
+    reply shows of it, None where it could not be read.
     """
 
     number: int

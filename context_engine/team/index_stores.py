@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,17 +14,19 @@ from context_engine.index import SCHEMA_VERSION, EmbeddedStore, IndexStore
 from context_engine.repo import ReadFile
 from context_engine.settings import Settings
 from context_engine.team.candidate_store import CandidateStore, open_candidate_store
-from context_engine.team.manifest import Manifest, decode_manifest
+from context_engine.team.manifest import decode_manifest
 from context_engine.team.published_store import PublishedStore
 from context_engine.team.remote_store import TeamStore, open_remote_store, serves
 from context_engine.team.search_publisher import SearchPublisher
 from context_engine.team.shared_store import LOOK_WAIT_S, SharedStore
 
-if TYPE_CHECKING:
-    from context_engine.team.remote_store import RemoteStore
+if TYPE_CHECKING:  # its library is optional
+    from context_engine.team.postgres_store import PostgresStore
 
 REST_S = 1.0
 """How old the last poll of the remote store may be for an answer, as for a scan of the files (`staleness_ms`)."""
+REMOVE_WAIT_S = 3.0
+"""An indexing process holds the lock longer than that, and must be stopped first."""
 
 
 def open_index_store(root: Path, settings: Settings, folder: Path, read: ReadFile) -> IndexStore:
@@ -60,10 +63,6 @@ def open_team_store(
 # -- the repositories of a remote store ------------------------------------------------------------------------------
 
 
-REMOVE_WAIT_S = 3.0
-"""An indexing process holds the lock longer than that, and must be stopped first."""
-
-
 class Tenant(NamedTuple):
     """A repository on a remote store. `schema` is the layout of its index; each layout has an index of its own.
 
@@ -79,24 +78,32 @@ class Tenant(NamedTuple):
     committed_at: float
 
 
-def list_tenants(remote: RemoteStore | CandidateStore) -> list[Tenant]:
-    """Return all repositories, by name. Raises: StoreUnavailable, StoreUnusable."""
-    if isinstance(remote, CandidateStore):
-        rows = ((_split_name(row.name), row) for row in remote.list_repositories())
-        return [Tenant(name, schema, None, row.files, row.chunks, row.committed_at) for (schema, name), row in rows]
-    return [_tenant(remote, full) for full in remote.list_repositories()]
-
-
-def open_tenants(address: str) -> RemoteStore | CandidateStore:
+def open_tenants(address: str) -> PostgresStore | CandidateStore:
     """Return what has the repositories of a database: its indexes, or its rows where it only searches."""
     return open_remote_store(address) if serves(address, "Store") else open_candidate_store(address)
 
 
-def remove_tenant(
-    remote: RemoteStore | CandidateStore,
-    repository: str,
-    schema: int = SCHEMA_VERSION,
-) -> int:
+def list_tenants(remote: PostgresStore | CandidateStore) -> list[Tenant]:
+    """Return all repositories, by name. Raises: StoreUnavailable, StoreUnusable."""
+    if isinstance(remote, CandidateStore):
+        rows = ((_split_name(row.name), row) for row in remote.list_repositories())
+        return [Tenant(name, schema, None, row.files, row.chunks, row.committed_at) for (schema, name), row in rows]
+    tenants = []
+    for full in remote.list_repositories():
+        schema, repository = _split_name(full)
+        stored = remote.read_manifest(full)
+        files = chunks = None
+        if schema == SCHEMA_VERSION and stored.manifest is not None:
+            with suppress(msgspec.MsgspecError):
+                segments = decode_manifest(stored.manifest).segments
+                files = sum(part.files - len(part.dead) for part in segments)
+                chunks = sum(part.chunks for part in segments)
+        committed_at = stored.committed_at if stored.manifest else 0.0
+        tenants.append(Tenant(repository, schema, remote.count_stored_bytes(full), files, chunks, committed_at))
+    return tenants
+
+
+def remove_tenant(remote: PostgresStore | CandidateStore, repository: str, schema: int = SCHEMA_VERSION) -> int:
     """Remove the index of a repository, for all its users; return the bytes freed.
 
     Raises: NotIndexed when there is none, StorageBusy, StoreUnavailable, StoreUnusable.
@@ -114,26 +121,6 @@ def remove_tenant(
         return 0
     with remote.acquire_lease(full, REMOVE_WAIT_S) as lease:
         return lease.clear()
-
-
-def _tenant(remote: RemoteStore, full: str) -> Tenant:
-    schema, repository = _split_name(full)
-    held = remote.read_manifest(full)
-    files = chunks = None
-    if schema == SCHEMA_VERSION and (listed := _decode(held.manifest)):
-        files = sum(part.files - len(part.dead) for part in listed.segments)
-        chunks = sum(part.chunks for part in listed.segments)
-    committed_at = held.committed_at if held.manifest else 0.0
-    return Tenant(repository, schema, remote.count_stored_bytes(full), files, chunks, committed_at)
-
-
-def _decode(manifest: bytes | None) -> Manifest | None:
-    try:
-        if manifest is None:
-            return None
-        return decode_manifest(manifest)
-    except msgspec.MsgspecError:
-        return None
 
 
 def _split_name(full: str) -> tuple[int, str]:

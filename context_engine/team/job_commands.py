@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,10 +22,12 @@ from context_engine.cli.workspace_commands import load_repositories
 from context_engine.errors import Cancelled, ContextEngineError, InvalidArgument, StoreUnavailable
 from context_engine.team.index_worker import IndexWorker
 from context_engine.team.job_queue import IndexSource, QueuedJob, open_job_queue
-from context_engine.team.postgres_jobs import JobLease, PostgresJobs
 from context_engine.team.store_commands import Store, choose_address
 from context_engine.text import format_count, shorten_line
 from context_engine.timestamps import format_age
+
+if TYPE_CHECKING:  # its library is optional
+    from context_engine.team.postgres_jobs import JobLease, PostgresJobs
 
 ERROR_CHARS_MAX = 400
 POLL_S = 2.0

@@ -75,10 +75,7 @@ class PostgresRecords(PostgresTables):
     def revision(self, repository: str, kind: str) -> int:
         """Return the revision; 0 before the first write. One short query."""
         query = "SELECT revision FROM context_engine.record_kind WHERE repository = %s AND kind = %s"
-        rows = self._database.query(RECORDS, query, (repository, kind))
-        if rows:
-            return rows[0][0]
-        return 0
+        return next((revision for (revision,) in self._database.query(RECORDS, query, (repository, kind))), 0)
 
     def list_changes(self, repository: str, kind: str, revision: int) -> list[RecordMeta]:
         """Return what changed after a revision, in order."""

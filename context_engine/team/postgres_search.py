@@ -241,7 +241,7 @@ def _copy_rows(
     with connection.cursor() as cursor:
         with cursor.copy("COPY context_engine.search_term FROM STDIN") as copy:
             for term in terms:
-                arrays = "\t".join("{" + ",".join(map(str, array)) + "}" for array in term[1:])
+                arrays = "\t".join("{" + ",".join(map(str, array)) + "}" for array in (*term[1:4], *term.listed))
                 copy.write(f"{segment}\t{term.hash}\t{arrays}\n")
         with cursor.copy("COPY context_engine.search_file FROM STDIN (FORMAT BINARY)") as copy:
             copy.set_types(("int4", "int4", "text", "text", "text", "text[]", "bytea", "bytea"))

@@ -110,7 +110,11 @@ class PostgresSession:
             session = _connect(self._address)
             try:
                 session.upgrade(part, self.name)
-                _wait_for_lock(session.connection, f"{part.name}/{name}", time.monotonic() + wait_s, refusal)
+                until, query = time.monotonic() + wait_s, "SELECT pg_try_advisory_lock(hashtextextended(%s, 9))"
+                while not fetch_value(session.connection, query, (f"{part.name}/{name}",)):
+                    if time.monotonic() >= until:
+                        raise refusal
+                    time.sleep(LOCK_POLL_S)
                 yield session.connection
             finally:
                 with suppress(psycopg.Error):  # the server frees it as well, but only once it notices the end
@@ -225,7 +229,10 @@ class _Session:
             return
         with self.connection.transaction():
             self.connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
-            self._create_layout()
+            has_schema = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'context_engine'"
+            if not fetch_value(self.connection, has_schema):  # to create it may be forbidden, though it exists
+                self.connection.execute("CREATE SCHEMA context_engine")
+            self.connection.execute(_LAYOUT)
             for step in part.steps[self._version(part) :]:
                 for statement in step:
                     self.connection.execute(statement)
@@ -233,7 +240,12 @@ class _Session:
 
     def _is_current(self, part: SchemaPart, version: int, store: str) -> bool:
         if version not in (0, part.version):
-            raise _version_error(store, part, version)
+            raise StoreUnusable(
+                f"the {part.name} on the shared store {store} has version {version}, "
+                f"and this program knows version {part.version}",
+                suggestion="use the same release of smart-context-engine everywhere, or another database",
+                details={"found": version, "known": part.version},
+            )
         if version:
             self._seen.add(part.name)
         return bool(version)
@@ -244,24 +256,13 @@ class _Session:
             return 0
         return fetch_value(self.connection, _VERSION, (part.name,)) or 0
 
-    def _create_layout(self) -> None:
-        """Create the table of versions, or upgrade its first form, which had a single row, for the index."""
-        if not fetch_value(
-            self.connection, "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'context_engine'"
-        ):
-            self.connection.execute("CREATE SCHEMA context_engine")
-        self.connection.execute("CREATE TABLE IF NOT EXISTS context_engine.layout (version int NOT NULL)")
-        self.connection.execute(
-            "ALTER TABLE context_engine.layout ADD COLUMN IF NOT EXISTS part text PRIMARY KEY DEFAULT 'index'"
-        )
-
 
 _HAS_LAYOUT = """
 SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = 'context_engine' AND tablename = 'layout'
 """
 """Not `to_regclass`: after a wait for the schema lock it would report the state from before."""
-_VERSION = "SELECT version FROM context_engine.layout AS l WHERE coalesce(to_jsonb(l) ->> 'part', 'index') = %s"
-"""Reads the first form of the table as well, whose single row is the index's: a reader may not upgrade it."""
+_LAYOUT = "CREATE TABLE IF NOT EXISTS context_engine.layout (part text PRIMARY KEY, version int NOT NULL)"
+_VERSION = "SELECT version FROM context_engine.layout WHERE part = %s"
 _SET_VERSION = """
 INSERT INTO context_engine.layout (part, version) VALUES (%s, %s)
 ON CONFLICT (part) DO UPDATE SET version = EXCLUDED.version
@@ -280,19 +281,10 @@ def _connect(address: str) -> _Session:
     return _Session(psycopg.connect(autocommit=True, prepare_threshold=None, **settings))
 
 
-def _wait_for_lock(connection: psycopg.Connection, name: str, until: float, refusal: ContextEngineError) -> None:
-    while not fetch_value(connection, "SELECT pg_try_advisory_lock(hashtextextended(%s, 9))", (name,)):
-        if time.monotonic() >= until:
-            raise refusal
-        time.sleep(LOCK_POLL_S)
-
-
 def fetch_value(connection: psycopg.Connection, query: Statement, values: Sequence[Any] = ()) -> Any:
     """Return the first column of the first row; None without rows."""
     row = connection.execute(query, values).fetchone()
-    if row:
-        return row[0]
-    return None
+    return row[0] if row else None
 
 
 def partition_statements(table: str, count: int) -> list[sql.Composed]:
@@ -329,15 +321,6 @@ def translate_errors(name: str) -> Generator[None]:
             f"the shared store {name} cannot serve: {_first_line(error)}",
             suggestion="check CTX_STORE_URL; the schema context_engine must be ours alone",
         ) from error
-
-
-def _version_error(store: str, part: SchemaPart, found: int) -> StoreUnusable:
-    return StoreUnusable(
-        f"the {part.name} on the shared store {store} has version {found}, "
-        f"and this program knows version {part.version}",
-        suggestion="use the same release of smart-context-engine everywhere, or another database",
-        details={"found": found, "known": part.version},
-    )
 
 
 def _first_line(error: Exception) -> str:

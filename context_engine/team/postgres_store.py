@@ -1,20 +1,23 @@
-"""The remote store on PostgreSQL: a row for each manifest, and the segments in pieces.
+"""The remote store on PostgreSQL: for each repository a manifest with a revision, and segments in pieces.
 
 A commit is one transaction, so a kill on either side leaves the state before or after it. Large segments are sent
 before the transaction, piece by piece, so that an interrupted commit need not send them again. The next commit deletes
-what it does not name. Tables are partitioned by repository, and every statement names one. The lease is an advisory
-lock of the session, which the server frees when the connection ends. Behind a pooler that connection must be the
-session's own ("session mode").
+what it does not name. A reader sees one revision with everything that belongs to it, or gets `FileNotFoundError` when
+a newer one replaced it meanwhile. Tables are partitioned by repository, and every statement names one. The lease is an
+advisory lock of the session, which the server frees when the connection ends. Behind a pooler that connection must be
+the session's own ("session mode").
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psycopg
 
+from context_engine.storage import open_private
 from context_engine.team.postgres_search import PostgresSearch
 from context_engine.team.postgres_session import (
     PostgresTables,
@@ -23,14 +26,10 @@ from context_engine.team.postgres_session import (
     partition_statements,
     translate_errors,
 )
-from context_engine.team.remote_store import (
-    PIECE_BYTES,
-    ManifestRevision,
-    RemoteStore,
-    RepositoryLease,
-    busy_error,
-)
+from context_engine.team.remote_store import ManifestRevision, busy_error
 
+PIECE_BYTES = 8_000_000
+"""Segments are sent in pieces of this size: no message, and no copy in memory, is larger."""
 PARTITIONS = 16
 """Each has its own indexes: with fifty repositories on a server, no table is larger than some gigabytes."""
 _TABLES = """
@@ -56,8 +55,12 @@ RETURNING now.revision
 """
 
 
-class PostgresStore(PostgresTables, RemoteStore):
-    """The remote store in the schema `context_engine` of one database. It connects at the first call."""
+class PostgresStore(PostgresTables):
+    """The indexes in the schema `context_engine` of one database. Thread-safe; it connects at the first call.
+
+    All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is. Every call
+    names the repository, and no call reaches the data of another one.
+    """
 
     def __init__(self, address: str) -> None:
         """Connect to nothing yet. Raises: InvalidArgument."""
@@ -65,13 +68,9 @@ class PostgresStore(PostgresTables, RemoteStore):
         self.search = PostgresSearch(address)
 
     def revision(self, repository: str) -> int:
-        """Return the revision."""
-        rows = self._database.query(
-            INDEX, "SELECT revision FROM context_engine.manifest WHERE repository = %s", (repository,)
-        )
-        if rows:
-            return rows[0][0]
-        return 0
+        """Return the revision, which rises with every change, also when the repository is cleared. One short query."""
+        query = "SELECT revision FROM context_engine.manifest WHERE repository = %s"
+        return next((revision for (revision,) in self._database.query(INDEX, query, (repository,))), 0)
 
     def read_manifest(self, repository: str) -> ManifestRevision:
         """Return the manifest and its revision."""
@@ -81,17 +80,20 @@ class PostgresStore(PostgresTables, RemoteStore):
             "FROM context_engine.manifest WHERE repository = %s",
             (repository,),
         )
-        if rows:
-            return ManifestRevision(*rows[0])
-        return ManifestRevision(0, None)
+        return ManifestRevision(*rows[0]) if rows else ManifestRevision(0, None)
 
-    def read_piece(self, repository: str, name: str, number: int) -> tuple[int, bytes] | None:
-        """Return the size of a segment and one of its pieces."""
+    def fetch(self, repository: str, name: str, target: Path) -> None:
+        """Write a segment to a file. Raises: FileNotFoundError when it is not stored, or no longer."""
         query = "SELECT size, content FROM context_engine.piece WHERE repository = %s AND name = %s AND number = %s"
-        rows = self._database.query(INDEX, query, (repository, name, number))
-        if rows:
-            return (rows[0][0], rows[0][1])
-        return None
+        size, number = 1, 0
+        with open(target, "wb", opener=open_private) as out:
+            while out.tell() < size:
+                rows = self._database.query(INDEX, query, (repository, name, number))
+                if not rows:
+                    raise FileNotFoundError(name)
+                size, content = rows[0]
+                out.write(content)
+                number += 1
 
     def list_segment_sizes(self, repository: str) -> dict[str, int]:
         """Return the size of each segment that is stored completely."""
@@ -104,7 +106,7 @@ class PostgresStore(PostgresTables, RemoteStore):
         return {name: int(size) for name, size in rows}
 
     def count_stored_bytes(self, repository: str) -> int:
-        """Return the size of all pieces."""
+        """Return the size of all pieces, also of segments that have not arrived completely."""
         query = "SELECT coalesce(sum(octet_length(content)), 0) FROM context_engine.piece WHERE repository = %s"
         return sum(int(size) for (size,) in self._database.query(INDEX, query, (repository,)))
 
@@ -119,13 +121,16 @@ class PostgresStore(PostgresTables, RemoteStore):
 
     @contextmanager
     def acquire_lease(self, repository: str, wait_s: float) -> Generator[RepositoryLease]:
-        """Acquire the right to write, for one session at a time. Raises: StorageBusy."""
+        """Acquire the right to write, for one process on all machines. Raises: StorageBusy."""
         with self._database.hold_lock(INDEX, repository, wait_s, busy_error(repository)) as connection:
-            yield _PostgresLease(self, repository, connection)
+            yield RepositoryLease(self, repository, connection)
 
 
-class _PostgresLease(RepositoryLease):
-    """A lease on the connection that has the advisory lock."""
+class RepositoryLease:
+    """The right to change one repository, on the connection that has the lock. It ends with it, or with its process.
+
+    All calls raise StorageBusy when the lease was lost, and DiskFull.
+    """
 
     def __init__(self, store: PostgresStore, repository: str, connection: psycopg.Connection) -> None:
         self._store = store
@@ -133,7 +138,11 @@ class _PostgresLease(RepositoryLease):
         self._connection = connection
 
     def commit(self, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]) -> int:
-        """Replace `revision` in one transaction, with the new segments and without those that are not named."""
+        """Replace `revision` by a manifest with its new segments; return the new revision.
+
+        `named` are all segments that the manifest needs; all others are deleted. Pieces that arrived stay after an
+        interruption, and are not sent again. Raises StorageBusy when the repository is no longer at `revision`.
+        """
         if sum(path.stat().st_size for path in added.values()) > PIECE_BYTES:
             with translate_errors(self._store.name):  # each piece that arrives stays, and is not sent again
                 self._send_missing(added)
@@ -159,7 +168,7 @@ class _PostgresLease(RepositoryLease):
         return freed
 
     def write_piece(self, name: str, number: int, size: int, content: bytes) -> None:
-        """Store one piece of a segment."""
+        """Store one piece of a segment of `size` bytes."""
         insert = "INSERT INTO context_engine.piece VALUES (%s, %s, %s, %s, %b)"
         self._connection.execute(insert, (self._repository, name, number, size, content))
 
@@ -167,4 +176,13 @@ class _PostgresLease(RepositoryLease):
         query = "SELECT number FROM context_engine.piece WHERE repository = %s AND name = %s"
         for name, path in segments.items():
             stored = {number for (number,) in self._connection.execute(query, (self._repository, name))}
-            self._send_pieces(name, path, stored)
+            size = path.stat().st_size
+            for number, content in read_pieces(path):
+                if number not in stored:
+                    self.write_piece(name, number, size, content)
+
+
+def read_pieces(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the pieces of a segment, in order, with their numbers."""
+    with open(path, "rb") as source:
+        yield from enumerate(iter(partial(source.read, PIECE_BYTES), b""))

@@ -33,7 +33,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.errors import ContextEngineError, StorageCorrupt
+from context_engine.errors import ContextEngineError
 from context_engine.team.candidate_store import (
     Candidate,
     CandidateQuery,
@@ -50,6 +50,7 @@ from context_engine.team.candidate_store import (
 )
 from context_engine.team.qdrant_session import QdrantSession, match_any, match_value
 from context_engine.team.remote_store import busy_error, unavailable_error
+from context_engine.team.search_rows import damaged_row
 
 COLLECTION = "ctx_search_v1"
 """Raise the number when points change: releases with different numbers have a collection each."""
@@ -90,9 +91,8 @@ IN_ORDER = "?wait=true&ordering=strong"
 
 _POINTS = f"/collections/{COLLECTION}/points"
 _SALTS = np.array(
-    [0, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5]
+    [0, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5], np.uint64
 )
-_SALTS = _SALTS.astype(np.uint64)
 """One for each field, then one for names of files."""
 _NAME = len(_SALTS) - 1
 _SPREAD = np.uint64(0xD6E8FEB86659FD93)
@@ -154,7 +154,11 @@ class QdrantSearch(CandidateStore):
         frequencies: dict[int, tuple[int, ...]] = {}
         wanted = set(hashes)
         for point in self._read_points(repositories, ids, ["terms"]):
-            for hashed, *counts in _unpack(point["terms"]):
+            try:
+                rows = _decode(_bytes(point["terms"]))
+            except (msgspec.MsgspecError, ValueError) as error:
+                raise damaged_row(error) from error
+            for hashed, *counts in rows:
                 if hashed in wanted:
                     before = frequencies.get(hashed, (0,) * len(counts))
                     frequencies[hashed] = tuple(map(sum, zip(before, counts, strict=True)))
@@ -184,7 +188,12 @@ class QdrantSearch(CandidateStore):
         """Return the states of these repositories, sorted."""
         fields = ["repository", "revision", "totals", "segments", "gone"]
         points = self._scroll([match_value("what", "state"), match_any("repository", [*repositories])], fields)
-        return sorted((_read_state(point) for point in points), key=lambda state: state.repository)
+        states = []
+        for point in points:
+            segments = tuple(_Segment(part["key"], part["number"], part["buckets"]) for part in point["segments"])
+            gone = tuple(point.get("gone") or ())
+            states.append(_State(point["repository"], point["revision"], tuple(point["totals"]), segments, gone))
+        return sorted(states, key=lambda state: state.repository)
 
     def _scroll(self, must: list[dict[str, Any]], fields: list[str]) -> Iterator[dict[str, Any]]:
         """Yield the points that match; none when nothing was ever published."""
@@ -228,7 +237,9 @@ class QdrantSearch(CandidateStore):
         self, states: Sequence[_State], worths: Collection[str]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, int]]:
         """Return the points of these files and of their importance, by id, and the revision of each repository now."""
-        ids = {*worths, *_importance_ids(states, worths), *(_state_id(state.repository) for state in states)}
+        revisions = {segment.key: state.revision for state in states for segment in state.segments}
+        blocks = {_importance_id(key, revisions[key], number) for key, number in map(_parse_id, worths)}
+        ids = {*worths, *blocks, *(_state_id(state.repository) for state in states)}
         repositories = [state.repository for state in states]
         fields = ["payload", "importance", "what", "repository", "revision"]
         points = {point["id"]: point for point in self._read_points(repositories, ids, fields)}
@@ -317,7 +328,10 @@ class QdrantSearch(CandidateStore):
         buckets = max(1, len(terms) // BLOCK_TERMS)
         common = {"repository": repository, "segment": key}
         batch = _Batch(self._session, common)
-        for number, block in _split_terms(terms, buckets).items():
+        blocks: dict[int, list[list[int]]] = {}
+        for term in terms:
+            blocks.setdefault(_bucket(term.hash, buckets), []).append([term.hash, *term.frequency])
+        for number, block in blocks.items():
             batch.add(_point_id(key, _TERMS, number), {"what": "terms", "terms": _text(_encode(block))})
         vectors = _WordVectors(terms)
         del terms
@@ -476,33 +490,12 @@ def _state_id(repository: str) -> str:
     return _point_id(_hash(repository), _STATE, 0)
 
 
-def _importance_ids(states: Sequence[_State], files: Iterable[str]) -> set[str]:
-    revisions = {segment.key: state.revision for state in states for segment in state.segments}
-    places = map(_parse_id, files)
-    return {_importance_id(key, revisions[key], number) for key, number in places}
-
-
 def _importance_id(key: int, revision: int, number: int) -> str:
     return _point_id(_hash(str(key), str(revision)), _IMPORTANCE, number // BLOCK_FILES)
 
 
-def _weight_of(state: _State, place: str, blocks: dict[str, bytes]) -> bytes:
-    """Return the importance of a file, as float16."""
-    key, number = _parse_id(place)
-    at = 2 * (number % BLOCK_FILES)
-    return blocks[_importance_id(key, state.revision, number)][at : at + 2]
-
-
 def _bucket(hashed: int, buckets: int) -> int:
     return (hashed & 0xFFFFFFFFFFFFFFFF) % buckets
-
-
-def _split_terms(terms: Iterable[StoredTerm], buckets: int) -> dict[int, list[list[int]]]:
-    """Return the frequencies of terms by the number of their point."""
-    blocks: dict[int, list[list[int]]] = {}
-    for term in terms:
-        blocks.setdefault(_bucket(term.hash, buckets), []).append([term.hash, *term.frequency])
-    return blocks
 
 
 def _file_point(file: StoredFile, words: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -529,8 +522,7 @@ class _WordVectors:
         owners, worths, sizes = array("I"), array("H"), array("I")
         hashes, fields = array("q"), array("B")
         for term in terms:
-            lists = (term.files, term.path, term.definition, term.doc, term.symbol)
-            for field, files in enumerate(lists):
+            for field, files in enumerate((term.files, *term.listed)):
                 if files:
                     owners.extend(files)
                     worths.extend(term.impacts if field == 0 else [1] * len(files))
@@ -575,15 +567,10 @@ def _query_vector(query: CandidateQuery) -> dict[str, Any]:
 # -- filters -------------------------------------------------------------------------------------------------------
 
 
-def _visible(states: Sequence[_State]) -> list[dict[str, Any]]:
-    """Return the conditions of a point of these states."""
-    keys = [segment.key for state in states for segment in state.segments]
-    return [match_any("repository", [state.repository for state in states]), match_any("segment", keys)]
-
-
 def _choose_files(states: Sequence[_State], rules: FileFilter) -> dict[str, Any]:
     """Return the filter of a search. Of paths it says only what a path must have; `_passing` applies the rest."""
-    must = _visible(states)
+    keys = [segment.key for state in states for segment in state.segments]
+    must = [match_any("repository", [state.repository for state in states]), match_any("segment", keys)]
     for field, values in (("language", rules.languages), ("tags", rules.tags_any), ("parts", rules.parts)):
         if values:
             must.append(match_any(field, [*values]))
@@ -600,13 +587,6 @@ def _passing(points: Iterable[dict[str, Any]], rules: FileFilter) -> dict[str, f
 # -- what is read --------------------------------------------------------------------------------------------------
 
 
-def _read_state(point: dict[str, Any]) -> _State:
-    segments = (_Segment(part["key"], part["number"], part["buckets"]) for part in point["segments"])
-    return _State(
-        point["repository"], point["revision"], tuple(point["totals"]), tuple(segments), tuple(point.get("gone") or ())
-    )
-
-
 def _make_candidates(
     states: Sequence[_State], worths: dict[str, float], points: dict[str, dict[str, Any]]
 ) -> list[Candidate]:
@@ -617,8 +597,10 @@ def _make_candidates(
     for place, worth in worths.items():
         key, number = _parse_id(place)
         state, order = owners[key]
+        at = 2 * (number % BLOCK_FILES)
+        weight = blocks[_importance_id(key, state.revision, number)][at : at + 2]
         payload = _bytes(points[place]["payload"])
-        candidate = Candidate(state.repository, key, number, worth, _weight_of(state, place, blocks), payload)
+        candidate = Candidate(state.repository, key, number, worth, weight, payload)
         found.append(((state.repository, order, number), candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 
@@ -629,13 +611,3 @@ def _text(content: bytes) -> str:
 
 def _bytes(text: str) -> bytes:
     return base64.b64decode(text)
-
-
-def _unpack(text: str) -> list[list[int]]:
-    try:
-        return _decode(_bytes(text))
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise StorageCorrupt(
-            f"the terms of a repository cannot be read: {error}",
-            suggestion="run `ctx index --force` on a machine that shares",
-        ) from error

@@ -10,9 +10,10 @@ searcher ranks it like any other. Nothing of a repository is kept between two qu
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 import numpy as np
@@ -38,6 +39,7 @@ from context_engine.search.search_service import SearchService, SearchState, ans
 from context_engine.search.searcher import Searcher
 from context_engine.search.semantic_scores import QueryVector, SemanticRanker
 from context_engine.secrets import RedactedDocument
+from context_engine.server import STORE_TOOLS
 from context_engine.settings import Settings
 from context_engine.team.candidate_store import (
     CANDIDATES_MAX,
@@ -46,6 +48,7 @@ from context_engine.team.candidate_store import (
     CandidateStore,
     FileFilter,
     SearchableTotals,
+    open_candidate_store,
 )
 from context_engine.team.search_publisher import unpack_texts
 from context_engine.team.search_rows import COUNTED_FIELDS, IMPACT_UNIT, LENGTH_TOTALS, join_files
@@ -53,6 +56,9 @@ from context_engine.text import format_count
 
 FIELD_WORTHS: Mapping[str, float] = {"body": 1.0, "path": 1.5, "def": 1.0, "doc": 0.7, "symbol": 8.0}
 """Of a term in each field for the choice of candidates; the impact of a body is at most 4 (BM25 with k1 = 3)."""
+STORE_PROJECT, STORE_PREFIX = "store", "store:"
+"""How a call names repositories of the database: all of them, or `store:github.com/team/app`."""
+NAME_CHARS_MAX = 200
 POSTINGS_MAX = 100_000
 """Postings of bodies that one question reads, those of the rarest terms first: some 50 ms of the database."""
 
@@ -70,10 +76,7 @@ class CorpusStatistics:
 
     def mean_length(self, field: str) -> tuple[int, float]:
         """Return the number of documents of a field, and their mean length."""
-        if field == "body":
-            count = self.chunks
-        else:
-            count = self.files
+        count = self.chunks if field == "body" else self.files
         return count, self._lengths["body" if field == "file" else field] / max(count, 1)
 
     def frequency(self, field: str, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
@@ -142,11 +145,12 @@ class RemoteSearch(SearchService):
         snapshot = self.candidates(query)
         searcher = Searcher(snapshot, ROLES, self._meaning)
         reader = _TextReader(self._store, self.repositories, snapshot)
-        freshness = self._freshness(snapshot.corpus.outdated)
+        outdated = snapshot.corpus.outdated
+        behind = f"; {format_count(outdated, 'repository', 'repositories')} being published" if outdated else ""
+        freshness = f"as published on {self._store.name}{behind}"
         answer = answer_query(SearchState(searcher, reader.read, freshness, prepare=reader.fetch), query)
-        hits = tuple(
-            replace(hit, project=str(hit.chunk.path).partition(REPOSITORY_SEPARATOR)[0]) for hit in answer.hits
-        )
+        projects = (hit.chunk.path.partition(REPOSITORY_SEPARATOR)[0] for hit in answer.hits)
+        hits = tuple(replace(hit, project=project) for hit, project in zip(answer.hits, projects, strict=True))
         if hits or query.filter.is_empty:
             return replace(answer, hits=hits)
         return replace(answer, reason="nothing that passes the filter matches the query", near_tags=())
@@ -164,26 +168,17 @@ class RemoteSearch(SearchService):
                 suggestion="Run `ctx index` with CTX_STORE_SHARES=1 and CTX_STORE_SEARCH=1 where they are checked out.",
             )
         corpus = CorpusStatistics(totals, frequencies)
-        worths = _weigh_terms(
-            asked, hashes, dict(zip(symbols.tolist(), (trust for _, trust in named), strict=True)), corpus
-        )
+        trusts = dict(zip(symbols.tolist(), (trust for _, trust in named), strict=True))
+        vector = self._static(query.text) if self._static else None
         wanted = CandidateQuery(
             hashes.view(np.int64).tolist(),
-            worths,
+            _weigh_terms(asked, hashes, trusts, corpus),
             sorted({place.path.rpartition("/")[2] for place in asked.places}),
             translate_filter(query.filter),
             CANDIDATES_MAX,
-            self._question_vector(query.text),
+            [] if vector is None or not vector.any() else vector.tolist(),
         )
         return CandidateSnapshot(self._store.find_candidates(self.repositories, wanted), hashes, corpus)
-
-    def _question_vector(self, text: str) -> list[float]:
-        vector = self._static(text) if self._static else None
-        return [] if vector is None or not vector.any() else vector.tolist()
-
-    def _freshness(self, outdated: int) -> str:
-        behind = f"; {format_count(outdated, 'repository')} being published" if outdated else ""
-        return f"as published on {self._store.name}{behind}"
 
 
 class _TextReader:
@@ -276,15 +271,12 @@ def translate_filter(wanted: Filter) -> FileFilter:
     The ranker applies the whole filter again: to single chunks, and with globs that take others back (`!docs/`).
     Outlines are made of files with any kinds.
     """
-    if "symbols" in wanted.kinds or "symbols" in wanted.tags:
-        kinds: tuple[str, ...] = ()
-    else:
-        kinds = wanted.kinds
+    has_outlines = "symbols" in wanted.kinds or "symbols" in wanted.tags
     included, excluded = _translate_globs(wanted.include_paths), _translate_globs(wanted.exclude_paths)
     regexes = [regex for regex, includes in included if includes]
     return FileFilter(
         [name.lower() for name in wanted.languages],
-        kinds,
+        () if has_outlines else wanted.kinds,
         [tag.lower() for tag in wanted.tags if tag != "symbols"],
         regexes,
         [regex for regex, _ in excluded] if all(includes for _, includes in excluded) else (),
@@ -315,12 +307,9 @@ def _find_parts(globs: Iterable[str]) -> list[str]:
     found = []
     for glob in globs:
         if not glob.startswith("!"):
-            names = [
-                name
-                for name in _clean_glob(glob).split("/")
-                if name and not re.search(r"[*?\[]", name.removeprefix("*."))
-            ]
-            found.append(max(names, key=len, default=""))
+            names = _clean_glob(glob).split("/")
+            plain = [name for name in names if not set(name.removeprefix("*.")) & set("*?[")]
+            found.append(max(plain, key=len, default=""))
     return found if all(found) else []
 
 
@@ -333,3 +322,57 @@ class RemoteRepositories(Workspace):
         """`repositories`: those that the caller may see, by their names in the database. The store is the caller's."""
         self.settings = settings
         self.search = RemoteSearch(store, repositories, encoder.query if encoder else None)
+
+
+class RemoteProjects:
+    """Opens repositories of the database in the settings, for callers that see some of them. Thread-safe.
+
+    The setting `store_visible` says which there are, and a token sees those that are among its projects by that name.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect to nothing yet."""
+        self.settings = settings
+        self._patterns = settings.store_visible.replace(",", " ").split()
+        self._lock = threading.Lock()
+        self._opened: tuple[CandidateStore, StaticEncoder | None] | None = None
+
+    def is_named_by(self, project: str) -> bool:
+        """Return whether a project is one of a database, visible or not."""
+        return bool(self._patterns) and (project == STORE_PROJECT or project.startswith(STORE_PREFIX))
+
+    def open(self, project: str, tool: str, sees: Callable[[str, str], bool]) -> RemoteRepositories:
+        """Return the repositories that a project names, as far as the caller sees them.
+
+        Raises: InvalidArgument for another tool, or when there is none, StoreUnavailable, StoreUnusable.
+        """
+        if tool not in STORE_TOOLS:
+            raise InvalidArgument(
+                f"{tool} needs the files of a project, and those of {project[:NAME_CHARS_MAX]!r} are not here",
+                suggestion=f"Use {' or '.join(sorted(STORE_TOOLS))}, or name a project that is open.",
+                details={"argument": "project"},
+            )
+        with self._lock:
+            if self._opened is None:
+                encoder = None if self.settings.embedder == "none" else StaticEncoder()
+                self._opened = open_candidate_store(self.settings.store_url), encoder
+            store, encoder = self._opened
+        names = [
+            name
+            for name in list_searchable(store)
+            if any(fnmatchcase(name, pattern) for pattern in self._patterns) and sees(f"{STORE_PREFIX}{name}", "")
+        ]
+        if project != STORE_PROJECT:
+            names = [name for name in names if f"{STORE_PREFIX}{name}" == project]
+        if not names:
+            raise InvalidArgument(
+                f"no repository that can be searched is called {project[:NAME_CHARS_MAX]!r}",
+                suggestion="Leave project out, or name a project that is open.",
+                details={"argument": "project"},
+            )
+        return RemoteRepositories(store, names, self.settings, encoder)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._opened is not None:
+            self._opened[0].close()

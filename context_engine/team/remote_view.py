@@ -15,17 +15,22 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from context_engine.errors import StorageCorrupt, StoreUnavailable, StoreUnusable
 from context_engine.storage import make_private_folder, open_private
 from context_engine.team.manifest import Manifest, decode_manifest
-from context_engine.team.remote_store import RETRY_DELAY_S, ManifestRevision, RemoteStore, unavailable_error
+from context_engine.team.remote_store import RETRY_DELAY_S, ManifestRevision, unavailable_error
+
+if TYPE_CHECKING:  # its library is optional
+    from context_engine.team.postgres_store import PostgresStore
 
 SILENT_S = 5.0
 """A remote store that takes longer is reported as not answering, though no query waits for it."""
@@ -42,7 +47,7 @@ class RemoteView:
     def __init__(
         self,
         file: ManifestFile,
-        remote: RemoteStore,
+        remote: PostgresStore,
         repository: str,
         *,
         prefetch: Callable[[Manifest], None],
@@ -61,15 +66,12 @@ class RemoteView:
         self._rest_s = rest_s
         self._wait_s = wait_s
         self._needs_state = needs_state
-        self._last = NOTHING
-        self._poll: _RevisionPoll | None = None
+        self.last = NOTHING
+        """The last state that this process has seen."""
+        self._poll: Future[ManifestRevision] | None = None
+        self._poll_began_s = 0.0
         self._next_poll_at = 0.0
         self._has_asked = False
-
-    @property
-    def last(self) -> ManifestRevision:
-        """The last state that this process has seen."""
-        return self._last
 
     def read_in_time(self) -> ManifestRevision:
         """Return the state, at most `rest_s` old; the last seen one while asking takes longer than `wait_s`.
@@ -77,18 +79,21 @@ class RemoteView:
         Raises: StoreUnusable; StoreUnavailable where a state is needed and none was ever seen.
         """
         if time.monotonic() < self._next_poll_at:
-            return self._last
+            return self.last
         seen = self._read_last()
         is_first_contact = seen == NOTHING and not self._has_asked
         if self._wait_s is None or is_first_contact:
             return self.read_or_keep()
         if self._poll is None:
-            self._poll = _RevisionPoll(partial(self._ask_and_prefetch, seen))
-        if self._poll.wait(self._wait_s):
+            self._poll, self._poll_began_s = Future(), time.monotonic()
+            work = partial(_carry_out, self._poll, partial(self._ask_and_prefetch, seen))
+            threading.Thread(target=work, name="ctx-remote-store", daemon=True).start()
+        age_s = time.monotonic() - self._poll_began_s
+        if wait([self._poll], max(0.0, self._wait_s - age_s)).done:  # an older poll is not waited for again
             return self._finish_poll(self._poll.result)
-        if self._poll.age_s >= SILENT_S:
+        if time.monotonic() - self._poll_began_s >= SILENT_S:
             self.problem = unavailable_error(self._remote.name, f"silent for {SILENT_S:.0f} s or more").message
-        return self._last
+        return self.last
 
     def read_or_keep(self) -> ManifestRevision:
         """Return the newest state, the last seen one where the remote store does not answer. Raises as above."""
@@ -101,14 +106,14 @@ class RemoteView:
     def replace(self, state: ManifestRevision) -> ManifestRevision:
         """Make a state the last one seen, and return it."""
         self._poll = None
-        if state is not self._last:
+        if state is not self.last:
             self._file.write(state)
-            self._last = state
+            self.last = state
         return state
 
     def forget(self) -> None:
         """Forget the state, after it was deleted."""
-        self._last, self._poll, self._next_poll_at = NOTHING, None, 0.0
+        self.last, self._poll, self._next_poll_at = NOTHING, None, 0.0
 
     def end_poll(self) -> None:
         """Let no answer wait for the poll that is under way."""
@@ -126,11 +131,11 @@ class RemoteView:
             raise
         except StoreUnavailable as error:
             self.problem = error.message
-            if self._last == NOTHING and self._needs_state:
+            if self.last == NOTHING and self._needs_state:
                 raise
             self._next_poll_at = time.monotonic() + max(self._rest_s, RETRY_DELAY_S)
         self._has_asked = True
-        return self._last
+        return self.last
 
     def _ask(self, seen: ManifestRevision) -> ManifestRevision:
         """Return the remote state; `seen` when it has not changed."""
@@ -151,46 +156,20 @@ class RemoteView:
 
     def _read_last(self) -> ManifestRevision:
         """Return the last state seen, here or by another process; nothing where it cannot be read any more."""
-        if self._last == NOTHING:
+        if self.last == NOTHING:
             stored = self._file.read()
             with suppress(StorageCorrupt):
                 self._file.parse(stored)
-                self._last = stored
-        return self._last
+                self.last = stored
+        return self.last
 
 
-class _RevisionPoll:
-    """A poll of the remote store in a thread of its own, for which callers may wait."""
-
-    def __init__(self, ask: Callable[[], ManifestRevision]) -> None:
-        self._ask = ask
-        self._began = time.monotonic()
-        self._over = threading.Event()
-        self._state = NOTHING
-        self._error: Exception | None = None
-        threading.Thread(target=self._run, name="ctx-remote-store", daemon=True).start()
-
-    def _run(self) -> None:
-        try:
-            self._state = self._ask()
-        except Exception as error:  # noqa: BLE001 - a thread has no caller; it is raised where the result is used
-            self._error = error
-        self._over.set()
-
-    @property
-    def age_s(self) -> float:
-        """Seconds since it began."""
-        return time.monotonic() - self._began
-
-    def wait(self, within_s: float) -> bool:
-        """Return whether it ended so long after it began; wait no longer, and not at all once that time has passed."""
-        return self._over.wait(max(0.0, within_s - self.age_s))
-
-    def result(self) -> ManifestRevision:
-        """Return the state, or raise what it raised."""
-        if self._error is not None:
-            raise self._error
-        return self._state
+def _carry_out(poll: Future[ManifestRevision], ask: Callable[[], ManifestRevision]) -> None:
+    """Ask in a thread of its own; an error is raised where the result is used."""
+    try:
+        poll.set_result(ask())
+    except Exception as error:  # noqa: BLE001 - a thread has no caller
+        poll.set_exception(error)
 
 
 class ManifestFile:
@@ -209,7 +188,10 @@ class ManifestFile:
             facts = os.stat(self._path)
             mark = facts.st_ino, facts.st_mtime_ns, facts.st_size
             if mark != self._mark:
-                self._content = _decode_revision(self._path.read_bytes())
+                content = self._path.read_bytes()
+                is_whole = len(content) > 8
+                revision = int.from_bytes(content[:8], "little")
+                self._content = ManifestRevision(revision, content[8:]) if is_whole else NOTHING
                 self._mark = mark
         except (FileNotFoundError, NotADirectoryError):
             self._mark, self._content = None, NOTHING
@@ -218,18 +200,12 @@ class ManifestFile:
     def parse(self, state: ManifestRevision) -> Manifest | None:
         """Return the manifest of a state, None where it has none; the last one is kept. Raises: StorageCorrupt."""
         if state != self._parsed[0]:
-            self._parsed = state, self._decode(state)
+            try:
+                self._parsed = state, None if state.manifest is None else decode_manifest(state.manifest)
+            except msgspec.MsgspecError as error:
+                problem = f"the list of segments on the shared store {self._store_name} cannot be read: {error}"
+                raise corrupt_store_error(problem) from error
         return self._parsed[1]
-
-    def _decode(self, state: ManifestRevision) -> Manifest | None:
-        if state.manifest is None:
-            return None
-        try:
-            return decode_manifest(state.manifest)
-        except msgspec.MsgspecError as error:
-            raise corrupt_store_error(
-                f"the list of segments on the shared store {self._store_name} cannot be read: {error}"
-            ) from error
 
     def write(self, state: ManifestRevision) -> None:
         """Replace the file; remove it where the state has no manifest."""
@@ -248,12 +224,6 @@ class ManifestFile:
     def close(self) -> None:
         """Free the memory of the parsed manifest."""
         self._parsed = NOTHING, None
-
-
-def _decode_revision(content: bytes) -> ManifestRevision:
-    if len(content) <= 8:
-        return NOTHING
-    return ManifestRevision(int.from_bytes(content[:8], "little"), content[8:])
 
 
 def corrupt_store_error(what: str) -> StorageCorrupt:

@@ -8,9 +8,8 @@ best files. `join_files` makes a segment of these, and the ranker orders them as
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,44 +30,20 @@ from context_engine.index.segment import (
     term_hashes,
 )
 from context_engine.model import CHUNK_KINDS
+from context_engine.team.candidate_store import StoredFile, StoredTerm
 
 Hashes = npt.NDArray[np.uint64]
 NAMED_FIELDS = ("stem", "tag")
 """Fields that are read by name and not only by hash."""
 COUNTED_FIELDS = ("body", "path", "def", "doc", "symbol")
-"""Fields whose document frequencies are stored with a term; `TermRow.frequency` has them in this order."""
-LISTED_FIELDS = ("path", "def", "doc", "symbol")
-"""Fields for which a term has the list of files alone."""
+"""Fields whose document frequencies and files are stored with a term, in this order."""
+LENGTH_TOTALS = ("body", "path", "def", "doc")
+"""Fields whose terms are counted over all living documents, for their mean lengths."""
 IMPACT_UNIT = 1_000
 """Impacts are stored in thousandths, as 16 bits."""
 K1_FILE, B = 3.0, 0.75
 """Of the impact of a term on a file, as the ranker values whole files (search/rankers.py). It chooses candidates; the
 ranker computes its own values from the counts."""
-
-
-class FileRow(NamedTuple):
-    """One file. `tags` are all tags of its chunks, their kinds included; `payload` is what `join_files` needs of it."""
-
-    number: int
-    path: str
-    language: str
-    tags: list[str]
-    payload: bytes
-
-
-@dataclass(slots=True)
-class TermRow:
-    """One term of a segment: `files` of its bodies with their `impacts`, and the files of other fields.
-
-    `frequency` counts documents by `COUNTED_FIELDS`, chunks for bodies and symbols; the last entry counts files whose
-    bodies have the term.
-    """
-
-    hash: int  # as signed 64 bits
-    frequency: list[int] = field(default_factory=lambda: [0] * (len(COUNTED_FIELDS) + 1))
-    files: list[int] = field(default_factory=list)
-    impacts: list[int] = field(default_factory=list)
-    others: dict[str, list[int]] = field(default_factory=dict)
 
 
 class _FieldPart(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -105,10 +80,11 @@ _ID, _SIZE, _COUNT, _HASH, _LENGTH = "<u4", "<u4", "u1", "<u8", "<u2"
 # -- to rows -------------------------------------------------------------------------------------------------------
 
 
-def split_files(segment: Segment) -> Iterator[FileRow]:
-    """Yield the row of each file, dead ones included, in order."""
+def split_files(segment: Segment) -> Iterator[StoredFile]:
+    """Yield the row of each file, dead ones included, in order, without the texts of its chunks."""
     fields = {name: _FieldSplit.of(segment, name) for name in CHUNK_FIELDS + FILE_FIELDS}
     languages, starts = segment.file["language"].tolist(), segment.chunk_starts.tolist()
+    cards = segment.static.summary.floats() if segment.static else np.zeros((segment.files, 0), np.float32)
     for number, path in enumerate(segment.paths):
         start, stop = starts[number], starts[number + 1]
         language = segment.languages[languages[number]]
@@ -124,9 +100,11 @@ def split_files(segment: Segment) -> Iterator[FileRow]:
             _static_bytes(segment, number, start, stop),
             segment.static.identity if segment.static else "",
         )
-        own = [name.decode() for name in fields["tag"].part(number).names]
         kinds = {CHUNK_KINDS[code] for code in set(segment.chunk["kind"][start:stop].tolist())}
-        yield FileRow(number, path, language, _list_tags(path, language, kinds, own), _encode(part))
+        tags = {language.lower(), *kinds, *path.lower().split("/")[:-1]}  # every tag that a chunk of it can have
+        tags |= {name.decode() for name in fields["tag"].part(number).names}
+        tags |= {"code"} if "definitions" in kinds else set()
+        yield StoredFile(number, path, language, sorted(tags), _encode(part), cards[number].tolist(), None)
 
 
 def _static_bytes(segment: Segment, number: int, start: int, stop: int) -> list[bytes]:
@@ -135,12 +113,6 @@ def _static_bytes(segment: Segment, number: int, start: int, stop: int) -> list[
     chunk, card = segment.static.chunk, segment.static.summary
     parts = (chunk.values[start:stop], chunk.scales[start:stop], card.values[number], card.scales[number : number + 1])
     return [part.tobytes() for part in parts]
-
-
-def _list_tags(path: str, language: str, kinds: set[str], own: Sequence[str]) -> list[str]:
-    """Return every tag that a chunk of the file can have."""
-    code = {"code"} if "definitions" in kinds else set()
-    return sorted({language.lower(), *kinds, *code, *path.lower().split("/")[:-1], *own})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,32 +153,27 @@ class _FieldSplit:
         )
 
 
-def split_terms(segment: Segment) -> list[TermRow]:
+def split_terms(segment: Segment) -> list[StoredTerm]:
     """Return the row of each term of the `COUNTED_FIELDS`, ordered by hash."""
-    rows: dict[int, TermRow] = {}
+    rows: dict[int, StoredTerm] = {}
     owners = segment.chunk_files()
     for place, name in enumerate(COUNTED_FIELDS):
         postings = segment.fields[name]
-        documents = np.diff(postings.indptr.astype(np.int64)).tolist()
-        values = _impacts(segment) if name == "body" else _files_of(postings, owners, name)
-        for number, hashed in enumerate(postings.hashes.view(np.int64).tolist()):
+        values = _impacts(segment) if name == "body" else []
+        signed = postings.hashes.view(np.int64).tolist()
+        ids = owners[postings.ids] if name in CHUNK_FIELDS else postings.ids
+        for number, (start, stop) in enumerate(pairwise(postings.indptr.tolist())):
+            hashed = signed[number]
             row = rows.get(hashed)
             if row is None:
-                row = rows[hashed] = TermRow(hashed)
-            row.frequency[place] = documents[number]
-            files, impacts = values[number]
+                row = rows[hashed] = StoredTerm.of(hashed)
+            row.frequency[place] = stop - start
             if name == "body":
-                row.files, row.impacts, row.frequency[-1] = files, impacts, len(files)
+                row.files[:], row.impacts[:] = values[number]
+                row.frequency[-1] = len(row.files)
             else:
-                row.others[name] = files
+                row.listed[place - 1][:] = sorted(set(ids[start:stop].tolist()))
     return [rows[hashed] for hashed in sorted(rows)]
-
-
-def _files_of(postings: Postings, owners: npt.NDArray[np.intp], name: str) -> list[tuple[list[int], list[int]]]:
-    """Return the files of each term, each once."""
-    bounds = postings.indptr.tolist()
-    ids = owners[postings.ids] if name in CHUNK_FIELDS else postings.ids
-    return [(sorted(set(ids[start:stop].tolist())), []) for start, stop in pairwise(bounds)]
 
 
 def _impacts(segment: Segment) -> list[tuple[list[int], list[int]]]:
@@ -271,11 +238,7 @@ def _join(parts: Sequence[_FilePart], hashes: Hashes) -> Segment:
         starts,
         {name: file[name] for name in FILE_COLUMNS},
         chunk,
-        {
-            "path": Heap.of([part.path for part in parts]),
-            "sha256": Heap.of([part.sha256 for part in parts]),
-            "outline": Heap.of([part.outline for part in parts]),
-        },
+        {name: Heap.of([getattr(part, name) for part in parts]) for name in ("path", "sha256", "outline")},
         fields,
         {name: _column([part.lengths[at] for part in parts], _LENGTH) for at, name in enumerate(LENGTH_FIELDS)},
         _join_static(parts),
@@ -316,9 +279,8 @@ def _find_terms(of_terms: Hashes, hashes: Hashes) -> tuple[npt.NDArray[np.intp],
     """Return the places of the terms that are among the sorted `hashes`, and the number of each there."""
     if not len(hashes):
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
-    is_likely = np.zeros(
-        1 << 16, bool
-    )  # by the lowest 16 bits: a search for each of 75,000 terms takes 10 times as long
+    # by the lowest 16 bits first: a search for each of 75,000 terms takes 10 times as long
+    is_likely = np.zeros(1 << 16, bool)
     is_likely[hashes & 0xFFFF] = True
     likely = np.flatnonzero(is_likely[of_terms & 0xFFFF])
     found = np.minimum(np.searchsorted(hashes, of_terms[likely]), len(hashes) - 1)
@@ -338,7 +300,3 @@ def _join_static(parts: Sequence[_FilePart]) -> StaticVectors | None:
         VectorRows(np.frombuffer(values, np.int8).reshape(-1, width), np.frombuffer(scales, np.float32)),
         VectorRows(np.frombuffer(cards, np.int8).reshape(-1, width), np.frombuffer(card_scales, np.float32)),
     )
-
-
-LENGTH_TOTALS = ("body", "path", "def", "doc")
-"""Fields whose terms are counted over all living documents, for their mean lengths."""

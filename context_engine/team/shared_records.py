@@ -1,10 +1,6 @@
 """What a team shares besides its index: plans, memories and reviews of one repository.
 
-    shared_records = open_shared_records("postgresql://user@host/team", "github.com/team/app", cache)
-    records = VersionedRecords(home, "plans", shared_records=shared_records)
-
-Only PostgreSQL stores records; its library is imported here, at the first use. Without `shared_records` the same files
-belong to this machine alone.
+Only PostgreSQL stores records; its library is imported here, at the first use.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ from typing import TYPE_CHECKING
 from context_engine.errors import InvalidArgument
 from context_engine.settings import Settings
 from context_engine.storage import MergePolicyOf, SharedRecords
-from context_engine.team.remote_store import TeamStore, open_backend
+from context_engine.team.remote_store import TeamStore, open_backend, serves
 from context_engine.team.sync_state import SyncState
 from context_engine.team.synced_folder import SyncedFolder
 
@@ -25,7 +21,6 @@ if TYPE_CHECKING:
 
 REST_S = 1.0
 """An answer may use team records that were synchronized this long ago, as it may use scanned files (`staleness_ms`)."""
-SCHEMES = ("postgresql://", "postgres://")
 
 
 class TeamRecords(SharedRecords):
@@ -74,7 +69,7 @@ def open_shared_records(address: str, repository: str, cache: Path) -> TeamRecor
 
     Raises: InvalidArgument for a database that stores no records, UnsupportedHost when its library is missing.
     """
-    if not address.startswith(SCHEMES):
+    if not serves(address, "Records"):
         raise InvalidArgument(
             "only PostgreSQL stores plans, memories and reviews of a team; "
             f"CTX_STORE_URL is {address.partition(':')[0] or 'empty'}",

@@ -38,11 +38,12 @@ from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.storage import ABANDONED_AFTER_S, lock_private, make_private_folder
 from context_engine.team.manifest import Manifest, encode_manifest
-from context_engine.team.remote_store import ManifestRevision, RemoteStore, RepositoryLease, busy_error, hash_file
+from context_engine.team.remote_store import ManifestRevision, busy_error, hash_file
 from context_engine.team.remote_view import NOTHING, ManifestFile, RemoteView, corrupt_store_error
 from context_engine.team.shared_writer import SharedWriter, confirmed_states
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the library of the remote store is optional
+    from context_engine.team.postgres_store import PostgresStore, RepositoryLease
     from context_engine.team.search_publisher import SearchPublisher
 
 LOOK_WAIT_S = 0.1
@@ -63,7 +64,7 @@ class SharedStore(IndexStore):
     def __init__(
         self,
         folder: Path,
-        remote: RemoteStore,
+        remote: PostgresStore,
         repository: str,
         *,
         publishes: bool = True,
@@ -123,30 +124,22 @@ class SharedStore(IndexStore):
     def files(self) -> dict[str, FileState]:
         """Return the state of each indexed file, by path."""
         snapshot = self.snapshot()
-        if snapshot is None:
-            return {}
-        return file_states(snapshot)
+        return file_states(snapshot) if snapshot else {}
 
     def skipped_files(self) -> list[SkippedFile]:
         """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         manifest = self._current_manifest()
-        if manifest is None:
-            return []
-        return sorted((path, *kept) for path, kept in manifest.skipped.items())
+        return sorted((path, *kept) for path, kept in manifest.skipped.items()) if manifest else []
 
     def metadata(self, name: str) -> Any:
         """Return a value that was committed with the index; None when unknown."""
         manifest = self._current_manifest()
-        if manifest is None:
-            return None
-        return manifest.metadata.get(name)
+        return manifest.metadata.get(name) if manifest else None
 
     def generation(self) -> str:
         """Return the name of the generation in use; empty when there is none."""
         manifest = self._current_manifest()
-        if manifest is None:
-            return ""
-        return manifest.generation
+        return manifest.generation if manifest else ""
 
     def check(self) -> list[str]:
         """Return the problems, on the remote store or here, in words; empty when it is intact.
@@ -157,12 +150,8 @@ class SharedStore(IndexStore):
             with self._lock, translate_disk_errors(self.folder):
                 self._view.read_or_keep()
                 manifest = self._manifest()
-                if manifest is None:
-                    if self.problem:
-                        return [self.problem]
-                    return []
-                problems = [self.problem, *self._check_remote(), *self._check_here(manifest)]
-                return [problem for problem in problems if problem]
+                problems = [*self._check_remote(), *self._check_here(manifest)] if manifest else []
+                return [problem for problem in (self.problem, *problems) if problem]
         except ContextEngineError as error:
             return [error.message]
 
@@ -241,7 +230,7 @@ class SharedStore(IndexStore):
         make_private_folder(self.folder)
         part = self.folder / f"{name[:16]}-{token_hex(4)}.part"
         try:
-            self.remote.fetch(self.repository, name, part, lambda _: None)
+            self.remote.fetch(self.repository, name, part)
             if hash_file(part) != name:
                 raise corrupt_store_error(
                     f"segment {name[:12]} on the shared store {self.remote.name} is not what was put there"
@@ -312,10 +301,7 @@ class SharedStore(IndexStore):
 
     def _open_writer(self, rebuild: bool) -> SharedWriter:
         with self._lock:
-            if self.publishes:
-                base = self._view.read()
-            else:
-                base = self._view.read_or_keep()
+            base = self._view.read() if self.publishes else self._view.read_or_keep()
             published = self._usable()
             self._remove_leftovers(published)
             if published is None or rebuild:
@@ -330,9 +316,8 @@ class SharedStore(IndexStore):
 
     def _create_writer(self, base: ManifestRevision, manifest: Manifest | None) -> SharedWriter:
         """Return a writer that continues a manifest, or starts an empty generation."""
-        loaded = {}
-        if manifest and self._snapshot and self._snapshot.generation == manifest.generation:
-            loaded = self._snapshot.by_number
+        is_same = manifest and self._snapshot and self._snapshot.generation == manifest.generation
+        loaded = self._snapshot.by_number if is_same and self._snapshot else {}
         return SharedWriter(
             self.folder,
             self._manifest_writer(base),
@@ -365,9 +350,7 @@ class SharedStore(IndexStore):
 
     def _new_generation(self, base: ManifestRevision) -> str:
         """Return an unused name: a revision is given once."""
-        if self.publishes:
-            return f"g-{base.revision + 1:06d}"
-        return f"g-{base.revision + 1:06d}-{token_hex(4)}"
+        return f"g-{base.revision + 1:06d}{'' if self.publishes else f'-{token_hex(4)}'}"
 
     def _manifest_writer(self, base: ManifestRevision) -> Callable[[Manifest, Mapping[str, Path]], None]:
         """Return what publishes a manifest: to the remote store with its new segments, or to the file of this folder.
@@ -384,9 +367,7 @@ class SharedStore(IndexStore):
         def keep(manifest: Manifest, _: Mapping[str, Path]) -> None:
             self._here_file.write(ManifestRevision(revision, encode_manifest(manifest)))
 
-        if self.publishes and base.manifest is not None:
-            return share
-        return keep
+        return share if self.publishes and base.manifest is not None else keep
 
     def _share(self, revision: int, manifest: Manifest, added: Mapping[str, Path]) -> int:
         """Replace the state of a revision on the remote store; return the new revision."""
@@ -419,11 +400,11 @@ class SharedStore(IndexStore):
 
     def _remove_leftovers(self, shown: Manifest | None) -> None:
         """Delete files that no state names. Only a writer may: only writers make files that are not named yet."""
-        named = set() if shown is None else set(shown.names)
+        named = {*(shown.names if shown else ())}
         for file, state in ((self._base_file, self._view.last), (self._here_file, self._here_file.read())):
             with suppress(StorageCorrupt):
                 manifest = file.parse(state)
-                named |= set() if manifest is None else manifest.names
+                named |= manifest.names if manifest else set()
         for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.part")):
             with suppress(OSError):  # still mapped by a reader on Windows
                 is_left = path.stem not in named

@@ -108,14 +108,9 @@ class SharedWriter(IndexWriter):
         A file that could not be read is tried every time: permission comes without another size or time.
         """
         skipped = self._manifest.skipped
-        if "" in paths:
-            within = skipped
-        else:
-            within = list(_paths_within(skipped, set(paths)))
-        return {
-            path: (-1, -1) if skipped[path][0] == "unreadable" else (skipped[path][2], skipped[path][3])
-            for path in within
-        }
+        within = skipped if "" in paths else list(_paths_within(skipped, set(paths)))
+        states = {path: skipped[path] for path in within}
+        return {path: (-1, -1) if kept[0] == "unreadable" else (kept[2], kept[3]) for path, kept in states.items()}
 
     @property
     def is_unfinished(self) -> bool:
@@ -201,6 +196,9 @@ class SharedWriter(IndexWriter):
                 if path in self._places:
                     of, was = self._places[path]
                     weights[file] = self._part(of).weights()[was]
+        return self._refer(number, name, segment, weights)
+
+    def _refer(self, number: int, name: str, segment: Segment, weights: np.ndarray) -> SegmentRef:
         size = (self._folder / f"{name}.seg").stat().st_size
         return SegmentRef(number, name, size, segment.files, segment.chunks, weights.tobytes())
 
@@ -221,10 +219,7 @@ class SharedWriter(IndexWriter):
         parts = self._manifest.segments
         dead = {part.number: len(part.dead) for part in parts}
         rows = [(part.number, part.files, part.chunks) for part in parts]
-        if everything:
-            chosen = {row[0] for row in rows}
-        else:
-            chosen = set(choose_merge(rows, dead, segments_max))
+        chosen = {row[0] for row in rows} if everything else set(choose_merge(rows, dead, segments_max))
         if len(chosen) < 2 and not any(dead[number] for number in chosen):
             return 0
         merging = [part for part in parts if part.number in chosen]
@@ -234,8 +229,7 @@ class SharedWriter(IndexWriter):
         segments.write(segments.merge(whole, alive), path)
         name, merged = self._finish_segment(number)
         weights = np.concatenate([part.weights()[living] for part, living in zip(merging, alive, strict=True)])
-        size = (self._folder / f"{name}.seg").stat().st_size
-        part = SegmentRef(number, name, size, merged.files, merged.chunks, weights.astype("<f2").tobytes())
+        part = self._refer(number, name, merged, weights.astype("<f2"))
         self._change(self._manifest.with_merged(chosen, part))
         self.__dict__.pop("_places", None)
         return merged.files
@@ -243,19 +237,18 @@ class SharedWriter(IndexWriter):
     def publish(self) -> None:
         """Put this generation in use; readers of the old one finish undisturbed."""
         if not self.is_published:
-            self._keep(self._manifest, self._still_added(self._manifest))
-            self._added.clear()
+            self._share(self._manifest)
             self.is_published = True
 
     def _change(self, manifest: Manifest) -> None:
         if self.is_published:
-            self._keep(manifest, self._still_added(manifest))
-            self._added.clear()
+            self._share(manifest)
         self._manifest = manifest
 
-    def _still_added(self, manifest: Manifest) -> dict[str, Path]:
-        """Return new segments that were not merged before they were published."""
-        return {name: path for name, path in self._added.items() if name in manifest.names}
+    def _share(self, manifest: Manifest) -> None:
+        """Publish a manifest with the new segments that were not merged before."""
+        self._keep(manifest, {name: path for name, path in self._added.items() if name in manifest.names})
+        self._added.clear()
 
 
 def _living(part: SegmentRef, segment: Segment) -> Iterator[tuple[str, int]]:
@@ -267,14 +260,8 @@ def _paths_within(paths: Mapping[str, Any], wanted: set[str]) -> Iterator[str]:
     """Yield the wanted paths, and those below a wanted folder. All are scanned only where a folder may be meant."""
     yield from wanted & paths.keys()
     if folders := wanted - paths.keys():
-        yield from (path for path in paths if any(above in folders for above in _folders_above(path)))
-
-
-def _folders_above(path: str) -> Iterator[str]:
-    at = path.find("/")
-    while at >= 0:
-        yield path[:at]
-        at = path.find("/", at + 1)
+        below = tuple(f"{folder}/" for folder in folders)
+        yield from (path for path in paths if path.startswith(below))
 
 
 def confirmed_states(before: Mapping[str, FileState], now: Mapping[str, FileState]) -> list[tuple[str, int, int]]:

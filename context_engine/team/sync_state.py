@@ -9,7 +9,7 @@ had not finished is rolled back.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -81,13 +81,11 @@ class SyncState:
         rows = self._locked_db.execute("SELECT * FROM file")
         return {path: MergeBase(sha, (inode, size, mtime_ns)) for path, sha, inode, size, mtime_ns in rows}
 
-    def record_base(self, path: str, file: MergeBase) -> None:
-        """Note that both sides have the same content in a file."""
-        self._locked_db.execute("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", (path, file.sha, *file.stamp))
-
-    def forget(self, paths: Iterable[str]) -> None:
-        """Note that neither side has these files any more."""
-        self._locked_db.executemany("DELETE FROM file WHERE path = ?", [(path,) for path in paths])
+    def note(self, path: str, file: MergeBase | None) -> None:
+        """Note that both sides have the same content in a file; None: that neither side has the file."""
+        self._locked_db.execute("DELETE FROM file WHERE path = ?", (path,))
+        if file is not None:
+            self._locked_db.execute("INSERT INTO file VALUES (?, ?, ?, ?, ?)", (path, file.sha, *file.stamp))
 
     def advance(self, revision: int) -> None:
         """Note that everything up to a revision was seen."""
@@ -111,18 +109,18 @@ class SyncState:
 
     def _open(self, wait_s: float) -> apsw.Connection:
         busy_ms = round(wait_s * 1000)
-        db = self._database.open(self._path, lambda: _create(self._path, busy_ms))
+
+        def create() -> apsw.Connection:
+            with translate_os_errors(self._path):
+                make_private_folder(self._path.parent)
+                db = database.open_in_cache(self._path, busy_ms=busy_ms, settings="PRAGMA synchronous = NORMAL")
+            try:
+                db.execute(_TABLES)
+            except apsw.Error:
+                db.close()
+                raise
+            return db
+
+        db = self._database.open(self._path, create)
         db.set_busy_timeout(busy_ms)
         return db
-
-
-def _create(path: Path, busy_ms: int) -> apsw.Connection:
-    with translate_os_errors(path):
-        make_private_folder(path.parent)
-        db = database.open_in_cache(path, busy_ms=busy_ms, settings="PRAGMA synchronous = NORMAL")
-    try:
-        db.execute(_TABLES)
-    except apsw.Error:
-        db.close()
-        raise
-    return db

@@ -12,9 +12,8 @@ A file that vanished is restored: only a deletion through us is a deletion for a
 from __future__ import annotations
 
 import hashlib
-import os
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -50,6 +49,9 @@ CONFLICT = "_conflict-"
 """In the name of a local file that differed from the team's. It is never shared: its writer decides what to do."""
 NO_STAMP = (0, 0, 0)
 """The stamp of no file: the file is read again."""
+INODE_BITS = (1 << 63) - 1
+"""The largest integers of SQLite."""
+TRASH = numbered_versions.TRASH_FOLDER
 
 Action = MergeAction | Literal["delete"]
 
@@ -95,41 +97,36 @@ class SyncedFolder(SyncedRecords):
         start_s = time.monotonic()
         if start_s < self._next_sync_s:
             return
+        rest_s = self._rest_s
         try:
             with self._state.lock(0.0):
                 self._sync_as_reader()
-            self._schedule_next(start_s)
+            if rest_s:
+                rest_s = max(rest_s, REST_FACTOR * (time.monotonic() - start_s))
         except StorageBusy:  # another process of this machine does it
-            self._next_sync_s = start_s + self._rest_s
+            pass
         except ContextEngineError as error:
             self.problem = f"the {self._key[1]} of the team may be newer: {error.message}"
             if isinstance(error, StoreUnavailable):
-                delay_s = RETRY_DELAY_S
-            else:
-                delay_s = self._rest_s
-            self._next_sync_s = time.monotonic() + delay_s
+                rest_s = RETRY_DELAY_S
+        self._next_sync_s = time.monotonic() + rest_s
 
     def _sync_as_reader(self) -> None:
         """Pull what is new; push our changes if we may write."""
         difference = self._compare()
-        if not difference.paths("push") or time.monotonic() < self._next_push_s:
-            self._apply(difference, None)
-            return
-        try:
-            with self._remote.acquire_lease(*self._key, 0.0) as lease:
-                self._apply(self._compare(), lease)
-        except (StorageBusy, StoreUnusable) as error:
-            self._refusal = error.message
-            if isinstance(error, StoreUnusable):  # without the right to write there is no point in a try each second
-                self._next_push_s = time.monotonic() + RETRY_DELAY_S
-            self._apply(self._compare(), None)
-
-    def _schedule_next(self, start_s: float) -> None:
-        now_s = time.monotonic()
-        rest_s = 0.0
-        if self._rest_s:
-            rest_s = max(self._rest_s, REST_FACTOR * (now_s - start_s))
-        self._next_sync_s = now_s + rest_s
+        if difference.paths("push") and time.monotonic() >= self._next_push_s:
+            try:
+                with self._remote.acquire_lease(*self._key, 0.0) as lease:
+                    self._apply(self._compare(), lease)
+                return
+            except (StorageBusy, StoreUnusable) as error:
+                self._refusal = error.message
+                if isinstance(
+                    error, StoreUnusable
+                ):  # without the right to write there is no point in a try each second
+                    self._next_push_s = time.monotonic() + RETRY_DELAY_S
+                difference = self._compare()
+        self._apply(difference, None)
 
     # -- writing --
 
@@ -167,49 +164,40 @@ class SyncedFolder(SyncedRecords):
             self._state.reset()
         agreed = self._state.files()
         files, conflicts, unreadable = self._list_files(agreed)
-        theirs = self._list_changes(revision)
+        theirs: dict[str, RecordMeta] = {}
+        if revision != self._state.revision:
+            changes = self._remote.list_changes(*self._key, self._state.revision)
+            theirs = {meta.path: meta for meta in changes if is_plain(meta.path) and self._policy_of(meta.path)}
         changed = [path for path in {**agreed, **files} if path not in theirs and files.get(path) != agreed.get(path)]
         if changed:
-            theirs |= {record.path: record for record in self._remote.list_records(*self._key, changed)}
+            theirs |= {meta.path: meta for meta in self._remote.list_records(*self._key, changed)}
         shas = {path: files[path].sha for path in (*theirs, *changed) if path in files}
-        known = set()
-        if shas:
-            known = self._remote.find_earlier_contents(*self._key, shas)
+        known = self._remote.find_earlier_contents(*self._key, shas) if shas else set()
         moves = _find_moves(agreed, shas, theirs)
         actions: dict[str, Action] = {}
         for path in (theirs.keys() | set(changed)) - unreadable:
-            record = theirs.get(path)
-            base = agreed.get(path)
-            actions[path] = self._decide(
-                path,
-                MergeInput(
-                    ours=shas.get(path, ""),
-                    theirs=record.sha if record else "",
-                    is_deleted=record is not None and record.is_deleted,
-                    agreed=base.sha if base else "",
-                    is_known=path in known,
-                    is_restored=path in moves,
-                ),
+            record, base = theirs.get(path), agreed.get(path)
+            sides = MergeInput(
+                ours=shas.get(path, ""),
+                theirs=record.sha if record else "",
+                is_deleted=record is not None and record.is_deleted,
+                agreed=base.sha if base else "",
+                is_known=path in known,
+                is_restored=path in moves,
             )
+            actions[path] = self._decide(path, sides)
         actions |= dict.fromkeys(moves.values(), "delete")
         return _Difference(revision, theirs, files, actions, conflicts, unreadable)
 
-    def _list_changes(self, revision: int) -> dict[str, RecordMeta]:
-        """Return what the team has changed since it was seen here."""
-        if revision == self._state.revision:
-            return {}
-        changes = self._remote.list_changes(*self._key, self._state.revision)
-        return {record.path: record for record in changes if is_plain(record.path) and self._policy_of(record.path)}
-
-    def _decide(self, path: str, record: MergeInput) -> MergeAction:
+    def _decide(self, path: str, sides: MergeInput) -> MergeAction:
         """Decide about a record. A log in conflict is read, to find out whether it begins with all of the team's."""
         policy = self._policy_of(path) or "fixed"
-        action = decide(policy, record)
+        action = decide(policy, sides)
         if (action, policy) != ("conflict", "grows"):
             return action
         theirs = self._remote.read_contents(*self._key, [path]).get(path)
         extends = theirs is not None and self._content(path).startswith(theirs)
-        return decide(policy, record._replace(extends=extends))
+        return decide(policy, sides._replace(extends=extends))
 
     def _apply(self, difference: _Difference, lease: RecordLease | None) -> None:
         """Carry out the actions; without a lease only those that change nothing for others."""
@@ -220,44 +208,41 @@ class SyncedFolder(SyncedRecords):
             changes: dict[str, bytes | None] = {path: self._content(path) for path in pushed}
             lease.put(changes | dict.fromkeys(difference.paths("delete")))
         for path in difference.paths("same"):
-            self._note_agreement(path, difference.files.get(path))
+            self._state.note(path, difference.files.get(path))
         self._state.advance(difference.revision)
-        self.problem = _describe_conflicts(conflicts) or _describe_unreadable(difference.unreadable)
+        self.problem = ""
         if pushed and lease is None:
             self.problem = f"{self._key[1]} that were changed here are not the team's yet: {self._refusal}"
+        elif conflicts:
+            self.problem = (
+                f"what was written here differs from what the team has, and is kept in {_name_some(conflicts)}: "
+                "copy what is missing into the record, then delete it"
+            )
+        elif difference.unreadable:
+            self.problem = f"{_name_some(difference.unreadable)} cannot be read, or not within {BYTES_MAX:,} bytes"
 
     def _pull(self, difference: _Difference, paths: list[str]) -> None:
         """Write the team's records to files: in the order of their revisions, and versions before the logs."""
         theirs = difference.theirs
-
-        def order(path: str) -> tuple[int, bool, str]:
-            return theirs[path].revision, self._policy_of(path) == "grows", path
-
-        ordered = sorted(paths, key=order)
+        ordered = sorted(paths, key=lambda path: (theirs[path].revision, self._policy_of(path) == "grows", path))
         for start in range(0, len(ordered), FETCHED_AT_ONCE):
             portion = ordered[start : start + FETCHED_AT_ONCE]
             contents = self._remote.read_contents(*self._key, portion)
             for path in portion:
-                if self._has_changed(path, difference):
+                now, before = self._read_state(path), difference.files.get(path)
+                if (now and now.sha) != (before and before.sha):
                     continue  # it is being edited at this moment; the next synchronization decides again
+                if path not in contents and not theirs[path].is_deleted:
+                    continue
+                if self._policy_of(path) == "grows":  # from now on the team decides what is in this log
+                    self._files.remove(head_path(path))
                 if path in contents:
-                    self._forget_head(path)
                     self._files.replace(path, contents[path], flush=self._flush)
-                    self._note_agreement(path, self._read_state(path))
-                elif theirs[path].is_deleted:
-                    self._remove(path)
-
-    def _has_changed(self, path: str, difference: _Difference) -> bool:
-        """Whether a file has changed since the comparison."""
-        now, before = self._read_state(path), difference.files.get(path)
-        return (now and now.sha) != (before and before.sha)
-
-    def _note_agreement(self, path: str, file: MergeBase | None) -> None:
-        """Note that both sides have the same content in a file, or neither has the file."""
-        if file is None:
-            self._state.forget([path])
-        else:
-            self._state.record_base(path, file)
+                    self._state.note(path, self._read_state(path))
+                else:
+                    self._files.remove(path)
+                    self._files.remove_empty(path.rpartition("/")[0])
+                    self._state.note(path, None)
 
     # -- the files of this machine --
 
@@ -267,17 +252,15 @@ class SyncedFolder(SyncedRecords):
         A record is read only if its stamp is not the agreed one.
         """
         found, conflicts, unreadable = {}, [], set()
-        for path, stamp in (*list_nested_files(self._files), *_list_trash(self._files)):
+        trash = _list_stamps(self._files.folder(TRASH))
+        for path, stamp in (_list_stamps(self._files) | {f"{TRASH}/{path}": trash[path] for path in trash}).items():
             if self._policy_of(path) is None:
                 continue
             if CONFLICT in path:
                 conflicts.append(path)
                 continue
             known = agreed.get(path)
-            if known and known.stamp == stamp:
-                state = known
-            else:
-                state = self._read_state(path)
+            state = known if known and known.stamp == stamp else self._read_state(path)
             if state is not None:
                 found[path] = state
             elif self._files.exists(path):
@@ -292,13 +275,12 @@ class SyncedFolder(SyncedRecords):
         if not facts or not isinstance(data, bytes):
             return None
         is_settled = time.time_ns() - facts[0].st_mtime_ns > UNSETTLED_NS
-        return MergeBase(_sha(data), file_stamp(facts[0]) if is_settled else NO_STAMP)
+        stamp = facts[0].st_ino & INODE_BITS, facts[0].st_size, facts[0].st_mtime_ns
+        return MergeBase(_sha(data), stamp if is_settled else NO_STAMP)
 
     def _content(self, path: str) -> bytes:
         data = self._files.read(path, bytes_max=BYTES_MAX)
-        if isinstance(data, bytes):
-            return data
-        return b""
+        return data if isinstance(data, bytes) else b""
 
     def _set_aside(self, path: str) -> str:
         """Copy a file next to itself, under a name that marks it as a conflict; return that name."""
@@ -308,18 +290,6 @@ class SyncedFolder(SyncedRecords):
         copy = f"{folder}/{stem}{CONFLICT}{_sha(data)[:8]}.{suffix}"
         self._files.create(copy, data, flush=self._flush)
         return copy
-
-    def _remove(self, path: str) -> None:
-        """Delete a file, and its folder after the last one."""
-        self._forget_head(path)
-        self._files.remove(path)
-        self._files.remove_empty(path.rpartition("/")[0])
-        self._state.forget([path])
-
-    def _forget_head(self, path: str) -> None:
-        """Forget how far this machine wrote a log: from now on the team decides what is in it."""
-        if self._policy_of(path) == "grows":
-            self._files.remove(head_path(path))
 
 
 class _Difference(NamedTuple):
@@ -349,14 +319,9 @@ def _find_moves(
     for old, file in agreed.items():
         if old not in theirs or old in shas or theirs[old].sha != file.sha:
             continue
-        for path, sha in shas.items():
-            if sha != file.sha:
-                continue
-            if (
-                numbered_versions.is_copy_of(old, path)
-                if old.startswith(numbered_versions.TRASH_FOLDER)
-                else path not in theirs
-            ):
+        is_trash = old.startswith(TRASH)
+        for path in [path for path, sha in shas.items() if sha == file.sha]:
+            if numbered_versions.is_copy_of(old, path) if is_trash else path not in theirs:
                 moves[path] = old
     return moves
 
@@ -369,47 +334,24 @@ def is_plain(path: str) -> bool:
     >>> is_plain("../../.bashrc"), is_plain("a/.git/b"), is_plain("a/..\\b")
     (False, False, False)
     """
-    parts = path.removeprefix(f"{numbered_versions.TRASH_FOLDER}/").split("/")
+    parts = path.removeprefix(f"{TRASH}/").split("/")
     is_safe = not set(path) & set("\\:\0") and all(part[:1] not in ("", ".") for part in parts)
     return is_safe and len(parts) == FOLDERS
 
 
-def list_nested_files(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
-    """Yield every plain file two levels below a folder, with its stamp; links are not followed."""
-    for folder in files.folders():
-        for name, facts in files.files(folder).items():
-            if name[0] != ".":
-                yield f"{folder}/{name}", file_stamp(facts)
-
-
-def _list_trash(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
-    return (
-        (f"{numbered_versions.TRASH_FOLDER}/{path}", stamp)
-        for path, stamp in list_nested_files(files.folder(numbered_versions.TRASH_FOLDER))
-    )
-
-
-def file_stamp(facts: os.stat_result) -> FileStamp:
-    """Return what changes when a file does; 63 bits of the inode, the largest integers of SQLite."""
-    return facts.st_ino & ((1 << 63) - 1), facts.st_size, facts.st_mtime_ns
+def _list_stamps(files: StateFolder) -> dict[str, FileStamp]:
+    """Return every plain file two levels below a folder with its stamp, which changes with it; no link is followed."""
+    return {
+        f"{folder}/{name}": (facts.st_ino & INODE_BITS, facts.st_size, facts.st_mtime_ns)
+        for folder in files.folders()
+        for name, facts in files.files(folder).items()
+        if name[0] != "."
+    }
 
 
 def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _describe_unreadable(paths: set[str]) -> str:
-    if not paths:
-        return ""
-    verb = "are" if len(paths) > 1 else "is"
-    return f"{', '.join(sorted(paths)[:3])} cannot be read, or {verb} too large for the team"
-
-
-def _describe_conflicts(paths: list[str]) -> str:
-    if not paths:
-        return ""
-    more = " and more" if len(paths) > 3 else ""
-    return (
-        f"what was written here differs from what the team has, and is kept in {', '.join(sorted(paths)[:3])}{more}: "
-        "copy what is missing into the record, then delete it"
-    )
+def _name_some(paths: list[str] | set[str]) -> str:
+    return ", ".join(sorted(paths)[:3]) + (" and more" if len(paths) > 3 else "")

@@ -18,7 +18,7 @@ import stat
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -66,10 +66,7 @@ class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def grant(self) -> Grant:
         """The permissions of the token. An unreadable expiry time counts as passed."""
-        if self.expires is None:
-            over = None
-        else:
-            over = parse_timestamp(self.expires) or 0.0
+        over = None if self.expires is None else parse_timestamp(self.expires) or 0.0
         return Grant(self.id, self.name, self.role, self.projects, over, self.per_minute)
 
 
@@ -92,15 +89,6 @@ class TokenRequest:
     per_minute: int = 0
 
 
-@dataclass(slots=True)
-class _FileCache:
-    """The file as it was when it was last read."""
-
-    stamp: Stamp | None = None
-    page: TokenPage | None = None
-    by_id: dict[str, TokenRecord] = field(default_factory=dict)
-
-
 class TokenFile:
     """A file of tokens, for creating and for checking them. Thread-safe."""
 
@@ -110,7 +98,10 @@ class TokenFile:
         self.path = path
         self._forbidden = OTHERS_READ if path == default_token_file() else OTHERS_WRITE
         self._now = now
-        self._read = _FileCache()
+        self._stamp_read: Stamp | None = None
+        self._page: TokenPage | None = None
+        """The file as it was when it was last read, and its tokens by their ids."""
+        self._by_id: dict[str, TokenRecord] = {}
         self._lock = threading.Lock()
 
     # -- for a person -----------------------------------------------------------------------------------------------
@@ -123,15 +114,23 @@ class TokenFile:
         _check(wish, self._now())
         token_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
 
-        def with_one_more(page: TokenPage) -> TokenPage:
+        def with_one_more(page: TokenPage) -> tuple[TokenRecord, ...]:
             if any(record.name == wish.name for record in page.tokens):
                 raise Conflict(
                     f"there is a token called {wish.name} already",
                     suggestion=f"Choose another name, or revoke it first: ctx token revoke {wish.name}.",
                 )
-            return msgspec.structs.replace(
-                page, tokens=(*page.tokens, self._create_record(wish, token_id, secret, page.key))
+            record = TokenRecord(
+                id=token_id,
+                name=wish.name,
+                role=wish.role,
+                projects=tuple(dict.fromkeys(wish.projects)),
+                made=format_timestamp(self._now()),
+                digest=_digest(secret, token_id, page.key),
+                expires=None if wish.expires_s is None else format_timestamp(wish.expires_s),
+                per_minute=wish.per_minute,
             )
+            return (*page.tokens, record)
 
         page = self._change(with_one_more)
         return page.tokens[-1].grant, f"{MARK}_{token_id}_{secret}"
@@ -140,13 +139,13 @@ class TokenFile:
         """Delete a token. Raises: InvalidArgument for an unknown name, and as `page`."""
         revoked: list[TokenRecord] = []
 
-        def without(page: TokenPage) -> TokenPage:
+        def without(page: TokenPage) -> tuple[TokenRecord, ...]:
             revoked.extend(record for record in page.tokens if record.name == name)
-            return msgspec.structs.replace(page, tokens=tuple(record for record in page.tokens if record.name != name))
+            if not revoked:
+                raise InvalidArgument(f"no token is called {name}", suggestion="See ctx token list.")
+            return tuple(record for record in page.tokens if record.name != name)
 
-        self._change(without, wanted=lambda: bool(revoked))
-        if not revoked:
-            raise InvalidArgument(f"no token is called {name}", suggestion="See ctx token list.")
+        self._change(without)
         return revoked[0].grant
 
     def page(self) -> TokenPage:
@@ -155,7 +154,7 @@ class TokenFile:
         Raises: StorageCorrupt, AccessFailed, HostError (others could change it, or read our own).
         """
         with self._lock:
-            return self._current().page or TokenPage(FORMAT, "")
+            return self._current() or TokenPage(FORMAT, "")
 
     # -- for a server -----------------------------------------------------------------------------------------------
 
@@ -166,44 +165,32 @@ class TokenFile:
         """
         parts = _SHOWN.fullmatch(shown)
         with self._lock:
-            read = self._current()
-        if parts is None or read.page is None:
+            page, by_id = self._current(), self._by_id
+        if parts is None or page is None:
             return None
-        kept = read.by_id.get(parts[1])
-        digest = _digest(parts[2], parts[1], read.page.key)
-        same = hmac.compare_digest(digest, kept.digest if kept else "0" * len(digest))
-        if kept and same:
-            return kept.grant
-        return None
+        kept = by_id.get(parts[1])
+        digest = _digest(parts[2], parts[1], page.key)
+        is_same = hmac.compare_digest(digest, kept.digest if kept else "0" * len(digest))
+        return kept.grant if kept and is_same else None
 
     def sealing_key(self) -> bytes:
         """Return a key that only servers with this file have. Creates a missing file. Raises: as `page`."""
         page = self.page()
-        key = page.key or self._change(lambda made: made).key
+        key = page.key or self._change(lambda made: made.tokens).key
         return hashlib.blake2b(b"", key=bytes.fromhex(key), person=b"ctx sealing", digest_size=KEY_BYTES).digest()
 
     # -- the file ---------------------------------------------------------------------------------------------------
 
-    def _create_record(self, wish: TokenRequest, token_id: str, secret: str, key: str) -> TokenRecord:
-        return TokenRecord(
-            id=token_id,
-            name=wish.name,
-            role=wish.role,
-            projects=tuple(dict.fromkeys(wish.projects)),
-            made=format_timestamp(self._now()),
-            digest=_digest(secret, token_id, key),
-            expires=None if wish.expires_s is None else format_timestamp(wish.expires_s),
-            per_minute=wish.per_minute,
-        )
-
-    def _current(self) -> _FileCache:
-        """Return the current file, read only if it has changed. The lock is held."""
+    def _current(self) -> TokenPage | None:
+        """Return the current file, read only if it has changed; None without one. The lock is held."""
         stamp = self._stamp()
-        if stamp != self._read.stamp:
-            self._read = _FileCache()  # an unreadable file grants no access, whatever it contained before
-            page = self._parse_file() if stamp else None
-            self._read = _FileCache(stamp, page, {record.id: record for record in page.tokens} if page else {})
-        return self._read
+        if stamp != self._stamp_read:
+            # an unreadable file grants no access, whatever it contained before
+            self._stamp_read, self._page, self._by_id = None, None, {}
+            self._page = self._parse_file() if stamp else None
+            self._by_id = {record.id: record for record in self._page.tokens} if self._page else {}
+            self._stamp_read = stamp
+        return self._page
 
     def _stamp(self) -> Stamp | None:
         """Return the stamp of the file, which changes with it; None for a missing file."""
@@ -235,24 +222,20 @@ class TokenFile:
             raise self._damage_error("it has no key, or an unknown role")
         return page
 
-    def _change(
-        self, change: Callable[[TokenPage], TokenPage], *, wanted: Callable[[], bool] = lambda: True
-    ) -> TokenPage:
-        """Read, change and replace the file under its lock; readers never see a part."""
+    def _change(self, change: Callable[[TokenPage], tuple[TokenRecord, ...]]) -> TokenPage:
+        """Read the file, change its tokens and replace it under its lock; readers never see a part."""
         try:
             make_private_folder(self.path.parent)
             with lock_private(f"{self.path}.lock", timeout=LOCK_WAIT_S):
                 page = self.page()
                 if not page.key:
                     page = msgspec.structs.replace(page, key=secrets.token_hex(KEY_BYTES))
-                changed = change(page)
-                if wanted():
-                    self._write(msgspec.json.format(msgspec.json.encode(changed), indent=1) + b"\n")
-                return changed
+                page = msgspec.structs.replace(page, tokens=change(page))
+                self._write(msgspec.json.format(msgspec.json.encode(page), indent=1) + b"\n")
+                return page
         except Timeout:
-            raise StorageBusy(
-                f"another process is changing {self.path}", suggestion="Call again in a moment."
-            ) from None
+            problem = f"another process is changing {self.path}"
+            raise StorageBusy(problem, suggestion="Call again in a moment.") from None
         except OSError as error:
             raise HostError(
                 f"the tokens cannot be written to {self.path}: {error.strerror or error}",
@@ -267,21 +250,14 @@ class TokenFile:
                 out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
-                self._copy_owner(out.fileno())
+                if os.name == "posix" and self.path.exists():  # the server may run as another user than `ctx token`
+                    before = self.path.stat()
+                    with suppress(PermissionError):  # only the superuser may change the owner
+                        os.fchown(out.fileno(), before.st_uid, before.st_gid)
+                        os.fchmod(out.fileno(), stat.S_IMODE(before.st_mode))
             temporary.replace(self.path)
         finally:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-
-    def _copy_owner(self, descriptor: int) -> None:
-        """Give the new file the owner of the old one: the server may run as another user than `ctx token`."""
-        if os.name != "posix":
-            return
-        with suppress(FileNotFoundError):
-            before = self.path.stat()
-            with suppress(PermissionError):  # only the superuser may change the owner
-                os.fchown(descriptor, before.st_uid, before.st_gid)
-                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+            temporary.unlink(missing_ok=True)
 
     def _access_error(self, error: OSError) -> AccessFailed:
         return AccessFailed(

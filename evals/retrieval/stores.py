@@ -25,7 +25,8 @@ from context_engine.engine import Engine
 from context_engine.index import AnyStore
 from context_engine.model import Query
 from context_engine.settings import Settings
-from context_engine.team.remote_store import RemoteStore, open_remote_store
+from context_engine.team.postgres_store import PostgresStore
+from context_engine.team.remote_store import open_remote_store
 from context_engine.team.shared_store import SharedStore
 from evals.retrieval.metrics import ndcg, ranks
 from evals.retrieval.score import targets_of
@@ -35,7 +36,7 @@ DIFFERENCE_MAX = 0.002
 """Of the means, as the specification of the shared stores has it."""
 EMBEDDED = "embedded"
 
-Places = Callable[[], RemoteStore]
+Places = Callable[[], PostgresStore]
 """Opens the remote of one store."""
 Row = tuple[str, int, int, float]
 """(path, first line, last line, score)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from context_engine.cli import app
 from context_engine.errors import Cancelled, DiskFull
 from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.model import CHUNK_KINDS, Chunk, Progress, RelPath
@@ -21,6 +19,7 @@ from context_engine.search.chunk_files import FILES
 from context_engine.search.chunk_folder import read_folder
 from context_engine.text.lines import LineSpan
 from tests.support.engines import cache_for
+from tests.support.terminal import Run, runner
 from tests.support.trees import tree
 
 SOURCES = {
@@ -39,98 +38,77 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def ctx(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["ctx", *map(str, words)])
-    return app.run()
+@pytest.fixture
+def chunk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    return runner(monkeypatch, capsys, "chunk")
 
 
 def test_an_index_is_built_and_written_with_vectors_that_name_their_model(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    root: Path, tmp_path: Path, chunk: Run
 ) -> None:
     folder = tmp_path / "out" / "chunks"
-    assert ctx(monkeypatch, "chunk", "export", folder, "--root", root) == 0
+    code, out, err = chunk("export", folder, "--root", root)
+    assert code == 0
     chunks = read_folder(folder)
     assert {row.kind for row in chunks.rows} == {*CHUNK_KINDS}
     assert (chunks.files, chunks.dimensions, chunks.model) == (tuple(FILES.values()), 384, "static")
     assert chunks.embedded.all()
     assert len(chunks.fingerprint) == 32
-    told = capsys.readouterr()
-    assert told.out.startswith(f"wrote {len(chunks.rows)} chunks (")
-    assert "vectors of 384 numbers by static" in told.out
-    assert told.out.endswith(f": {folder}\n")
-    assert "is inside the workspace" not in told.err
+    assert out.startswith(f"wrote {len(chunks.rows)} chunks (")
+    assert "vectors of 384 numbers by static" in out
+    assert out.endswith(f": {folder}\n")
+    assert "is inside the workspace" not in err
 
 
-def test_vectors_can_be_left_out_and_a_folder_inside_the_workspace_is_told(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ctx(monkeypatch, "chunk", "export", root / ".cortex", "--root", root, "--no-vectors") == 0
+def test_vectors_can_be_left_out_and_a_folder_inside_the_workspace_is_told(root: Path, chunk: Run) -> None:
+    code, out, err = chunk("export", root / ".cortex", "--root", root, "--no-vectors")
+    assert code == 0
     assert read_folder(root / ".cortex").dimensions == 0
-    told = capsys.readouterr()
-    assert "no vectors" in told.out
-    assert "is inside the workspace" in told.err
-
-
-def test_an_export_tells_what_changed_since_the_last_one(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root) == 0
-    (root / "pool.py").write_text("def drained():\n    return 0\n")
-    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root) == 0
-    texts = [row.text for row in read_folder(tmp_path / "out").rows]
-    assert any("def drained" in text for text in texts)
-    assert not any("def acquire" in text for text in texts)
-
-
-def test_a_file_in_the_place_of_the_folder_is_refused_with_the_next_step(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("x")
-    assert ctx(monkeypatch, "chunk", "export", tmp_path / "file", "--root", root) == 2
-    assert "is a file, not a folder\nhint: Name a folder" in capsys.readouterr().err
+    assert "no vectors" in out
+    assert "is inside the workspace" in err
 
 
 def test_without_room_the_old_files_stay_as_they_were(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    root: Path, tmp_path: Path, chunk: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, data: bytes) -> None:
         raise DiskFull(f"no room to write {path.name}", suggestion=f"Free {len(data)} bytes.")
 
-    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root) == 0
+    assert chunk("export", tmp_path / "out", "--root", root)[0] == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     monkeypatch.setattr(chunk_folder, "write_atomic", full)
-    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root, "--no-vectors") == 2
-    assert "error: no room to write doc-chunks.json\nhint: Free" in capsys.readouterr().err
+    code, _, err = chunk("export", tmp_path / "out", "--root", root, "--no-vectors")
+    assert code == 2
+    assert "error: no room to write doc-chunks.json\nhint: Free" in err
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
 def test_a_provider_that_cannot_be_used_is_refused_and_nothing_is_written(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    root: Path, tmp_path: Path, chunk: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTX_EMBEDDER", "model2vec")
-    assert ctx(monkeypatch, "chunk", "export", tmp_path / "out", "--root", root, "--provider") == 2
-    assert "model2vec: there is no folder" in capsys.readouterr().err
+    code, _, err = chunk("export", tmp_path / "out", "--root", root, "--provider")
+    assert code == 2
+    assert "model2vec: there is no folder" in err
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_is_checked_file_by_file(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_is_checked_file_by_file(root: Path, tmp_path: Path, chunk: Run) -> None:
     folder = tmp_path / "out"
-    assert ctx(monkeypatch, "chunk", "export", folder, "--root", root) == 0
-    capsys.readouterr()
-    assert ctx(monkeypatch, "chunk", "check", folder) == 0
-    whole = capsys.readouterr().out
-    assert [line.split() for line in whole.splitlines()[:4]] == [[name, "ok"] for name in FILES.values()]
-    assert "of 384 numbers" in whole
+    assert chunk("export", folder, "--root", root)[0] == 0
+    code, out, _ = chunk("check", folder)
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[:4]] == [[name, "ok"] for name in FILES.values()]
+    assert "of 384 numbers" in out
     (folder / "code-data.json").write_text("[")
     (folder / "doc-chunks.json").unlink()
-    assert ctx(monkeypatch, "chunk", "check", folder) == 1
-    told = capsys.readouterr().out
-    assert "doc-chunks.json        not there" in told
-    assert "code-data.json         it is not JSON of chunks" in told
-    assert ctx(monkeypatch, "chunk", "check", tmp_path / "none") == 2
-    assert "ctx chunk export" in capsys.readouterr().err
+    code, out, _ = chunk("check", folder)
+    assert code == 1
+    assert "doc-chunks.json        not there" in out
+    assert "code-data.json         it is not JSON of chunks" in out
+    code, _, err = chunk("check", tmp_path / "none")
+    assert code == 2
+    assert "ctx chunk export" in err
 
 
 # -- the export itself --------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from context_engine.cli.app import app
 from context_engine.cli.clients import client_config
 from context_engine.cli.clients.client_config import BEGIN, END, add_section, remove_section
 from context_engine.errors import InvalidArgument
-from context_engine.text import estimate_tokens
 
 GUIDANCE = client_config.read_guidance()
 TEXTS = st.lists(
@@ -65,10 +64,6 @@ def test_markers_that_are_not_a_pair_are_refused(text: str) -> None:
             change(text)
 
 
-def test_the_guidance_is_short() -> None:
-    assert estimate_tokens(add_section("", GUIDANCE)) < 120
-
-
 def test_each_client_gets_it_in_the_file_that_it_reads(work: Path) -> None:
     (work / "AGENTS.md").write_text("# Rules")
     shown = setup("claude", "codex", "cursor", "--guidance").output
@@ -80,11 +75,6 @@ def test_each_client_gets_it_in_the_file_that_it_reads(work: Path) -> None:
     setup("codex", "claude", "--guidance", "--remove")
     assert (work / "AGENTS.md").read_text() == "# Rules"
     assert not (work / "CLAUDE.md").exists()
-
-
-def test_printing_writes_nothing(work: Path) -> None:
-    assert "## Finding code" in setup("gemini", "--guidance", "--print").output
-    assert not (work / "GEMINI.md").exists()
 
 
 def test_a_file_behind_a_link_out_of_the_project_is_refused(work: Path) -> None:

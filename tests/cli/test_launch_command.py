@@ -37,12 +37,6 @@ def test_run_as_a_module_it_is_the_script_beside_python() -> None:
     )
 
 
-def test_on_windows_the_script_ends_in_exe() -> None:
-    assert find_launch_command(started(), {"/opt/ctx/bin/ctx.exe"}.__contains__, nowhere) == LaunchCommand(
-        "/opt/ctx/bin/ctx.exe"
-    )
-
-
 def test_without_a_script_python_starts_the_module_and_it_is_said() -> None:
     found = find_launch_command(started(), set().__contains__, nowhere)
     assert found.command_line == ("/opt/ctx/bin/python", "-P", "-m", "context_engine")
@@ -79,15 +73,6 @@ def test_what_came_from_no_index_is_named_by_where_it_came_from(
     found = find_launch_command(here, lambda _: True, nowhere)
     assert found.command_line == (runner, *words)
     assert starts_ctx(found.command_line)
-
-
-@pytest.mark.parametrize(
-    "prefix", ["/home/me/.local/share/uv/tools/smart-context-engine", "/home/me/.local/share/pipx/venvs/x"]
-)
-def test_what_uv_or_pipx_installed_for_good_is_no_cache(prefix: str) -> None:
-    assert find_launch_command(started(f"{prefix}/bin/ctx", prefix), lambda _: True, nowhere) == LaunchCommand(
-        f"{prefix}/bin/ctx"
-    )
 
 
 def test_a_shared_file_names_it_by_name_where_the_path_leads_there(

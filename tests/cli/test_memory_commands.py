@@ -6,24 +6,23 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from context_engine.cli import app, shell_completion
+from context_engine.cli import shell_completion
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.memory.memory_requests import CATEGORIES
 from context_engine.text.ids import short_id
 from tests.support.engines import cache_for
+from tests.support.terminal import Keyboard, Run, runner
 from tests.support.trees import tree
 
 MONEY = "Amounts are whole cents everywhere."
 RULES = "# Rules\n\n- Never round an amount twice.\n- Always name tests by the sentence they prove.\n"
 ADR = "# 7. One currency type\n\nStatus: accepted\n\n## Decision\n\nThere is one type for money: Cents.\n"
 CODE = "def split(cents, parts):\n    # FIXME: loses a cent when parts is odd\n    return [cents // parts] * parts\n"
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -47,22 +46,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def ctx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run `ctx` with these words: the exit code, and what it said on stdout and stderr."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["ctx", *map(str, words)])
-        code = app.run()
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
-class Terminal(io.StringIO):
-    """The keyboard of a person who types this."""
-
-    def isatty(self) -> bool:
-        return True
+    return runner(monkeypatch, capsys)
 
 
 def added(ctx: Run, *words: object) -> str:
@@ -137,7 +121,7 @@ def test_a_memory_is_deleted_after_a_yes(
     root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, left: int
 ) -> None:
     memory = added(ctx, "decisions", MONEY)
-    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stdin", Keyboard(typed))
     assert ctx("memory", "delete", short_id(memory))[0] == code
     assert len(files(root)) == left
 
@@ -150,12 +134,6 @@ def test_where_nobody_can_be_asked_nothing_is_deleted_unasked(root: Path, ctx: R
     assert ctx("memory", "delete", memory, "--yes")[0] == 0
     assert files(root) == []
     assert ctx("memory", "show", memory)[0] == 2
-
-
-def test_a_memory_for_every_project_stays_out_of_this_one(root: Path, ctx: Run) -> None:
-    memory = added(ctx, "preferences", "Answer in German.", "--scope", "user")
-    assert not (root / ".context-engine/memories").exists()
-    assert short_id(memory) in ctx("memory", "list")[1]
 
 
 def test_no_memory_steers_the_terminal(root: Path, ctx: Run) -> None:
@@ -186,13 +164,6 @@ def test_search_finds_what_people_wrote_and_what_the_repository_tells(root: Path
     code, out, _ = ctx("memory", "search", "zyxwvut")
     assert code == 1
     assert out.startswith("0 of 0 results\n")
-
-
-def test_the_first_search_learns_what_the_repository_tells(root: Path, ctx: Run) -> None:
-    code, out, err = ctx("memory", "search", "round an amount")
-    assert code == 0, err
-    assert "AGENTS.md" in out
-    assert "no index of" in err
 
 
 def test_the_rules_are_one_page(root: Path, ctx: Run) -> None:

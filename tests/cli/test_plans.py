@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -12,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.cli import app, reply_views, shell_completion
+from context_engine.cli import reply_views, shell_completion
 from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
 from context_engine.plans.model import Plan
 from context_engine.plans.step_tracking import CompletionReport
 from tests.support.desks import plan, step
 from tests.support.engines import cache_for
+from tests.support.terminal import Keyboard, Run, runner
 from tests.support.trees import tree
 
 HERE = Path(__file__).resolve().parents[2]
@@ -39,26 +39,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def ctx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run `ctx plan` with these words: the exit code, and what it said on stdout and stderr."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["ctx", "plan", *map(str, words)])
-        code = app.run()
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
-class Terminal(io.StringIO):
-    """The keyboard of a person who types this."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-Run = Callable[..., tuple[int, str, str]]
+def ctx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    return runner(monkeypatch, capsys, "plan")
 
 
 def kept(root: Path, *plans: Plan) -> list[str]:
@@ -144,13 +126,6 @@ def test_without_a_name_the_plan_that_changed_last_is_meant(
     assert "in progress" in ctx("progress")[1]
 
 
-def test_an_old_version_can_be_shown(root: Path, ctx: Run) -> None:
-    (plan_id,) = kept(root, plan())
-    changed(root, plan_id, goal="Money in whole cents")
-    assert ctx("show", "--version", 1)[1].startswith("# Money in cents\n")
-    assert "· version 1 ·" in ctx("show", "--version", 1)[1]
-
-
 def test_history_and_differences_are_shown(root: Path, ctx: Run) -> None:
     (plan_id,) = kept(root, plan())
     code, _, err = ctx("diff")
@@ -231,11 +206,6 @@ def test_watching_tells_each_change_and_ends_with_the_plan(
     )
 
 
-def test_a_plan_that_fails_ends_the_watch_with_1(root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    deeds = [started(1), lambda engine: engine.plans.steps.fail("money in cents", 1, error="no")]
-    assert watched(root, ctx, monkeypatch, deeds)[0] == 1
-
-
 def test_ctrl_c_leaves_the_plan_as_it_is(root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_: Engine) -> None:
         raise KeyboardInterrupt
@@ -247,7 +217,7 @@ def test_ctrl_c_leaves_the_plan_as_it_is(root: Path, ctx: Run, monkeypatch: pyte
 
 
 def typing(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal(text))
+    monkeypatch.setattr(sys, "stdin", Keyboard(text))
 
 
 def decisions(root: Path, plan_id: str) -> list[tuple[str, str, tuple[str, ...]]]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from context_engine.cli import app
 from context_engine.cli.command_runner import FINDINGS
-from context_engine.text.lines import count_lines
 from tests.support.engines import cache_for
+from tests.support.terminal import Run, runner
 from tests.support.trees import commit, git, repository, tree
 
 GOOD = "def load(path):\n    with open(path) as file:\n        return file.read()\n"
@@ -33,20 +31,18 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def ctx(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["ctx", "review", *QUIET, *map(str, words)])
-    return app.run()
+@pytest.fixture
+def review(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    return runner(monkeypatch, capsys, "review", *QUIET)
 
 
-def test_findings_are_on_stdout_and_everything_about_the_review_on_stderr(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ctx(monkeypatch) == 0
-    told = capsys.readouterr()
-    assert told.out.splitlines()[:2] == ["P2 src/a.py:9  Bare except", "       9 │ except:"]
-    assert "builtin bare-except · correctness" in told.out
-    assert "1 of 1 files were looked at" in told.err
-    assert "risk " in told.err
+def test_findings_are_on_stdout_and_everything_about_the_review_on_stderr(root: Path, review: Run) -> None:
+    code, out, err = review()
+    assert code == 0
+    assert out.splitlines()[:2] == ["P2 src/a.py:9  Bare except", "       9 │ except:"]
+    assert "builtin bare-except · correctness" in out
+    assert "1 of 1 files were looked at" in err
+    assert "risk " in err
 
 
 @pytest.mark.parametrize(
@@ -61,93 +57,77 @@ def test_findings_are_on_stdout_and_everything_about_the_review_on_stderr(
     ],
 )
 def test_the_exit_code_says_whether_the_named_priority_was_found(
-    root: Path, monkeypatch: pytest.MonkeyPatch, content: str, fail_on: str, code: int
+    root: Path, review: Run, content: str, fail_on: str, code: int
 ) -> None:
     tree(root, {"src/a.py": content})
-    assert ctx(monkeypatch, "--fail-on", fail_on) == code
+    assert review("--fail-on", fail_on)[0] == code
 
 
-def test_a_review_without_findings_says_so_at_the_start_of_a_line(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_review_without_findings_says_so_at_the_start_of_a_line(root: Path, review: Run) -> None:
     tree(root, {"src/a.py": GOOD + "\n\nLIMIT = 3\n"})
-    assert ctx(monkeypatch) == 0
-    assert capsys.readouterr().err.startswith("The checks found nothing; 1 of 1 files")
+    code, _, err = review()
+    assert code == 0
+    assert err.startswith("The checks found nothing; 1 of 1 files")
 
 
-def test_a_review_that_is_not_possible_is_an_error_and_no_empty_success(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for words, said in (
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         (["no-such-branch"], "no-such-branch"),
         (["--staged", "--base", "main"], "--staged"),
         (["--confidence", "0.5", "--analyzer", "x" * 3_000], "analyzers"),
-    ):
-        assert ctx(monkeypatch, *words) == 2
-        told = capsys.readouterr()
-        assert told.out == ""
-        assert said in told.err
+    ],
+)
+def test_a_review_that_is_not_possible_is_an_error_and_no_empty_success(
+    root: Path, review: Run, words: list[str], said: str
+) -> None:
+    code, out, err = review(*words)
+    assert (code, out) == (2, "")
+    assert said in err
 
 
 @pytest.mark.parametrize("words", [["--staged"], ["topic"], ["HEAD"], ["--base", "main"], ["main..topic"], []])
-def test_each_way_to_name_a_change_finds_it(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+def test_each_way_to_name_a_change_finds_it(root: Path, review: Run, words: list[str]) -> None:
     git(root, "checkout", "--quiet", "-b", "topic")
     if words == ["--staged"]:
         git(root, "add", "--all")
     elif words:
         commit(root, "change")
-    assert ctx(monkeypatch, *words, "--fail-on", "P2") == FINDINGS
-    assert "src/a.py:9" in capsys.readouterr().out
+    code, out, _ = review(*words, "--fail-on", "P2")
+    assert code == FINDINGS
+    assert "src/a.py:9" in out
 
 
-def test_every_format_is_printed_whole_and_sarif_lands_in_its_file(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ctx(monkeypatch, "--format", "markdown") == 0
-    assert capsys.readouterr().out.startswith("# Review: Needs attention\n")
+def test_every_format_is_printed_whole_and_sarif_lands_in_its_file(root: Path, review: Run) -> None:
+    assert review("--format", "markdown")[1].startswith("# Review: Needs attention\n")
     for name, key in (("json", "findings"), ("sarif", "runs"), ("rdjson", "diagnostics")):
-        assert ctx(monkeypatch, "--format", name, "--sarif", root / f"{name}.sarif") == 0
-        assert json.loads(capsys.readouterr().out)[key]
+        code, out, _ = review("--format", name, "--sarif", root / f"{name}.sarif")
+        assert code == 0
+        assert json.loads(out)[key]
         (run,) = json.loads((root / f"{name}.sarif").read_text())["runs"]
         assert [each["ruleId"] for each in run["results"]] == ["bare-except"]
 
 
-def test_excluded_files_and_doubtful_findings_are_told_of(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ctx(monkeypatch, "--exclude", "src/**") == 0
-    assert "not looked at: src/a.py (excluded by a pattern)" in capsys.readouterr().err
-    assert ctx(monkeypatch, "--confidence", "0.99") == 0
-    told = capsys.readouterr()
-    assert (told.out, "1 below confidence" in told.err) == ("", True)
+def test_excluded_files_and_doubtful_findings_are_told_of(root: Path, review: Run) -> None:
+    assert "not looked at: src/a.py (excluded by a pattern)" in review("--exclude", "src/**")[2]
+    code, out, err = review("--confidence", "0.99")
+    assert (code, out, "1 below confidence" in err) == (0, "", True)
+    code, _, err = review("--staged")
+    assert (code, "nothing to review: " in err) == (0, True)
 
 
-def test_nothing_to_review_is_no_failure(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ctx(monkeypatch, "--staged") == 0
-    assert "nothing to review: " in capsys.readouterr().err
-
-
-def test_a_new_file_is_reviewed_when_asked_for(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_file_is_reviewed_when_asked_for(root: Path, review: Run) -> None:
     tree(root, {"src/b.py": BAD})
-    assert ctx(monkeypatch) == 0
-    assert "src/b.py" not in capsys.readouterr().out
-    assert ctx(monkeypatch, "--untracked") == 0
-    assert "src/b.py:9" in capsys.readouterr().out
+    assert "src/b.py" not in review()[1]
+    assert "src/b.py:9" in review("--untracked")[1]
 
 
-def test_the_hook_for_pre_commit_is_a_command_that_works(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_hook_for_pre_commit_is_a_command_that_works(root: Path, review: Run) -> None:
     (hook,) = yaml.safe_load((Path(__file__).resolve().parents[2] / ".pre-commit-hooks.yaml").read_text())
     command = shlex.split(hook["entry"])
     assert command[:2] == ["ctx", "review"]
     tree(root, {"src/a.py": WORSE})
     git(root, "add", "--all")
-    assert ctx(monkeypatch, *command[2:]) == FINDINGS
-    assert count_lines(capsys.readouterr().out) > 0
+    code, out, _ = review(*command[2:])
+    assert code == FINDINGS
+    assert out

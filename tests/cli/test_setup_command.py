@@ -16,7 +16,6 @@ from typer.testing import CliRunner, Result
 from context_engine.cli.app import app, run
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.launch_command import find_own_launch_command
-from context_engine.errors import InvalidArgument
 
 CTX = find_own_launch_command().command
 VARIABLES = (
@@ -112,18 +111,6 @@ def test_options_are_checked_before_anything_is_written(
     assert not path_of("gemini").exists()
 
 
-def test_an_unknown_client_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InvalidArgument) as refused:
-        client_table.find_client("claud")
-    assert refused.value.suggestion == "Did you mean claude?"
-
-
-def test_several_clients_are_set_up_in_one_go() -> None:
-    setup("claude", "codex", "claude")
-    assert entry_in(path_of("claude"), "mcpServers")
-    assert entry_in(path_of("codex"), "mcp_servers")
-
-
 # -- the settings of a project --------------------------------------------------------------------------------------
 
 
@@ -171,12 +158,6 @@ def test_the_file_that_exists_is_preferred(home: Path) -> None:
     setup("opencode")
     assert not (folder / "opencode.jsonc").exists()
     assert "// mine" in (folder / "opencode.json").read_text()
-
-
-def test_a_variable_of_the_client_moves_the_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CODEX_HOME", str(home / "elsewhere"))
-    setup("codex")
-    assert entry_in(home / "elsewhere" / "config.toml", "mcp_servers")
 
 
 # -- nothing is lost --------------------------------------------------------------------------------------------------
@@ -349,12 +330,6 @@ def test_all_asks_before_it_changes_anything(home: Path, monkeypatch: pytest.Mon
         assert path_of("cursor").exists() is is_written
 
 
-def test_all_prints_without_asking(home: Path) -> None:
-    (home / ".cursor").mkdir()
-    assert f"+++ {path_of('cursor')}" in setup("--all", "--print").output
-    assert not path_of("cursor").exists()
-
-
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -430,10 +405,3 @@ def test_json_lists_the_clients_with_their_settings_files() -> None:
     assert set(rows) == {client.name for client in client_table.ALL}
     assert {"scope": "you", "path": str(path_of("codex")), "is_set_up": True, "problem": ""} in rows["codex"]["files"]
     assert not any(file["is_set_up"] for file in rows["claude"]["files"])
-
-
-def test_help_teaches_by_examples() -> None:
-    for command in ("setup", "doctor"):
-        shown = CliRunner().invoke(app, [command, "--help"], prog_name="ctx").stdout
-        assert "Examples" in shown
-        assert f"ctx {command}" in shown

@@ -109,12 +109,6 @@ def test_a_wrong_direction_is_named_by_its_option(root: Path) -> None:
     assert "error: --direction is 'up'" in shown
 
 
-def test_a_folder_is_read_as_a_tree(root: Path) -> None:
-    tree(root, {"src/b.py": "x = 1\n"})
-    result, _, code = ctx("read", "src")
-    assert (code, result.stdout) == (0, "src · 1 item\n└── b.py\n")
-
-
 def test_a_folder_at_the_end_of_a_question_gets_a_note_and_stays_a_word(root: Path, tmp_path: Path) -> None:
     tree(root, {"src/b.py": "def pay_back(): ...\n"})
     assert "src/ is a word of the question; --include src/ searches only there" in ctx("search", "pay", "src/")[1]
@@ -127,14 +121,6 @@ def test_a_filter_that_removes_everything_is_named(root: Path) -> None:
     assert code == 1
     assert "the filter 'pyhton', which no indexed file passes (there are " in shown
     assert "the filter '[a', which no indexed file passes, removed all" in ctx("search", "pay", "--include", "[a")[1]
-
-
-def test_a_search_in_an_empty_folder_asks_for_the_folder(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    _, shown, code = ctx("search", "pay", "--root", str(tmp_path / "empty"))
-    assert code == 1
-    assert "the index is empty" in shown
-    assert "`ctx status` lists what was skipped). Is this the right folder?" in shown
 
 
 def test_a_file_outside_of_any_project_is_not_taken_for_a_workspace(root: Path, tmp_path: Path) -> None:
@@ -191,13 +177,6 @@ def test_a_provider_that_cannot_be_used_is_named_by_a_search_and_stops_none(
     result, shown, code = ctx("search", "pay", "-l")
     assert (code, result.stdout) == (0, "a.py\n")
     assert "model2vec took no part: model2vec: there is no folder" in shown
-
-
-def test_nothing_to_review_is_success(root: Path) -> None:
-    tree(root, {"a.py": "def pay():\n    return 2\n"})
-    _, shown, code = ctx("review", "--staged")
-    assert code == 0
-    assert "nothing is staged: `ctx review` reviews what is not staged" in shown
 
 
 def test_nothing_found_is_1_and_json_says_so_too(root: Path) -> None:

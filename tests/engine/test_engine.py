@@ -21,7 +21,6 @@ from context_engine.errors import (
     DiskFull,
     FileNotFound,
     HostError,
-    InvalidArgument,
     InvalidLineRange,
     InvalidPath,
     NotIndexed,
@@ -95,23 +94,6 @@ def test_a_hit_carries_its_place_its_title_its_text_and_its_reasons(tmp_path: Pa
         assert not hit.stale
 
 
-@pytest.mark.parametrize(
-    ("kind", "path"),
-    [
-        ("definitions", "zoo/cats.py"),
-        ("symbols", "zoo/cats.py"),
-        ("documentation", "README.md"),
-        ("data", "zoo/cats.py"),
-    ],
-)
-def test_each_of_the_four_kinds_can_be_asked_for(tmp_path: Path, kind, path: str) -> None:
-    with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        hits = engine.search.find(Query("cats limit", filter=Filter(kinds=(kind,)))).hits
-        assert {hit.chunk.kind for hit in hits} == {kind}
-        assert hits[0].chunk.path == path
-        assert kind in hits[0].chunk.tags
-
-
 def test_a_symbols_chunk_is_the_outline_of_a_file(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", ZOO)) as engine:
         (hit, *_) = engine.search.find(Query("Cat purr", filter=Filter(kinds=("symbols",)))).hits
@@ -128,54 +110,6 @@ def test_chunk_ids_stay_as_long_as_their_content_does(tmp_path: Path) -> None:
         before = {hit.chunk.id for hit in engine.search.find(Query("cats purr keeper")).hits}
         engine.index.update(force=True)
         assert {hit.chunk.id for hit in engine.search.find(Query("cats purr keeper")).hits} == before
-
-
-def test_a_definition_comes_with_signature_and_doc(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        (definition,) = engine.symbols.find("Cat").definitions
-        assert (definition.path, definition.span, definition.doc) == ("zoo/cats.py", (6, 10), "Purrs.")
-        assert "class Cat" in definition.signature
-        missing = engine.symbols.find("Catt")
-        assert missing.definitions == () and "Cat" in missing.near
-
-
-def test_dependencies_are_the_files_that_a_file_imports(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        assert engine.symbols.dependencies("zoo/keeper.py") == ("zoo/cats.py",)
-
-
-def test_an_outline_is_nested_and_needs_no_index(tmp_path: Path) -> None:
-    with open_engine(tree(tmp_path / "w", ZOO)) as engine:
-        outline = engine.symbols.outline("zoo/cats.py")
-        assert [(depth, one.qualified) for depth, one in outline.symbols if one.kind in ("class", "method")] == [
-            (0, "Cat"),
-            (1, "Cat.purr"),
-        ]
-        assert outline.lines == 10
-
-
-def test_a_file_is_read_whole_or_in_part(tmp_path: Path) -> None:
-    with open_engine(tree(tmp_path / "w", ZOO)) as engine:
-        whole = engine.files.read("zoo/cats.py")
-        assert (whole.text, whole.lines, whole.language, whole.encoding) == (ZOO["zoo/cats.py"], 10, "python", "utf-8")
-        assert engine.files.read("zoo/cats.py", first=3, last=3).text == "LIMIT = 3\n"
-        assert engine.files.read("zoo/cats.py", first=9).span == (9, 10)
-        assert engine.files.read("zoo/cats.py", last=900).span == (1, 10)
-
-
-def test_lines_are_counted_at_line_feeds_alone_as_everywhere_else(tmp_path: Path) -> None:
-    text = "one\fpage\x0bstill one\x1c\x85\u2028yes\ntwo\r\nthree\n"
-    with indexed(tree(tmp_path / "w", {"a.txt": text})) as engine:
-        assert engine.files.read("a.txt", first=2, last=2).text == "two\r\n"
-        (hit,) = engine.search.find(Query("three")).hits
-        assert hit.chunk.span.last in (3, 4)
-
-
-def test_a_repository_is_listed_as_a_tree(tmp_path: Path) -> None:
-    with open_engine(tree(tmp_path / "w", ZOO)) as engine:
-        assert {"zoo", "README.md", "cats.py"} <= {entry.name for entry in engine.files.list_directory()}
-        with pytest.raises(InvalidPath):
-            engine.files.list_directory("README.md")
 
 
 def test_two_engines_live_in_one_process(tmp_path: Path) -> None:
@@ -257,12 +191,6 @@ def test_clearing_deletes_the_index_and_tells_the_bytes(tmp_path: Path) -> None:
 
 
 # -- bad calls --
-
-
-@pytest.mark.parametrize("text", ["", "   ", "\n"])
-def test_an_empty_question_is_refused(tmp_path: Path, text: str) -> None:
-    with open_engine(tree(tmp_path / "w", ZOO)) as engine, pytest.raises(InvalidArgument):
-        engine.search.find(Query(text))
 
 
 @pytest.mark.parametrize(
@@ -353,12 +281,6 @@ def test_invalid_utf8_is_read_as_latin_1_and_found(tmp_path: Path) -> None:
         assert "café au lait" in hit.chunk.text
         assert found(engine, "lion") == ["a.py"]
         assert found(engine, "cat") == ["b.py"]
-
-
-def test_front_matter_that_is_no_date_does_not_stop_the_index(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.md": "---\ntags: [x]\ndate: 2024-13-45\n---\n# Lion\n", "b.py": "lion = 1\n"})
-    with indexed(root) as engine:
-        assert sorted(found(engine, "lion")) == ["a.md", "b.py"]
 
 
 def test_a_file_that_vanishes_between_listing_and_reading_is_no_error(tmp_path: Path) -> None:

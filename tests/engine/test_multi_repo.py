@@ -88,16 +88,6 @@ def test_the_joint_ranking_is_that_of_one_repository_with_the_same_files(
             assert joint == [(hit.chunk.path, hit.chunk.span) for hit in one.search.find(Query(text)).hits], text
 
 
-def test_the_same_question_gives_the_same_answer(both: dict[str, Engine]) -> None:
-    across = MultiRepo(both)
-    first = across.search.find(Query("total shop"))
-    assert (
-        across.search.find(Query("total shop")).hits
-        == first.hits
-        == MultiRepo(both).search.find(Query("total shop")).hits
-    )
-
-
 def test_filters_mean_the_paths_inside_each_repository(both: dict[str, Engine]) -> None:
     answer = MultiRepo(both).search.find(Query("total shop", filter=Filter(include_paths=("src/**",))))
     assert {hit.chunk.path for hit in answer.hits} <= {
@@ -218,18 +208,6 @@ def gate(both: dict[str, Engine]) -> ToolDispatcher:
 
 def asked(gate: ToolDispatcher, name: str, **arguments: object) -> str:
     return gate.call(name, arguments, Call()).reply.text
-
-
-@pytest.mark.parametrize("project", [{}, {"project": "*"}, {"project": ""}])
-def test_a_question_without_a_project_is_put_to_all(gate: ToolDispatcher, project: dict[str, str]) -> None:
-    rows = json.loads(asked(gate, "codebase_retrieval", query="shop", **project))["results"]
-    assert {row["project"] for row in rows} == {"web", "api"}
-
-
-def test_a_question_with_a_project_is_put_to_that_one(gate: ToolDispatcher) -> None:
-    rows = json.loads(asked(gate, "codebase_retrieval", query="shop", project="web"))["results"]
-    assert rows
-    assert not any("project" in row for row in rows)
 
 
 def test_a_path_of_an_answer_can_be_read_without_naming_the_project_again(gate: ToolDispatcher) -> None:

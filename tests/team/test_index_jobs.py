@@ -87,15 +87,6 @@ def test_a_repository_that_is_asked_for_often_is_in_the_queue_once(address: str)
     assert (jobs.claim("two"), job_of(address, "/app").result) == (None, "new")
 
 
-def test_branches_of_a_repository_are_jobs_of_their_own(address: str) -> None:
-    jobs = open_job_queue(address)
-    jobs.add(IndexSource("/app"))
-    jobs.add(IndexSource("/app", "release", "app@release"))
-    found = [jobs.claim("one"), jobs.claim("two")]
-    assert {lease.source.branch for lease in found if lease} == {"", "release"}
-    assert (jobs.remove("/app", "release"), jobs.remove("/app", "main"), len(jobs.list_jobs())) == (True, False, 1)
-
-
 def test_the_repository_that_was_begun_longest_ago_comes_next(address: str) -> None:
     jobs = open_job_queue(address)
     order = []
@@ -160,26 +151,6 @@ def test_what_is_wrong_with_the_request_itself_is_not_tried_again(address: str) 
     assert lease is not None
     assert lease.fail("it is not an address", is_final=True)
     assert states(address) == {"ext::sh": "failed"}
-
-
-def test_a_job_that_is_given_back_waits_as_before(address: str) -> None:
-    jobs = open_job_queue(address)
-    jobs.add(IndexSource("/app"))
-    lease = jobs.claim("one")
-    assert lease is not None
-    assert lease.release()
-    assert (states(address), job_of(address, "/app").attempts) == ({"/app": "waiting"}, 0)
-    assert jobs.claim("two") is not None
-
-
-def test_a_removed_job_is_lost_to_its_worker(address: str) -> None:
-    jobs = open_job_queue(address)
-    jobs.add(IndexSource("/app"))
-    lease = jobs.claim("one")
-    assert lease is not None
-    assert jobs.remove("/app")
-    assert not (lease.renew(HALF) or lease.complete("done"))
-    assert jobs.list_jobs() == []
 
 
 def test_eight_workers_do_every_job_once_though_the_connections_are_cut(address: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from context_engine.errors import InvalidArgument, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.team.remote_store import busy_error
-from tests.support.databases import forbid, new_database, sever, sql
+from tests.support.databases import forbid, new_database, sever
 
 psycopg = pytest.importorskip("psycopg", reason="no wheel of it for this system")
 
@@ -248,26 +248,6 @@ def test_each_part_has_a_version_and_a_newer_step_is_made_by_who_writes(address:
     with pytest.raises(StoreUnusable, match="version 2") as refused:
         note(old, "puma")
     assert "same release" in refused.value.suggestion
-
-
-def test_the_layout_of_the_first_form_is_understood_and_grows_a_row_for_each_part(address: str) -> None:
-    """It had one row, the version of the index; who may only read it does not have to change it."""
-    index = SchemaPart("index", (("CREATE TABLE context_engine.never ()",),))
-    sql(
-        address,
-        "CREATE SCHEMA context_engine; CREATE TABLE context_engine.layout (version int NOT NULL);"
-        "INSERT INTO context_engine.layout VALUES (1); CREATE TABLE context_engine.manifest (revision bigint)",
-    )
-    database = PostgresSession(address)
-    assert database.query(index, "SELECT revision FROM context_engine.manifest") == []
-    note(database, "lion")
-    assert value_of(address, "SELECT array_agg(part || version ORDER BY part) FROM context_engine.layout") == [
-        "index1",
-        "notes1",
-    ]
-    with database.transaction(index):
-        pass
-    assert value_of(address, "SELECT to_regclass('context_engine.never')") is None
 
 
 def test_partitions_take_every_row(address: str) -> None:

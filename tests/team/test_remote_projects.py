@@ -15,7 +15,7 @@ from context_engine.server.dispatcher import CallResult, ToolDispatcher
 from context_engine.server.metrics import Metrics
 from context_engine.settings import Settings
 from context_engine.team.grants import OWNER, Grant
-from context_engine.team.remote_projects import RemoteProjects
+from context_engine.team.remote_search import RemoteProjects
 from context_engine.team.shared_server import GrantDispatcher
 from context_engine.tools import Call
 from tests.support.databases import new_database

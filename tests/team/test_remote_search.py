@@ -243,22 +243,6 @@ def test_edited_and_removed_files_are_searched_as_they_are_now(
     )
 
 
-def test_a_word_of_every_file_ranks_also_after_files_were_replaced(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
-) -> None:
-    """Until segments are merged, the database counts it in more files than there are."""
-    engine = publish(files={f"src/lion{number}.py": f"def lion_{number}(): ...  # lion\n" for number in range(12)})
-    (engine.root / "src/lion3.py").write_text("def lion_of_walrus(): ...  # lion\n")
-    engine.index.update()
-    remote = search("app")
-    query = Query("lion walrus", 50)
-    assert remote.candidates(query).corpus.frequency("body", term_hashes(["lion"])).item() > 12
-    scores = [hit.score for hit in remote.find(query).hits]
-    assert scores == sorted(scores, reverse=True)
-    assert len(scores) == 12
-    assert remote.find(query).hits[0].chunk.text.startswith("def lion_of_walrus")
-
-
 def test_several_repositories_are_ranked_as_one(
     publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path
 ) -> None:
@@ -519,16 +503,6 @@ def test_a_database_that_was_never_searchable_has_nothing_to_search(database: Da
         with pytest.raises(NotIndexed):
             RemoteSearch(store, ["app"], None).find(Query("lion"))
     assert not database.has_tables(address), "and a question creates no tables"
-
-
-def test_a_database_that_does_not_answer_is_an_error_at_once(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], database: Database
-) -> None:
-    publish()
-    remote = search("app")
-    with database.away(), pytest.raises(StoreUnavailable):
-        remote.find(Query("pool"))
-    assert remote.find(Query("pool")).hits
 
 
 def test_only_a_database_searches() -> None:

@@ -93,16 +93,6 @@ def test_an_answer_does_not_wait_for_a_depot_that_is_slow(
         assert store.problem == ""
 
 
-def test_what_nobody_shares_is_not_waited_for_either(machine: Callable[..., SharedStore]) -> None:
-    address = new_database()
-    fill(machine("other", address), {"a.py": "lion"})
-    mine = machine("mine", address, publishes=False, wait_s=0.0)
-    mine.repository = "nobody shares it"
-    fill(mine, {"a.py": "tiger"})
-    with stuck(address):
-        assert holding(mine.snapshot(), "tiger") == ["a.py"]
-
-
 def test_a_newer_state_serves_once_its_segments_lie_here(
     machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,35 +165,19 @@ def test_a_first_index_is_searched_here_while_it_is_made_and_shared_when_it_is_w
     assert server.check() == ci.check() == []
 
 
-def test_what_was_merged_is_neither_here_nor_in_the_depot(machine: Callable[..., SharedStore], tmp_path: Path) -> None:
-    ci = machine("ci")
-    in_rounds(ci)
-    manifest = ci._current_manifest()
-    assert manifest is not None and len(manifest.names) == 1
-    assert segments(tmp_path / "ci") == set(ci.remote.list_segment_sizes(ci.repository)) == manifest.names
-    with ci.writer() as writer:
-        put(writer, {"more.py": "tiger"})
-        writer.compact(everything=True)
-    manifest = ci._current_manifest()
-    assert manifest is not None
-    assert segments(tmp_path / "ci") == set(ci.remote.list_segment_sizes(ci.repository)) == manifest.names, (
-        "of an update as well"
-    )
-
-
 def test_a_first_index_sends_nothing_that_a_later_round_merges(
     machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ci, sent = machine("ci"), []
-    from context_engine.team.postgres_store import _PostgresLease
+    from context_engine.team.postgres_store import RepositoryLease
 
-    commit = _PostgresLease.commit
+    commit = RepositoryLease.commit
 
     def noted(lease: Any, revision: int, manifest: bytes, added: Any, named: Any) -> int:
         sent.extend(added)
         return commit(lease, revision, manifest, added, named)
 
-    monkeypatch.setattr(_PostgresLease, "commit", noted)
+    monkeypatch.setattr(RepositoryLease, "commit", noted)
     in_rounds(ci)
     assert len(sent) == 1
 

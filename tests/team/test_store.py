@@ -125,14 +125,6 @@ def test_a_store_that_does_not_answer_is_said_once_with_the_next_step_and_answer
         assert "a.py" in done.stdout or "indexed" in done.stdout
 
 
-def test_without_a_store_and_with_one_that_answers_nothing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CTX_DAEMON", "0")
-    monkeypatch.chdir(root)
-    for address in ("", database()):
-        monkeypatch.setenv("CTX_STORE_URL", address)
-        assert "shared store" not in CliRunner().invoke(app, ["search", "lion"]).stderr
-
-
 def test_doctor_and_status_name_the_store_and_not_the_index_as_the_trouble(cut_off: Path) -> None:
     CliRunner().invoke(app, ["index"])
     shown = CliRunner().invoke(app, ["status"]).stdout

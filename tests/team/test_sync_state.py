@@ -21,9 +21,9 @@ def seen(tmp_path: Path) -> SyncState:
 def test_what_is_noted_is_there_for_the_next_process(seen: SyncState) -> None:
     with seen.lock(1.0):
         assert (seen.revision, seen.files()) == (0, {})
-        seen.record_base("a/b.md", FILE)
-        seen.record_base("a/c.md", FILE)
-        seen.forget(["a/c.md"])
+        seen.note("a/b.md", FILE)
+        seen.note("a/c.md", FILE)
+        seen.note("a/c.md", None)
         seen.advance(7)
     seen.close()
     with seen.lock(1.0):

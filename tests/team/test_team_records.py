@@ -162,17 +162,6 @@ def test_a_plan_that_is_thrown_away_is_so_everywhere_and_can_be_taken_back_anywh
     assert there.files() == {}
 
 
-def test_what_was_here_before_there_was_a_team_becomes_theirs(
-    machine: Callable[[str], Machine], tmp_path: Path
-) -> None:
-    alone = Desks(tmp_path / "here" / "app")
-    alone.folder.mkdir(parents=True)
-    alone.plans.repository.save(plan(), name="Cents")
-    here, there = machine("here"), machine("there")
-    here.desk.list_page(Planned())
-    assert there.desk.load("Cents").plan.goal == "Money in cents"
-
-
 def test_memories_of_a_person_and_records_of_another_repository_stay_where_they_are(
     machine: Callable[[str], Machine], tmp_path: Path
 ) -> None:
@@ -467,20 +456,6 @@ def test_what_was_seen_can_be_forgotten_and_nothing_deleted_comes_back(machine: 
         file.unlink()
     assert here.files() == there.files()
     assert here.aside() == []
-
-
-def test_when_the_database_was_emptied_the_machines_fill_it_again(tmp_path: Path) -> None:
-    address = new_database()
-    here, there = Machine(tmp_path / "here", address, "app"), Machine(tmp_path / "there", address, "app")
-    name = a_memory(here)
-    here.desk.save(plan(), name="Cents")
-    before = there.files()
-    sql(address, "TRUNCATE context_engine.record_kind, context_engine.record, context_engine.record_known")
-    assert here.files() == there.files() == before
-    assert Machine(tmp_path / "third", address, "app").files() == before
-    for each in (here, there):
-        each.shared_records.close()
-    assert name
 
 
 def test_no_name_in_the_database_leads_out_of_the_folder(machine: Callable[[str], Machine], tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from tests.support.pull_requests import killed_in_the_middle, pull_request
 from tests.support.small_reviews import Clock, Process, change
 
 FILES = change(20)
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
@@ -112,14 +111,6 @@ def test_the_same_change_is_reviewed_once_whoever_asks(machine: Callable[[str], 
     here.gate.open()
     assert here.ended(session) == "completed"
     assert there.gate.begun == []
-
-
-def test_a_second_look_may_come_to_another_machine(machine: Callable[[str], Process]) -> None:
-    here, there = machine("here"), machine("there")
-    here.store.keep("rev_9", b"what was found", 1.0)
-    assert there.store.read_kept("rev_9") == b"what was found"
-    there.store.keep("rev_9", b"and more", 2.0)
-    assert here.store.read_kept("rev_9") == b"and more"
 
 
 def test_old_sessions_go_everywhere(machine: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.team import postgres_store, remote_store
 from context_engine.team.index_stores import list_tenants, remove_tenant
 from context_engine.team.manifest import SegmentRef, decode_manifest
-from context_engine.team.remote_store import RemoteStore
+from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.shared_store import SharedStore
 from tests.contracts.test_store import fill, holding
 from tests.team.test_shared_store import REMOTE_STORES
@@ -24,15 +24,14 @@ PIECE_BYTES = 1_000
 
 
 @pytest.fixture(params=list(REMOTE_STORES))
-def place(request: pytest.FixtureRequest) -> Iterator[RemoteStore]:
+def place(request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
     with closing(REMOTE_STORES[request.param]()) as opened:
         yield opened
 
 
 @pytest.fixture
-def there(place: RemoteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SharedStore:
-    for module in (remote_store, postgres_store):
-        monkeypatch.setattr(module, "PIECE_BYTES", PIECE_BYTES)
+def there(place: PostgresStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SharedStore:
+    monkeypatch.setattr(postgres_store, "PIECE_BYTES", PIECE_BYTES)
     return SharedStore(tmp_path / "there", place, f"{tmp_path}/app")
 
 
@@ -55,7 +54,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def fill_until_cut_off(store: SharedStore, files: dict[str, str], pieces: int) -> None:
     """Index some files on a connection that is lost after so many pieces."""
-    left, read_pieces = [pieces], remote_store.read_pieces
+    left, read_pieces = [pieces], postgres_store.read_pieces
 
     def cut(path: Path) -> Iterator[tuple[int, bytes]]:
         for piece in read_pieces(path):
@@ -65,7 +64,7 @@ def fill_until_cut_off(store: SharedStore, files: dict[str, str], pieces: int) -
             yield piece
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(remote_store, "read_pieces", cut)
+        patched.setattr(postgres_store, "read_pieces", cut)
         with pytest.raises(StoreUnavailable):
             fill(store, files)
 
@@ -101,7 +100,7 @@ def test_what_an_abandoned_commit_sent_is_dropped_by_the_next_one(there: SharedS
 
 
 def test_a_list_contains_complete_indexes_and_interrupted_ones(
-    there: SharedStore, place: RemoteStore, tmp_path: Path
+    there: SharedStore, place: PostgresStore, tmp_path: Path
 ) -> None:
     fill(there, {f"{name}.py": name for name in ("lion", "tiger", "lynx")})
     fill_until_cut_off(SharedStore(tmp_path / "half", place, f"{tmp_path}/half"), {"a.py": "lion"}, 2)
@@ -114,7 +113,7 @@ def test_a_list_contains_complete_indexes_and_interrupted_ones(
 
 
 def test_what_is_removed_is_gone_for_all_and_can_be_indexed_again(
-    there: SharedStore, place: RemoteStore, tmp_path: Path
+    there: SharedStore, place: PostgresStore, tmp_path: Path
 ) -> None:
     half = SharedStore(tmp_path / "half", place, f"{tmp_path}/half")
     fill(there, {"a.py": "lion"})
@@ -129,7 +128,7 @@ def test_what_is_removed_is_gone_for_all_and_can_be_indexed_again(
     assert set(there.files()) == {"a.py"}
 
 
-def test_an_index_of_another_release_is_listed_and_removed_by_its_number(place: RemoteStore, tmp_path: Path) -> None:
+def test_an_index_of_another_release_is_listed_and_removed_by_its_number(place: PostgresStore, tmp_path: Path) -> None:
     older = f"{SCHEMA_VERSION - 1}/{tmp_path}/app"
     with place.acquire_lease(older, 0) as lease:
         lease.commit(0, b"what this release cannot read", {}, ())

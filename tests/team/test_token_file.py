@@ -65,13 +65,6 @@ def test_a_file_that_the_server_was_allowed_to_read_stays_readable_to_it_when_to
     assert facts.st_uid == (1000 if is_root else os.geteuid())
 
 
-def test_the_same_secret_is_kept_differently_under_another_id_and_in_another_file(tmp_path: Path) -> None:
-    one, two = (TokenFile(tmp_path / name, now=lambda: NOW_S) for name in ("a", "b"))
-    _, token = one.create(READING)
-    two.create(READING)
-    assert two.find_grant(token) is None
-
-
 @given(st.data())
 def test_what_differs_from_a_token_in_anything_is_none(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

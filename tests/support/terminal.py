@@ -1,0 +1,33 @@
+"""Somebody at a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from context_engine.cli import app
+
+Run = Callable[..., tuple[int, str, str]]
+"""Runs `ctx` with some words: the exit code, and what it said on stdout and stderr."""
+
+
+class Keyboard(io.StringIO):
+    """The keyboard of a person who types this."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *first: str) -> Run:
+    """What runs `ctx` in this process."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["ctx", *first, *map(str, words)])
+        code = app.run()
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
