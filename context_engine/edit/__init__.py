@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from context_engine.edit.model import Edit, Fuzzy, Patch, Placement
     from context_engine.edit.patch import EditPlan
     from context_engine.edit.rename import Renaming
-    from context_engine.edit.rename_sources import NameOccurrence
+    from context_engine.edit.rename_uses import NameOccurrence
     from context_engine.edit.symbol_edits import LineEdit, Place, SymbolEdit
     from context_engine.edit.unified_diff import diff_versions, format_diff
 

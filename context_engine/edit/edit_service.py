@@ -25,7 +25,7 @@ from context_engine.edit.model import Edit
 from context_engine.edit.module_rename import ModuleRenamer
 from context_engine.edit.patch import EditPlan, plan
 from context_engine.edit.rename import Renamer, Renaming, bare_name, other_names
-from context_engine.edit.rename_sources import RenameFiles
+from context_engine.edit.rename_uses import RenameFiles
 from context_engine.edit.symbol_edits import LineEdit, SymbolEdit, resolve_symbols
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.edit.unified_diff import edits_of_diff
@@ -231,7 +231,7 @@ class EditService(Editor):
         A `name` that is the path of a file gives the file a new name in its folder, with what imports it.
         `path` is the file or folder of the definition; `accept` are uncertain places to rename as well, as
         `Renamer.plan_renaming` takes them. Raises: SymbolNotFound, MultipleMatches (with the places),
-        InvalidArgument (the new name is not possible), TooLarge, InvalidPath, FileNotFound, Cancelled.
+        InvalidArgument (the new name is not possible), NotIndexed, TooLarge, InvalidPath, FileNotFound, Cancelled.
         """
         under = "" if path in ("", ".") else str(self._root.rel(path))
         as_file = self._file_of(name)
@@ -247,9 +247,7 @@ class EditService(Editor):
             by_file = ModuleRenamer(self._symbols, self._files.read_raw, self._languages, self._grammars)
             return by_file.plan_renaming(as_file, new_name, candidates, accept)
         files = RenameFiles(self._languages, self._grammars, self._symbols.paths(), self._files.read_raw)
-        has_index = self._live.snapshot() is not None
-        renamer = Renamer(files, self._symbols if has_index else None)
-        return renamer.plan_renaming(name, new_name, candidates, under=under, accept=accept)
+        return Renamer(files, self._symbols).plan_renaming(name, new_name, candidates, under=under, accept=accept)
 
     def _file_of(self, name: str) -> str:
         """Return the path of a file that a name is; empty if it is none."""

@@ -1,43 +1,49 @@
-"""Which places of a name mean the definition that is to be renamed, which may, and which mean something else.
+"""The places of a name that is to be changed: which mean its definition, which may, and which mean something else.
 
-A place is certain when scopes and imports lead from it to the definition, with nothing in between that might give the
-name another meaning; anything that is not understood counts as such. A member is certain by the types that `find_uses`
-resolves.
+`references` says what every place in code means. What is left here are words in strings, comments and other languages.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from posixpath import dirname
+from typing import NamedTuple
 
-from context_engine.edit.rename_sources import (
-    BINDING,
-    CALLED,
-    HOLDERS,
-    PARAMETER,
-    NameOccurrence,
-    RenameFiles,
-    RenameSource,
-    Target,
-    UseCertainties,
-    last_part,
+from context_engine.edit.file_content import FileContent, content_of
+from context_engine.errors import CallError
+from context_engine.index import qualified_names
+from context_engine.languages import (
+    PROSE,
+    Grammars,
+    Language,
+    Languages,
+    Occurrence,
+    Outline,
+    PathIndex,
+    RenameRules,
+    Symbol,
+    compile_pattern,
+    find_occurrences,
+    find_whole_words,
+    occurrence_at,
+    outline_file,
+    read_syntax_errors,
 )
-from context_engine.languages import Occurrence, Symbol
 
+HOLDERS = frozenset({"class", "interface", "struct", "enum", "trait", "type", "namespace", "module"})
+"""What is defined directly inside of these is looked up in them."""
+CALLED = frozenset({"function", "method", "constructor"})
+PARAMETER = "parameter"
+MEMBERS = frozenset({PARAMETER, "field", "property", "method"})
+"""These are looked up in something wherever they are defined, as in a class without a name inside of a function."""
 EVERYTHING = "all"
 """The word for accepting all places that may be meant in code."""
-TOGETHER = (frozenset({"java", "kotlin", "scala", "groovy"}),)
-"""Languages whose files use one another's definitions by name."""
-WORTH_A_LOOK = "it may be meant all the same"
-_BARE_IMPORT = re.compile(r"\s*(?:import\s+)?[\"`]")
 ELSE = "-"
 """The place means something else for certain."""
-PROSE = {"string": "in a string", "comment": "in a comment", "text": "in text", "macro": "handed to a macro"}
-
-
+IN_PROSE = {"string": "in a string", "comment": "in a comment", "text": "in text", "macro": "handed to a macro"}
 BY_TYPES = {
     "definition": "",
     "exact": "",
@@ -46,383 +52,263 @@ BY_TYPES = {
     "likely": "nothing else has the name, but the type of its owner is not known",
     "shared": "its owner may be of another class that has the name as well",
     "possible": "the type of its owner is not known",
-    "": "what it means is not known",
+    "unknown": "what it means is not known",
 }
-"""Why a place is not certain, by what is resolved, in languages whose names are judged by types alone."""
+"""Why a place is not certain, by what is resolved."""
+
+UseCertainties = Mapping[tuple[str, int, int], str]
+"""Certainties of the uses of a definition, by path, line and column: see `SymbolService.find_definition_uses`."""
 
 
-VALUES = frozenset({"constant", "variable"})
-OUTSIDE = {"go": "an interface that is not in the workspace may require it"}
-"""A member that overrides nothing in the workspace may still do so for something outside of it."""
+@dataclass(frozen=True, slots=True)
+class NameOccurrence:
+    """A place of the name, with the whole line; `why` it is not certain that it means the definition."""
+
+    path: str
+    line: int
+    column: int
+    text: str
+    why: str = ""
+    is_open: bool = False
+    """Whether it is a use in code that may be meant, so that a rename without it may break something."""
+
+    def is_accepted(self, accept: Iterable[str]) -> bool:
+        """Whether a caller wants this place to be changed: `path:line`, with a column, or `all` of those in code."""
+        named = {f"{self.path}:{self.line}", f"{self.path}:{self.line}:{self.column}"}
+        return not named.isdisjoint(accept) or (self.is_open and EVERYTHING in accept)
+
+
+@dataclass(frozen=True)
+class RenameSource:
+    """A file that contains the name: what it defines, and every place of the name."""
+
+    path: str
+    raw: bytes
+    content: FileContent
+    data: bytes
+    language: Language | None
+    outline: Outline
+    found: tuple[Occurrence, ...]
+    unparsed: str = ""
+    """Why its names are not followed; empty if they are."""
+    has_errors: bool = False
+    """Whether the parser did not understand parts of it, which may then be taken for strings."""
+
+    @property
+    def rules(self) -> RenameRules:
+        """How its language is treated."""
+        return self.language.renames if self.language is not None else RenameRules()
+
+    @property
+    def family(self) -> str:
+        """The language, or the one that it shares names with."""
+        return (self.language.resolution.style or self.language.name) if self.language is not None else ""
+
+    @cached_property
+    def qualified_names(self) -> list[str]:
+        """The names of its symbols with their owners."""
+        return qualified_names(self.outline.symbols)
+
+    def place(self, at: Occurrence, why: str = "", *, is_open: bool = False) -> NameOccurrence:
+        """Return a place of the name, as it is shown."""
+        return NameOccurrence(self.path, at.line, at.column, self.content.shown_lines[at.line - 1], why, is_open)
+
+    def around(self, at: Occurrence) -> tuple[str, str]:
+        """Return what is on the line of a place before and after it."""
+        line = self.content.lines[at.line - 1]
+        length = len(self.data[at.start : at.stop].decode("utf-8", "replace"))
+        return line[: at.column - 1], line[at.column - 1 + length :]
+
+
+class Target(NamedTuple):
+    """The definition that gets a new name."""
+
+    source: RenameSource
+    symbol: Symbol
+    qualified: str
+    at: Occurrence
+    """Where it is named."""
+    makers: tuple[Occurrence, ...] = ()
+    """Where the constructors of a class have its name."""
+
+    @property
+    def owner(self) -> Symbol | None:
+        """The definition directly around it."""
+        return self.source.outline.symbols[self.symbol.parent] if self.symbol.parent >= 0 else None
+
+    @property
+    def modifiers(self) -> list[str]:
+        """The words before its name: `private val`, `operator fun`."""
+        return re.findall(r"\w+", re.split(r"[(,;{]", self.source.around(self.at)[0])[-1])
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only its own file, or its class, can use it."""
+        return "private" in self.modifiers
+
+    @property
+    def why_reserved(self) -> str:
+        """Why its name has a meaning of its own, which no use of it shows; empty for most."""
+        rules, symbol, lines = self.source.rules, self.symbol, self.source.content.lines
+        for word, reason in rules.modifiers:
+            if word in self.modifiers:
+                return reason
+        is_magic = symbol.name.startswith("__") and symbol.name.endswith("__")
+        if is_magic or (symbol.kind in CALLED and symbol.name in rules.reserved):
+            return "the language calls it by this name"
+        if rules.examples and symbol.name.startswith(rules.examples) and "_test." in self.source.path:
+            return "go vet reads in it which definition it shows"
+        is_in_object = symbol.kind in MEMBERS and (self.owner is None or self.owner.kind not in HOLDERS)
+        if rules.object_members and is_in_object and symbol.kind != PARAMETER:
+            return "it is in an object, and what reads that is not known"
+        decorators = itertools.takewhile(_is_above, reversed(lines[: symbol.line - 1]))
+        if rules.decorator and any(compile_pattern(rules.decorator).search(line) for line in decorators):
+            return "tests ask for it by its name"
+        return ""
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it is looked up in something: a method, a field; or in a function, as a parameter."""
+        is_inside = self.owner is not None and self.owner.kind in HOLDERS
+        return self.symbol.kind in MEMBERS or bool(self.symbol.owner) or is_inside
+
+
+def _is_above(line: str) -> bool:
+    """Return whether a line can be part of the decorators above a definition."""
+    return line.lstrip().startswith(("@", ")", "#")) or line.startswith((" ", "\t"))
+
+
+class RenameFiles:
+    """Reads the files of one workspace for a rename, and finds the places of names in them.
+
+    `paths` are all of its files; `read` gives the bytes of one as they are now, or None.
+    """
+
+    def __init__(
+        self, languages: Languages, grammars: Grammars, paths: PathIndex, read: Callable[[str], bytes | None]
+    ) -> None:
+        self.languages = languages
+        self.grammars = grammars
+        self.paths = paths
+        self._read_bytes = read
+
+    def read(self, path: str, name: str) -> RenameSource | None:
+        """Return a file with the places of a name; None if it does not have it. Files without a tree are text."""
+        raw = self._read_bytes(path)
+        if raw is None or name.encode() not in raw:
+            return None
+        try:
+            content = content_of(raw)
+        except CallError as error:
+            return RenameSource(path, raw, FileContent(""), b"", None, Outline(), (), error.message)
+        data = content.norm.encode("utf-8", "surrogateescape")
+        language = self.languages.detect(path, data)
+        outline = outline_file(language, data, self.grammars) if language is not None else Outline()
+        found = find_occurrences(language, data, name, self.grammars) if language is not None else "no code"
+        if isinstance(found, str) or language is None:
+            rows = tuple(occurrence_at(data, start, stop, "text") for start, stop in find_whole_words(data, name))
+            return RenameSource(path, raw, content, data, language, outline, rows, str(found))
+        unparsed = "" if language.renames.follows else f"names of {language.name} are not followed"
+        has_errors = language.renames.strict and read_syntax_errors(language, data, self.grammars) != ()
+        return RenameSource(path, raw, content, data, language, outline, found, unparsed, has_errors)
+
+    def places(self, source: RenameSource, name: str) -> tuple[Occurrence, ...]:
+        """Return the places of another name in a file."""
+        found = find_occurrences(source.language, source.data, name, self.grammars) if source.language else ""
+        return () if isinstance(found, str) else found
 
 
 class UseClassifier:
     """Decides for every place of a name whether it means the target of a rename."""
 
     def __init__(
-        self,
-        files: RenameFiles,
-        target: Target,
-        sources: Iterable[RenameSource],
-        accept: Sequence[str] = (),
-        uses: UseCertainties | None = None,
+        self, target: Target, sources: Iterable[RenameSource], accept: Sequence[str], uses: UseCertainties
     ) -> None:
         self.target = target
-        self._accept = frozenset(accept)
         self._uses = uses
         self.sources = {source.path: source for source in sources if source.found}
-        self._files = files
-        self._linked = {target.source.path}
-        self._link()
-
-    @cached_property
-    def judgements(self) -> list[tuple[RenameSource, Occurrence, str]]:
-        """Every place, and why it is not certain."""
-        rows = [(source, at, self.why_not(source, at)) for source in self.sources.values() for at in source.found]
-        return [(source, at, "" if self._is_accepted(source, at, why) else why) for source, at, why in rows]
-
-    def _is_accepted(self, source: RenameSource, at: Occurrence, why: str) -> bool:
-        """Return whether the caller wants an uncertain place to be changed as well."""
-        if why in ("", ELSE):
-            return False
-        is_named = {f"{source.path}:{at.line}", f"{source.path}:{at.line}:{at.column}"} & self._accept
-        return bool(is_named) or (EVERYTHING in self._accept and self._is_open(source, at))
-
-    def _is_open(self, source: RenameSource, at: Occurrence) -> bool:
-        own = self.target.source
-        if source.unparsed and not source.is_by_types:
-            return False
-        if source.family != own.family:
-            is_reached = any({source.family, own.family} <= group for group in TOGETHER) and not self.target.is_private
-            return is_reached and at.role not in PROSE
-        if own.is_by_types:
-            is_code = at.role not in ("string", "comment") or (source.has_errors and at.role == "string")
-            return is_code or self._is_callable_text(source, at)
-        if at.role == "string" and own.family == "javascript":
-            return self.target.is_member and _is_key(source, at)
-        return at.role not in PROSE or (at.role == "macro" and own.family == "rust")
-
-    def _is_callable_text(self, source: RenameSource, at: Occurrence) -> bool:
-        """Return whether a string of PHP names a function that is handed over, or a comment one that a test uses."""
-        line = source.content.lines[at.line - 1]
-        before, after = line[: at.column - 1], line[at.column - 1 + len(self._name) :]
-        if source.family != "php" or self.target.symbol.kind not in CALLED:
-            return source.family == "php" and at.role == "comment" and self._is_documented_type(source, at)
-        if at.role == "comment":
-            return re.search(r"@(?:dataProvider|depends)\s+(?:[\w\\]{0,200}::)?$", before) is not None
-        is_handed_over = re.search(r"(?:[,(]\s*|::)['\"]?$", before) is not None
-        return is_handed_over and re.match(r"['\"]\s*[\],)]", after) is not None
-
-    def sure(self) -> dict[str, list[Occurrence]]:
-        """Return the places that certainly mean the target, by file; files without any are left out."""
-        found: dict[str, list[Occurrence]] = {}
-        for source, at, why in self.judgements:
-            if not why:
-                found.setdefault(source.path, []).append(at)
-        return found
-
-    def find_uncertain(self) -> Iterator[NameOccurrence]:
-        """Yield the places that may mean the target, with the reason for the doubt."""
-        for source, at, why in self.judgements:
-            if why not in ("", ELSE):
-                yield replace(source.place(at, why), is_open=self._is_open(source, at))
-
-    def count_others(self) -> int:
-        """Count the places that mean something else for certain."""
-        return sum(why == ELSE for _, _, why in self.judgements)
+        self.sure: dict[str, list[Occurrence]] = {}
+        """The places that certainly mean the target, or are accepted, by file."""
+        self.uncertain: list[NameOccurrence] = []
+        self.others = 0
+        """How many places certainly mean something else."""
+        for source in self.sources.values():
+            for at in source.found:
+                why = self._why_not(source, at)
+                is_unsure = why not in ("", ELSE)
+                place = source.place(at, why, is_open=is_unsure and self._is_open(source, at))
+                if why == ELSE:
+                    self.others += 1
+                elif is_unsure and not place.is_accepted(accept):
+                    self.uncertain.append(place)
+                else:
+                    self.sure.setdefault(source.path, []).append(at)
 
     def find_doubts(self) -> Iterator[NameOccurrence]:
         """Yield the definitions that something may call which is not in the files, as places that wait."""
-        for source, at, why in self.judgements if self._uses else ():
-            certainty = (self._uses or {}).get((source.path, at.line, at.column), "")
-            if why == "" and certainty == "outside" and not self.target.is_private:
-                doubt = OUTSIDE.get(source.family, "it may override a member of a base that is not in the workspace")
-                yield replace(source.place(at, doubt), is_open=True)
+        for path, found in self.sure.items():
+            for at in found if not self.target.is_private else ():
+                if self._certainty(self.sources[path], at) == "outside":
+                    yield self.sources[path].place(at, self.sources[path].rules.outside, is_open=True)
         source, symbol = self.target.source, self.target.symbol
-        if source.is_by_types and source.has_errors and symbol.parent < 0 and symbol.kind not in HOLDERS:
-            doubt = "the parser does not understand all of its file: it may be a member"
-            yield replace(source.place(self.target.names[0], doubt), is_open=True)
-        if doubt := self.target.why_reserved:
-            yield replace(self.target.source.place(self.target.names[0], doubt), is_open=True)
+        doubts = [self.target.why_reserved]
+        if source.has_errors and symbol.parent < 0 and symbol.kind not in HOLDERS:
+            doubts.insert(0, "the parser does not understand all of its file: it may be a member")
+        yield from (source.place(self.target.at, doubt, is_open=True) for doubt in doubts if doubt)
 
-    def why_not(self, source: RenameSource, at: Occurrence) -> str:
+    def _certainty(self, source: RenameSource, at: Occurrence) -> str:
+        return self._uses.get((source.path, at.line, at.column), "")
+
+    def _why_not(self, source: RenameSource, at: Occurrence) -> str:
         """Return why a place is not certain; empty when it is, `ELSE` when it certainly means something else."""
-        target = self.target
-        if at in target.names and source is target.source and not target.source.is_by_types:
+        target, rules = self.target, source.rules
+        if source is target.source and at in target.makers:
             return ""
-        is_local = not target.is_member and target.owner is not None and not target.source.is_by_types
-        if is_local and target.owner is not None and not self._is_beside(source, at, target.owner):
-            return ELSE
-        if target.source.is_by_types and source.family == target.source.family:
-            return self._by_types(source, at)
-        if at.role == "macro" and source.family == "rust":
-            certainty = (self._uses or {}).get((source.path, at.line, at.column), "")
-            return BY_TYPES[certainty] if certainty else PROSE["macro"]
-        if at.role in PROSE:
-            return PROSE[at.role]
         if source.unparsed or source.family != target.source.family:
-            return source.unparsed or f"in {source.language.name if source.language else 'another language'}"
-        if target.is_member:
-            return self._member_of_target(source, at)
-        if source.family == "go" and at.role in ("label", "member"):
-            return self._judge_go(source, at)
-        if at.role == "label":
-            return ELSE
-        if at.role == "member":
-            return self._member(source, at)
-        return self._plain(source, at)
-
-    def _judge_go(self, source: RenameSource, at: Occurrence) -> str:
-        """Judge a key of a literal, and a member: the key of a map, or the field that embeds a type."""
-        certainty = (self._uses or {}).get((source.path, at.line, at.column), "")
-        if certainty != "":
-            return BY_TYPES[certainty]
-        if at.role == "member":
-            return self._member(source, at)
-        may_be_key = self.target.symbol.kind in VALUES and self._may_see(source)
-        return "it may be a key of a map" if may_be_key else ELSE
-
-    def _may_see(self, source: RenameSource) -> bool:
-        """Return whether a file of Go can have a name of the target's package by itself."""
-        own = self.target.source
-        return dirname(source.path) == dirname(own.path) and source.package == own.package
-
-    def _is_beside(self, source: RenameSource, at: Occurrence, owner: Symbol) -> bool:
-        """Return whether a place is inside of what a local definition is inside of."""
-        return source is self.target.source and owner.start <= at.start < owner.stop
-
-    def _by_types(self, source: RenameSource, at: Occurrence) -> str:
-        """Judge a place by what is resolved alone: a place about which nothing is known waits."""
-        certainty = (self._uses or {}).get((source.path, at.line, at.column), "")
-        if certainty == "" and at.role == "comment" and source.family == "php" and self._is_documented_type(source, at):
+            other = source.unparsed or f"in {source.language.name if source.language else 'another language'}"
+            return IN_PROSE[at.role] if at.role in PROSE else other
+        if not rules.strict and not target.is_member and target.owner is not None:
+            owner = target.owner
+            if source is not target.source or not owner.start <= at.start < owner.stop:
+                return ELSE  # what is local is seen inside of what is around it
+        if certainty := self._certainty(source, at):
+            is_parameter = target.symbol.kind == PARAMETER
+            return "a caller may name it" if is_parameter and certainty == "possible" else BY_TYPES[certainty]
+        if at.role == "comment" and self._is_documented_type(source, at):
             return self._judge_documented_type(source)
-        if certainty == "" and at.role in PROSE:
-            return PROSE[at.role]
-        return BY_TYPES[certainty]
+        if at.role in PROSE:
+            return IN_PROSE[at.role]
+        return BY_TYPES["unknown"] if rules.strict else ELSE
+
+    def _is_open(self, source: RenameSource, at: Occurrence) -> bool:
+        """Whether code may use the target at a place that is not certain."""
+        own, rules = self.target.source, source.rules
+        if source.family != own.family:
+            is_reached = source.family in own.rules.together and not self.target.is_private
+            return is_reached and at.role not in PROSE
+        if source.unparsed and not rules.strict:
+            return False
+        if at.role not in ("string", "comment"):
+            return rules.strict or at.role != "text"
+        before, after = source.around(at)
+        is_called = self.target.symbol.kind in CALLED
+        if at.role == "comment":
+            pattern = rules.called_comments
+            is_named = is_called and bool(pattern) and compile_pattern(pattern).search(before) is not None
+            return is_named or self._is_documented_type(source, at)
+        quoted = rules.called_strings if is_called else ()
+        quoted += rules.member_strings if self.target.is_member else ()
+        fits = any(compile_pattern(a).search(before) and compile_pattern(b).match(after) for a, b in quoted)
+        return fits or source.has_errors
 
     def _is_documented_type(self, source: RenameSource, at: Occurrence) -> bool:
-        """Return whether a comment of PHP names a class as a type: `@param Cat[] $cats`."""
-        before = source.content.lines[at.line - 1][: at.column - 1]
-        is_type = self.target.symbol.kind in HOLDERS and re.search(r"@[\w-]+\s[^$]*$", before) is not None
-        return is_type and not before.endswith(("\\", "$", "::"))
+        """Return whether a comment names a class as a type: `@param Cat[] $cats`."""
+        pattern = source.rules.type_comments if self.target.symbol.kind in HOLDERS else ""
+        return pattern != "" and compile_pattern(pattern).search(source.around(at)[0]) is not None
 
     def _judge_documented_type(self, source: RenameSource) -> str:
         """Judge a type in a comment, which means what the code of its file means by the name."""
-        found = {(self._uses or {}).get((source.path, at.line, at.column), "") for at in source.found}
-        known = found & {"definition", "exact", "other"}
+        known = {self._certainty(source, at) for at in source.found} & {"definition", "exact", "other"}
         if known == {"other"}:
             return ELSE
         return "" if known and "other" not in known else "a comment gives it as a type"
-
-    # -- names by themselves --
-
-    def _plain(self, source: RenameSource, at: Occurrence) -> str:
-        """Judge a plain name, which means what the innermost scope that binds it means by it."""
-        if at.role == "import" and at.is_renamed:
-            if self._is_linked(source, at):
-                return ""
-            return ELSE if self._is_known(source, at) else "imported from elsewhere"
-        bound = source.bindings
-        scope = next((candidate for candidate in at.scopes if candidate in bound), None)
-        scope = scope or (None if None in bound else False)  # None is the file itself
-        if scope is False:
-            return self._unbound(source)
-        strange = [other for other in bound[scope] if not self._is_linked(source, other)]
-        if not strange:
-            return ""
-        if all(self._is_known(source, other) for other in bound[scope]):
-            return ELSE
-        return f"line {strange[0].line} may give the name another meaning"
-
-    def _is_known(self, source: RenameSource, at: Occurrence) -> bool:
-        """Return whether a place certainly gives the name another meaning than the target's, in all of its scope."""
-        if self._is_linked(source, at):
-            return False
-        if at.role == "import":
-            files = self._files.find_import_targets(source, at.lines, self._name)
-            return bool(files) and all(self._defines(path) for path in files)
-        return at.role == "binding" or (not at.scopes and at.line in self._defined_lines(source))
-
-    def _defines(self, path: str) -> bool:
-        """Return whether a file defines the name itself, and only so."""
-        source = self.sources.get(path)
-        outer = []
-        if source is not None and source is not self.target.source:
-            outer = source.bindings.get(None, [])
-        return source is not None and bool(outer) and all(at.line in self._defined_lines(source) for at in outer)
-
-    def _defined_lines(self, source: RenameSource) -> set[int]:
-        """Return the lines on which a file defines the name for all of itself."""
-        return {defined.line for defined in source.outline.symbols if defined.name == self._name and defined.parent < 0}
-
-    def _unbound(self, source: RenameSource) -> str:
-        """Judge a name that its file does not bind: it comes from the package, or from an unknown place."""
-        own = self.target.source
-        together = dirname(source.path) == dirname(own.path) and source.package == own.package
-        if source.family == "go":
-            return "" if together else ELSE
-        same = source.family == "java" and source.package == own.package != "" and self.target.is_only
-        return "" if same else "not imported by name"
-
-    # -- imports --
-
-    def _is_linked(self, source: RenameSource, at: Occurrence) -> bool:
-        """Return whether a place that binds the name is the target, or imports it."""
-        if source is self.target.source and at in self.target.names:
-            return True
-        if at.role != "import" or self.target.owner is not None or self._takes_module(source, at):
-            return False
-        files = self._files.find_import_targets(source, at.lines, self._name)
-        return bool(files) and all(path in self._linked or self._passes_on(path) for path in files)
-
-    def _takes_module(self, source: RenameSource, at: Occurrence) -> bool:
-        """Return whether an import may take the file of the target, where that has the same name."""
-        if self.target.module != self._name or source.family not in ("python", "rust"):
-            return False
-        targets = [
-            imported.target for imported in source.outline.imports if at.lines[0] <= imported.line <= at.lines[1]
-        ]
-        return source.family != "python" or not all(last_part(target) == self._name for target in targets)
-
-    @property
-    def _name(self) -> str:
-        return self.target.symbol.name
-
-    def _passes_on(self, path: str) -> bool:
-        """Return whether a file that does not contain the name can only re-export another file."""
-        found = ()
-        if path in self.sources:
-            found = self.sources[path].found
-        return self.target.is_only and all(at.role in PROSE for at in found)
-
-    def _link(self) -> None:
-        """Find the files that have the name from the target, directly or through others."""
-        grew = True
-        while grew:
-            grew = False
-            for path, source in self.sources.items():
-                outer = source.bindings.get(None, ())
-                if path not in self._linked and outer and all(self._is_linked(source, at) for at in outer):
-                    self._linked.add(path)
-                    grew = True
-
-    # -- members --
-
-    def _member(self, source: RenameSource, at: Occurrence) -> str:
-        """Judge a name that is looked up in something, which may be the module of the target."""
-        if at.of_itself or self.target.owner is not None:
-            return ELSE
-        if at.kind == "field_identifier" and source.family == "rust":
-            return ELSE  # a field or a method; what a module holds is looked up in another way
-        if source.family == "go":
-            return self._in_package(source, at) if at.owner else ELSE
-        if not at.owner:
-            return "looked up in something that is not known"
-        if source.family == "rust":
-            if at.owner == self.target.module and self.target.is_only:
-                return ""
-            return f"looked up in {at.owner}"
-        bindings = [place for place in self._files.places(source, at.owner) if place.role in BINDING]
-        around = [binding for binding in bindings if not binding.scopes or binding.scopes[0] in at.scopes]
-        files = [path for binding in around for path in self._files.find_import_targets(source, binding.lines)]
-        if len(around) == 1 and files == [self.target.source.path] and self._is_module(source, around[0]):
-            return ""
-        return f"looked up in {at.owner}"
-
-    def _is_module(self, source: RenameSource, at: Occurrence) -> bool:
-        """Return whether a binding in an import of the target's file is that file itself, not something out of it."""
-        line = source.content.lines[at.line - 1]
-        if source.family == "javascript":
-            return bool(re.search(r"\*\s*as\s+$", line[: at.column - 1]))
-        return source.family == "python" and self.target.module == source.data[at.start : at.stop].decode(
-            "utf-8", "replace"
-        )
-
-    def _in_package(self, source: RenameSource, at: Occurrence) -> str:
-        """Judge a member of a Go package."""
-        places = self._files.places(source, at.owner)
-        if any(
-            place.role in ("binding", "unknown") and (not place.scopes or place.scopes[0] in at.scopes)
-            for place in places
-        ):
-            if not self._imports_package(source, at.owner, places):
-                return ELSE
-            return f"{at.owner} may mean something else here"
-        if self._imports_package(source, at.owner, places):
-            return ""
-        return ELSE
-
-    def _imports_package(self, source: RenameSource, owner: str, places: Iterable[Occurrence]) -> bool:
-        """Return whether a file imports the package of the target under this name."""
-        own = self.target.source
-        for target, line in self._files.packages(source, dirname(own.path)):
-            if any(place.role == "import" and place.line == line for place in places):
-                return True
-            is_bare = _BARE_IMPORT.match(source.content.lines[line - 1])
-            if is_bare and owner == own.package and target:
-                return True
-        return False
-
-    # -- a target that is itself a member --
-
-    def _member_of_target(self, source: RenameSource, at: Occurrence) -> str:
-        if self._uses is not None:
-            return self._judge_resolved(source, at, self._uses.get((source.path, at.line, at.column), ""))
-        symbol, owner = self.target.symbol, self.target.owner
-        same_file = source is self.target.source
-        if at.role == "member" and at.of_itself and self._in_same_type(source, at):
-            if self.target.is_only or source.family == "go":
-                return ""
-            return "others are named so, and may take its place"
-        if at.role == "member":
-            own = symbol.owner or (owner.name if owner else "")
-            if at.owner == own and same_file and self.target.is_only:
-                return ""
-            if at.owner:
-                return f"looked up in {at.owner}"
-            return "looked up in something that is not known"
-        if at.role == "label":
-            return "names a part of something"
-        if source.family == "java" and at.role == "read":
-            inside = owner is not None and same_file and owner.start <= at.start < owner.stop
-            bound = [place for places in source.bindings.values() for place in places if place not in self.target.names]
-            return "" if inside and self.target.is_only and not bound else WORTH_A_LOOK
-        if at.role == "import":
-            return WORTH_A_LOOK
-        return ELSE
-
-    def _judge_resolved(self, source: RenameSource, at: Occurrence, certainty: str) -> str:
-        """Judge a place by what is resolved, in a language with rules for scopes."""
-        is_parameter = self.target.symbol.kind == PARAMETER
-        is_looked_up = at.role == "member" or (at.role == "label" and source.family == "go")
-        if certainty == "" and (is_parameter or not is_looked_up):
-            return ELSE
-        if certainty == "possible" and is_parameter:
-            return "a caller may name it"
-        return BY_TYPES[certainty]
-
-    def _in_same_type(self, source: RenameSource, at: Occurrence) -> bool:
-        """Return whether a place is inside the type of the target, and not in one inside of it."""
-        symbols = source.outline.symbols
-        around = [number for number, candidate in enumerate(symbols) if candidate.start <= at.start < candidate.stop]
-        if self.target.symbol.owner:
-            same = [symbols[number] for number in around if symbols[number].owner == self.target.symbol.owner]
-            return bool(same) and dirname(source.path) == dirname(self.target.source.path)
-        types = [number for number in around if symbols[number].kind in HOLDERS]
-        return source is self.target.source and bool(types) and types[-1] == self.target.symbol.parent
-
-
-_BEFORE_KEY = re.compile(r"(?:[\[<|]|<[^<>()]{0,200},)\s*['\"`]$")
-_AFTER_KEY = re.compile(r"['\"`]\s*(?:\]|>|\||in\b)")
-
-
-def _is_key(source: RenameSource, at: Occurrence) -> bool:
-    """Return whether a string of JavaScript names a property: `a["name"]`, `Pick<A, "name">`, `"name" in a`."""
-    line = source.content.lines[at.line - 1]
-    before, after = (
-        line[: at.column - 1],
-        line[at.column - 1 + len(source.data[at.start : at.stop].decode("utf-8", "replace")) :],
-    )
-    if before[-1:] not in ("'", '"', "`") or after[:1] != before[-1:]:
-        return False
-    return bool(_BEFORE_KEY.search(before) or _AFTER_KEY.match(after))

@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     )
     from context_engine.languages.grammars import Grammars
     from context_engine.languages.import_resolution import PathIndex, resolve_import
-    from context_engine.languages.language import OWN_FOLDER, Language, Languages
-    from context_engine.languages.name_occurrences import NameScope, Occurrence, find_occurrences, find_whole_words
+    from context_engine.languages.language import OWN_FOLDER, Language, Languages, RenameRules, compile_pattern
+    from context_engine.languages.name_occurrences import (
+        PROSE,
+        Occurrence,
+        find_occurrences,
+        find_whole_words,
+        occurrence_at,
+    )
     from context_engine.languages.outline import Outline, outline_file
     from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol
     from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, read_syntax

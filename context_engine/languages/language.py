@@ -71,28 +71,45 @@ class Imports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shortens: bool = False
 
 
-class NameRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The role of an identifier by its place in a tree, as `parent.field` or `parent`; see `name_occurrences.py`.
+class RenameRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How `rename_symbol` treats the definitions of a language; without `follows` none of its names is certain.
 
-    `reads` use the meaning of the name, `binds` define it for the whole scope, `members` are looked up in another
-    object (`?field`: only if the parent has that field), `labels` name a part of something, `imports` take the name
-    from another file. Nodes of `through` have the role of their parent. Arguments of `macros` are expressions.
+    With `strict` a place about which nothing is known may mean any definition of the name. With `packaged` the files of
+    a folder see one another without an import; `together` are other languages that use the definitions of this one,
+    `accessors` those where its `accessor` kind (function or property) has another name. With `named_files` a file is
+    called as its class; `object_members` in no class may be read by anything. Something else uses functions that are
+    `reserved`, definitions with `modifiers` ([word, reason]), those below a `decorator` (a pattern), and `examples`, a
+    prefix of functions that show a definition; `outside` says what a member may be that overrides nothing here.
 
-    A definition applies in one of `scopes`. The heads of `headed` scopes see the names outside. Names bound in `types`
-    are visible directly inside only. Functions directly inside `holders` are members.
+    `called_strings` are patterns [before, after] of strings that name a function, `member_strings` those that name a
+    member; after a pattern of `called_comments` a comment names a function, after `type_comments` a type. `label` is
+    the kind of node that a shorthand has as a label.
+
+    An import may mean files of `module_suffixes` by one name, but for the `fixed_modules`, which programs look for.
+    With `dotted_modules` it names a module, and binds its name; without, the path of a file.
     """
 
-    reads: tuple[str, ...] = ()
-    binds: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    imports: tuple[str, ...] = ()
-    through: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
-    headed: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    holders: tuple[str, ...] = ()
-    macros: tuple[str, ...] = ()
+    follows: bool = False
+    strict: bool = False
+    packaged: bool = False
+    together: tuple[str, ...] = ()
+    accessors: tuple[str, ...] = ()
+    accessor: Literal["function", "property", ""] = ""
+    named_files: bool = False
+    object_members: bool = False
+    reserved: tuple[str, ...] = ()
+    modifiers: tuple[tuple[str, str], ...] = ()
+    decorator: str = ""
+    examples: str = ""
+    outside: str = "it may override a member of a base that is not in the workspace"
+    called_strings: tuple[tuple[str, str], ...] = ()
+    member_strings: tuple[tuple[str, str], ...] = ()
+    called_comments: str = ""
+    type_comments: str = ""
+    label: str = "field_identifier"
+    module_suffixes: tuple[str, ...] = ()
+    fixed_modules: tuple[str, ...] = ()
+    dotted_modules: bool = False
 
 
 class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,7 +122,7 @@ class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     classes members are found without an object. With `declarators` names are bound as in C. Calls of `symbol_definers`
     define the symbols that they get. With `block_scopes` a variable holds in the block around it; with
     `assigned_members` `thing.name = value` makes a member. With `dollar_marks` the dollar sign of `$name` is not part
-    of the name. With `renames` a definition without `[names]` is renamed where these rules say what each place means.
+    of the name. With `open_heads` the head of a function does not see its parameters.
 
     `nodes` is a table. Each row has the type of a node, its role, and the fields of the role in order; `.` is the
     node's first named child, `$` the last, `-` for none, and `^field` is a field of the parent. `@type|type` is
@@ -154,7 +171,7 @@ class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     declarators: bool = False
     symbol_definers: tuple[str, ...] = ()
     dollar_marks: bool = False
-    renames: bool = False
+    open_heads: bool = False
 
 
 class Outlining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,8 +208,8 @@ class Language(Outlining, frozen=True, kw_only=True):
     claims: tuple[tuple[str, str], ...] = ()
     comments: Comments = Comments()
     imports: Imports = Imports()
-    names: NameRules = NameRules()
     resolution: ResolutionRules = ResolutionRules()
+    renames: RenameRules = RenameRules()
     only_inside: tuple[tuple[str, str], ...] = ()
     keywords: tuple[tuple[str, str], ...] = ()
 
@@ -390,6 +407,11 @@ def _patterns(language: Language) -> Iterator[tuple[str, str]]:
     yield "outline.declarator", language.declarator
     yield from (("outline.blanks", pattern) for pattern in language.blanks)
     yield from (("only_inside", pattern) for pair in language.only_inside for pattern in pair)
+    renames = language.renames
+    for pattern in (renames.decorator, renames.called_comments, renames.type_comments):
+        yield "renames", pattern
+    for pair in (*renames.called_strings, *renames.member_strings):
+        yield from (("renames", pattern) for pattern in pair)
     yield from ((f"claims.{suffix}", pattern) for suffix, pattern in language.claims)
 
 
@@ -442,7 +464,7 @@ def _convert_language(raw: dict[str, Any], known: Mapping[str, Language]) -> Lan
     changes = {key: getattr(_convert("outline", outline, Outlining), key) for key in outline}
     given = _convert("", raw, Language)
     changes |= {key: getattr(given, key) for key in raw}
-    for section in ("comments", "imports", "names", "resolution"):
+    for section in ("comments", "imports", "resolution", "renames"):
         fields = {key: getattr(changes[section], key) for key in raw.get(section, ())}
         changes[section] = replace(getattr(base, section), **fields)
     if not given.name:

@@ -26,16 +26,17 @@ class ModuleUse(NamedTuple):
     is_name: bool = False
 
 
-def find_module_uses(graph: SymbolGraph, path: str, style: str) -> list[ModuleUse]:
-    """Return the places that mean a file in the code of its language, `python` or `javascript`."""
-    find = _find_names if style == "python" else _find_strings
+def find_module_uses(graph: SymbolGraph, path: str) -> list[ModuleUse]:
+    """Return the places that mean a file in the code of its language."""
+    language = graph.parses.languages.detect(path, graph.parses.load(path))
+    find = _find_names if language is not None and language.renames.dotted_modules else _find_strings
     return sorted(set(find(graph, path, splitext(basename(path))[0])))
 
 
 def _find_names(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]:
     for other in graph.paths_with_word(stem):
         file = graph.parses.syntax(other)
-        if file is None or file.rules.style != "python":
+        if file is None or not file.language.renames.dotted_modules:
             continue
         imports = graph.imports(other)
         for node in file.find(stem):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from context_engine.languages import NOWHERE, SyntaxFile, SyntaxNode, child_of
 from context_engine.references.languages.go_interfaces import InterfaceMatcher
 from context_engine.references.project_files import ProjectFiles
-from context_engine.references.resolver import Resolver
+from context_engine.references.resolver import Resolver, is_in_open_head
 from context_engine.references.values import UNKNOWN, Certainty, Meaning, NamePlace
 
 SCIP = "scip"
@@ -100,22 +100,59 @@ class ReferenceFinder:
                 line, column = file.position_of(edge.start)
                 yield Reference(file.path, edge.start, edge.stop, line, column, kind, "exact", edge.origin)
 
-    def find_known(self, name: str, paths: Iterable[str]) -> Iterator[NamePlace]:
-        """Yield the places of a name in some files whose meaning is known for certain, whatever it is.
+    def find_known(self, name: str, paths: Iterable[str]) -> Iterator[tuple[NamePlace, bool]]:
+        """Yield the places of a name in some files whose meaning is known, whatever it is, and whether for certain.
 
-        Members of a value that a library gave are not: it may be something of this project. Neither is a name that
-        means nothing here in a file that the parser of a language with `renames` did not understand.
+        Members of a value that a library gave are not certain: it may be something of this project. Neither is a name
+        that means nothing here in a file that the parser of a language with `strict` renames did not understand.
         """
         for file in filter(None, map(self._project.read, paths)):
-            is_misread = file.rules.renames and file.root.has_error
+            is_misread = file.language.renames.strict and file.root.has_error
             for node in file.find(name):
                 meaning = self.meaning(file, node)
                 is_sure = meaning.origin != "" or not (is_misread or self._is_doubtful(file, node, meaning))
-                if meaning.places or (meaning.is_known and is_sure):
-                    yield NamePlace(file.path, node.start_byte)
+                if meaning.places or meaning.is_known:
+                    yield NamePlace(file.path, node.start_byte), bool(meaning.places) or is_sure
             for use in self.resolver.style(file).hidden_uses(file, name):
                 if use.meaning.places or (use.meaning.is_known and not use.meaning.is_member):
-                    yield NamePlace(file.path, use.start)
+                    yield NamePlace(file.path, use.start), True
+
+    def find_captures(self, path: str, new_name: str, plain: Iterable[tuple[int, int]]) -> list[int]:
+        """Return the lines of a file where plain names at some places would get or hide a meaning with a new name.
+
+        Each use of the new name counts that no scope binds, or one that is around a place.
+        """
+        file = self._project.read(path)
+        if file is None:
+            return []
+        around = {scope for place in plain for scope in self._scopes_seen(file, offset_of(file.data, *place))}
+        lines = []
+        for node in file.find(new_name) if around else ():
+            if self._is_plain(file, node):
+                bound = self.resolver.visible_bindings(file, new_name, node.start_byte)
+                if not bound or bound[0].scope <= 0 or bound[0].scope in around:
+                    lines.append(node.start_point[0] + 1)
+        return lines
+
+    def _scopes_seen(self, file: SyntaxFile, offset: int) -> Iterator[int]:
+        """Yield the scopes around a name whose meanings of names it sees."""
+        node = file.node_at(offset, offset + 1)
+        binding = file.binding_of(node) if node is not None else None
+        for scope in file.around(offset):
+            if not is_in_open_head(file, scope, offset) or (binding is not None and binding.scope == scope):
+                yield scope
+
+    def _is_plain(self, file: SyntaxFile, node: SyntaxNode) -> bool:
+        """Whether a name is neither looked up in something nor defined as a part of it."""
+        parent, binding = node.parent, file.binding_of(node)
+        fields = (
+            (file.role_fields(parent, "member") or file.role_fields(parent, "label")) if parent is not None else None
+        )
+        if fields and parent is not None and child_of(parent, fields[-1]) == node:
+            return False
+        if binding is None:
+            return file.import_around(node) is None
+        return binding.scope != NOWHERE and file.scopes[binding.scope].role not in ("class", "extends")
 
     def means_others(self, place: NamePlace, targets: Iterable[NamePlace]) -> bool:
         """Return whether a name may mean other members as well: its receiver may be of one of several classes."""
@@ -147,7 +184,7 @@ class ReferenceFinder:
             return True  # the code of a macro of Rust is seen as words
         if meaning.is_member:
             return self._is_given(file, node)
-        return file.rules.renames and file.bindings(file.text(node)) != ()
+        return file.language.renames.strict and file.bindings(file.text(node)) != ()
 
     def _is_given(self, file: SyntaxFile, node: SyntaxNode) -> bool:
         """Whether a member that was not found is looked up in an object whose class may not be the one that is seen."""
@@ -158,7 +195,7 @@ class ReferenceFinder:
         if any(value.kind in ("class", "instance") for value in values):
             return True  # no class of the project is seen to have it: one that extends it may
         given = [value.name for value in values if value.kind == "external" and not style.gives_own_types(value.name)]
-        if file.rules.renames and any(not name[:1].isupper() for name in given):
+        if file.language.renames.strict and any(not name[:1].isupper() for name in given):
             return True  # a plain name may be that of a property of an object that is not written
         return not values or not all(map(is_type_or_module, given))
 
@@ -427,6 +464,20 @@ class ReferenceFinder:
 
     def _is_outer(self, file: SyntaxFile | None, scope: int) -> bool:
         return file is not None and scope >= 0 and file.scopes[scope].role in ("file", "class", "extends", "namespace")
+
+
+def offset_of(data: bytes, line: int, column: int) -> int:
+    r"""Return the offset in bytes of a line and column, both from 1; columns count characters.
+
+    >>> offset_of("a = 1\nü = b\n".encode(), 2, 5)
+    11
+    """
+    start = 0
+    for _ in range(line - 1):
+        start = data.find(b"\n", start) + 1
+    stop = data.find(b"\n", start)
+    text = data[start : stop if stop >= 0 else len(data)].decode("utf-8", "replace")
+    return start + len(text[: column - 1].encode())
 
 
 def is_type_or_module(name: str) -> bool:

@@ -133,22 +133,26 @@ class Resolver:
         if not bindings:
             return []
         is_direct = True
+        elsewhere: list[NameBinding] = []
         for number in file.around(offset):
             scope = file.scopes[number]
             is_class = scope.role in ("class", "extends")
             if not is_class or file.rules.lexical or (is_direct and file.rules.first_is_self):
                 found = [one for one in bindings if one.scope == number and one.role != "attribute"]
                 found = [one for one in found if not _is_inside(file, one, offset)]
+                if found and is_in_open_head(file, number, offset):
+                    found = [one for one in found if not _is_other_parameter(scope.node, one, offset)]
             else:  # the parameters of a generic class
                 found = [one for one in bindings if one.scope == number and one.role == "parameter"]
-            if found:
-                return _in_effect(file, found, number, offset)
+            if held := _in_effect(file, found, number, offset):
+                return held
+            elsewhere = elsewhere or found
             if is_class and file.rules.lexical:
                 inherited = self.members.of_scope(file, number, name, usage)
                 if inherited:
                     return inherited
             is_direct = is_direct and scope.role == "scope"
-        return []
+        return elsewhere
 
     # -- values --
 
@@ -620,11 +624,9 @@ def _in_effect(file: SyntaxFile, bindings: list[NameBinding], scope: int, offset
 
     In the function of the use, an assignment in a block around the use replaces what was before it.
     """
-    if len(bindings) == 1:
-        return bindings
     if file.rules.block_scopes:
         return _in_block(file, bindings, offset)
-    if file.scope_at(offset) != scope or file.scopes[scope].role == "file":
+    if len(bindings) < 2 or file.scope_at(offset) != scope or file.scopes[scope].role == "file":
         return bindings
     before = [one for one in bindings if one.statement.end_byte <= offset or one.node.start_byte == offset]
     if not before:
@@ -650,19 +652,36 @@ def _is_inside(file: SyntaxFile, binding: NameBinding, offset: int) -> bool:
     return declared is not None and declared.start_byte <= offset < declared.end_byte
 
 
+def is_in_open_head(file: SyntaxFile, scope: int, offset: int) -> bool:
+    """Whether an offset is in the head of a function that does not see its parameters."""
+    if not file.rules.open_heads or file.scopes[scope].role != "function":
+        return False
+    body = file.scopes[scope].node.child_by_field_name("body")
+    return body is not None and offset < body.start_byte
+
+
+def _is_other_parameter(function: SyntaxNode, binding: NameBinding, offset: int) -> bool:
+    listed, start = function.child_by_field_name("parameters"), binding.node.start_byte
+    return listed is not None and listed.start_byte <= start < listed.end_byte and start != offset
+
+
 def _in_block(file: SyntaxFile, bindings: list[NameBinding], offset: int) -> list[NameBinding]:
     """Return the bindings of the innermost block around an offset that has any."""
     held: list[tuple[int, NameBinding]] = []
     for one in bindings:
         block = one.statement if one.role == "loop" else _block_around(file, one.statement)
-        if one.role == "parameter":
+        if one.role not in ("variable", "loop") or block is None or _is_hoisted(one):
             held.append((file.scopes[one.scope].start, one))
-        elif block is not None and block.start_byte <= offset < block.end_byte:
+        elif block.start_byte <= offset < block.end_byte:
             held.append((block.start_byte, one))
-    if not held:
-        return bindings
-    inner = max(start for start, _ in held)
+    inner = max((start for start, _ in held), default=0)
     return [one for start, one in held if start == inner]
+
+
+def _is_hoisted(binding: NameBinding) -> bool:
+    """Whether a variable holds in all of its function, as those of `var` in JavaScript do."""
+    outer = binding.statement.parent
+    return outer is not None and outer.type == "variable_declaration" and outer.children[0].type == "var"
 
 
 def _block_around(file: SyntaxFile, node: SyntaxNode) -> SyntaxNode | None:

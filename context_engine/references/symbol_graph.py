@@ -19,7 +19,7 @@ from context_engine.index import ParsedFileCache, Snapshot, StoredOutline, decod
 from context_engine.languages import PathIndex, Symbol, SyntaxFile, SyntaxNode, resolve_import
 from context_engine.references.parameters import ParameterFinder
 from context_engine.references.project_files import ProjectFiles
-from context_engine.references.reference_finder import Reference, ReferenceFinder
+from context_engine.references.reference_finder import Reference, ReferenceFinder, offset_of
 from context_engine.references.scip.edge_collection import ExternalEdges
 from context_engine.references.scip.edge_project import EdgeProject
 from context_engine.references.values import Certainty, ExternalEdge, NamePlace
@@ -366,14 +366,15 @@ class SymbolGraph:
         start = self.finder.place_of(path, name, line)
         if start is None:
             return None
-        family = self._override_family(name, start) if self.finder.is_member(start) else [start]
+        is_member = self.finder.is_member(start)
+        family = self._override_family(name, start) if is_member else [start]
         holding = [one for one in paths if self.parses.resolution_style(one) == self.parses.resolution_style(path)]
         found: dict[tuple[str, int, int], str] = {}
-        for place in self.finder.find_known(name, holding):
-            found.update(self._as_row(place, name, "other"))
+        for place, is_sure in self.finder.find_known(name, holding):
+            if is_sure or is_member:
+                found.update(self._as_row(place, name, "other" if is_sure else "unknown"))
         for place in self.finder.find_strays(name, family):
             found.update(self._as_row(place, name, "possible"))
-        is_member = self.finder.is_member(start)
         for use in self.finder.find(name, family, holding):
             place = NamePlace(use.path, use.start)
             is_shared = is_member and use.certainty == "exact" and self.finder.means_others(place, family)
@@ -718,20 +719,6 @@ def _hold_weakly(method: Callable[[str], list[str]]) -> Callable[[str], list[str
         return alive(name) if alive is not None else []
 
     return call
-
-
-def offset_of(data: bytes, line: int, column: int) -> int:
-    r"""Return the offset in bytes of a line and column, both from 1; columns count characters.
-
-    >>> offset_of("a = 1\nü = b\n".encode(), 2, 5)
-    11
-    """
-    start = 0
-    for _ in range(line - 1):
-        start = data.find(b"\n", start) + 1
-    stop = data.find(b"\n", start)
-    text = data[start : stop if stop >= 0 else len(data)].decode("utf-8", "replace")
-    return start + len(text[: column - 1].encode())
 
 
 def _innermost(symbols: Sequence[Symbol], offset: int) -> int:

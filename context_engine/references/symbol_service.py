@@ -132,8 +132,9 @@ class SymbolService:
 
         A use is `exact`, `likely`, `possible`, or `shared` where it may mean another member as well; the definition
         itself, the methods that override it and those that it overrides are `definition`, or `outside` if they may
-        override one that is not in the project. A place that means something else is `other`, and the rest is left
-        out. None if the names of the language are not resolved.
+        override one that is not in the project. A place that means something else is `other`, one that
+        is looked up in what is not known `unknown`, and the rest is left out. None if the names of the language are not
+        resolved.
         """
         graph = self._fresh_graph()
         with self._question(graph):
@@ -161,6 +162,12 @@ class SymbolService:
         with self._question(graph):
             return graph.members_in_the_way(path, name, line, new_name)
 
+    def find_captures(self, path: str, new_name: str, plain: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the lines of a file where plain names at some places would get or hide a meaning with a new name."""
+        graph = self._fresh_graph()
+        with self._question(graph):
+            return graph.finder.find_captures(path, new_name, plain)
+
     def find_parameter_uses(
         self, path: str, function: str, line: int, name: str, paths: Sequence[str]
     ) -> dict[tuple[str, int, int], str] | None:
@@ -174,11 +181,11 @@ class SymbolService:
         with self._question(graph):
             return graph.parameter_uses(path, function, line, name, paths)
 
-    def find_module_uses(self, path: str, style: str) -> list[ModuleUse]:
-        """Return the places that mean a file in code of Python or JavaScript. Raises: NotIndexed."""
+    def find_module_uses(self, path: str) -> list[ModuleUse]:
+        """Return the places that mean a file in code of its language. Raises: NotIndexed."""
         graph = self._fresh_graph()
         with self._question(graph):
-            return find_module_uses(graph, path, style)
+            return find_module_uses(graph, path)
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """List the files of this workspace that a file imports, in the order of its imports; works without an index.

@@ -28,11 +28,10 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from context_engine.edit.rename_uses import PROSE
 from context_engine.engine import Engine
 from context_engine.errors import CallError
 from context_engine.index import qualified_names
-from context_engine.languages import Grammars, Language, Languages, Symbol, find_occurrences, outline_file
+from context_engine.languages import PROSE, Grammars, Language, Languages, Symbol, find_occurrences, outline_file
 from context_engine.settings import Settings
 from evals.references.golden import check_out
 from evals.renames.renames import REPOSITORIES, SUFFIXES

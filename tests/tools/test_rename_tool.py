@@ -13,7 +13,7 @@ from context_engine.engine import Engine
 from context_engine.errors import FileNotFound, InvalidArgument, MultipleMatches, StaleFile, SymbolNotFound
 from context_engine.languages import read_syntax_errors
 from tests.support.edits import contents
-from tests.support.engines import GRAMMARS, LANGUAGES, open_engine
+from tests.support.engines import GRAMMARS, LANGUAGES, indexed
 from tests.support.trees import tree
 
 FILES = {
@@ -33,8 +33,8 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def engine(root: Path) -> Iterator[Engine]:
-    """An engine without an index: none is needed."""
-    with open_engine(root) as one:
+    """An engine with an index."""
+    with indexed(root) as one:
         yield one
 
 
@@ -49,7 +49,7 @@ def test_by_default_the_places_are_listed_and_nothing_is_written(engine: Engine,
     assert told.splitlines()[0] == (
         "function feed (zoo/cats.py:1) -> serve · 4 sure places in 2 files · dry run: nothing was written"
     )
-    assert "zoo/keeper.py:5:9 looked up in box | box.feed()" in told
+    assert "zoo/keeper.py:5:9 the type of its owner is not known | box.feed()" in told
     assert "README.md:1:7 in text | Call `feed`." in told
     assert "zoo/keeper.py:6:12 return feed(1)" in told
     assert "1 place of this name certainly means something else" in told
@@ -104,7 +104,7 @@ def test_a_secret_on_the_line_of_a_place_is_masked_in_the_list_and_stays_in_the_
 
 def test_a_long_list_is_cut_and_says_so(root: Path) -> None:
     (root / "many.py").write_text("from zoo.cats import feed\n" + "feed(1)\n" * 3_000)
-    with open_engine(root, result_chars_max=2_000) as engine:
+    with indexed(root, result_chars_max=2_000) as engine:
         told = rename(engine, ".feed", "serve")
         assert len(told) < 2_000 and "more lines did not fit" in told and "3,005 sure places" in told
 
@@ -113,7 +113,7 @@ def test_a_long_list_is_cut_and_says_so(root: Path) -> None:
 def test_real_code_parses_after_a_rename_as_before(name: str, tmp_path: Path) -> None:
     corpus = Path(__file__).parents[2] / "evals/retrieval/tiny/corpus"
     root = tree(tmp_path / "corpus", {p.relative_to(corpus).as_posix(): p.read_text() for p in corpus.rglob("*.*")})
-    with open_engine(root) as engine:
+    with indexed(root) as engine:
         for file in sorted((root / name).rglob("*.*")) if (root / name).exists() else []:
             path = file.relative_to(root).as_posix()
             for _, symbol in engine.symbols.outline(path).symbols:

@@ -80,7 +80,10 @@ class PythonStyle(ModuleStyle):
         found = resolve_import(file.language, file.path, target, paths)
         if found:
             return Value("module", NamePlace(found[0]))
-        folders = paths.folders_by_dotted(target) if not dots and "." in target else []
+        if not dots and "." in target:
+            folders = paths.folders_by_dotted(target)
+        else:
+            folders = [target] if any(path.endswith(".py") for path in paths.in_folder(target)) else []
         return Value("folder", NamePlace(folders[0] + "/")) if len(folders) == 1 else None
 
     def _first_module(self, candidates: Iterable[str]) -> Value | None:
