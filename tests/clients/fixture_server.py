@@ -9,7 +9,8 @@ else by our server; and all of it goes through our middleware, our guard and our
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,12 @@ from tests.clients import fixtures
 from tests.clients.fixtures import Context
 
 Ours = Callable[[Context, Any], Awaitable[Any]]
+LISTED = {
+    "tools/list": ("tools", fixtures.listed_tools()),
+    "resources/list": ("resources", fixtures.listed_resources()),
+    "resources/templates/list": ("resource_templates", [fixtures.TEMPLATE]),
+    "prompts/list": ("prompts", fixtures.listed_prompts()),
+}
 
 
 def main(root: Path) -> None:
@@ -42,12 +49,10 @@ def main(root: Path) -> None:
 
 def furnished(server: Server[Any]) -> Server[Any]:
     """The server with the fixtures beside its own tools, resources and prompts."""
-    beside(server, "tools/list", types.PaginatedRequestParams, list_tools)
+    for method, (field, fixed) in LISTED.items():
+        beside(server, method, types.PaginatedRequestParams, partial(list_both, field, fixed))
     beside(server, "tools/call", types.CallToolRequestParams, call_tool)
-    beside(server, "resources/list", types.PaginatedRequestParams, list_resources)
-    beside(server, "resources/templates/list", types.PaginatedRequestParams, list_templates)
     beside(server, "resources/read", types.ReadResourceRequestParams, read_resource)
-    beside(server, "prompts/list", types.PaginatedRequestParams, list_prompts)
     beside(server, "prompts/get", types.GetPromptRequestParams, get_prompt)
     beside(server, "completion/complete", types.CompleteRequestParams, complete)
     for method, params in (
@@ -79,9 +84,10 @@ async def accepted(context: Context, params: Any) -> types.EmptyResult:
     return types.EmptyResult()
 
 
-async def list_tools(ours: Ours, context: Context, params: Any) -> Any:
+async def list_both(field: str, fixed: Sequence[Any], ours: Ours, context: Context, params: Any) -> Any:
+    """Our list, and the fixtures behind it."""
     listed = await ours(context, params)
-    return listed.model_copy(update={"tools": [*listed.tools, *fixtures.listed_tools()]})
+    return listed.model_copy(update={field: [*getattr(listed, field), *fixed]})
 
 
 async def call_tool(ours: Ours, context: Context, params: types.CallToolRequestParams) -> Any:
@@ -89,25 +95,10 @@ async def call_tool(ours: Ours, context: Context, params: types.CallToolRequestP
     return await (fixture(context, params) if fixture else ours(context, params))
 
 
-async def list_resources(ours: Ours, context: Context, params: Any) -> Any:
-    listed = await ours(context, params)
-    return listed.model_copy(update={"resources": [*listed.resources, *fixtures.listed_resources()]})
-
-
-async def list_templates(ours: Ours, context: Context, params: Any) -> Any:
-    listed = await ours(context, params)
-    return listed.model_copy(update={"resource_templates": [*listed.resource_templates, fixtures.TEMPLATE]})
-
-
 async def read_resource(ours: Ours, context: Context, params: types.ReadResourceRequestParams) -> Any:
     uri = str(params.uri)
     fixture = fixtures.RESOURCES.get(uri) or fixtures.templated(uri)
     return types.ReadResourceResult(contents=[fixture]) if fixture else await ours(context, params)
-
-
-async def list_prompts(ours: Ours, context: Context, params: Any) -> Any:
-    listed = await ours(context, params)
-    return listed.model_copy(update={"prompts": [*listed.prompts, *fixtures.listed_prompts()]})
 
 
 async def get_prompt(ours: Ours, context: Context, params: types.GetPromptRequestParams) -> Any:

@@ -11,6 +11,7 @@ import json
 import struct
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -22,6 +23,10 @@ from mcp.shared.message import ServerMessageMetadata
 Context = ServerRequestContext[Any]
 ToolFunction = Callable[[Context, types.CallToolRequestParams], Awaitable[Any]]
 
+FORMS: Mapping[str, Any] = json.loads(Path(__file__).with_name("fixtures.json").read_text())
+"""The forms that tools put to a person, by name."""
+SCHEMAS: Mapping[str, Mapping[str, Any]] = FORMS["tools"]
+"""The schemas of the arguments of tools that take some."""
 PAUSE_S = 0.05
 """Between the notifications of one tool, as the suite asks."""
 
@@ -153,11 +158,6 @@ def sample(prompt: str, max_tokens: int) -> types.CreateMessageRequest:
 
 # -- tools that ask for more input (2026-07-28) ------------------------------------------------------------------------
 
-NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-OK = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
-COLOR = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
-ASKED_CONTEXT = {"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]}
-
 
 def asking(requests: Mapping[str, types.InputRequest], told: str, state: str | None = None) -> ToolFunction:
     """A tool that is complete when every one of its requests has an answer."""
@@ -178,9 +178,9 @@ async def multi_round(context: Context, params: types.CallToolRequestParams) -> 
     if state == "round 2" and "step2" in answers:
         return reply(text("Thank you, that was all."))
     if state == "round 1" and "step1" in answers:
-        asked = {"step2": form("Step 2: What is your favorite color?", COLOR)}
+        asked = {"step2": form("Step 2: What is your favorite color?", FORMS["color"])}
         return types.InputRequiredResult(input_requests=asked, request_state="round 2")
-    asked = {"step1": form("Step 1: What is your name?", NAME)}
+    asked = {"step1": form("Step 1: What is your name?", FORMS["name"])}
     return types.InputRequiredResult(input_requests=asked, request_state="round 1")
 
 
@@ -191,7 +191,7 @@ async def what_it_can(context: Context, params: types.CallToolRequestParams) -> 
     if can.sampling is not None:
         asked["sampled"] = sample("Say hello.", 50)
     if can.elicitation is not None:
-        asked["elicited"] = form("What is your name?", NAME)
+        asked["elicited"] = form("What is your name?", FORMS["name"])
     return (
         types.InputRequiredResult(input_requests=asked) if asked else reply(text("This client can do nothing for us."))
     )
@@ -206,42 +206,6 @@ async def missing_capability(context: Context, params: types.CallToolRequestPara
     return reply(text("It has all it needs."))
 
 
-DEFAULTS = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "default": "John Doe"},
-        "age": {"type": "integer", "default": 30},
-        "score": {"type": "number", "default": 95.5},
-        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
-        "verified": {"type": "boolean", "default": True},
-    },
-    "required": [],
-}
-OPTIONS = ["option1", "option2", "option3"]
-TITLED = [{"const": f"value{n}", "title": f"{word} Option"} for n, word in enumerate(("First", "Second", "Third"), 1)]
-ENUMS = {
-    "type": "object",
-    "properties": {
-        "untitledSingle": {"type": "string", "enum": OPTIONS},
-        "titledSingle": {"type": "string", "oneOf": TITLED},
-        "legacyEnum": {
-            "type": "string",
-            "enum": ["opt1", "opt2", "opt3"],
-            "enumNames": ["Option One", "Option Two", "Option Three"],
-        },
-        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": OPTIONS}},
-        "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
-    },
-    "required": [],
-}
-PERSON = {
-    "type": "object",
-    "properties": {
-        "username": {"type": "string", "description": "User's response"},
-        "email": {"type": "string", "description": "User's email address"},
-    },
-    "required": ["username", "email"],
-}
 ROOTS = types.ListRootsRequest()
 
 TOOLS: Mapping[str, ToolFunction] = {
@@ -249,18 +213,18 @@ TOOLS: Mapping[str, ToolFunction] = {
     "test_tool_with_logging": with_logging,
     "test_tool_with_progress": with_progress,
     "test_sampling": sampling,
-    "test_elicitation": eliciting(PERSON, "User response"),
-    "test_elicitation_sep1034_defaults": eliciting(DEFAULTS, "Elicitation completed"),
-    "test_elicitation_sep1330_enums": eliciting(ENUMS, "Elicitation completed"),
+    "test_elicitation": eliciting(FORMS["person"], "User response"),
+    "test_elicitation_sep1034_defaults": eliciting(FORMS["defaults"], "Elicitation completed"),
+    "test_elicitation_sep1330_enums": eliciting(FORMS["enums"], "Elicitation completed"),
     "test_missing_capability": missing_capability,
-    "test_streaming_elicitation": asking({"user_name": form("What is your name?", NAME)}, "Hello"),
-    "test_input_required_result_elicitation": asking({"user_name": form("What is your name?", NAME)}, "Hello"),
+    "test_streaming_elicitation": asking({"user_name": form("What is your name?", FORMS["name"])}, "Hello"),
+    "test_input_required_result_elicitation": asking({"user_name": form("What is your name?", FORMS["name"])}, "Hello"),
     "test_input_required_result_sampling": asking({"capital_question": sample("What is the capital of France?", 100)}, "Said"),
     "test_input_required_result_list_roots": asking({"client_roots": ROOTS}, "Roots"),
-    "test_input_required_result_request_state": asking({"confirm": form("Please confirm", OK)}, "state-ok", "asked once"),
-    "test_input_required_result_tampered_state": asking({"confirm": form("Please confirm", OK)}, "state-ok", "asked once"),
+    "test_input_required_result_request_state": asking({"confirm": form("Please confirm", FORMS["ok"])}, "state-ok", "asked once"),
+    "test_input_required_result_tampered_state": asking({"confirm": form("Please confirm", FORMS["ok"])}, "state-ok", "asked once"),
     "test_input_required_result_multiple_inputs": asking(
-        {"user_name": form("What is your name?", NAME), "greeting": sample("Generate a greeting", 50), "client_roots": ROOTS},
+        {"user_name": form("What is your name?", FORMS["name"]), "greeting": sample("Generate a greeting", 50), "client_roots": ROOTS},
         "All there:",
         "asked three",
     ),
@@ -269,34 +233,6 @@ TOOLS: Mapping[str, ToolFunction] = {
 }  # fmt: skip
 
 NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
-SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "test_sampling": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
-    "test_elicitation": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
-    "test_custom_header": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}},
-    "json_schema_2020_12_tool": {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "$defs": {
-            "address": {
-                "$anchor": "addressDef",
-                "type": "object",
-                "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
-            }
-        },
-        "properties": {
-            "name": {"type": "string"},
-            "address": {"$ref": "#/$defs/address"},
-            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
-            "phone": {"type": "string"},
-            "email": {"type": "string"},
-        },
-        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
-        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
-        "then": {"required": ["phone"]},
-        "else": {"required": ["email"]},
-        "additionalProperties": False,
-    },
-}
 
 
 def listed_tools() -> list[types.Tool]:
@@ -396,7 +332,7 @@ def prompted(params: types.GetPromptRequestParams) -> Any:
     """A prompt of ours to give, or what it still needs."""
     if params.name == "test_input_required_result_prompt" and "user_context" not in (params.input_responses or {}):
         return types.InputRequiredResult(
-            input_requests={"user_context": form("What context should the prompt use?", ASKED_CONTEXT)}
+            input_requests={"user_context": form("What context should the prompt use?", FORMS["asked_context"])}
         )
     _, said = PROMPTS[params.name]
     return types.GetPromptResult(messages=said(params.arguments or {}))
