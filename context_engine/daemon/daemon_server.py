@@ -152,7 +152,11 @@ class DaemonServer:
             except TimeoutError:
                 self._end_if_unneeded(own)
                 continue
-            self._check_code()
+            now_s = time.monotonic()
+            if now_s - self._code_checked_s >= END_CHECK_S:
+                self._code_checked_s = now_s
+                if _is_code_newer(self._started):  # by an update or a pull: no process mixes two versions
+                    self.stop("the program was replaced by another one")
             connection = DaemonConnection(accepted)
             with self._lock:
                 is_admitted = len(self._connections) < CONNECTIONS_MAX and not self._ending.is_set()
@@ -162,14 +166,6 @@ class DaemonServer:
                 threading.Thread(target=self._converse, args=(connection,), name="client", daemon=True).start()
             else:
                 self._leave(connection)
-
-    def _check_code(self) -> None:
-        """End where the installed program was replaced, by an update or a pull: no process mixes two versions."""
-        now_s = time.monotonic()
-        if now_s - self._code_checked_s >= END_CHECK_S:
-            self._code_checked_s = now_s
-            if _is_code_newer(self._started):
-                self.stop("the program was replaced by another one")
 
     def _leave(self, connection: DaemonConnection) -> None:
         connection.hung_up.set()

@@ -190,12 +190,18 @@ class ToolDispatcher:
             except ContextEngineError as error:
                 outcome = _error_result(error, resolved.tool if resolved else None)
             except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and report it
-                outcome = self._report_bug(resolved, name, error)
+                metric = _metric_name(resolved, name)
+                self.log({"event": "bug", "tool": metric, "trace": self.redact(traceback.format_exc(), metric)})
+                bug = BugError(f"{metric} failed: {type(error).__name__}: {error}", suggestion=REPORT)
+                outcome = _error_result(bug, resolved.tool if resolved else None)
             metric = _metric_name(resolved, name)
             try:
                 outcome = self._finish_reply(outcome, metric)
             except Exception as error:  # noqa: BLE001 - what cannot be redacted must not leave
-                outcome = self._withhold_reply(metric, error)
+                trace = "".join(traceback.format_tb(error.__traceback__))  # its message may contain secrets
+                self.log({"event": "bug", "tool": metric, "trace": trace})
+                bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
+                outcome = CallResult(tools.failure(bug), bug)
             self._record_call(outcome, resolved, metric, (self.clock() - started) * 1_000, arguments, call)
             return outcome
 
@@ -224,7 +230,12 @@ class ToolDispatcher:
             raise Cancelled("cancelled before it began")
         resolved = _infer_project_from_path(resolved, self._names())
         engine = self._target_of(resolved)
-        self._refuse_too_often(resolved.tool.name)
+        limits, tool = self._limits, resolved.tool.name
+        assert limits is not None, "an Engine was opened before"
+        with self._lock:
+            wait_s = limits.wait_s(tool, self.clock())
+        if wait_s:
+            raise rate_limit_error(tool, limits.per_minute[tool], wait_s, {"tool": tool})
         known = replace(
             call,
             metrics=self.metrics.rows,
@@ -291,27 +302,7 @@ class ToolDispatcher:
             rates = {ALIASES.get(name, name): rate for name, rate in stated.items()}
             self._limits = RateLimiter(rates, burst_minutes=settings.rate_burst_minutes)
 
-    def _refuse_too_often(self, tool: str) -> None:
-        limits = self._limits
-        assert limits is not None, "an Engine was opened before"
-        with self._lock:
-            wait_s = limits.wait_s(tool, self.clock())
-        if wait_s:
-            raise rate_limit_error(tool, limits.per_minute[tool], wait_s, {"tool": tool})
-
     # -- the end of a call --
-
-    def _report_bug(self, call: ResolvedCall | None, name: str, error: Exception) -> CallResult:
-        tool = _metric_name(call, name)
-        self.log({"event": "bug", "tool": tool, "trace": self.redact(traceback.format_exc(), tool)})
-        bug = BugError(f"{tool} failed: {type(error).__name__}: {error}", suggestion=REPORT)
-        return _error_result(bug, call.tool if call else None)
-
-    def _withhold_reply(self, tool: str, error: Exception) -> CallResult:
-        trace = "".join(traceback.format_tb(error.__traceback__))  # its message may contain secrets
-        self.log({"event": "bug", "tool": tool, "trace": trace})
-        bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
-        return CallResult(tools.failure(bug), bug)
 
     def _redact_and_count(self, text: str, sender: str) -> RedactedText:
         redacted = self._redact(text.encode("utf-8", "replace").decode("utf-8"))

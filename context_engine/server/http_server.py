@@ -16,7 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -42,9 +42,6 @@ from context_engine.server.serve_options import ServeOptions
 from context_engine.server.server_log import install_bridge
 from context_engine.server.shutdown import ShutdownCoordinator, wait_forever
 from context_engine.server.worker_threads import SESSION_HEADER, token_of
-
-if TYPE_CHECKING:
-    from context_engine.engine import Engine
 
 PATH = "/mcp"
 BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -186,7 +183,12 @@ def create_application(
     shutdown = shutdown or ShutdownCoordinator(lambda: None)
 
     def health(_: Request) -> Response:
-        return _health_response(projects)
+        """Report that the server is up; the path is open to everyone, so the reply has no names and no paths."""
+        try:
+            counts = Counter(projects.states().values())
+        except ContextEngineError:
+            return JSONResponse({"status": "ending", "version": VERSION}, 503)
+        return JSONResponse({"status": "ok", "version": VERSION, "projects": dict(counts)})
 
     def ready(_: Request) -> Response:
         return _readiness_response(projects, shutdown)
@@ -208,18 +210,6 @@ def create_application(
     return _Gateway(paths, guard, shared, shutdown, None if stateless else SessionLimiter(server.session_manager))
 
 
-def _health_response(projects: Projects) -> Response:
-    """Report that the server is up, its version, and how many projects are in which state.
-
-    The path is open to everyone, so the reply has no names and no paths.
-    """
-    try:
-        counts = Counter(projects.states().values())
-    except ContextEngineError:
-        return JSONResponse({"status": "ending", "version": VERSION}, 503)
-    return JSONResponse({"status": "ok", "version": VERSION, "projects": dict(counts)})
-
-
 def _readiness_response(projects: Projects, shutdown: ShutdownCoordinator) -> Response:
     """Report whether requests should be sent here: all projects are opened, and at least one can answer.
 
@@ -229,21 +219,16 @@ def _readiness_response(projects: Projects, shutdown: ShutdownCoordinator) -> Re
         counts, engines = Counter(projects.states().values()), projects.open_engines()
     except ContextEngineError:
         counts, engines = Counter(), []
-    reached = {_describe_store_problem(engine) for engine in engines}
+    reached = set()
+    for engine in engines:
+        text = STORE_KEPT if engine.index.is_available() else STORE_AWAY  # asks the store, which then knows its problem
+        reached.add(text if engine.index.store_problem else "")
     is_lost = reached == {STORE_AWAY}
     is_ready = bool(counts["open"]) and not counts["opening"] and not is_lost and not shutdown.is_ending
     report: dict[str, Any] = {"ready": is_ready, "projects": dict(counts)}
     if problems := sorted(reached - {""}):
         report["reason" if is_lost else "warning"] = "; ".join(problems)
     return JSONResponse(report, 200 if is_ready else 503)
-
-
-def _describe_store_problem(engine: Engine) -> str:
-    """Return the problem of the store that a project shares; empty when the store answers."""
-    has_index = engine.index.is_available()  # asks the store, which then knows its problem
-    if not engine.index.store_problem:
-        return ""
-    return STORE_KEPT if has_index else STORE_AWAY
 
 
 class SessionLimiter:
@@ -267,17 +252,16 @@ class SessionLimiter:
             if len(owners) < SESSIONS_MAX:
                 return True
             ((owner, _),) = Counter(owners.values()).most_common(1)
-        ends = {name: self._ends(name) for name, other in owners.items() if other == owner}
-        unused = min(ends, key=lambda name: ends[name])
-        if ends[unused] == float("inf"):
+        ends = {}  # of sessions without an open request: when they would end
+        for name, session in self._manager._server_instances.items():
+            idle = session.idle_scope
+            if owners[name] == owner and idle is not None and idle.deadline < float("inf"):
+                ends[name] = idle.deadline
+        if not ends:
             return False
+        unused = min(ends, key=lambda name: ends[name])
         await self._manager._discard_session(unused, self._manager._server_instances[unused])
         return True
-
-    def _ends(self, name: str) -> float:
-        """Return when an unused session would end; never while it has an open request."""
-        idle = self._manager._server_instances[name].idle_scope
-        return float("inf") if idle is None else idle.deadline
 
 
 class _Gateway:
