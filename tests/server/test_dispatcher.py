@@ -128,8 +128,9 @@ def test_quantiles_are_right_to_within_a_tenth() -> None:
 def test_a_quieter_log_keeps_only_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     create_log("warning")({"event": "call", "ok": True})
     create_log("warning")({"event": "call", "ok": False})
+    create_log("warning")({"event": "call", "ok": True, "slow": True})
     create_log("off")({"event": "call", "ok": False})
-    assert capsys.readouterr().err == '{"event": "call", "ok": false}\n'
+    assert [json.loads(line)["ok"] for line in capsys.readouterr().err.splitlines()] == [False, True]
 
 
 # -- call_tool: whatever is not listed --------------------------------------------------------------------------------
@@ -170,13 +171,6 @@ def test_call_tool_refuses_what_leads_nowhere_as_an_argument(arguments: dict[str
     assert says in error(outcome)["message"]
     assert not tools.is_malformed(outcome.error or InvalidArgument(""))
     assert list(door.metrics.rows()) == ["call_tool"]
-
-
-def test_call_tool_without_a_gate_reaches_the_same_tool() -> None:
-    engine: Any = StandIn()
-    assert tools.call(engine, "call_tool", {"name": "trace", "arguments": {"symbol": "login"}}) == tools.call(
-        engine, "trace", {"symbol": "login"}
-    )
 
 
 def test_the_manifest_says_which_tools_are_hidden_and_which_are_switched_off() -> None:
@@ -328,11 +322,6 @@ def test_a_call_over_its_maximum_time_is_reported(arguments: dict[str, Any], too
     assert lines[-1]["ms"] == pytest.approx(took_s * 1000)
 
 
-def test_a_quiet_log_still_tells_of_slow_calls(capsys: pytest.CaptureFixture[str]) -> None:
-    create_log("warning")({"event": "call", "ok": True, "slow": True})
-    assert "slow" in capsys.readouterr().err
-
-
 def test_a_call_that_is_cancelled_before_it_begins_never_reaches_the_engine() -> None:
     engine = StandIn()
     door, _ = gate(engine)
@@ -340,15 +329,6 @@ def test_a_call_that_is_cancelled_before_it_begins_never_reaches_the_engine() ->
     call.cancel.set()
     assert code(door.call("codebase_retrieval", {"query": "q"}, call)) == "CANCELLED"
     assert engine.queries == []
-
-
-def test_cancelling_after_the_end_changes_nothing() -> None:
-    door, _ = gate(StandIn())
-    call = Call()
-    outcome = door.call("codebase_retrieval", {"query": "q"}, call)
-    call.cancel.set()
-    assert not outcome.reply.is_error
-    assert not door.call("codebase_retrieval", {"query": "q"}, Call()).reply.is_error
 
 
 def test_reading_tools_run_side_by_side() -> None:

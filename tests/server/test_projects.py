@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -69,21 +68,6 @@ def test_roots_come_before_workspaces_and_both_before_the_place_of_the_process(w
     assert settled() == ("old",)
 
 
-def test_roots_that_cannot_be_a_workspace_are_passed_over(work: Path) -> None:
-    projects = made(here=work / "old")
-    projects.settle(roots=["/", str(work / "home"), str(work / "gone"), str(work / "web" / "pyproject.toml")])
-    assert projects.names == ("old",)
-    projects.close()
-
-
-def test_a_process_in_no_project_says_what_to_set(work: Path) -> None:
-    for here in (work / "plain", work / "home", Path("/"), ""):
-        with pytest.raises(UnsuitableRoot, match="no project is open") as refused:
-            made(here=here).engine()
-        assert "--root" in refused.value.suggestion
-        assert "CTX_ROOT" in refused.value.suggestion
-
-
 def test_a_package_inside_a_cache_of_tools_is_no_project(work: Path) -> None:
     kept = work / ".cache" / "uv" / "thing"
     kept.mkdir(parents=True)
@@ -135,19 +119,6 @@ def test_after_closing_nothing_opens_any_more(work: Path) -> None:
     projects.close()
     with pytest.raises(CallError, match="ending"):
         projects.engine()
-
-
-def test_many_threads_get_the_same_engine(work: Path) -> None:
-    projects = made(here=work / "web")
-    found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(projects.engine())) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 12
-    assert len(set(map(id, found))) == 1
-    projects.close()
 
 
 @given(st.lists(PARTS.map(lambda parts: "/" + "/".join(parts)), min_size=1, max_size=5, unique=True))

@@ -150,23 +150,6 @@ def test_a_canceled_call_is_not_answered_and_its_tool_learns_of_it() -> None:
     one.end()
 
 
-def test_a_long_call_reports_its_progress_until_its_reply() -> None:
-    hold = threading.Event()
-    one = PipedSession()
-    one.serve(StandIn(hold=hold))
-    params = {"name": "index_workspace", "arguments": {}, "_meta": {"progressToken": "mine"}}
-    one.say(opening(ident=0), INITIALIZED, request("tools/call", params, 7))
-    assert one.hear()["id"] == 0
-    report = one.hear()
-    assert report["method"] == "notifications/progress"
-    assert report["params"]["progressToken"] == "mine"
-    assert report["params"]["progress"] > 0
-    hold.set()
-    while (message := one.hear()).get("id") != 7:
-        assert message["method"] == "notifications/progress"
-    one.end()
-
-
 # -- a daemon that goes -----------------------------------------------------------------------------------------------
 
 
