@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -81,17 +80,31 @@ class RepositoryRegistry:
 
         Raises: AccessFailed, InvalidArgument (a list that cannot be read).
         """
+
+        def unreadable(why: str) -> InvalidArgument:
+            return InvalidArgument(
+                f"the list of workspaces {self.file} cannot be read: {why}",
+                suggestion="repair it by hand, or move it away and add the repositories again",
+            )
+
         try:
             document = json.loads(self.file.read_text("utf-8"))
+            if document["version"] != VERSION:
+                raise unreadable(f"it has version {document['version']}, this program writes {VERSION}")
+            rows = msgspec.convert(document["workspaces"], dict[str, tuple[WorkspaceMember, ...]])
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise AccessFailed(
                 f"{self.file} cannot be read: {error.strerror}", suggestion="make it readable"
             ) from error
-        except ValueError as error:
-            raise self._unreadable(str(error)) from None
-        return self._parse(document)
+        except (ValueError, KeyError, TypeError, msgspec.ValidationError) as error:
+            raise unreadable(str(error)) from None
+        for name, members in rows.items():
+            check_name(name, "workspace")
+            for member in members:
+                check_name(member.name)
+        return rows
 
     def members(self, workspace: str = DEFAULT, *, names: Iterable[str] = ()) -> tuple[WorkspaceMember, ...]:
         """Return the repositories of a workspace: all of them, or those with these names or folders.
@@ -134,7 +147,7 @@ class RepositoryRegistry:
         member = self.describe(place, name=name, branch=branch, depth=depth)
         add_member(self.workspaces().get(workspace, ()), member)  # a conflict is reported before anything is fetched
         if member.address and not self.is_there(member):
-            self._clones.make(Path(member.root), lambda part: self._clone(member, part, on_progress, cancel))
+            self._fetch(member, on_progress, cancel)
         self.change(workspace, lambda members: add_member(members, member))
         return member
 
@@ -182,7 +195,7 @@ class RepositoryRegistry:
         place = Path(member.root)
         try:
             if not self.is_there(member):
-                self._clones.make(place, lambda part: self._clone(member, part, on_progress, cancel))
+                self._fetch(member, on_progress, cancel)
                 return RepositoryUpdate(member, "", cloning.commit_of(place))
             with self._clones.lock(place):
                 before, after = cloning.update(place, *member.source, on_progress=on_progress, cancel=cancel)
@@ -215,10 +228,11 @@ class RepositoryRegistry:
             )
         return found
 
-    def _clone(
-        self, member: WorkspaceMember, part: Path, on_progress: ReportProgress, cancel: threading.Event | None
-    ) -> None:
-        cloning.clone(part, *member.source, on_progress=on_progress, cancel=cancel)
+    def _fetch(self, member: WorkspaceMember, on_progress: ReportProgress, cancel: threading.Event | None) -> None:
+        def clone(part: Path) -> None:
+            cloning.clone(part, *member.source, on_progress=on_progress, cancel=cancel)
+
+        self._clones.make(Path(member.root), clone)
 
     # -- the list --
 
@@ -250,25 +264,6 @@ class RepositoryRegistry:
         with open(temporary, "w", encoding="utf-8", opener=open_private) as out:
             out.write(json.dumps({"version": VERSION, "workspaces": rows}, indent=2) + "\n")
         os.replace(temporary, self.file)
-
-    def _parse(self, document: Any) -> dict[str, tuple[WorkspaceMember, ...]]:
-        try:
-            if document["version"] != VERSION:
-                raise self._unreadable(f"it has version {document['version']}, this program writes {VERSION}")
-            rows = msgspec.convert(document["workspaces"], dict[str, tuple[WorkspaceMember, ...]])
-        except (KeyError, TypeError, msgspec.ValidationError) as error:
-            raise self._unreadable(str(error)) from None
-        for name, members in rows.items():
-            check_name(name, "workspace")
-            for member in members:
-                check_name(member.name)
-        return rows
-
-    def _unreadable(self, why: str) -> InvalidArgument:
-        return InvalidArgument(
-            f"the list of workspaces {self.file} cannot be read: {why}",
-            suggestion="repair it by hand, or move it away and add the repositories again",
-        )
 
 
 def add_member(members: Iterable[WorkspaceMember], new: WorkspaceMember) -> tuple[WorkspaceMember, ...]:

@@ -30,15 +30,8 @@ ROOM_BYTES = 65_536
 """SQLite needs 32 kB next to a database to read it at all; with less room it only reports `disk I/O error`."""
 REFUSED = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.IOError)
 """What SQLite reports for a full or read-only disk: no reason to call the file damaged."""
-_NO_LONGER = frozenset(
-    {
-        apsw.SQLITE_IOERR_WRITE,
-        apsw.SQLITE_IOERR_TRUNCATE,
-        apsw.SQLITE_IOERR_SHMOPEN,
-        apsw.SQLITE_IOERR_SHMSIZE,
-        apsw.SQLITE_IOERR_SHMMAP,
-    }
-)
+_NO_LONGER = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_TRUNCATE, apsw.SQLITE_IOERR_SHMOPEN}
+_NO_LONGER |= {apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}
 """A file that cannot grow: a quota or a limit of its size, which SQLite does not distinguish from a broken disk."""
 DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
 COMPANION_SUFFIXES = ("-wal", "-shm", "-journal")
@@ -285,19 +278,13 @@ def translate_error(error: Exception, path: Path, advice: StorageAdvice) -> Cont
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StorageBusy(f"another process keeps {advice.description} locked", suggestion=advice.busy)
     if _is_no_room(error, path):
-        return disk_full_error(path, advice)
+        message = f"no room left on the disk of {path}, {advice.description}"
+        return DiskFull(message, suggestion=advice.full, details={"path": str(path)})
     if isinstance(error, REFUSED) or _is_closed(error, path):
         return write_failed_error(path, advice, getattr(error, "strerror", "") or str(error))
     if isinstance(error, (*DAMAGED, zlib.error, msgspec.DecodeError)):
         return corrupt_error(path, advice, str(error))
     return None
-
-
-def disk_full_error(path: Path, advice: StorageAdvice) -> DiskFull:
-    """Return the error for a full disk."""
-    return DiskFull(
-        f"no room left on the disk of {path}, {advice.description}", suggestion=advice.full, details={"path": str(path)}
-    )
 
 
 def write_failed_error(path: Path, advice: StorageAdvice, why: str) -> WriteFailed:
@@ -331,13 +318,10 @@ def _is_no_room(error: Exception, path: Path) -> bool:
         return error.errno in NO_ROOM
     if isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) in _NO_LONGER:
         return True
-    return isinstance(error, REFUSED) and _has_no_room(path)
-
-
-def _has_no_room(path: Path) -> bool:
-    for folder in (path, *path.parents):
-        with suppress(OSError):
-            return shutil.disk_usage(folder).free < ROOM_BYTES
+    if isinstance(error, REFUSED):
+        for folder in (path, *path.parents):
+            with suppress(OSError):
+                return shutil.disk_usage(folder).free < ROOM_BYTES
     return False
 
 

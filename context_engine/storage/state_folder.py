@@ -153,17 +153,16 @@ class StateFolder:
 
     def create(self, relative: str, data: bytes, *, flush: bool = True, mode: int | None = None) -> bool:
         """Write a new file and the folders above it; False when there is one of that name."""
-        return self._write(relative, data, replace=False, flush=flush, mode=mode)
+        with translate_os_errors(self.path / relative):
+            self._make_folders(relative.rpartition("/")[0])
+            mode, owner = self._file_mode(mode), self._owner()
+            return self._files.write_bytes(relative, data, replace=False, flush=flush, mode=mode, owner=owner)
 
     def replace(self, relative: str, data: bytes, *, flush: bool = True) -> None:
         """Write a file, whether it exists or not, and the folders above it."""
-        self._write(relative, data, replace=True, flush=flush)
-
-    def _write(self, relative: str, data: bytes, *, replace: bool, flush: bool, mode: int | None = None) -> bool:
-        mode, owner = self._file_mode(mode), self._owner()
         with translate_os_errors(self.path / relative):
             self._make_folders(relative.rpartition("/")[0])
-            return self._files.write_bytes(relative, data, replace=replace, flush=flush, mode=mode, owner=owner)
+            self._files.write_bytes(relative, data, flush=flush, mode=self._file_mode(), owner=self._owner())
 
     def _make_folders(self, relative: str = "") -> None:
         if self._is_private:
@@ -231,17 +230,13 @@ class StateFolder:
         """Delete the temporary files of killed writers. Only for the holder of the lock of all that write here.
 
         Other callers pass `min_age_s`: younger files may still be written.
-
         """
         before = time.time() - min_age_s
         with suppress(OSError), self._files.scan(relative) as found:
-            left = [
-                entry.name
-                for entry in found
-                if is_temporary(entry.name) and (not min_age_s or entry.stat(follow_symlinks=False).st_mtime < before)
-            ]
-            for name in left:
-                self._files.unlink(f"{relative}/{name}" if relative else name)
+            left = [entry for entry in found if is_temporary(entry.name)]
+            for entry in left:
+                if not min_age_s or entry.stat(follow_symlinks=False).st_mtime < before:
+                    self._files.unlink(f"{relative}/{entry.name}" if relative else entry.name)
 
     def _owner(self) -> tuple[int, int] | None:
         """Return the owner of the workspace for new files of the superuser, as a server in a container runs."""
@@ -260,36 +255,22 @@ def translate_os_errors(path: Path) -> Generator[None]:
     try:
         yield
     except (UnsafePathError, NotADirectoryError) as error:
-        raise unsafe_file_error(path, error) from error
+        place = error.filename or path
+        raise StorageCorrupt(
+            f"{place} {error.strerror}, so it is not used: state is stored in plain files inside the workspace;"
+            " nothing was written",
+            suggestion=f"Check what {place} is and remove it: it may have come with a repository.",
+            details={"path": str(path)},
+        ) from error
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-            raise no_room_error(path) from error
-        raise not_writable_error(path, error.strerror or str(error)) from error
-
-
-def unsafe_file_error(path: Path, error: OSError) -> StorageCorrupt:
-    """Return the error for something that is not a plain file or folder."""
-    return StorageCorrupt(
-        f"{error.filename or path} {error.strerror}, so it is not used: state is stored in plain files inside the"
-        " workspace; nothing was written",
-        suggestion=f"Check what {error.filename or path} is and remove it: it may have come with a repository.",
-        details={"path": str(path)},
-    )
-
-
-def no_room_error(path: Path) -> DiskFull:
-    """Return the error for a full disk."""
-    return DiskFull(
-        f"no room left on the disk for {path}; nothing was written",
-        suggestion="Free some space, then call again.",
-        details={"path": str(path)},
-    )
-
-
-def not_writable_error(path: Path, why: str) -> WriteFailed:
-    """Return the error for a file that cannot be written."""
-    return WriteFailed(
-        f"{path} cannot be written: {why}; nothing was written",
-        suggestion="Give this user permission to write there: what cannot be recorded could not be undone.",
-        details={"path": str(path), "reason": "refused"},
-    )
+            raise DiskFull(
+                f"no room left on the disk for {path}; nothing was written",
+                suggestion="Free some space, then call again.",
+                details={"path": str(path)},
+            ) from error
+        raise WriteFailed(
+            f"{path} cannot be written: {error.strerror or error}; nothing was written",
+            suggestion="Give this user permission to write there: what cannot be recorded could not be undone.",
+            details={"path": str(path), "reason": "refused"},
+        ) from error
