@@ -1,11 +1,7 @@
 """Clones of remote repositories: fetched by a `git` that asks no questions and starts no programs, kept in the cache.
 
-Only https, ssh and file addresses are fetched. There are no hooks, templates, submodules or filters of large files. A
-server that wants a password which no credential helper knows is an error, never a question.
-
-Each clone has its own folder in the user's cache. It is made next to that folder and renamed onto it, so that a process
-that dies leaves nothing that looks like a clone. Deleting it only costs the time to fetch it again. Nothing is edited
-there.
+Only https, ssh and file addresses are fetched, without hooks, templates, submodules or filters. A clone is made next to
+its folder and renamed onto it, so that a process that dies leaves nothing that looks like one.
 """
 
 from __future__ import annotations

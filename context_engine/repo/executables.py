@@ -1,12 +1,7 @@
 """Find programs by absolute path, never in the current folder or in the workspace; end one with all that it started.
 
-A PATH may contain `.`, an empty part (which means the current folder) or a folder of the workspace. Windows searches
-the current folder first, whatever PATH contains. In all of these a repository could place its own `git`.
-
->>> find_program("sh", path="/bin") if os.name == "posix" else "/bin/sh"
-'/bin/sh'
->>> find_program("sh", path=".:"), find_program("sh", path="/bin", outside="/")
-('', '')
+A PATH may contain `.`, an empty part (the current folder) or a folder of the workspace, and Windows searches the
+current folder first: in all of these a repository could place its own `git`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-r"""Read one file: its bytes, its text and facts about both. Writing is in `file_writer`.
+"""Read one file: its bytes, its text and facts about both. Writing is in `file_writer`.
 
 Nothing here waits (a pipe is opened without blocking and refused), follows a link in the last part of a path, or reads
 more bytes than it was allowed to. `decode` never fails.
-
->>> decode(b"caf\xc3\xa9").encoding, decode(b"caf\xe9").encoding, decode("né".encode("utf-16")).encoding
-('utf-8', 'latin-1', 'utf-16-le')
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Write files of the user, whole or not at all: every reader gets the old content or the new one.
 
-A file is written next to its target, gets the target's owner, mode and extended attributes, is flushed, and is renamed
-onto it. Where that would break a hard link or change the owner, or where the folder is closed, the file is overwritten
-in place; the journal repairs what a crash leaves then. Whether and what to write is decided elsewhere (`edit.apply`).
-
-Every name is used relative to its folder. The folder is opened beneath the root through no link, and must be the one
-that was looked at. A transaction keeps its folders open (`OpenFolders`), so that it finds its temporary files even when
-a folder is renamed meanwhile (decision record hostile-input).
+A file is written next to its target with its owner, mode and attributes, flushed, and renamed onto it. Where that would
+break a hard link or change the owner, or the folder is closed, it is overwritten in place (the journal repairs what a
+crash leaves). Every name is relative to its folder, which is opened through no link and must be the one that was looked
+at; a transaction keeps its folders open, so that it finds its temporary files when one is renamed meanwhile.
 """
 
 from __future__ import annotations

@@ -1,17 +1,9 @@
 """What git knows of a work tree: branch and commit are read from its files, the rest comes from a hardened `git`.
 
-`Git.start` is the only place that starts git. No repository decides what it does:
-
-- the program is an absolute path, found once, never in the workspace (`executables`);
-- the repository and its work tree are named as `git_files` found them, so git searches for none itself;
-- fixed options and an own environment switch off what starts programs, opens connections or asks questions;
-- every filter (clean, smudge, process) in any settings is switched off for each command that may read files of the
-  work tree. Their names are listed before; a process of the same user that defines another one in between still can.
-
-Without a repository the answers are None.
-
->>> Git(Path("/")).head() is None
-True
+`Git.start` is the only place that starts git. No repository decides what it does: the program is found outside of the
+workspace; the repository is named as `git_files` found it; options and environment switch off what starts programs,
+opens connections or asks questions; every filter in any settings is off where files are read (a process of the same
+user that defines another one in between still can). Without a repository the answers are None.
 """
 
 from __future__ import annotations

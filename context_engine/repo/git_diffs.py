@@ -1,8 +1,7 @@
 """Read changes from git: a diff and the files on both sides, of the stage, the work tree, a branch or a commit.
 
-No program that a repository names is started: no hook, filter, textconv, external diff or file system monitor. The text
-is parsed elsewhere; here files are known by the list that git puts before it. No name of a caller reaches a command
-line: git has turned each into the hash of a commit before.
+No program that a repository names is started. No name of a caller reaches a command line: git has turned each into the
+hash of a commit before.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 """What a repository's own files say: where it is, which branch and commit are checked out. No process is started.
 
-Nothing here needs a repository: without one the answers are None. Only regular files are read, up to a limit, and no
-link is followed out of the folder that has the file. A repository may lie elsewhere than in `.git` only when it says so
-itself:
-
-- a linked work tree: its `.git` file names `<repository>/worktrees/<name>`, whose file `gitdir` names that `.git` file;
-- a submodule: its `.git` file names a folder whose `config` has a `core.worktree` that leads back;
-- `git init --separate-git-dir`: git writes no way back; `git config core.worktree <folder>` adds one.
-
-Any other `.git` file, and a `.git` that is a link, could show the history of a repository that nobody opened: it is
-none.
+Only regular files are read, up to a limit, and no link is followed out of their folder. A repository is elsewhere than
+in `.git` only when it says so itself: a linked work tree (the file `gitdir` in it), a submodule or a separate folder
+(its `core.worktree` leads back). Any other could show the history of a repository that nobody opened: it is none.
 """
 
 from __future__ import annotations

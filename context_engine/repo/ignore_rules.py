@@ -1,14 +1,7 @@
-r"""What an ignore file says: its patterns compiled as git reads them, and the order in which such files overrule.
+"""What an ignore file says: its patterns compiled as git reads them, and the order in which such files overrule.
 
-This module never opens a file; it gets their text. Written for speed: most patterns end in a table that one look-up by
-name answers, and patterns about whole paths are only tried in folders where they could match.
-
->>> rules = IgnoreRules("gitignore", "*.log\n!keep.log\n/build/\n")
->>> stack = RuleStack().with_rules(PlacedRules(rules))
->>> stack.words(stack.at("src").value("a.log", is_folder=False))
-'.gitignore:1: *.log'
->>> [is_ignored(stack.at("").value(*each)) for each in (("keep.log", False), ("build", True), ("build", False))]
-[False, True, False]
+Written for speed: most patterns end in a table that one look-up by name answers, and patterns about whole paths are
+only tried in folders where they could match. No file is opened here.
 """
 
 from __future__ import annotations

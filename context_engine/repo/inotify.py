@@ -1,14 +1,4 @@
-"""Changes in folders as the Linux kernel queues them: what was written before a `read` is in it, without waiting.
-
->>> import os, pathlib, tempfile
->>> with tempfile.TemporaryDirectory() as folder:
-...     listener = Inotify()
-...     listener.add(folder)
-...     _ = pathlib.Path(folder, "a").write_text("text")
-...     {os.path.basename(path) for path in listener.read()}
-...     listener.close()
-{'a'}
-"""
+"""Changes in folders as the Linux kernel queues them: what was written before a `read` is in it, without waiting."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
 """From what a caller typed to a checked path inside a root; `RelPath` is minted here and nowhere else.
 
-What is refused: everything outside the root (`..`, symbolic links that lead out, other drives, URIs), what is neither
-file nor folder, and what holds secrets. Every refusal names the next step.
-
->>> is_sensitive("deploy/.env.production")
-'an environment file with secrets'
->>> [is_sensitive(path) for path in (".env.example", ".github/ci.yml", "src/environment.ts", ".gitignore")]
-[None, None, None, None]
+Refused are everything outside the root (`..`, links that lead out, other drives, URIs), what is neither file nor
+folder, and what holds secrets. Every refusal names the next step.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Quote the outcome of a program that checks a change, and never its words.
 
-A repository decides much of what a linter, a compiler, a test runner or git prints, and may make it print a file of the
-user: `extend = "~/.pgpass"`. So nothing is quoted that is not of a known form: a class of error, a count of tests, a
-file of the workspace with a line or the name of a test.
+A repository may make a program print a file of the user: `extend = "~/.pgpass"`. So only known forms are quoted: a
+class of error, a count of tests, a file of the workspace with a line or the name of a test.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Named workspaces of one user: repositories in folders of the user and clones of remote ones, kept up to date.
 
-    registry = RepositoryRegistry(user_config_folder(), user_cache_folder())
-    registry.add("https://example.org/team/web.git", workspace="team")
-    roots = {member.name: member.root for member in registry.members("team")}
-
 The list is a small JSON file in the user's config folder. It is read for every question, written whole under a lock,
-and may be edited by hand. The files of the repositories are read by an Engine each.
+and may be edited by hand.
 """
 
 from __future__ import annotations

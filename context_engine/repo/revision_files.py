@@ -1,7 +1,6 @@
 """Files of one revision - a commit, the stage or the work tree: their paths, bytes, and which of them contain a word.
 
-Nothing is checked out, and no program that the repository names is started. Paths are relative to the folder in which
-git runs.
+Nothing is checked out. Paths are relative to the folder in which git runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-r"""Searches listed files through ripgrep; without it `re2_search.py` finds the same.
+"""Searches listed files through ripgrep; without it `re2_search.py` finds the same.
 
-Which files there are is said by the caller: ripgrep gets their names and walks nothing. No shell is involved, no
-pattern or path can become an option, and a search that takes too long or is canceled is killed. Only numbers come back
-- counts, lines, columns, bytes - so the answer stays small however long the lines are; `windows` reads the text.
+The caller names the files; ripgrep walks nothing. No shell is involved, no pattern or path can become an option. Only
+numbers come back - counts, lines, columns, bytes - however long the lines are.
 """
 
 from __future__ import annotations

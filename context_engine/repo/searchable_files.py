@@ -1,7 +1,7 @@
 """Which files a text search looks at: what the walk finds, of any size, without those whose first bytes are no text.
 
-A listing is kept as long as it is true. While a watcher runs, what it hears is looked at again, path by path; without
-one the files are swept when the listing is older than it may be, and walked only when names came or went.
+While a watcher runs, what it hears is looked at again, path by path; without one the files are swept when the listing
+is older than it may be, and walked only when names came or went.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Run programs of other vendors: linters, compilers, a project's own tests.
 
-No shell reads their command. They get no tokens and a time limit, and everything that they have started ends with them.
-Analyzers run over copies of files in a folder of their own (`temporary_files`), never over the work tree.
+They get no shell, no tokens and a time limit; all that they started ends with them. Analyzers run over copies of files.
 """
 
 from __future__ import annotations

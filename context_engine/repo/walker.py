@@ -1,7 +1,6 @@
 """Which files the workspace consists of: one walk under its ignore rules, with the reasons for everything left out.
 
-The walker lists and stats; it opens nothing but ignore files and git's pointer files. `file_reader.load_for_index`
-reads a file once and decides whether its content is text. docs/decisions/0004 has the rules and their reasons.
+The walker opens nothing but ignore files and git's pointer files. docs/decisions/0004 has the rules and their reasons.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reports which paths changed, in batches: everything of one burst of edits at once, when it has become quiet.
 
-Only folders that the walk enters are watched, so a build that fills an ignored folder stays unheard. What changes
-before `is_running` is true is not reported: callers scan for it. On Linux `pending` holds every change
-made before it is asked, without waiting; elsewhere the system reports a change some 0.1 s later.
+Only folders that the walk enters are watched. What changes before `is_running` is true is not reported: callers scan
+for it. On Linux `pending` holds every change made before it is asked; elsewhere that takes some 0.1 s.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Query in, ranked hits out: candidates, fusion with every addend named, and the choice of chunks.
+"""Query in, ranked hits out; and text search, which lists files by the walk and searches exactly these.
 
-`question` takes a query apart, `rankers` value the files of one snapshot, `fuse` weights and adds the values,
-`searcher` orders files and chooses chunks, `hit_reading` reads them as they are now, `reranking` orders the answer to
-a long question by its texts. `search_service` is the door.
-
-Text search is separate: the walk lists the files, and ripgrep or RE2 searches exactly these; output is cut, counts
-are exact. In a large workspace an index of trigrams leaves out files that cannot match. It never changes an answer: a
-file that changed since is always read (tests/search/test_gram_index.py).
+`question` takes a query apart, `rankers` value files, `fuse` adds the values, `searcher` chooses chunks, `hit_reading`
+reads them as they are now, `reranking` orders long answers by their texts. `search_service` is the door.
 """
 
 from __future__ import annotations

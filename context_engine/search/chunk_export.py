@@ -1,7 +1,6 @@
 """Write an index as chunk files: every chunk of a snapshot in the fields of spec 004, with its vector on request.
 
-Files that changed on disk since they were indexed are left out, because their lines would be wrong: update the index
-first. Secrets are redacted in the texts that are written; the embedder gets the texts as they are.
+Files that changed since they were indexed are left out. Secrets are redacted in what is written, not for the embedder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """PURE. Chunk files (upstream spec 004): four JSON files through which indexers exchange chunks; bytes in, rows out.
 
-A file contains `{"_metadata": {...}, "chunks": [...]}`, or just the list. It is used as a whole or not at all, and
-unknown fields are ignored. `search.chunk_folder` reads and watches the files.
+A file is used as a whole or not at all, and unknown fields are ignored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """PURE. Search chunk files: a set is prepared once, then searched by words and, with a query vector, by meaning.
 
-Filters apply before ranking. There are no files to rank first, and only what the indexer wrote is known of a chunk. So
-the score is BM25 over title and text, over title and path, and the cosine, each divided by its greatest value, weighted
-and summed as in `search.fuse`. That is why these chunks are not an ordinary segment: the searcher of the workspace
-ranks files and reads them.
+Only what the indexer wrote is known of a chunk, and there are no files to rank first: so the score is BM25 over title
+and text, over title and path, and the cosine, summed as in `search.fuse`. That is why it is not an ordinary segment.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The vectors of one Engine: the static ones in its index, and those of a provider that the user chose.
 
-Vectors of a provider are made by `ctx index --embed`, or by one thread in the background, and are stored by the hash of
-their text. An answer uses them once nearly all chunks have one. Until then, and while the provider cannot embed the
-question, it says so and does without; it never waits for vectors of chunks.
+Vectors of a provider are made by `ctx index --embed` or by one thread, and stored by the hash of their text. Until
+nearly all chunks have one, and while the provider fails, an answer does without and says so; it never waits for them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""File usage: a counter for each file, which halves every week.
+"""File usage: a counter for each file, which halves every week, in `access.db` next to the index of the workspace.
 
-    access.db    in the cache of the workspace, next to its index: (path, strength, at, count)
-
-An access is counted in memory. A thread, which runs as long as there are new events, writes them together. A kill loses
-the last two seconds of them. Any number of processes may count at once without losing events.
-
->>> later = AccessCounter(1.0, 0.0, 1).decay_to(HALF_LIFE_S)
->>> later.strength, score(later.strength), boost(score(later.strength))
-(0.5, 0.14285714285714285, 1.0214285714285714)
+Accesses are counted in memory and written together by a thread; a kill loses the last two seconds of them. Any number
+of processes may count at once without losing events.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Filters: each becomes a mask over chunks before anything is ranked. Masks are cached for the life of a snapshot.
 
-The tags of a chunk are its language, `code` or `documentation`, its kind, each folder of its path, and the tags of its
-own text.
+The tags of a chunk are its language, kind and folders, `code` or `documentation`, and the tags of its own text.
 """
 
 from __future__ import annotations

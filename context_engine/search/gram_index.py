@@ -1,12 +1,7 @@
 """Which files a text search must read: an index of trigrams next to the index of code, for large workspaces.
 
-    grams = GramIndex(lister, cache_folder / "grams")
-    grams.narrow(listing, files, factor)    # the files that may match; all of them while nothing is known
-    grams.wake(listing)                     # in a server: index the files that are not indexed, in a thread
-
-A file counts as indexed while it has the size and time that it had when its trigrams were taken; every other file is
-read. So the answers are those of a search through all files, and the index needs no update to be right. Parts are
-never changed: new files go into new parts, and the files of small and outdated parts are indexed again.
+A file counts as indexed while it has the size and time that it had then; every other file is read. So the index needs
+no update to be right. Parts never change: new files go into new parts; small and outdated parts are indexed again.
 """
 
 from __future__ import annotations

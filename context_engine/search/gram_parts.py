@@ -1,11 +1,7 @@
-"""PURE. Trigrams of files as bytes: which files of a part contain all the texts that a search needs.
-
-    part = pack_part([row, ...], [file_grams(data), ...])
-    GramPart.unpack(part).find(And(("class ", "error")))     # numbers of rows
+"""PURE. Trigrams of files as bytes, in lower case: which files of a part contain all the texts that a search needs.
 
 A part has a head of JSON with its files, then the trigrams in order, the end of each list, and the lists: for each
-trigram the numbers of its files, as differences of one or two bytes. Trigrams are of lower case. The few letters of
-other alphabets whose case folds to a letter of ASCII count as that letter too.
+trigram the numbers of its files, as differences of one or two bytes.
 """
 
 from __future__ import annotations

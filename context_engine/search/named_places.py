@@ -1,13 +1,10 @@
 r"""PURE. The files and lines that a text names: paths, stack frames of any language, hunks of a diff.
 
-A path is what ends like a file name; its line comes behind it in one of a few forms, which languages share. So one scan
-reads the frames of Python, JavaScript, Java, Kotlin, Go, Rust, C, C++, C#, Ruby, PHP, Elixir and others.
+A path is what ends like a file name; its line comes behind it in one of a few forms, which languages share.
 
 >>> trace = 'File "/srv/zoo/app.py", line 7, in main\n  File "/srv/zoo/cats.py", line 9, in purr\nKeyError: 1'
 >>> [(place.path, place.line, place.weight) for place in find_places(trace)]
 [('/srv/zoo/cats.py', 9, 1.0), ('/srv/zoo/app.py', 7, 0.6)]
->>> [(place.path, place.line) for place in find_places("at com.zoo.Cat.purr(Cat.java:7), and src/zoo.c")]
-[('com/zoo/Cat.java', 7), ('src/zoo.c', 0)]
 """
 
 from __future__ import annotations

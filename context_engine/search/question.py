@@ -1,13 +1,7 @@
-r"""PURE. A question as words with their weights, and the symbols and places that it names.
+"""PURE. A question - three words, an issue, a trace, a log - as weighted words, and the symbols and places it names.
 
-A question is any text: three words, an issue, a stack trace, a test log, a diff. A short one weighs all its words
-alike. In a long one the title weighs most, then what identifies (compound and quoted names, error messages), then
-prose, its beginning more than its end; templates, trailers, numbers and addresses weigh nothing.
-
->>> issue = "Pool leaks\n\n### Steps to reproduce\nCall `drain_all` at 12:01.\n\nSigned-off-by: A <a@b.c>"
->>> question = Question.of(issue)
->>> dict(zip(question.words, question.word_weights, strict=True))
-{'pool': 1.0, 'leaks': 1.0, 'drain': 0.8, 'all': 0.8, 'call': 0.4}
+A short one weighs all its words alike. In a long one the title weighs most, then what identifies (compound and quoted
+names, error messages), then prose; templates, trailers, numbers and addresses weigh nothing.
 """
 
 from __future__ import annotations

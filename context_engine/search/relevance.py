@@ -1,16 +1,9 @@
 """PURE. How likely an answer holds what was asked for, where its rows end, and how likely each place is needed.
 
-A ranking always has a first file, also when nothing in the repository answers the question. Four facts about the best
-files separate the two; logistic regression makes one probability of them.
-
 >>> found = Evidence(coverage=0.9, cosine=0.6, card=0.5, named=0.0)
 >>> astray = Evidence(coverage=0.2, cosine=0.3, card=0.2, named=0.0)
 >>> round(found.probability, 2), round(astray.probability, 2), astray.is_weak
 (0.9, 0.07, True)
->>> best = estimate_chance(file_share=1.0, chunk_share=1.0, title_share=0.8, rank=0)
->>> third = estimate_chance(file_share=0.6, chunk_share=0.4, title_share=0.2, rank=2)
->>> round(best, 2), round(third, 3)
-(0.45, 0.003)
 """
 
 from __future__ import annotations

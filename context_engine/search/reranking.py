@@ -1,9 +1,7 @@
 """PURE. How likely each place of an answer is needed, once its text is read.
 
-A ranking knows the words and vectors of files and chunks. It does not know that a chunk is mostly comments, that it
-contains a name or a quoted text exactly as the question writes it, or that its symbol has that name. A logistic model
-of such facts corrects the chance of each place. It was fitted on commits: the question is the message, and a place is
-needed if the commit changed a line of it (evals/places/fit_reranking.py, docs/decisions/0126).
+A logistic model corrects the chance of each place by what a ranking does not know: comments, names and quoted texts as
+the question writes them. Fitted on commits (evals/places/fit_reranking.py, docs/decisions/0126).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The search of one workspace: it ranks chunks for a query, completes names and gives an overview of the repository.
-
-answer = search.find(Query("where are passwords hashed"))
-for hit in answer.hits:
-    print(hit.chunk.path, hit.chunk.span, hit.score)
-"""
+"""The search of one workspace: it ranks chunks for a query, completes names and gives an overview of the repository."""
 
 from __future__ import annotations
 

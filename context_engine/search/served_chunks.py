@@ -1,10 +1,7 @@
 """Serve a folder of chunk files while its indexer writes: each answer comes from one consistent state of it.
 
-At the start a broken file is skipped and named. Later, as long as a file in use is broken or missing, everything stays
-as it was, because the next write is likely to repair it.
-
-Queries always use words; they use meaning too where the files name a model that is available here. Every answer says
-why meaning was not used, because the query could be repeated once that is fixed.
+At the start a broken file is skipped and named. Later, while a file in use is broken or missing, everything stays as it
+was. Queries use meaning where the files name a model that is available here; else every answer says why not.
 """
 
 from __future__ import annotations

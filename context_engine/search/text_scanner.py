@@ -1,7 +1,6 @@
 """Text search in three steps: choose files, count matches in each, and read the lines that are shown.
 
-Counting comes first, so that totals are exact and only shown lines are in memory. Several keywords are counted
-together, then each in the files that match.
+Counting comes first, so that totals are exact and only shown lines are in memory.
 """
 
 from __future__ import annotations

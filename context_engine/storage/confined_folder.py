@@ -1,22 +1,14 @@
 """Files beneath a folder, opened without leaving it: no content of a repository is a way to another place.
 
-A `ConfinedFolder` trusts the folder that it was given and nothing beneath it. It has two forms:
-
-- the workspace and the state in it (`.context-engine/`): no symbolic link at all; for state also regular files only,
-  without a second name (hard link);
-- `follow_links=True`: a symbolic link is followed as long as it stays beneath the folder.
-
-Paths are relative, with `/` between their parts. Each part is opened with `O_NOFOLLOW` relative to the one before,
-which is safe even when a folder is replaced by a link meanwhile. Where a system cannot open relative to a folder
-(Windows) each part is checked before the whole path is opened: weaker, because another process may replace a part in
-between.
+A `ConfinedFolder` trusts the folder that it was given and nothing beneath it: no symbolic link, no second name of files
+(hard link); with `follow_links=True` only links that stay beneath it. Paths are relative, with `/`. Each part is opened
+with `O_NOFOLLOW` relative to the one before, which is safe even when a folder is replaced meanwhile. Where a system
+cannot do that (Windows) each part is checked before: weaker, for another process may replace one.
 
 Every failure is an `OSError`. A path that must not be opened raises an `UnsafePathError`, whose `strerror` says why.
 
 >>> import tempfile
 >>> folder = ConfinedFolder(tempfile.mkdtemp())
->>> folder.write_bytes("notes.txt", b"kept"), folder.read_bytes("notes.txt", bytes_max=100)
-(True, b'kept')
 >>> os.symlink("/etc", folder.path / "out")
 >>> folder.read_bytes("out/passwd", bytes_max=100)
 Traceback (most recent call last):

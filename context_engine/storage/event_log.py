@@ -1,14 +1,8 @@
-r"""An append-only log of events, one JSON line each, in which every line contains the hash of the one before it.
+"""An append-only log of events, one JSON line each, in which every line contains the hash of the one before it.
 
-    {"seq":1,"prev_sha":"","kind":"created",...}
-    {"seq":2,"prev_sha":"9f86d081884c7d65...","kind":"started",...}
-
-A line counts when it is complete. An incomplete line of a killed writer at the end does not count, and the next writer
-cuts it off. A line that was changed or lost before the end breaks the chain: then nothing is read and nothing appended
-until the file is repaired, for later lines may depend on it. A log that was cut off between two lines is valid in
-itself: how far it was written here is in a file next to it (`events.head`), and a shorter log says so
-(`LogContent.doubt`) until the log is restored or that file is deleted. This module does not know the meaning of an
-event.
+An incomplete line of a killed writer at the end does not count, and the next writer cuts it off. A line changed or lost
+before the end breaks the chain: nothing is read or appended until the file is repaired. How far the log was
+written here is in a file next to it (`events.head`); a shorter log says so (`LogContent.doubt`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Lock files, which the system frees when their process dies: one writer for a path at a time, and signs of life.
 
-`PathLocks` admits one writer for a path among the threads of this process and all processes of this machine. Paths
-share a fixed number of lock files, so that no folder fills up with them. Two paths that happen to share one wait for
-each other, some milliseconds at most.
-
-`LivenessLock` shows that a process with long-lasting work is alive, by the locked file
-`<home>/locks/alive-<name>.lock`. Other processes see at once that a killed process is gone, where a time limit would
-make them wait. A lock cannot detect a stopped process, or one on another machine. Where a team shares reviews, the part
-of a name after `@` identifies the machine and the folder of its process.
+`PathLocks` admits one writer for a path among all threads and processes of this machine; paths share a fixed number of
+files. `LivenessLock` shows that a process is alive. In a team the part of its name after `@` identifies the machine and
+folder of the process. A lock cannot detect a stopped process, or one on another machine.
 """
 
 from __future__ import annotations

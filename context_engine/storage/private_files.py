@@ -1,11 +1,6 @@
 """Folders and files of this machine's user, which no other user can read: 0700 and 0600 from their first byte.
 
-Everything outside of workspaces is made with these functions: the cache, data, configuration and runtime folders. They
-contain names, texts and hashes of repositories that may be closed to other users.
-
-    make_private_folder(folder)
-    with open(folder / "part", "wb", opener=open_private):
-    with lock_private(folder / "writer.lock", timeout=5):
+Everything outside of workspaces is made with these functions, since it may say something of closed repositories.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Records in the folder `.context-engine/`: files of ours that people may read, and that git can carry.
 
     <home>/<name>/<folder>/<file>.md        `RecordFolder`: one small text each, which people may edit
-    <home>/<name>/<record>/v0001.json       `VersionedRecords`: immutable versions, see `storage.numbered_versions`
-    <home>/<name>/<record>/events.jsonl     the log of a record, see `storage.event_log`
+    <home>/<name>/<record>/v0001.json       `VersionedRecords`: immutable versions, next to the log events.jsonl
     <home>/<name>/index.json                derived from the records, and made again when it disagrees with them
-    <home>/<name>/.trash/                   deleted records that can be restored
-    <home>/locks/                           one writer at a time among all processes of this machine
 
-Where a team shares them (`shared_records`), every read and every write synchronizes them first. A file appears as a
-whole or not at all. Links and hidden files are not records. This module does not interpret the contents.
+Where a team shares them, every read and write synchronizes them first. A file appears as a whole or not at all.
 """
 
 from __future__ import annotations

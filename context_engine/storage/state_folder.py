@@ -1,8 +1,7 @@
 """The state folder `.context-engine/` at the top of a workspace, and atomic files in it.
 
-The author of a repository may have put files into that folder. So everything in it is opened beneath the workspace
-without following a link, as a regular file with one name (`context_engine.storage.confined_folder`). Anything else is
-refused: it is never read and never written. Only removing a file removes a link in its place, not what it leads to.
+The author of a repository may have put files there: anything but a regular file with one name, reached through no link,
+is never read and never written. Only removing a file removes a link in its place, not what it leads to.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-r"""PURE. Read a unified diff in the form of any program: git, GNU diff, Mercurial or a mail with a patch in it.
+"""PURE. Read a unified diff in the form of any program: git, GNU diff, Mercurial or a mail with a patch in it.
 
->>> parse_diff("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-y = 2\n+y = 3\n").files[0].path
-'x.py'
-
-The reader separates lines of a header from lines of a hunk that look like one, counts the lines of each hunk, and
-refuses what would otherwise silently be read as no change.
+The reader counts the lines of each hunk, and refuses what would otherwise silently be read as no change.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""PURE. Lines of a text as editors and compilers count them, and spans of lines.
+"""PURE. Lines of a text as editors and compilers count them, and spans of lines, from 1, both ends included.
 
-A line ends at a line feed, and at nothing else: `str.splitlines` also breaks at form feeds and Unicode separators, and
-then every number after one is off. Line numbers start at 1, and both ends of a span are included.
-
->>> merge_spans([LineSpan(10, 15), LineSpan(12, 18), LineSpan(50, 55), LineSpan(52, 60)], context=3)
-[LineSpan(first=7, last=21), LineSpan(first=47, last=63)]
+A line ends at a line feed, and at nothing else: `str.splitlines` also breaks at form feeds and Unicode separators.
 """
 
 from __future__ import annotations

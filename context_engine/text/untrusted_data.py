@@ -1,16 +1,8 @@
-r"""PURE. Read YAML, TOML and JSON that a stranger may have written: within bounds, or refused with the line.
+"""PURE. Read YAML, TOML and JSON that a stranger may have written: within bounds, or refused with the line.
 
 Everything else that parses such text calls one of the three functions here. They never recurse into the text: depth,
-aliases, digits and size are bounded before a value is built, so no input costs more than a small multiple of its bytes.
-A key that is given twice is refused, because two readers would take two different values.
-
->>> read_yaml("workers: 2\npaths: [a, b]\n")
-{'workers': 2, 'paths': ['a', 'b']}
->>> read_toml("[claims]\n'.py' = 'x'\n")
-{'claims': {'.py': 'x'}}
->>> read_json('{"a": 1, "a": 2}')
-Traceback (most recent call last):
-context_engine.text.untrusted_data.ParseError: the key 'a' is given twice
+aliases, digits and size are bounded before a value is built. A key that is given twice is refused, because two readers
+would take two different values.
 """
 
 from __future__ import annotations

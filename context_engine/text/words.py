@@ -1,12 +1,9 @@
 """From text to search terms and tokens: identifiers split at case and underscores, stemmed, and kept whole as well.
 
-A *word* is a run of letters, digits and underscores in the text; a *term* is what is indexed; a *token* is what a
-language model counts. This module has no state and no vocabulary.
+A *word* is a run of letters, digits and underscores; a *term* is what is indexed; a *token* is what a model counts.
 
->>> word_terms("getHTTPResponse_v2")
-['get', 'http', 'respons', 'v', '2', 'gethttpresponsev2']
->>> query_terms("How are the connections pooled?")
-['connect', 'pool']
+>>> word_terms("getHTTPResponse_v2"), query_terms("How are the connections pooled?")
+(['get', 'http', 'respons', 'v', '2', 'gethttpresponsev2'], ['connect', 'pool'])
 """
 
 from __future__ import annotations
