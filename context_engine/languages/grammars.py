@@ -15,7 +15,7 @@ import tarfile
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -37,8 +37,6 @@ UNTIMED_BYTES = 400
 PARSE_S, PARSE_S_PER_BYTE = 0.25, 5e-6
 """Processor time of one parse: thirty times that of a sound file on two slow cores, 0.2 microseconds a byte."""
 READ_BYTES = 65_536
-ERROR = 65_535
-"""The type of a node that the parser could not read (`ts_builtin_sym_error`)."""
 UNPACKING_FAILS = (OSError, EOFError, KeyError, ValueError, tarfile.TarError)
 
 
@@ -51,9 +49,9 @@ class Grammars:
     def __init__(self, cache_dir: str | Path) -> None:
         self.folder = Path(cache_dir)
         self._lock = threading.Lock()
-        self._loaded: dict[str, TreeSitterLanguage | str] = {}
-        self._queries: dict[tuple[str, str], Query | str] = {}
         self._threads = threading.local()
+        self._language = cache(self._load)
+        self._query = cache(self._compile)
 
     def prepare(self, names: Iterable[str]) -> None:
         """Unpack these grammars in one pass. A failure is not an error here: `problem` reports it for each grammar."""
@@ -70,16 +68,11 @@ class Grammars:
 
     def parser(self, name: str) -> Parser | None:
         """Return this thread's parser for a grammar; None if the grammar cannot be loaded (see `problem`)."""
-        parsers: dict[str, Parser] | None = getattr(self._threads, "parsers", None)
-        if parsers is None:
-            parsers = self._threads.parsers = {}
-        parser = parsers.get(name)
-        if parser is None:
-            language = self._language(name)
-            if isinstance(language, str):
-                return None
-            parser = parsers[name] = Parser(language)
-        return parser
+        parsers: dict[str, Parser] = self._threads.__dict__
+        language = self._language(name)
+        if name not in parsers and not isinstance(language, str):
+            parsers[name] = Parser(language)
+        return parsers.get(name)
 
     def parse(self, name: str, data: bytes) -> Tree | None:
         """Parse a file; None if the grammar cannot be loaded, or needs longer than for any sound file.
@@ -93,30 +86,15 @@ class Grammars:
 
     def cursor(self, name: str, query: str) -> QueryCursor | None:
         """Return a new cursor for a query; None if the query does not fit the grammar (see `problem`)."""
-        compiled = self._queries.get((name, query)) or self._query(name, query)
+        compiled = self._query(name, query)
         return None if isinstance(compiled, str) else QueryCursor(compiled)
 
-    def _language(self, name: str) -> TreeSitterLanguage | str:
-        loaded = self._loaded.get(name)
-        if loaded is None:
-            with self._lock:
-                loaded = self._loaded.get(name)
-                if loaded is None:
-                    loaded = self._loaded[name] = self._load(name)
-        return loaded
-
-    def _query(self, name: str, query: str) -> Query | str:
+    def _compile(self, name: str, query: str) -> Query | str:
         language = self._language(name)
-        if isinstance(language, str):
-            return language
-        compiled = self._queries.get((name, query))
-        if compiled is None:
-            try:
-                compiled = _compile_query(language, query)
-            except ValueError as error:
-                compiled = f"query for {name}: {error}"
-            self._queries[name, query] = compiled
-        return compiled
+        try:
+            return language if isinstance(language, str) else _compile_query(language, query)
+        except ValueError as error:
+            return f"query for {name}: {error}"
 
     def _load(self, name: str) -> TreeSitterLanguage | str:
         bundle = _bundle()
@@ -124,12 +102,13 @@ class Grammars:
         if entry is None:
             return f"no parser for {name} on this platform"
         try:
-            self._unpack({name})
-            path = self._path(bundle, entry)
-            if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
-                path.unlink()  # damaged or not ours: never run it
+            with self._lock:
                 self._unpack({name})
-            return _shared_library(path, entry["symbol"])
+                path = self._path(bundle, entry)
+                if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
+                    path.unlink()  # damaged or not ours: never run it
+                    self._unpack({name})
+                return _shared_library(path, entry["symbol"])
         except (*UNPACKING_FAILS, AttributeError) as error:
             return f"the parser for {name} cannot be loaded: {error}"
 
@@ -185,12 +164,9 @@ def _release(parts: list[bytes]) -> None:
     Without it a process keeps a copy of all that it has ever parsed. The first part was never given to the parser: it
     shows how many references are ours.
     """
-    ours = 0
-    for number, part in enumerate(parts):
-        count = sys.getrefcount(part)
-        if number == 0:
-            ours = count
-        elif count > ours:
+    counts = [sys.getrefcount(part) for part in parts]
+    for part, count in zip(parts, counts, strict=True):
+        if count > counts[0]:
             ctypes.pythonapi.Py_DecRef(ctypes.py_object(part))
 
 

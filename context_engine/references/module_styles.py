@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
@@ -55,6 +55,13 @@ class ModuleStyle:
         found = [self.resolver.member_places(value, name, usage) for value in values]
         places = tuple(dict.fromkeys(place for own, _ in found for place in own))
         return Meaning(places, bool(found) and all(known or own for own, known in found), is_member=True)
+
+    def select(
+        self, places: Iterable[NamePlace], is_meant: Callable[[SyntaxFile, NameBinding], bool]
+    ) -> list[NamePlace]:
+        """Return the places whose bindings a test accepts."""
+        bound = [(place, self.project.binding_at(place)) for place in places]
+        return [place for place, found in bound if found is not None and is_meant(*found)]
 
     def is_function(self, place: NamePlace) -> bool:
         """Whether a function is defined at a place."""

@@ -115,8 +115,7 @@ class CStyle(ModuleStyle):
         found = self.member_meaning(values, file.text(node))
         if outer.type != "field_initializer":
             return found
-        bound = [(place, self.project.binding_at(place)) for place in found.places]
-        places = tuple(place for place, at in bound if at is not None and at[1].role == "variable")
+        places = tuple(self.select(found.places, lambda _, one: one.role == "variable"))
         if not places:
             return self._find_plain(file, node, file.text(node), ("class", "type"))
         return found._replace(places=places)
@@ -324,12 +323,10 @@ class CStyle(ModuleStyle):
             own = self.project.binding_at(value.place)
             if own is not None and own[1].name == name:
                 return None  # the class itself, not its constructors
-            found, _ = self.resolver.members.find(value, name)
-            bound = [at for at in map(self.project.binding_at, found) if at is not None]
-            apt = [at for at in bound if entity_kind(at[1]) in kinds and not _is_constructor(*at)]
+            found = dict.fromkeys(self.resolver.members.find(value, name)[0])
+            apt = self.select(found, lambda at, one: entity_kind(one) in kinds and not _is_constructor(at, one))
             if apt:
-                places = dict.fromkeys(NamePlace(other.path, one.node.start_byte) for other, one in apt)
-                return Meaning(tuple(places), is_known=True, is_member=True)
+                return Meaning(tuple(apt), is_known=True, is_member=True)
         return None
 
     # -- classes --

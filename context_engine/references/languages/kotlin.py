@@ -215,9 +215,7 @@ class KotlinStyle(PackageStyle):
                 if found:
                     return found, False
         found = self._top_level(file, name, usage)
-        bound = [(place, self.project.binding_at(place)) for place in found]
-        plain = [place for place, at in bound if at is None or not _receiver_of(at[1])]
-        return plain or found, is_open
+        return self.select(found, lambda _, one: not _receiver_of(one)) or found, is_open
 
     def _members(self, value: Value, name: str, usage: NameUsage) -> list[NamePlace]:
         kinds = (usage, TYPE) if usage.kind == "call" else (usage,)
@@ -286,12 +284,7 @@ class KotlinStyle(PackageStyle):
         if has(binding.statement, "*") or count < len(parts):
             return self.places_of_dotted(names, TYPE) if len(names) > 1 else []
         found = self.places_of_dotted([name for name in names[:-1] if name != "Companion"] + names[-1:], None)
-        bound = [(place, self.project.binding_at(place)) for place in found]
-        return [
-            place
-            for place, at in bound
-            if at is None or at[1].role != "parameter" or at[1].statement.type == "class_parameter"
-        ]
+        return self.select(found, lambda _, one: one.role != "parameter" or one.statement.type == "class_parameter")
 
     def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
         """Return the members that a place can mean: a nested class or an extension where no member has the name."""
@@ -317,8 +310,7 @@ class KotlinStyle(PackageStyle):
         for number in self.class_scopes(file, node.start_byte):
             for value in self.class_of_scope(file, number, "class"):
                 found += self.resolver.members.find(value, file.text(node), usage)[0]
-        bound = [(one, self.project.binding_at(one)) for one in dict.fromkeys(found)]
-        return [place for place, at in bound if at is not None and self._is_extension_of(*at, values)]
+        return self.select(dict.fromkeys(found), lambda other, one: self._is_extension_of(other, one, values))
 
     def _is_extension_of(self, file: SyntaxFile, binding: NameBinding, values: Values) -> bool:
         written = _receiver_of(binding)
