@@ -43,7 +43,7 @@ def find_lines_above(comments: Comments, lines: Sequence[str], first: int) -> Le
         row = found.first - 2
         if row < 0 or _indent(lines[row]) != indent:
             break
-        comment = _comment_end(comments, lines, row, is_upward=True)
+        comment = find_comment_end(comments, lines, row, is_upward=True)
         start = comment if comment is not None else _attribute_start(lines, row, indent)
         if start is None:
             break
@@ -61,7 +61,7 @@ def find_leading_lines(comments: Comments, lines: Sequence[str]) -> LeadingLines
     has_comments = has_attributes = False
     row = 0
     while row < len(lines) - 1:
-        stop = _comment_end(comments, lines, row, is_upward=False)
+        stop = find_comment_end(comments, lines, row, is_upward=False)
         if stop is not None:
             has_comments = True
         elif ATTRIBUTE.match(lines[row]):
@@ -79,7 +79,7 @@ def _indent(line: str) -> str:
     return indent.removesuffix(" ") if stripped.startswith("*") else indent
 
 
-def _comment_end(comments: Comments, lines: Sequence[str], row: int, *, is_upward: bool) -> int | None:
+def find_comment_end(comments: Comments, lines: Sequence[str], row: int, *, is_upward: bool) -> int | None:
     """Return the last line of the comment that begins at a line; upward, the first line of the one that ends there.
 
     None if it is not a comment.

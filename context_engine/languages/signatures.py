@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from tree_sitter import Node
 
-from context_engine.languages.comments import ATTRIBUTE, docstring_text, strip_marks
+from context_engine.languages.comments import ATTRIBUTE, docstring_text, find_comment_end, strip_marks
 from context_engine.languages.language import Comments, Language
 from context_engine.languages.outline_types import Symbol, SymbolReference
 from context_engine.languages.syntax_trees import node_position
@@ -107,29 +107,9 @@ def _doc_above(comments: Comments, lines: list[str], symbol: Symbol) -> str:
     while row >= 0 and ATTRIBUTE.match(lines[row]):
         row -= 1
     stop = row + 1
-    while row >= 0 and stop - row <= 200:
-        line = lines[row].strip()
-        opening = _block_opening(comments, line)
-        if opening is not None:
-            start = row
-            while start > 0 and not lines[start].lstrip().startswith(opening) and row - start < 200:
-                start -= 1
-            if not lines[start].lstrip().startswith(opening):
-                break
-            row = start - 1
-        elif line.startswith(comments.line) and comments.line and not line.startswith("#!"):
-            row -= 1
-        else:
-            break
+    while row >= 0 and (start := find_comment_end(comments, lines, row, is_upward=True)) is not None:
+        row = start - 1
     return strip_marks(comments, lines[row + 1 : stop])
-
-
-def _block_opening(comments: Comments, line: str) -> str | None:
-    """Return the mark that opened the block comment that this line closes."""
-    for opening, closing in comments.block:
-        if line.endswith(closing):
-            return opening
-    return None
 
 
 # -- references -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from context_engine.languages.declarators import find_declared
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.name_occurrences import find_whole_words
-from context_engine.languages.syntax_nodes import SyntaxNode, child_of
+from context_engine.languages.syntax_nodes import SyntaxNode, child_of, follow, of_type, parent_of
 from context_engine.languages.syntax_trees import node_position, read_tree
 
 PATTERNS_MAX = 8
@@ -201,60 +201,54 @@ class SyntaxFile:
 
     def binding_of(self, node: SyntaxNode) -> NameBinding | None:
         """Return what an identifier binds there; None if it only uses the name."""
-        name = self.text(node)
         if self.rules.declarators:
-            return self._find_declared(name, node)
-        if node.type == "simple_symbol":
-            return self._symbol_binding(name, node)
+            return self._declared_binding(node)
+        if node.type == "simple_symbol":  # the method that a call such as `attr_reader :name` defines
+            call = parent_of(node.parent)
+            method = follow(call, "method")
+            if call is None or method is None or self.text(method) not in self.rules.symbol_definers:
+                return None
+            return NameBinding(self.text(node), "function", node, call, self.scope_at(call.start_byte))
         at, parent, positions = self._leave_patterns(node)
         if parent is None:
             return None
-        if (fields := self.role_fields(parent, "member")) and len(positions) == 0:
-            return self._attribute(name, node, parent, fields) or self._import_binding(name, node, parent)
+        fields = self.role_fields(parent, "member")
+        if fields and not positions:
+            is_path = parent.type.startswith("scoped_")  # `use path::name`
+            return self._attribute(node, parent, fields) or (self._import_binding(node) if is_path else None)
+        name = self.text(node)
         for role, fields in self.roles.get(parent.type, {}).items():
             if role in BINDING_ROLES and fields and _is_child(parent, fields[0], at):
                 if self.rules.capitals_match and role in PATTERN_ROLES and fields[0] != "name" and name[:1].isupper():
                     return None  # `Some` in a pattern is compared, not bound
                 scope = self._binding_scope(role, parent, at)
                 return NameBinding(name, role, node, parent, scope, fields, positions)
+        return self._import_binding(node)
+
+    def _import_binding(self, node: SyntaxNode) -> NameBinding | None:
         statement = self.import_around(node)
-        if statement is not None and self._is_imported(node, statement):
-            return NameBinding(name, "import", node, statement, self.scope_at(statement.start_byte))
-        return None
-
-    def _symbol_binding(self, name: str, node: SyntaxNode) -> NameBinding | None:
-        """Return the method that a call such as `attr_reader :name` defines."""
-        call = node.parent.parent if node.parent is not None else None
-        method = call.child_by_field_name("method") if call is not None else None
-        if call is None or method is None or self.text(method) not in self.rules.symbol_definers:
+        if statement is None or not self._is_imported(node, statement):
             return None
-        return NameBinding(name, "function", node, call, self.scope_at(call.start_byte))
+        return NameBinding(self.text(node), "import", node, statement, self.scope_at(statement.start_byte))
 
-    def _find_declared(self, name: str, node: SyntaxNode) -> NameBinding | None:
+    def _declared_binding(self, node: SyntaxNode) -> NameBinding | None:
+        """Return what a declarator of C or C++ binds: enumerators hold around their enum."""
         found = find_declared(node)
         if found is None:
             return None
-        if found.role == "parameter":
+        statement, role = found.statement, found.role
+        if role == "parameter":
             number = self.scope_at(node.start_byte)
-            scope = number if number > 0 and self.scopes[number].role in ("function", "scope") else NOWHERE
+            number = number if number > 0 and self.scopes[number].role in ("function", "scope") else NOWHERE
         else:
-            scope = self._declaring_scope(found.statement, found.role)
-        return NameBinding(name, found.role, node, found.statement, scope)
-
-    def _declaring_scope(self, statement: SyntaxNode, role: str) -> int:
-        """Return the scope in which a declaration of C or C++ holds: enumerators hold around their enum."""
-        if statement.type.startswith("preproc_"):
-            return 0
-        number = self.scope_at(statement.start_byte)
-        while number > 0 and not self._holds(number, statement, role):
-            number = self.scopes[number].parent
-        return number
-
-    def _holds(self, number: int, statement: SyntaxNode, role: str) -> bool:
-        """Whether a scope is around a declaration, and does not hand its names on."""
-        scope = self.scopes[number]
-        is_around = scope.stop >= statement.end_byte and (scope.node != statement or role == "loop")
-        return is_around and not _hands_on(scope.node, role)
+            number = 0 if statement.type.startswith("preproc_") else self.scope_at(statement.start_byte)
+        while number > 0 and role != "parameter":
+            scope = self.scopes[number]
+            is_around = scope.stop >= statement.end_byte and (scope.node != statement or role == "loop")
+            if is_around and not _hands_on(scope.node, role):
+                break
+            number = scope.parent
+        return NameBinding(self.text(node), role, node, statement, number)
 
     def _leave_patterns(self, node: SyntaxNode) -> tuple[SyntaxNode, SyntaxNode | None, tuple[int | str, ...]]:
         at, parent = node, node.parent
@@ -264,63 +258,47 @@ class SyntaxFile:
         for _ in range(PATTERNS_MAX):
             if parent is None or "pattern" not in self.roles.get(parent.type, {}):
                 break
-            if parent.child_by_field_name("type") == at:  # `Some` of `Some(value)`
-                break
             key = parent.child_by_field_name("key")
+            if at in (key, parent.child_by_field_name("type")):  # `Some` of `Some(value)`
+                break
             if key is not None:
-                if key == at:
-                    break
                 positions = (self.text(key), *positions)
             elif parent.type in LISTS:
                 positions = (parent.named_children.index(at), *positions)
             at, parent = parent, parent.parent
         return at, parent, positions
 
-    def _attribute(
-        self, name: str, node: SyntaxNode, member: SyntaxNode, fields: tuple[str, ...]
-    ) -> NameBinding | None:
+    def _attribute(self, node: SyntaxNode, member: SyntaxNode, fields: tuple[str, ...]) -> NameBinding | None:
         """Return the binding of `self.name = value`, and in some languages of `thing.name = value`."""
-        holder, named = child_of(member, fields[0]), child_of(member, fields[1])
-        if named != node or holder is None or not (self.rules.assigned_members or self.is_self(holder)):
+        holder = child_of(member, fields[0])
+        if child_of(member, fields[1]) != node or holder is None:
             return None
-        at, parent, positions = self._leave_patterns(member)
-        if parent is None:
+        is_self, is_open = self.is_self(holder), self.rules.assigned_members
+        at, parent, positions = self._leave_patterns(member) if is_self or is_open else (member, None, ())
+        rule = self.role_fields(parent, "variable") if parent is not None else None
+        if parent is None or rule is None or not _is_child(parent, rule[0], at):
             return None
-        rule = self.role_fields(parent, "variable")
-        if rule is None or not _is_child(parent, rule[0], at):
+        classes = (n for n in self.around(node.start_byte) if self.scopes[n].role in ("class", "extends"))
+        owner = next(classes, None) if is_self or not is_open else None
+        if owner is None and not is_open:
             return None
-        owner = next((n for n in self.around(node.start_byte) if self.scopes[n].role in ("class", "extends")), None)
-        if self.rules.assigned_members and (owner is None or not self.is_self(holder)):
-            owner = NOWHERE
-        if owner is not None:
-            return NameBinding(name, "attribute", node, parent, owner, rule, positions)
-        return None
-
-    def _import_binding(self, name: str, node: SyntaxNode, member: SyntaxNode) -> NameBinding | None:
-        """Return the binding of `name` in `use path::name`."""
-        if not member.type.startswith("scoped_"):
-            return None
-        statement = self.import_around(node)
-        if statement is None or not self._is_imported(node, statement):
-            return None
-        return NameBinding(name, "import", node, statement, self.scope_at(statement.start_byte))
+        scope = owner if owner is not None else NOWHERE
+        return NameBinding(self.text(node), "attribute", node, parent, scope, rule, positions)
 
     def is_self(self, node: SyntaxNode) -> bool:
         """Whether a node is the object, or the class, of the method around it."""
-        return True if "self" in self.roles.get(node.type, {}) else self.text(node) in self.rules.selves
+        return "self" in self.roles.get(node.type, {}) or self.text(node) in self.rules.selves
 
     def _binding_scope(self, role: str, statement: SyntaxNode, at: SyntaxNode) -> int:
-        outer = statement.parent
-        if role == "function" and outer is not None and "record" in self.roles.get(outer.type, {}):
+        around = self.roles.get(statement.parent.type, {}) if statement.parent is not None else {}
+        if (role == "function" and "record" in around) or "outside" in self.roles.get(statement.type, {}):
             return NOWHERE  # a method of an object that is written there
-        if "outside" in self.roles.get(statement.type, {}):
-            return NOWHERE
-        if role in ("function", "class", "namespace", "alias"):
-            number = self.scope_at(statement.start_byte)
-            while number > 0 and self.scopes[number].node == statement:
-                number = self.scopes[number].parent
-            return number
-        return self.scope_at(at.start_byte)
+        if role not in ("function", "class", "namespace", "alias"):
+            return self.scope_at(at.start_byte)
+        number = self.scope_at(statement.start_byte)
+        while number > 0 and self.scopes[number].node == statement:
+            number = self.scopes[number].parent
+        return number
 
     def _is_imported(self, node: SyntaxNode, statement: SyntaxNode) -> bool:
         """Whether an identifier inside of an import is the name that it binds."""
@@ -360,13 +338,8 @@ def _hands_on(scope: SyntaxNode, role: str) -> bool:
     if scope.type == "enum_specifier":
         return not any(child.type in ("class", "struct") for child in scope.children)
     is_unnamed = scope.type in ("struct_specifier", "union_specifier") and scope.child_by_field_name("name") is None
-    holder = scope.parent
-    return (
-        is_unnamed
-        and holder is not None
-        and holder.type == "field_declaration"
-        and holder.child_by_field_name("declarator") is None
-    )
+    holder = of_type(scope.parent, "field_declaration")
+    return is_unnamed and holder is not None and holder.child_by_field_name("declarator") is None
 
 
 def _takes_itself(node: SyntaxNode) -> bool:
@@ -378,15 +351,7 @@ def _takes_itself(node: SyntaxNode) -> bool:
 NOWHERE = -1
 """The scope of a name that is only looked up in an object."""
 LISTS = frozenset(
-    {
-        "pattern_list",
-        "tuple_pattern",
-        "list_pattern",
-        "array_pattern",
-        "expression_list",
-        "tuple",
-        "left_assignment_list",
-    }
+    "pattern_list tuple_pattern list_pattern array_pattern expression_list tuple left_assignment_list".split()
 )
 """Patterns that take a value apart by position."""
 PATTERN_ROLES = ("variable", "parameter", "loop")
