@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         KnowledgeQuery,
         MemoryDraft,
         MemoryQuery,
-        MemoryRevision,
     )
 
 __getattr__ = lazy_exports(__name__)

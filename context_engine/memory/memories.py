@@ -12,8 +12,8 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, fields, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, NextStep, StaleFile, StorageBusy
 from context_engine.memory import memory_checks
@@ -25,7 +25,7 @@ from context_engine.memory.memory_checks import (
     compare_terms,
     hash_content,
 )
-from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
+from context_engine.memory.memory_file import Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import LinkedFiles, MemoryEntry, MemoryFolder
 from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder, compute_similarity
 from context_engine.memory.memory_ranking import fuse_scores
@@ -37,7 +37,6 @@ from context_engine.memory.memory_requests import (
     STATUSES,
     MemoryDraft,
     MemoryQuery,
-    MemoryRevision,
 )
 from context_engine.secrets import redact
 from context_engine.text import CHANCE_BYTES, escape_line, format_cursor, hash_page, parse_cursor, query_terms, uuid7
@@ -231,8 +230,8 @@ class Memories:
         Raises: InvalidArgument, InvalidPath, AccessDenied and FileNotFound for linked files, MemoryNotFound for ids to
         supersede, WriteFailed, DiskFull, StorageBusy.
         """
-        clean, redactions = memory_checks.remove_secrets(draft, self._redact_text)
-        clean = memory_checks.normalize_draft(clean)
+        values, redactions = memory_checks.remove_secrets(asdict(draft), self._redact_text)
+        clean = memory_checks.normalize_draft(MemoryDraft(**values))
         memory_checks.check_draft(clean, CATEGORIES)
         memory_checks.check_choice("on_similar", on_similar, ON_SIMILAR)
         shelf = self._shelf(clean.scope)
@@ -326,8 +325,18 @@ class Memories:
         similar.sort(key=lambda found: (-found.score, found.entry.name))
         return tuple(similar[:SHOWN_SIMILAR_MAX])
 
-    def update(self, id: str, revision: MemoryRevision, *, expected_version: str = "") -> UpdateResult:  # noqa: A002
-        """Change a memory. Fields that are not named stay byte for byte; another category moves the file.
+    def update(
+        self,
+        id: str,  # noqa: A002 - the word of the reply
+        changes: Mapping[str, Any],
+        *,
+        still_true: bool = False,
+        expected_version: str = "",
+    ) -> UpdateResult:
+        """Change the named fields of a memory. Others stay byte for byte; another category moves the file.
+
+        `changes` are fields of `MemoryDraft`. Linked files are hashed again if they are named, and with `still_true`:
+        then the memory is no longer stale.
 
         Raises: MemoryNotFound, InvalidArgument, StaleFile when `expected_version` is no longer the file's, and as
         `add`.
@@ -336,9 +345,11 @@ class Memories:
         with shelf.records.writing():
             entry = self.get(id)
             old = _check_version(entry, expected_version)
-            clean, redactions = memory_checks.remove_secrets(revision, self._redact_text)
-            new = memory_checks.apply_revision(old, clean)
-            new = replace(new, linked_files=self._links(new, clean))
+            clean, redactions = memory_checks.remove_secrets(changes, self._redact_text)
+            new = memory_checks.apply_changes(old, clean)
+            if still_true or "linked_files" in clean:
+                paths = clean.get("linked_files", [link.path for link in new.linked_files])
+                new = replace(new, linked_files=self._linked.hash_files(paths, _subject(new)))
             changed = tuple(field.name for field in fields(new) if getattr(new, field.name) != getattr(old, field.name))
             if not changed:
                 return UpdateResult(entry, (), redactions)
@@ -346,13 +357,6 @@ class Memories:
             memory_checks.check_writable(new)
             _rewrite(shelf, entry, new)
         return UpdateResult(self.get(id), changed, redactions)
-
-    def _links(self, memory: Memory, revision: MemoryRevision) -> tuple[LinkedFile, ...]:
-        if revision.linked_files is not None:
-            return self._linked.hash_files(revision.linked_files, _subject(memory))
-        if revision.still_true:
-            return self._linked.hash_files((link.path for link in memory.linked_files), _subject(memory))
-        return memory.linked_files
 
     def delete(self, id: str, *, expected_version: str = "") -> MemoryEntry:  # noqa: A002
         """Delete a memory and return it. A memory that it superseded becomes active again.

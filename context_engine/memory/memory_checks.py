@@ -8,25 +8,24 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from context_engine import timestamps
 from context_engine.errors import InvalidArgument, conversion_error
 from context_engine.memory.memory_file import Memory, derive_title, format_file, parse_file
-from context_engine.memory.memory_requests import CATEGORIES, PRIORITIES, SUBTYPES, MemoryDraft, MemoryRevision
+from context_engine.memory.memory_requests import CATEGORIES, PRIORITIES, SUBTYPES, MemoryDraft
 from context_engine.secrets import KeyedRedaction, RedactedText
 from context_engine.text import expand_words, split_words, unique
 
-Request = TypeVar("Request")
 RedactText = Callable[[str], RedactedText | KeyedRedaction]
 
 
-def remove_secrets(request: Request, redact_text: RedactText) -> tuple[Request, int]:
-    """Return a draft or revision without secrets, and how many it had.
+def remove_secrets(values: Mapping[str, Any], redact_text: RedactText) -> tuple[dict[str, Any], int]:
+    """Return the fields of a draft or of a change without secrets, and how many they had.
 
     Paths and ids are looked up, never kept as they were typed.
     """
@@ -35,21 +34,17 @@ def remove_secrets(request: Request, redact_text: RedactText) -> tuple[Request, 
     def clean(value: Any) -> Any:
         nonlocal count
         if isinstance(value, tuple):
-            return tuple(clean(part) for part in value)
+            return tuple(map(clean, value))
         if not isinstance(value, str):
             return value
         redacted = redact_text(value)
         count += redacted.count
         return redacted.text
 
-    values: Any = request
-    changes = {
-        field.name: clean(getattr(request, field.name)) for field in fields(values) if field.name not in _LOOKED_UP
-    }
-    return replace(values, **changes), count
+    return {name: value if name in _LOOKED_UP else clean(value) for name, value in values.items()}, count
 
 
-_LOOKED_UP = frozenset({"category", "scope", "priority", "subtype", "linked_files", "supersedes", "still_true"})
+_LOOKED_UP = frozenset({"category", "scope", "priority", "subtype", "linked_files", "supersedes"})
 
 
 def normalize_draft(draft: MemoryDraft) -> MemoryDraft:
@@ -89,14 +84,12 @@ def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
     parse_expiry(draft.expires_at)
 
 
-def apply_revision(old: Memory, revision: MemoryRevision) -> Memory:
-    """Return the memory with the fields of a revision, except linked files. Raises: InvalidArgument."""
-    own = [field.name for field in fields(revision) if field.name not in ("linked_files", "still_true")]
-    named = [name for name in own if getattr(revision, name) is not None]
-    values = {name: getattr(old, name) for name in own} | {name: getattr(revision, name) for name in named}
-    draft = normalize_draft(MemoryDraft(**values, linked_files=revision.linked_files or ()))
+def apply_changes(old: Memory, changes: Mapping[str, Any]) -> Memory:
+    """Return the memory with some fields changed, except linked files. Raises: InvalidArgument."""
+    kept = {field.name: getattr(old, field.name) for field in fields(MemoryDraft) if hasattr(old, field.name)}
+    draft = normalize_draft(MemoryDraft(**{**kept, "linked_files": (), **changes}))
     check_draft(draft, (*CATEGORIES, old.category))
-    new = {name: getattr(draft, name) for name in named}
+    new = {name: getattr(draft, name) for name in changes if name != "linked_files"}
     return replace(old, **(new | ({"expires_at": parse_expiry(draft.expires_at)} if "expires_at" in new else {})))
 
 

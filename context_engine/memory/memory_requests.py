@@ -61,29 +61,6 @@ class MemoryDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryRevision:
-    """Changes of a memory; None leaves a field unchanged. `linked_files` are hashed again if they are given.
-
-    `still_true` hashes the linked files again, so that the memory is no longer stale.
-    """
-
-    category: str | None = None
-    content: str | None = None
-    title: str | None = None
-    tags: tuple[str, ...] | None = None
-    subtype: str | None = None
-    priority: str | None = None
-    source: str | None = None
-    owner: str | None = None
-    evidence: str | None = None
-    expires_at: str | None = None
-    linked_files: tuple[str, ...] | None = None
-    linked_symbols: tuple[str, ...] | None = None
-    linked_plans: tuple[str, ...] | None = None
-    still_true: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class MemoryQuery:
     """A filter of memories; empty parts do not filter.
 

@@ -20,7 +20,6 @@ from context_engine.memory import (
     KnowledgeQuery,
     MemoryDraft,
     MemoryQuery,
-    MemoryRevision,
 )
 from context_engine.secrets import redact_file
 from context_engine.text import compact_json, drop_empty, escape_line, format_count
@@ -190,20 +189,21 @@ def update_memory(
     expected_version: Annotated[str, TextArg("The listed version; an error if it changed.", 0, 40)] = "",
 ) -> Reply:
     """Edit a memory, or confirm that a stale one is still valid. Other fields stay as they are, byte for byte."""
-    revision = MemoryRevision(
-        category=category,
-        content=content,
-        title=title,
-        tags=tags,
-        subtype=subtype,
-        priority=priority,
-        evidence=evidence,
-        owner=owner,
-        expires_at=expires_at,
-        linked_files=linked_files,
-        still_true=still_true,
-    )
-    updated = engine.memory.memories.update(id, revision, expected_version=expected_version)
+    sent = {
+        "category": category,
+        "content": content,
+        "title": title,
+        "tags": tags,
+        "subtype": subtype,
+        "priority": priority,
+        "evidence": evidence,
+        "owner": owner,
+        "expires_at": expires_at,
+        "linked_files": linked_files,
+    }
+    changes = {name: value for name, value in sent.items() if value is not None}
+    memories = engine.memory.memories
+    updated = memories.update(id, changes, still_true=still_true, expected_version=expected_version)
     row = {"ok": True, "id": id, "path": updated.entry.path, "changed": list(updated.changed)}
     return Reply(compact_json(row | {"version": updated.entry.version, "redactions": updated.redactions}))
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHILD = """
 import sys
 from pathlib import Path
-from context_engine.memory.memory_requests import MemoryDraft, MemoryRevision
+from context_engine.memory.memory_requests import MemoryDraft
 from tests.support.remembering import Remembering
 here, number = Remembering(Path(sys.argv[1])), int(sys.argv[2])
 while True:
@@ -34,7 +34,7 @@ while True:
     made = here.memories.add(MemoryDraft("facts", text, title=f"Fact {number}"), on_similar="allow")
     print("added", made.id, number, flush=True)
     if number % 3 == 0:
-        here.memories.update(made.id, MemoryRevision(content=text + " Changed."))
+        here.memories.update(made.id, {"content": text + " Changed."})
         print("changed", made.id, number, flush=True)
     if number % 7 == 0:
         here.memories.delete(made.id)

@@ -25,7 +25,7 @@ from context_engine.errors import (
     StorageCorrupt,
 )
 from context_engine.memory.memory_index import TextEmbedder
-from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery, MemoryRevision
+from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery
 from tests.support import preloaded
 from tests.support.remembering import FOLDER, Remembering
 
@@ -77,7 +77,7 @@ def test_a_secret_never_reaches_the_disk(here: Remembering) -> None:
         MemoryDraft("facts", f"The bot uses {TOKEN}.", title=TOKEN, tags=(TOKEN,), evidence=TOKEN)
     )
     assert added.redactions == 4
-    here.memories.update(added.id, MemoryRevision(content=f"Now {TOKEN}"))
+    here.memories.update(added.id, {"content": f"Now {TOKEN}"})
     assert all(b"ghp_" not in path.read_bytes() for path in here.folder.parent.rglob("*") if path.is_file())
 
 
@@ -220,7 +220,7 @@ def test_a_memory_that_mentions_names_is_stale_only_when_their_lines_change(here
     assert names(here, status="stale") == ["Cents"]
     memory = here.memories.list_page(MemoryQuery(status="stale")).rows[0].entry.memory
     assert memory is not None
-    here.memories.update(memory.id, MemoryRevision(still_true=True))
+    here.memories.update(memory.id, {}, still_true=True)
     assert statuses(here)["cents"] == ("active", "")
 
 
@@ -247,7 +247,7 @@ def test_a_changed_linked_file_makes_a_memory_stale_and_is_named(here: Rememberi
     here.write("src/money.py", "CENT = 1\r\n")  # as another checkout has it
     assert statuses(here)["cents"] == ("active", "")
     here.write("src/money.py", "CENT = 2\n")
-    here.memories.update(added.id, MemoryRevision(still_true=True))
+    here.memories.update(added.id, {}, still_true=True)
     assert statuses(here)["cents"] == ("active", "")
 
 
@@ -293,7 +293,7 @@ def test_a_file_written_by_hand_is_changed_without_losing_who_it_is(here: Rememb
     here.write(f"{FOLDER}/facts/go.md", "The build needs Go 1.22.\n")
     entry = here.memories.entries()[0]
     assert entry.memory
-    here.memories.update(entry.memory.id, MemoryRevision(tags=("build",), category="decisions"))
+    here.memories.update(entry.memory.id, {"tags": ("build",), "category": "decisions"})
     moved = here.memories.get(entry.memory.id)
     assert moved.memory
     assert (moved.name, moved.memory.created_at) == ("decisions/go.md", entry.memory.created_at)
@@ -355,9 +355,9 @@ def test_a_folder_that_is_a_link_is_not_written_through(here: Remembering) -> No
 def test_two_who_change_one_memory_do_not_lose_what_the_other_did(here: Remembering) -> None:
     added = here.memories.add(CENTS)
     seen = here.memories.get(added.id).version
-    here.memories.update(added.id, MemoryRevision(tags=("mine",)), expected_version=seen)
+    here.memories.update(added.id, {"tags": ("mine",)}, expected_version=seen)
     with pytest.raises(StaleFile):
-        here.memories.update(added.id, MemoryRevision(tags=("yours",)), expected_version=seen)
+        here.memories.update(added.id, {"tags": ("yours",)}, expected_version=seen)
     with pytest.raises(StaleFile):
         here.memories.delete(added.id, expected_version=seen)
     other = Remembering(here.folder)
@@ -373,19 +373,19 @@ def test_an_update_changes_what_it_names_and_keeps_the_rest_byte_for_byte(here: 
         .replace(b"never", b"**never**")
     )
     here.at("2026-11-22T00:00:00Z")
-    updated = here.memories.update(added.id, MemoryRevision(priority="critical"))
+    updated = here.memories.update(added.id, {"priority": "critical"})
     assert updated.changed == ("priority",)
     text = path.read_text()
     assert "reviewers: [ann, bob]  # in turns\n" in text
     assert "**never**" in text
     assert "priority: critical\n" in text
     assert "updated_at: '2026-11-22T00:00:00.000Z'" in text
-    assert here.memories.update(added.id, MemoryRevision(priority="critical")).changed == ()
+    assert here.memories.update(added.id, {"priority": "critical"}).changed == ()
     assert path.read_text() == text
 
 
 def test_an_unknown_id_is_an_error_that_names_the_next_call(here: Remembering) -> None:
-    for call in (here.memories.delete, lambda each: here.memories.update(each, MemoryRevision())):
+    for call in (here.memories.delete, lambda each: here.memories.update(each, {})):
         with pytest.raises(MemoryNotFound) as refused:
             call("mem_no")
         assert "list_memories" in refused.value.suggestion

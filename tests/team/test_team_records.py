@@ -29,7 +29,7 @@ from context_engine.errors import (
     StoreUnavailable,
     StoreUnusable,
 )
-from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery, MemoryRevision
+from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery
 from context_engine.plans.plan_events import DECIDED
 from context_engine.plans.plan_repository import PlanQuery as Planned
 from context_engine.storage.confined_folder import is_temporary
@@ -138,7 +138,7 @@ def test_what_is_remembered_changed_or_forgotten_here_is_so_there(machine: Calla
     added = here.memories.add(MemoryDraft("decisions", "Money is counted in cents."))
     (row,) = there.memories.list_page(MemoryQuery(query="money")).rows
     assert row.entry.memory and row.entry.memory.id == added.id
-    there.memories.update(added.id, MemoryRevision(category="facts"))
+    there.memories.update(added.id, {"category": "facts"})
     assert [name.split("/")[0] for name in here.remembered()] == ["facts"]
     assert here.memories.add(MemoryDraft("facts", "Money is counted in cents.")).action == "duplicate"
     here.memories.delete(added.id)
@@ -240,7 +240,7 @@ def test_an_older_state_that_git_brings_back_is_no_edit(machine: Callable[[str],
     name = a_memory(here)
     old = here.lie(f"memories/{name}").read_bytes()
     (added,) = (entry.memory.id for entry in here.memories.entries() if entry.memory)
-    there.memories.update(added, MemoryRevision(content="Money is counted in pence."))
+    there.memories.update(added, {"content": "Money is counted in pence."})
     here.remembered()
     here.lie(f"memories/{name}").write_bytes(old)
     assert here.remembered() == there.remembered() == {name: "Money is counted in pence."}
