@@ -86,8 +86,11 @@ def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
 
 def apply_changes(old: Memory, changes: Mapping[str, Any]) -> Memory:
     """Return the memory with some fields changed, except linked files. Raises: InvalidArgument."""
-    kept = {field.name: getattr(old, field.name) for field in fields(MemoryDraft) if hasattr(old, field.name)}
-    draft = normalize_draft(MemoryDraft(**{**kept, "linked_files": (), **changes}))
+    kept: dict[str, Any] = {
+        field.name: getattr(old, field.name) for field in fields(MemoryDraft) if hasattr(old, field.name)
+    }
+    kept["linked_files"] = ()
+    draft = normalize_draft(MemoryDraft(**(kept | dict(changes))))
     check_draft(draft, (*CATEGORIES, old.category))
     new = {name: getattr(draft, name) for name in changes if name != "linked_files"}
     return replace(old, **(new | ({"expires_at": parse_expiry(draft.expires_at)} if "expires_at" in new else {})))
