@@ -24,10 +24,9 @@ if TYPE_CHECKING:
         accept_draft,
         build_brief,
         compute_draft_id,
-        format_location,
+        format_problem,
         open_runner,
         parse_draft,
-        shorten_problem,
     )
     from context_engine.context.budget import (
         PART_WORTH,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
         EnhancedPrompt,
         EnhanceMode,
         LikelyFile,
-        PromptRewrite,
         build_enhanced_prompt,
         build_rewrite_request,
         check_rewrite,
@@ -83,7 +81,7 @@ if TYPE_CHECKING:
         RuleScope,
         Workspace,
     )
-    from context_engine.context.related_files import RelatedFile, describe_affected_places, find_partners
+    from context_engine.context.related_files import describe_affected_places, find_partners
     from context_engine.context.shown_lines import ShownLines, ShownLinesBySession
 
 __getattr__ = lazy_exports(__name__)

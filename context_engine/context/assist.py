@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -250,25 +250,18 @@ def find_problem(draft: Any, schema: Schema) -> str:
         errors = sorted(Draft202012Validator(schema).iter_errors(draft), key=lambda error: list(map(str, error.path)))
     except RecursionError:
         return "it is nested too deep"
-    problems = [
-        ": ".join(filter(None, (format_location(error.path), shorten_problem(error.message)))) for error in errors
-    ]
+    problems = list(map(format_problem, errors))
     more = f"; and {len(problems) - PROBLEMS_MAX} more" if len(problems) > PROBLEMS_MAX else ""
     return "; ".join(problems[:PROBLEMS_MAX]) + more
 
 
-def shorten_problem(message: str) -> str:
-    """Return a validator's message, of which the end says what is wrong."""
-    return message if len(message) <= PROBLEM_CHARS_MAX else f"… {message[-PROBLEM_CHARS_MAX:]}"
-
-
-def format_location(path: Iterable[str | int]) -> str:
-    """Format a location in a draft.
-
-    >>> format_location(["steps", 2, "title"])
-    'steps[2].title'
-    """
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+def format_problem(error: Any, prefix: str = "") -> str:
+    """Return an error of a validator with its location, such as `steps[2].title`; the end of a message says most."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+    location, message = "".join((prefix, *parts)).removeprefix("."), error.message
+    if len(message) > PROBLEM_CHARS_MAX:
+        message = f"… {message[-PROBLEM_CHARS_MAX:]}"
+    return f"{location}: {message}" if location else message
 
 
 def compute_draft_id(draft: Any) -> str:

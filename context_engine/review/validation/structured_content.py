@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context import Claim, RepositoryFacts, check_claims, format_location, shorten_problem
+from context_engine.context import Claim, RepositoryFacts, check_claims, format_problem
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.second_pass import SCHEMA, make_claim
@@ -69,7 +69,7 @@ def check_plan(value: object, root: Root) -> Iterator[Finding]:
     from context_engine.plans import parse_plan, validate_plan, workspace_paths  # 20 ms, only for plans
 
     def remark(code: str, path: str, message: str, advice: str, severity: str = "error") -> Finding:
-        text = _add_place(path, message)
+        text = f"{path}: {message}" if path else message
         return report(f"plan-{_rule_name(code)}", text, family="plan", advice=advice, severity=severity)
 
     try:
@@ -128,16 +128,11 @@ def find_schema_errors(value: Any, schema: Schema, *, rule: str = "schema", pref
         yield report(rule, message, family="schema", severity="warning", advice="")
         return
     for error in errors:
-        where = ".".join(filter(None, (prefix, format_location(error.absolute_path))))
-        yield report(rule, _add_place(where, shorten_problem(error.message)), family="schema")
+        yield report(rule, format_problem(error, prefix), family="schema")
     for pattern in skipped:
         message = f"the pattern {pattern[:PATTERN_CHARS_MAX]!r} of the schema was not tried"
         advice = "Write it in RE2's syntax: no look-around."
         yield report(f"{rule}-pattern", message, family="schema", severity="warning", advice=advice)
-
-
-def _add_place(where: str, message: str) -> str:
-    return f"{where}: {message}" if where else message
 
 
 def _validate(value: Any, schema: Schema, skipped: dict[str, None]) -> list[Any]:
@@ -152,7 +147,7 @@ def _validate(value: Any, schema: Schema, skipped: dict[str, None]) -> list[Any]
         errors = extend(kind, _make_keywords(skipped))(schema, registry=REGISTRY).iter_errors(value)
         return sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
     except SchemaError as error:
-        problem = f"is not a JSON Schema: {shorten_problem(error.message)}"
+        problem = f"is not a JSON Schema: {error.message[-PATTERN_CHARS_MAX:]}"
         advice = 'Send one like {"type": "object"}.'
     except Unresolvable as error:
         problem = f"refers to something that it does not contain: {error}"
