@@ -104,16 +104,12 @@ def widen_to_symbol(span: LineSpan, symbols: Sequence[Definition], *, lines_max:
     """
     around = [symbol for symbol in symbols if symbol.kind != "section" and symbol.span != span]
     around = [symbol for symbol in around if symbol.span.contains(span)]
-    if not around or any(_is_most_of(span, symbol) for symbol in symbols):
+    inside = [symbol.span for symbol in symbols if span.contains(symbol.span)]
+    is_complete = any(one.lines >= WHOLE_SYMBOL_SHARE * span.lines for one in inside)
+    nearest = min(around, key=_by_size, default=None)
+    if nearest is None or is_complete or nearest.span.lines > lines_max:
         return span, ""
-    nearest = min(around, key=_by_size)
-    if nearest.span.lines <= lines_max:
-        return (nearest.span, nearest.qualified)
-    return (span, "")
-
-
-def _is_most_of(span: LineSpan, symbol: Definition) -> bool:
-    return span.contains(symbol.span) and symbol.span.lines >= WHOLE_SYMBOL_SHARE * span.lines
+    return nearest.span, nearest.qualified
 
 
 def find_symbol_at(span: LineSpan, symbols: Sequence[Definition]) -> str:
@@ -214,10 +210,7 @@ class SnippetPacker:
         price = self.prices[option.file]
         left = share - self._price(option.file, None)
         fits = price.price_span(option.span) <= left
-        if fits:
-            first = option.span.first
-        else:
-            first = max(option.best_line, option.span.first)
+        first = option.span.first if fits else max(option.best_line, option.span.first)
         last = first - 1
         while last < option.span.last and (left := left - price.line(last + 1)) >= 0:
             last += 1
@@ -238,10 +231,7 @@ class SnippetPacker:
             return head + SNIPPET_TOKENS
         if any(known.contains(span) for known in shown):
             return 0
-        if any(known.touches(span) for known in shown):
-            frame = 0
-        else:
-            frame = SNIPPET_TOKENS
+        frame = 0 if any(known.touches(span) for known in shown) else SNIPPET_TOKENS
         common = (LineSpan(max(known.first, span.first), min(known.last, span.last)) for known in shown)
         paid = sum(price.price_span(lines) for lines in common if lines.first <= lines.last)
         return head + frame + price.price_span(span) - paid

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from context_engine.context.assist import BriefSection, SecondPass, build_brief, truncate_text
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.commands import NAMES, READ, Command, detect_commands
-from context_engine.context.localizer import FoundFile, GatherRequest, locate_files
+from context_engine.context.localizer import GatherRequest, locate_files
 from context_engine.context.mentions import (
     PromptReference,
     extract_items,
@@ -147,7 +147,10 @@ def build_enhanced_prompt(
     files = list(dict.fromkeys([*named, *(file.path for file in likely)]))
     related = islice(_list_related(files, mode, workspace, team), RELATED_MAX[mode])
     lines += (PromptLine("related", text, text) for text in related)
-    lines += [*_memory_lines(prompt, mode, files, team), *_command_lines(commands, mode)]
+    lines += _memory_lines(prompt, mode, files, team)
+    first_of_kind = {command.kind: command for command in reversed(commands)}
+    checks = [first_of_kind[kind] for kind in CHECKED_KINDS[mode] if kind in first_of_kind]
+    lines += (PromptLine("validation", command, f"{command.kind}: {command}") for command in checks)
     lines += (PromptLine("done_when", item, item) for item in extract_items(prompt))
     kept = list(lines)
     while kept and estimate_max_tokens(_format_facts(kept)) > ADDED_TOKENS_MAX[mode]:
@@ -220,13 +223,6 @@ def _memory_lines(
         yield PromptLine("constraints", item, item.quote(CONSTRAINT_CHARS_MAX))
 
 
-def _command_lines(commands: Sequence[Command], mode: EnhanceMode) -> Iterator[PromptLine]:
-    for kind in CHECKED_KINDS[mode]:
-        command = next((command for command in commands if command.kind == kind), None)
-        if command:
-            yield PromptLine("validation", command, f"{kind}: {command}")
-
-
 # -- facts of the workspace -------------------------------------------------------------------------------------------
 
 
@@ -245,11 +241,11 @@ def _find_likely_files(
         return [], (f"{error.message}: {error.suggestion}",)
     if found.best.is_weak:
         return [], ()
-    return [LikelyFile(file.path, _format_places(file)) for file in found.files], ()
-
-
-def _format_places(file: FoundFile) -> str:
-    return ", ".join(dict.fromkeys(place.symbol for place in file.spots if place.symbol))
+    likely = []
+    for file in found.files:
+        symbols = dict.fromkeys(place.symbol for place in file.spots if place.symbol)
+        likely.append(LikelyFile(file.path, ", ".join(symbols)))
+    return likely, ()
 
 
 def find_commands(workspace: Workspace) -> list[Command]:

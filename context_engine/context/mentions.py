@@ -337,13 +337,10 @@ def _look_up_text(reference: PromptReference, workspace: Workspace) -> PromptRef
     listed = paths[:CANDIDATES_MAX]
     parts = [TextPart(path, 0, LINES_READ_MAX) for path in listed]
     lines = workspace.text_search.lines(query, parts, chars_max=LINE_CHARS_MAX)
-    code = {path: [row.number for row in lines.get(path, ()) if not _is_comment(row.text)] for path in listed}
-    written = [(path, numbers[0]) for path, numbers in code.items() if numbers]
+    rows = [(path, row) for path in listed for row in lines.get(path, ())]
+    code = [(path, row.number) for path, row in rows if not row.text.lstrip().startswith(COMMENT_MARKS)]
+    written = list(dict(reversed(code)).items())  # the first line of each file
     is_clear = len(written) == 1 and len(paths) <= CANDIDATES_MAX
     places = (_locate_line(*written[0], workspace)[0],) if is_clear else ()
     note = f"nothing is defined under this name; it is written in {', '.join(map(str, listed))}"
     return replace(reference, places=places, near=(), is_missing=False, note=note, is_written=True)
-
-
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith(COMMENT_MARKS)

@@ -122,7 +122,8 @@ class Suspicion(NamedTuple):
 @check("difference")
 def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> Iterator[Finding]:
     """Report guards, locks and awaits that a change removes, and operators, arguments and defaults that it turns."""
-    compared = [(file, *file.versions) for file in files if file.versions and _is_parsed(file.versions[1])]
+    whole = [(file, *file.versions) for file in files if file.versions]
+    compared = [row for row in whole if row[2].language_name in difference.languages and not row[2].unparsed_reason]
     moved = _moved_lines(files)
     size = sum(len(file.added) + len(file.removed) for file, _, _ in compared if not file.is_test)
     # A change that adds to tests has said that it means to change what the code does.
@@ -139,10 +140,6 @@ def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> I
                 title=rule.title,
                 confidence=confidence_of(suspicion.rule, is_small=is_small),
             )
-
-
-def _is_parsed(source: FileVersion) -> bool:
-    return source.language_name in difference.languages and not source.unparsed_reason
 
 
 def _moved_lines(files: Sequence[ReviewedFile]) -> Counter[str]:
@@ -222,7 +219,8 @@ def _judge(
     removed, edited = [], []
     for tokens in old:
         texts = _texts(tokens)
-        scored = [(_ratio(texts, _texts(other)), -at) for at, (_, other) in enumerate(added)]
+        ratios = [SequenceMatcher(None, texts, _texts(other), autojunk=False).ratio() for _, other in added]
+        scored = [(ratio, -at) for at, ratio in enumerate(ratios)]
         best, at = max(scored, default=(0.0, 0))
         if best >= PAIR_RATIO or (best >= 0.5 and len(texts) == len(added[-at][1]) == 2):
             edited.append((tokens, added.pop(-at)[1]))
@@ -257,10 +255,6 @@ _DEBUG = re.compile(
     r"|Console \. WriteLine)"
     r" ?\(? ?['\"`] ?(?i:debug|here|xxx)\b)"
 )
-
-
-def _ratio(old: Sequence[str], new: Sequence[str]) -> float:
-    return SequenceMatcher(None, old, new, autojunk=False).ratio()
 
 
 def _uses_guarded_names(removed: Sequence[Tokens], added: str, following: str) -> bool:
