@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from context_engine.references.project_files import ProjectFiles
     from context_engine.references.reference_finder import Reference, ReferenceFinder
     from context_engine.references.scip.edge_collection import ExternalEdges
-    from context_engine.references.scip.edge_project import EdgeProject
+    from context_engine.references.scip.scip_edges import EdgeProject
     from context_engine.references.symbol_service import SymbolService, no_index, open_symbols
     from context_engine.references.values import Certainty, EdgeSource, ExternalEdge, Meaning, NamePlace
 

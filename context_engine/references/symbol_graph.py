@@ -21,7 +21,7 @@ from context_engine.references.parameters import ParameterFinder
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.reference_finder import Reference, ReferenceFinder, offset_of
 from context_engine.references.scip.edge_collection import ExternalEdges
-from context_engine.references.scip.edge_project import EdgeProject
+from context_engine.references.scip.scip_edges import EdgeProject
 from context_engine.references.values import Certainty, ExternalEdge, NamePlace
 from context_engine.repo import is_under
 from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, split_words

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from context_engine.references.scip.edge_project import EdgeProject
-from context_engine.references.scip.protobuf_reader import ProtobufError
-from context_engine.references.scip.scip_edges import ScipEdges
+from context_engine.references.scip.scip_document import ProtobufError
+from context_engine.references.scip.scip_edges import EdgeProject, ScipEdges
 from context_engine.references.scip.scip_index import ScipIndex
 from context_engine.references.values import ExternalEdge, NamePlace
 from context_engine.repo import Root

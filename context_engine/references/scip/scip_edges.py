@@ -5,11 +5,12 @@ A file that changed since the index was made has no edges; a definition in one i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from context_engine.references.scip.edge_project import EdgeProject
-from context_engine.references.scip.line_offsets import LineOffsets
 from context_engine.references.scip.scip_document import (
+    UTF8,
+    UTF32,
     ScipDocument,
     owner_of,
     package_of,
@@ -25,6 +26,19 @@ SAME_NAMES_MIN = 0.5
 CONSTRUCTORS = ("<constructor>", "<init>")
 """Names that indexers give a constructor; `new Cart()` means it and its class."""
 ORIGIN = "scip"
+
+
+class EdgeProject(NamedTuple):
+    """The files of the project at one question.
+
+    `read` returns the bytes of a file; `mtime_ns` when it was modified; `defining` the files that define a name;
+    `locate` the places of a definition by its file and qualified name.
+    """
+
+    read: Callable[[str], bytes]
+    mtime_ns: Callable[[str], int | None]
+    defining: Callable[[str], Sequence[str]]
+    locate: Callable[[str, str], Sequence[NamePlace]]
 
 
 class LocatedName(NamedTuple):
@@ -226,3 +240,52 @@ def locate_names(data: bytes, document: ScipDocument) -> dict[int, tuple[Located
     if same + other and same / (same + other) < SAME_NAMES_MIN:
         return None
     return {start: tuple(names) for start, names in found.items()}
+
+
+class LineOffsets:
+    r"""Lines and columns of other tools in one file, both counted from 0, as offsets in bytes.
+
+    >>> LineOffsets("ü = 1\nö.b()\n".encode(), 2).locate(1, 2, 3)
+    (10, 11)
+    """
+
+    def __init__(self, data: bytes, encoding: int) -> None:
+        self._data = data
+        self._encoding = encoding
+        self._is_plain = encoding == UTF8 or data.isascii()
+        self._offsets: dict[int, list[int]] = {}
+        self._starts = [0]
+        at = data.find(b"\n")
+        while at >= 0:
+            self._starts.append(at + 1)
+            at = data.find(b"\n", at + 1)
+
+    def locate(self, line: int, start: int, stop: int) -> tuple[int, int] | None:
+        """Return where a range on a line is; None if the line does not reach so far."""
+        if not 0 <= line < len(self._starts) or not 0 <= start <= stop:
+            return None
+        first, end = self._starts[line], self._end_of(line)
+        if self._is_plain:
+            found = first + start, first + stop
+        else:
+            found = self._bytes_before(line, start), self._bytes_before(line, stop)
+        return found if found[1] <= end else None
+
+    def _end_of(self, line: int) -> int:
+        return self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self._data)
+
+    def _bytes_before(self, line: int, column: int) -> int:
+        """Return the offset of a column; one behind the line if it is shorter."""
+        columns = self._columns(line)
+        return columns[column] if column < len(columns) else columns[-1] + column
+
+    def _columns(self, line: int) -> list[int]:
+        """Return the offset of each column of a line, and of its end."""
+        if line not in self._offsets:
+            offsets = [self._starts[line]]
+            for character in self._data[self._starts[line] : self._end_of(line)].decode("utf-8", "replace"):
+                if self._encoding != UTF32 and character > "\uffff":
+                    offsets.append(offsets[-1])  # the middle of a pair
+                offsets.append(offsets[-1] + len(character.encode()))
+            self._offsets[line] = offsets
+        return self._offsets[line]

@@ -13,8 +13,15 @@ from io import BufferedReader
 from typing import NamedTuple
 
 from context_engine.errors import InvalidArgument
-from context_engine.references.scip.protobuf_reader import ProtobufError, read_fields, read_varint
-from context_engine.references.scip.scip_document import DOCUMENT_BYTES_MAX, ScipDocument, read_document, read_path
+from context_engine.references.scip.scip_document import (
+    DOCUMENT_BYTES_MAX,
+    ProtobufError,
+    ScipDocument,
+    read_document,
+    read_fields,
+    read_path,
+    read_varint,
+)
 from context_engine.repo import uri_to_path
 
 INDEX_BYTES_MAX = 4_000_000_000
