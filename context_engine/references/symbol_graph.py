@@ -190,21 +190,32 @@ class SymbolGraph:
         return found
 
     def uses_in_files(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
-        """Return the uses of definitions of one name in some files."""
-        name = defined[0].name
-        word = name.encode("utf-8", "replace")
-        places = self.places_of(defined)
-        holding = [path for path in paths if word in self.parses.load(path)]
-        if not places:
+        """Return the uses of definitions of one name in some files, those that may mean something else included."""
+        found = self._resolved_uses(defined, paths)
+        if found is None:
+            word = defined[0].name.encode("utf-8", "replace")
+            holding = [path for path in paths if word in self.parses.load(path)]
             return [use for path in holding for use in self._uses_by_name(path, defined)]
-        families = {self.parses.resolution_style(definition.path) for definition in defined}
-        holding = [path for path in holding if self.parses.resolution_style(path) in families]
-        return [self._as_use(found, name) for found in self.finder.find(name, places, holding)]
+        return found
+
+    def _resolved_uses(
+        self, defined: Sequence[SymbolDefinition], paths: Sequence[str], *, only_bases: bool = False
+    ) -> list[SymbolUse] | None:
+        """Return the uses of definitions of one name; None if the names of their language are not resolved."""
+        places, name = self.places_of(defined), defined[0].name
+        if not places:
+            return None
+        holding = self._family(defined[0].path, paths, name)
+        return [self._as_use(found, name) for found in self.finder.find(name, places, holding, only_bases=only_bases)]
+
+    def _family(self, path: str, paths: Sequence[str], name: str) -> list[str]:
+        """Return the files with a name, of the language of a file or one that shares its names."""
+        word, style = name.encode("utf-8", "replace"), self.parses.resolution_style(path)
+        return [one for one in paths if word in self.parses.load(one) and self.parses.resolution_style(one) == style]
 
     def places_of(self, defined: Sequence[SymbolDefinition]) -> list[NamePlace]:
         """Return where definitions are, of those that can be resolved."""
-        found = [self.finder.place_of(one.path, one.name, one.line) for one in defined]
-        return [place for place in found if place is not None]
+        return [place for one in defined if (place := self._place_of(one)) is not None]
 
     def _uses_by_name(self, path: str, defined: Sequence[SymbolDefinition]) -> Iterator[SymbolUse]:
         """Yield the uses of a name in a language whose names cannot be resolved, unless another tool knows them."""
@@ -220,6 +231,10 @@ class SymbolGraph:
                 yield replace(use, certainty="likely" if is_sure else "possible")
             elif not places.isdisjoint(edge.targets):
                 yield replace(use, certainty="exact", origin=edge.origin)
+
+    def _place_of(self, defined: SymbolDefinition) -> NamePlace | None:
+        """Return where a definition is; None if it cannot be resolved."""
+        return self.finder.place_of(defined.path, defined.name, defined.line)
 
     def _place_in_text(self, defined: SymbolDefinition) -> NamePlace | None:
         """Return where a definition has its name, by its line alone."""
@@ -307,14 +322,14 @@ class SymbolGraph:
 
     def _implementing_by_edges(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
         """Return what other tools know to implement or override a definition."""
-        start = self.finder.place_of(defined.path, defined.name, defined.line)
+        start = self._place_of(defined)
         if start is None or self._edges is None:
             return []
         return [one for one in map(self.definition_at, self._edges.find_implementing(start)) if one is not None]
 
     def _implementing(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
         """Return the types or methods that implement those of an interface by the methods that a type has."""
-        start = self.finder.place_of(defined.path, defined.name, defined.line)
+        start = self._place_of(defined)
         if start is None or not self.finder.implements_by_methods(start):
             return []
         if defined.kind in CLASS_LIKE:
@@ -347,7 +362,7 @@ class SymbolGraph:
 
     def supertypes(self, defined: SymbolDefinition) -> list[tuple[SymbolDefinition, str]]:
         """Return the classes above a class, or the members that a member overrides, each with the name below it."""
-        start = self.finder.place_of(defined.path, defined.name, defined.line)
+        start = self._place_of(defined)
         if start is None:
             return []
         if defined.kind not in CLASS_LIKE:
@@ -368,7 +383,7 @@ class SymbolGraph:
             return None
         is_member = self.finder.is_member(start)
         family = self._override_family(name, start) if is_member else [start]
-        holding = [one for one in paths if self.parses.resolution_style(one) == self.parses.resolution_style(path)]
+        holding = self._family(path, paths, name)
         found: dict[tuple[str, int, int], str] = {}
         for place, is_sure in self.finder.find_known(name, holding):
             if is_sure or is_member:
@@ -446,7 +461,7 @@ class SymbolGraph:
             called = next((one for one in self.definitions_of(path) if one.qualified == owner), None)
         if called is None:
             return
-        for use in self.uses_in_paths(called, self.paths_with_word(called.name)):
+        for use in self.uses_in_files([called], self.paths_with_word(called.name)):
             file = self.parses.syntax(use.path)
             if file is None:
                 continue
@@ -502,8 +517,9 @@ class SymbolGraph:
 
     def subclasses(self, base: SymbolDefinition) -> list[SymbolDefinition]:
         """Return the classes that name a class as their base."""
+        paths = [self.snapshot.paths[file] for file in self._files_using(base.name)[:FILES_PARSED_MAX]]
         found = []
-        for use in self._uses_as_base(base):
+        for use in self._resolved_uses([base], paths, only_bases=True) or ():
             file = self.parses.syntax(use.path)
             if file is None or use.certainty == "possible":
                 continue
@@ -511,18 +527,6 @@ class SymbolGraph:
             if place is not None and (child := self.definition_at(place)) is not None:
                 found.append(child)
         return found
-
-    def _uses_as_base(self, base: SymbolDefinition) -> list[SymbolUse]:
-        """Return the uses of a class where others name their base; the other places of its name are not resolved."""
-        places = self.places_of([base])
-        word = base.name.encode("utf-8", "replace")
-        paths = [self.snapshot.paths[file] for file in self._files_using(base.name)[:FILES_PARSED_MAX]]
-        family = self.parses.resolution_style(base.path)
-        holding = [
-            path for path in paths if self.parses.resolution_style(path) == family and word in self.parses.load(path)
-        ]
-        found = self.finder.find(base.name, places, holding, only_bases=True) if places else []
-        return [self._as_use(one, base.name) for one in found]
 
     @property
     def finder(self) -> ReferenceFinder:
@@ -606,18 +610,10 @@ class SymbolGraph:
         paths = (self.snapshot.paths[file] for file in self._files_using(name))
         return [path for path in paths if word in self.parses.load(path)]
 
-    def uses_in_paths(self, definition: SymbolDefinition, paths: Sequence[str]) -> list[SymbolUse]:
-        """Return the uses of a definition in some files, those that may mean something else included."""
-        places = self.places_of([definition])
-        family = self.parses.resolution_style(definition.path)
-        holding = [path for path in paths if self.parses.resolution_style(path) == family]
-        found = self.finder.find(definition.name, places, holding) if places else []
-        return [self._as_use(one, definition.name) for one in found]
-
     def is_used_in_its_file(self, definition: SymbolDefinition) -> bool:
         """Whether a name in the same file certainly means a definition, outside of it."""
         file = self.parses.syntax(definition.path)
-        place = self.finder.place_of(definition.path, definition.name, definition.line)
+        place = self._place_of(definition)
         found: set[NamePlace] = set()
         for node in file.find(definition.name) if file is not None and place is not None else ():
             line = node.start_point[0] + 1
@@ -630,7 +626,7 @@ class SymbolGraph:
 
     def names_a_member_of_others(self, definition: SymbolDefinition) -> bool:
         """Whether a method may be called as one of another class: one that it inherits, or one of the same name."""
-        place = self.finder.place_of(definition.path, definition.name, definition.line)
+        place = self._place_of(definition)
         file = self.parses.syntax(definition.path)
         if place is None or file is None:
             return True

@@ -149,7 +149,7 @@ def _verdict(graph: SymbolGraph, definition: SymbolDefinition) -> bool | None:
 
 
 def _has_use(graph: SymbolGraph, definition: SymbolDefinition, paths: list[str]) -> bool:
-    uses = graph.uses_in_paths(definition, paths)
+    uses = graph.uses_in_files([definition], paths)
     return any(not _is_inside(definition, use.path, use.line) for use in uses if use.kind != "definition")
 
 
