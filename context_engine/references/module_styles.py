@@ -14,6 +14,7 @@ from context_engine.references.values import HiddenUse, Meaning, NamePlace, Name
 
 if TYPE_CHECKING:
     from context_engine.references.resolver import Resolver
+    from context_engine.references.symbol_graph import SymbolDefinition
 
 
 class ModuleStyle:
@@ -33,6 +34,8 @@ class ModuleStyle:
     finds_all_names = False
     depth_first = False
     implements_by_methods = False
+    passes_by_name = False
+    """Whether a call may name any parameter, so that one is renamed with its function."""
     libraries_give_own_types = False
     """Whether what a library gives is never something of the project: it is a type of its own, or written."""
 
@@ -117,6 +120,10 @@ class ModuleStyle:
     def is_required_outside(self, file: SyntaxFile, binding: NameBinding) -> bool | None:
         """Return whether something outside of the project requires a member by its name; None if its bases show it."""
         return None
+
+    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
+        """Whether only the project can use a definition; `head` is the text before its name."""
+        return False
 
     def says_override(self, binding: NameBinding) -> bool | None:
         """Whether a member overrides another one, by how it is written; None where nothing has to be written."""

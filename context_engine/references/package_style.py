@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import ModuleStyle
 from context_engine.references.nodes import get
 from context_engine.references.values import EXTERNAL, Meaning, NamePlace, NameUsage, Value, Values
+
+if TYPE_CHECKING:
+    from context_engine.references.symbol_graph import SymbolDefinition
 
 DOTTED_MAX = 12
 """Parts of a dotted name."""
@@ -33,6 +37,10 @@ class PackageStyle(ModuleStyle):
     depth_first = True
     libraries_give_own_types = True
     package_pattern = re.compile(rb"^package\s+([\w.]+)", re.MULTILINE)
+
+    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
+        """Whether only the project can use a definition: one that says so."""
+        return "private" in re.findall(r"[\w$]+", head)
 
     # -- to be answered by each language --
 

@@ -429,8 +429,8 @@ class SymbolGraph:
         self, path: str, function: str, line: int, name: str, paths: Sequence[str]
     ) -> dict[tuple[str, int, int], str] | None:
         """Return what the uses of a parameter in some files are; see `SymbolService.find_parameter_uses`."""
-        start = self.finder.place_of(path, function, line)
-        if start is None or self.parses.resolution_style(path) != "python":
+        start, file = self.finder.place_of(path, function, line), self.parses.syntax(path)
+        if start is None or file is None or not self.finder.resolver.style(file).passes_by_name:
             return None
         family = self._override_family(function, start) if self.finder.is_member(start) else [start]
         uses = list(self._places_of_function(path, function, start))

@@ -25,10 +25,6 @@ FILES_MAX = 60
 """Files that contain a name; one in more is not looked at."""
 SECONDS_MAX = 20.0
 HEAD_LINES_MAX = 8
-WITH_PRIVATE = frozenset({"java", "csharp", "kotlin", "php", "typescript", "tsx"})
-_PRIVATE = re.compile(r"(?:^|[^\w$])private\b")
-_EXPORTED = re.compile(r"\b(?:export|module\.exports|exports)\b")
-_MODULE = re.compile(rb"^[ \t]{0,40}(?:import|export)\b|\brequire[ \t]{0,9}\(", re.MULTILINE)
 _BY_NAME = re.compile(
     rb"\bgetattr[ \t]{0,9}\([^,()]{1,80},[ \t]{0,9}(?![\"']\w*[\"'][ \t]{0,9}[,)])"
     rb"|\bglobals[ \t]{0,9}\(|\b__dict__\b|\bvars[ \t]{0,9}\("
@@ -62,7 +58,7 @@ def find_unused(
         if role_of(path, "code") != "source":
             continue
         for definition in _candidates(graph, path):
-            if is_dynamic and definition.language == "python" and definition.kind == "method":
+            if is_dynamic and path.endswith(".py") and definition.kind == "method":
                 continue
             if len(steps) > limit or clock() > ends:
                 return UnusedSearch(steps, uncertain, is_complete=False)
@@ -89,6 +85,7 @@ def _candidates(graph: SymbolGraph, path: str) -> Iterator[SymbolDefinition]:
     file = graph.parses.syntax(path)
     if file is None:
         return
+    style = graph.finder.resolver.style(file)
     lines = file.data.decode("utf-8", "replace").split("\n")
     for definition in {(one.qualified, one.kind): one for one in graph.definitions_of(path)}.values():
         if definition.kind in KINDS and _is_nameable(definition):
@@ -96,7 +93,7 @@ def _candidates(graph: SymbolGraph, path: str) -> Iterator[SymbolDefinition]:
             head = head[: head.rfind(definition.name)]
             above = lines[definition.span.first - 2] if definition.span.first > 1 else ""
             is_marked = any(map(_MARKED.match, (*head.split("\n"), above)))
-            if _is_hidden(file, definition, head) and not is_marked and not _is_misread(file, definition):
+            if style.is_private(file, definition, head) and not is_marked and not _is_misread(file, definition):
                 yield definition
 
 
@@ -114,23 +111,6 @@ def _is_nameable(definition: SymbolDefinition) -> bool:
     name, owner = definition.name, definition.qualified.rpartition(".")[0].rpartition(".")[2]
     is_special = name.startswith("__") or not name.strip("_") or name in ENTRY_POINTS
     return name.isidentifier() and not is_special and name not in (owner, "constructor", "initialize")
-
-
-def _is_hidden(file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
-    """Whether only the project can use a definition, as its language says."""
-    language, name = file.language.name, definition.name
-    is_top = "." not in definition.qualified
-    if language == "python":
-        return name.startswith("_")
-    if language == "go":
-        return not name[0].isupper() and is_top
-    if language == "rust":
-        return not re.search(r"\bpub\b", head) and is_top
-    if language in ("javascript", "typescript", "tsx") and is_top:
-        if definition.kind == "method":  # of an object that something else takes
-            return False
-        return bool(_MODULE.search(file.data)) and not _EXPORTED.search(head)
-    return language in WITH_PRIVATE and _PRIVATE.search(head) is not None
 
 
 # -- uses -------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from context_engine.references.values import EXTERNAL, Meaning, NamePlace, Value
 
 if TYPE_CHECKING:
     from context_engine.references.resolver import Resolver
+    from context_engine.references.symbol_graph import SymbolDefinition
 
 WHOLE = "*"
 """The name of an import that takes the whole module."""
@@ -33,10 +35,21 @@ OVER_ELEMENTS = frozenset("forEach map filter find findIndex findLast some every
 """Methods of arrays, sets and maps that call a function with an element."""
 
 
+MODULE = re.compile(rb"^[ \t]{0,40}(?:import|export)\b|\brequire[ \t]{0,9}\(", re.MULTILINE)
+"""What a file has that is a module, whose names others see only if it exports them."""
+
+
 class JavaScriptStyle(ModuleStyle):
     """The rules of JavaScript and TypeScript."""
 
     has_one_kind_of_member = True
+
+    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
+        """Whether only the project can use a definition: a private member, or what a module does not export."""
+        if "." in definition.qualified:
+            return "private" in re.findall(r"[\w$]+", head)
+        is_kept = not re.search(r"\b(?:export|module\.exports|exports)\b", head) and definition.kind != "method"
+        return is_kept and MODULE.search(file.data) is not None
 
     def __init__(self, resolver: Resolver) -> None:
         super().__init__(resolver)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import ModuleStyle, as_classes, places_of
 from context_engine.references.nodes import NO_NODE, ancestors, beyond, children, get, up
 from context_engine.references.values import UNKNOWN, HiddenUse, Meaning, NamePlace, Value, Values
+
+if TYPE_CHECKING:
+    from context_engine.references.symbol_graph import SymbolDefinition
 
 _NAMESPACE = re.compile(rb"^[ \t]*(?:<\?php[ \t]+)?namespace[ \t]+([\w\\]{1,200})[ \t]*[;{]", re.MULTILINE)
 _DOC_TYPE = re.compile(r"@(var|param|return)[ \t]+([\w\\|?\[\]$]{1,200})(?:[ \t]+\$(\w{1,80}))?")
@@ -26,6 +30,10 @@ class PhpStyle(ModuleStyle):
     """The rules of PHP."""
 
     joins_members = True
+
+    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
+        """Whether only the project can use a definition: one that says so."""
+        return "private" in re.findall(r"[\w$]+", head)
 
     # -- names --
 

@@ -7,11 +7,15 @@ import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from posixpath import dirname, join
+from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, resolve_import
 from context_engine.references.module_styles import ModuleStyle, places_of
 from context_engine.references.nodes import ancestors, beyond, children, covers, get, up
 from context_engine.references.values import EXTERNAL, Meaning, NamePlace, Value, Values
+
+if TYPE_CHECKING:
+    from context_engine.references.symbol_graph import SymbolDefinition
 
 STDLIB = frozenset(sys.stdlib_module_names)
 _STAR = re.compile(rb"^from\s+([.\w]+)\s+import\s+\*", re.MULTILINE)
@@ -34,6 +38,12 @@ class PythonStyle(ModuleStyle):
     """The rules of Python."""
 
     has_one_kind_of_member = True
+
+    passes_by_name = True
+
+    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
+        """Whether only the project can use a definition: one whose name begins with an underscore."""
+        return definition.name.startswith("_")
 
     def says_override(self, binding: NameBinding) -> bool | None:
         """Names with an underscore belong to the class that has them."""

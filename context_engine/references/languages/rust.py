@@ -15,6 +15,7 @@ from context_engine.references.values import Meaning, NamePlace, Value, Values
 
 if TYPE_CHECKING:
     from context_engine.references.resolver import Resolver
+    from context_engine.references.symbol_graph import SymbolDefinition
 
 T = TypeVar("T")
 _PACKAGE = re.compile(rb"^\[package\][^\[]*?^name\s*=\s*\"([\w-]{1,100})\"", re.MULTILINE)
@@ -48,6 +49,10 @@ class RustStyle(ModuleStyle):
 
     joins_members = True
     libraries_give_own_types = True
+
+    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
+        """Whether only the project can use a definition: one that is not public."""
+        return "pub" not in re.findall(r"\w+", head) and "." not in definition.qualified
 
     def __init__(self, resolver: Resolver) -> None:
         super().__init__(resolver)
