@@ -232,7 +232,7 @@ def invalid_pattern(asked: GrepRequest, why: str) -> InvalidArgument:
     pattern = " | ".join(asked.patterns)
     return InvalidArgument(
         f"{pattern!r} is not a pattern that can be searched for: {why}",
-        suggestion=next(step for sign, step in _NEXT_STEPS if re.search(sign, why)),
+        suggestion=next(step for signs, step in _NEXT_STEPS if any(sign in why for sign in signs)),
         details={"pattern": pattern, "reason": why},
     )
 
@@ -251,10 +251,10 @@ def reason(complaint: str) -> str:
 
 
 _NEXT_STEPS = (
-    (r"look-around|backreferences", "Search for a simpler pattern and read the lines it finds."),
-    (r"line by line|not allowed in a regex", "Search for what stands on one line, then read the lines around it."),
-    (r"without ripgrep", "Use a simpler pattern, or install ripgrep (pip install ripgrep)."),
-    (r"", "Correct the pattern; to find . * + ? ( ) [ ] { } ^ $ | themselves put a backslash before each."),
+    (("look-around", "backreferences"), "Search for a simpler pattern and read the lines it finds."),
+    (("line by line", "not allowed in a regex"), "Search for what stands on one line, then read the lines around it."),
+    (("without ripgrep",), "Use a simpler pattern, or install ripgrep (pip install ripgrep)."),
+    (("",), "Correct the pattern; to find . * + ? ( ) [ ] { } ^ $ | themselves put a backslash before each."),
 )
 
 

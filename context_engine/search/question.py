@@ -109,7 +109,7 @@ def _parse(text: str) -> Question:
         spelled,
         () if symbol else tuple(_find_mentioned(weighed)),
         tuple(_find_members(passages)),
-        frozenset(role for pattern, role in _ROLE_WORDS if pattern.search(title.lower())),
+        frozenset(match.lastgroup or "" for match in _ROLE_WORDS.finditer(title.lower())),
         tuple(find_places(stripped)),
         tuple(find_scopes(title)),
         focus,
@@ -128,14 +128,12 @@ def _greatest_of(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 _SYMBOL = re.compile(r"[\w$]+(?:(?:::|\.|#|->|/)[\w$]+)*(?:\(\))?[?!]?")
 _COMPOUND = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
-_ROLE_WORDS = (
-    (re.compile(r"\btest(s|ed|ing)?\b|\bspecs?\b|\bfixtures?\b|\bmock(s|ed|ing)?\b"), "test"),
-    (re.compile(r"\bdoc(s|umentation)?\b|\breadme\b|\bguide\b|\btutorial\b|\bchangelog\b"), "docs"),
-    (re.compile(r"\bexamples?\b|\bsamples?\b|\bdemo\b"), "example"),
-    (re.compile(r"\bbench(mark)?s?\b"), "bench"),
-    (re.compile(r"\bcompat(ib\w+)?\b|\blegacy\b|\bdeprecat\w+|\bbackports?\b"), "compat"),
-    (re.compile(r"\bvendor(s|ed|ing)?\b|\bthird.party\b"), "vendor"),
-    (re.compile(r"\bgenerated\b"), "generated"),
+_ROLE_WORDS = re.compile(
+    r"\b(?:(?P<test>test(?:s|ed|ing)?|specs?|fixtures?|mock(?:s|ed|ing)?)"
+    r"|(?P<docs>doc(?:s|umentation)?|readme|guide|tutorial|changelog)"
+    r"|(?P<example>examples?|samples?|demo)|(?P<bench>bench(?:mark)?s?)"
+    r"|(?P<compat>compat(?:ib\w+)?|legacy|deprecat\w+|backports?)"
+    r"|(?P<vendor>vendor(?:s|ed|ing)?|third.party)|(?P<generated>generated))\b"
 )
 
 
@@ -144,10 +142,10 @@ def is_compound(word: str) -> bool:
     return "_" in word.strip("_") or bool(_COMPOUND.search(word))
 
 
-_SCOPES = (
-    re.compile(r"\w+\((?P<names>[^()\n]{1,60})\)!?:"),  # fix(http2): ...
-    re.compile(r"\[(?P<names>[\w./ -]{1,40})\]"),  # [core] ...
-    re.compile(r"(?P<names>[\w.`-]+(?:[/+,] ?[\w.`-]+){0,4})!?:\s"),  # ignore/walk: ..., lexer, parser: ...
+_SCOPES = re.compile(
+    r"\w+\(([^()\n]{1,60})\)!?:"  # fix(http2): ...
+    r"|\[([\w./ -]{1,40})\]"  # [core] ...
+    r"|([\w.`-]+(?:[/+,] ?[\w.`-]+){0,4})!?:\s"  # ignore/walk: ..., lexer, parser: ...
 )
 _SCOPE_NOUN = re.compile(
     r"\b(?:in|of|for|from|to) (?:the )?`?([\w.-]{2,40})`? "
@@ -167,8 +165,8 @@ def find_scopes(title: str) -> list[str]:
     >>> find_scopes("fix: typo in the server package"), find_scopes("why is it slow?")
     (['server'], [])
     """
-    matches = (pattern.match(title) for pattern in _SCOPES)
-    names = [name for match in matches if match for name in re.split(r"[/+, `]+", match["names"])]
+    match = _SCOPES.match(title)
+    names = re.split(r"[/+, `]+", match[match.lastindex or 0]) if match else []
     found = dict.fromkeys([*names, *_SCOPE_NOUN.findall(title)])
     return [name for name in found if len(name) > 1 and not name.isdigit() and name.lower() not in _KINDS_OF_COMMITS]
 
@@ -213,8 +211,8 @@ class _Passage(NamedTuple):
 
 
 _BACKPORT = re.compile(r"^(?:\[[^\]\n]{0,40}(?:backport|\d)[^\]\n]{0,60}\]\s*)+", re.IGNORECASE)
-_ADDRESS = re.compile(r"https?://[^\s<>\"'`)]+|\(?#\d+\)?")
-_ESCAPES = re.compile(r"\x1b\[[\d;]*[A-Za-z]|<!--(?:[^-]|-(?!->))*+(?:-->|\Z)")
+_ESCAPES = re.compile(r"https?://[^\s<>\"'`)]+|\(?#\d+\)?|\x1b\[[\d;]*[A-Za-z]|<!--(?:[^-]|-(?!->))*+(?:-->|\Z)")
+"""Addresses, numbers of issues, colors and comments."""
 _SENTENCE_END = re.compile(r"[.!?:](?=\s)| (?=#{1,4} )")
 _LINE = re.compile(
     r"(?P<fence>```|~~~)"
@@ -255,7 +253,7 @@ def _split_passages(text: str) -> list[_Passage]:
     cleaned = _BACKPORT.sub("", drop_lead_in(text))
     if len(cleaned) <= SHORT_CHARS_MAX and "\n" not in cleaned:
         return [_Passage(TITLE, cleaned or text)]
-    cleaned = _ADDRESS.sub(" ", _ESCAPES.sub(" ", cleaned))
+    cleaned = _ESCAPES.sub(" ", cleaned)
     lines = [line for line in map(str.strip, cleaned.split("\n")) if line]
     if len(lines) > 2 * LINES_MAX:
         lines[LINES_MAX:-LINES_MAX] = []
