@@ -10,8 +10,13 @@ from context_engine.context import ShownLinesBySession
 from context_engine.hooks import hook_events
 from context_engine.hooks.hook_events import HookEvent
 from context_engine.hooks.prompt_context import build_prompt_context
-from context_engine.hooks.repository_brief import describe_repository
-from context_engine.hooks.tool_notes import describe_edit, describe_matches, describe_read, join_folder
+from context_engine.hooks.tool_notes import (
+    describe_edit,
+    describe_matches,
+    describe_read,
+    describe_repository,
+    join_folder,
+)
 from context_engine.secrets import collect_redactions, redact_reply
 from context_engine.text import escape_controls
 

@@ -141,10 +141,7 @@ def _write_begin(engine: Engine, given: Mapping[str, str], call: FormatCall) -> 
     yield from _list_steps(
         "Then:",
         (call("get_context", query=task[:QUERY_CHARS]) if task else "", "what to read first"),
-        (
-            call("search_memory", query=task[:QUERY_CHARS] or "what the task is about"),
-            "known issues and patterns",
-        ),
+        (call("search_memory", query=task[:QUERY_CHARS] or "what the task is about"), "known issues and patterns"),
         (
             call("add_memory", category="decisions", content="what was decided, and why"),
             "what the team should remember",
@@ -156,7 +153,19 @@ def _write_understand(engine: Engine, given: Mapping[str, str], call: FormatCall
     area, question = given.get("area", ""), given.get("question", "")
     aim = f"to answer: {question}" if question else "well enough to change it safely."
     yield f"Learn how {area or 'this code base'} works, {aim}\nState nothing that you have not read."
-    yield from _describe_overview(engine, call)
+    try:
+        known = engine.search.overview()
+    except NotIndexed:
+        yield _describe_missing_index(engine, call)
+    else:
+        facts = {
+            "files": f"{known.files:,} ({_format_counts(known.languages)})",
+            "the program, by files": _format_counts(known.folders),
+            "seems to start in": ", ".join(known.starts),
+            "much leans on": ", ".join(known.central),
+        }
+        lines = [f"- {name}: {fact}" for name, fact in facts.items() if fact]
+        yield "\n".join([f"What the index knows ({known.freshness}):", *lines])
     is_folder = area.endswith("/")
     inside = {"include": [f"{area}**" if is_folder else area]} if area else {}
     general = f"how does {area} work" if area else "what does this project do and how is it built"
@@ -253,23 +262,6 @@ PROMPTS: Mapping[str, PromptTemplate] = {
 
 
 # -- what the index knows -----------------------------------------------------------------------------------------
-
-
-def _describe_overview(engine: Engine, call: FormatCall) -> Iterator[str]:
-    """Yield size, languages, folders, entry points and central files, one line each."""
-    try:
-        known = engine.search.overview()
-    except NotIndexed:
-        yield _describe_missing_index(engine, call)
-        return
-    facts = {
-        "files": f"{known.files:,} ({_format_counts(known.languages)})",
-        "the program, by files": _format_counts(known.folders),
-        "seems to start in": ", ".join(known.starts),
-        "much leans on": ", ".join(known.central),
-    }
-    lines = [f"- {name}: {fact}" for name, fact in facts.items() if fact]
-    yield "\n".join([f"What the index knows ({known.freshness}):", *lines])
 
 
 def _format_counts(counts: Iterable[tuple[str, int]]) -> str:

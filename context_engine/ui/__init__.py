@@ -5,7 +5,7 @@
     print(page.address)
     page.run()
 
-`page_routes` says which request is answered by which tool or view, `page_views` builds what no tool replies. The page
+`local_page` says which request is answered by which tool or view, `page_views` builds what no tool replies. The page
 itself is in `assets`: HTML, CSS and plain JavaScript modules that are served as they are.
 """
 

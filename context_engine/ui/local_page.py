@@ -1,16 +1,68 @@
-"""The page of `ctx ui`: its server, its routes and the projects that it shows."""
+"""The page of `ctx ui`: its server, its projects, and which request is answered by which tool or view.
+
+    GET  (empty), assets/NAME     the page and its files
+    POST api/NAME                 what a view shows, as JSON; the body has `project` and the arguments
+    POST write/NAME               a change; the server has checked that the page may write
+
+Nothing else can be called through the page. Tools are called through the dispatcher of all clients, so they are
+checked, limited and masked in the same way. The calls of the page itself are not recorded.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from context_engine.errors import ContextEngineError
-from context_engine.server import ActivityReader, PageServer, Projects, gain_file
+from context_engine import __version__
+from context_engine.errors import ContextEngineError, InvalidArgument
+from context_engine.server import (
+    ActivityReader,
+    GainStore,
+    PageRequest,
+    PageResponse,
+    PageServer,
+    Projects,
+    ToolDispatcher,
+    ToolSelection,
+    gain_file,
+)
 from context_engine.settings import Settings
-from context_engine.ui.page_routes import PageRoutes
+from context_engine.storage import workspace_id
+from context_engine.text import compact_json
+from context_engine.tools import Call
+from context_engine.ui import page_views
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+Arguments = Mapping[str, Any]
+View = Callable[["Engine", Arguments], dict[str, Any]]
+MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+READ_TOOLS: Mapping[str, tuple[str, Arguments]] = {
+    "explain": ("explain", {"format": "json"}),
+    "search": ("search_code", {"format": "json", "repeat": True}),
+    "symbols": ("symbols", {}),
+    "plans": ("list_plans", {}),
+    "plan": ("load_plan", {}),
+    "plan-history": ("view_history", {"include_events": True}),
+    "plan-difference": ("compare_plan_versions", {}),
+    "memories": ("list_memories", {"full": True, "status": "all", "limit": 200}),
+}
+WRITE_TOOLS: Mapping[str, str] = {"memory": "update_memory", "forget": "delete_memory", "undo": "undo_edit"}
+READ_VIEWS: Mapping[str, View] = {
+    "health": page_views.view_health,
+    "graph": page_views.view_graph,
+    "edits": page_views.view_edits,
+    "edit": page_views.view_edit,
+    "review": page_views.view_review,
+    "review-session": page_views.view_session,
+    "review-sessions": page_views.view_sessions,
+    "settings": page_views.view_settings,
+}
 
 
 class LocalPage:
@@ -61,3 +113,78 @@ class LocalPage:
     def _open_events(self) -> tuple[Callable[[], list[Any]], Callable[[], None]]:
         reader = ActivityReader(gain_file(self._settings))
         return reader.read_new, reader.close
+
+
+class PageRoutes:
+    """The answers of one page. Thread-safe."""
+
+    def __init__(self, projects: Projects, *, may_write: bool, is_person: bool, is_recording: bool) -> None:
+        self._projects = projects
+        self._may_write = may_write
+        self._is_person = is_person
+        self._is_recording = is_recording
+        self._dispatcher = ToolDispatcher(
+            projects.engine,
+            selection=ToolSelection(profiles=("all",), read_only=not may_write, structured=True),
+            gain=GainStore(enabled=False),
+        )
+        self._assets = {item.name: item.read_bytes() for item in (files("context_engine.ui") / "assets").iterdir()}
+
+    def answer(self, request: PageRequest) -> PageResponse:
+        """Answer a request that the server has checked."""
+        kind, _, name = request.path.partition("/")
+        if kind in ("", "assets"):
+            name = name if kind else "index.html"
+            if name not in self._assets:
+                return _MISSING
+            return PageResponse(self._assets[name], MEDIA_TYPES[name.rpartition(".")[2]])
+        arguments = dict(request.arguments)
+        project = arguments.pop("project", "")
+        try:
+            if not isinstance(project, str):
+                raise InvalidArgument("project must be the name of a project", details={"argument": "project"})
+            if kind == ("write" if request.is_write else "api"):
+                answer = self._write if request.is_write else self._read
+                return PageResponse(answer(name, project, arguments).encode())
+        except KeyError:
+            pass  # there is no such view
+        except ContextEngineError as error:
+            text = compact_json({"error": error.as_dict()})
+            return PageResponse(self._dispatcher.redact(text).encode(), status=409)
+        return _MISSING
+
+    def _read(self, name: str, project: str, arguments: Arguments) -> str:
+        """Return the JSON of a view. Raises: KeyError without such a view, the errors of the Engine."""
+        if name == "state":
+            return compact_json(self._state())
+        if name in READ_TOOLS:
+            tool, fixed = READ_TOOLS[name]
+            return self._call_tool(tool, project, {**arguments, **fixed})
+        view = READ_VIEWS[name]
+        return self._dispatcher.redact(compact_json(view(self._projects.engine(project), arguments)))
+
+    def _write(self, name: str, project: str, arguments: Arguments) -> str:
+        if name == "decide":
+            engine = self._projects.engine(project)
+            row = page_views.decide_plan(engine, arguments, is_person=self._is_person)
+            return self._dispatcher.redact(compact_json(row))
+        return self._call_tool(WRITE_TOOLS[name], project, arguments)
+
+    def _call_tool(self, tool: str, project: str, arguments: Arguments) -> str:
+        """Return the reply of a tool as JSON. Raises: the error of the tool."""
+        outcome = self._dispatcher.call(tool, {**arguments, "project": project}, Call())
+        if outcome.error:
+            raise outcome.error
+        return outcome.reply.text
+
+    def _state(self) -> dict[str, Any]:
+        """Return what the page needs to begin: the projects, and whether it may write."""
+        projects = [
+            {"name": name, "path": path, "workspace": workspace_id(Path(path))}
+            for name, path in self._projects.paths_by_name.items()
+        ]
+        state = {"version": __version__, "write": self._may_write, "recording": self._is_recording}
+        return {**state, "projects": projects}
+
+
+_MISSING = PageResponse(compact_json({"error": {"message": "The page has no such address."}}).encode(), status=404)

@@ -12,7 +12,7 @@ import pytest
 from context_engine.context import QUOTED_FROM_REPOSITORY, estimate_max_tokens
 from context_engine.engine import Engine
 from context_engine.errors import InvalidPath, NotIndexed
-from context_engine.hooks import HookEvent, HookResponder, prompt_context, repository_brief, tool_notes
+from context_engine.hooks import HookEvent, HookResponder, prompt_context, tool_notes
 from context_engine.model import Query
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
@@ -147,7 +147,7 @@ def test_the_start_of_a_session_tells_what_the_repository_is(shop: Engine) -> No
         assert "make test (Makefile)" in text
         assert "src/" in text
         assert "ctx search" in text
-        assert estimate_max_tokens(text) <= repository_brief.TOKENS_MAX
+        assert estimate_max_tokens(text) <= tool_notes.TOKENS_MAX
 
 
 def test_rules_are_quoted_and_only_where_the_client_does_not_read_them_itself(shop: Engine) -> None:

@@ -35,7 +35,7 @@ TOUCHES_FILES = {
     "cli/command_runner.py": "/dev/null, in place of a pipe that is not read any more",
     "daemon/": "its runtime folder: socket, lock and log; and asks when settings, languages and this program last changed",
     "cli/ui_command.py": "opens a browser, and asks where registered folders really are; opens no file",
-    "ui/page_routes.py": "the scripts and styles of this package",
+    "ui/local_page.py": "the scripts and styles of this package",
     "server/resources.py": "the scripts and styles of this package",
     "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",
     "cli/doctor.py": "tries whether the cache can be written, makes a folder of its own to try the server in, asks whether roots exist",
