@@ -121,12 +121,13 @@ class ToolSelection(_ToolSelectionFields):
         >>> ToolSelection(profiles=("coer",)).find_unknown_name()
         'no profile is called coer; did you mean core?'
         """
-        for name in self.profiles:
-            if name not in PROFILES:
-                return _describe_unknown("profile", name, tuple(PROFILES))
-        for name in (*self.tools, *self.exclude):
-            if name not in KNOWN_NAMES:
-                return _describe_unknown("tool", name, KNOWN_NAMES)
+        for noun, names, known in (
+            ("profile", self.profiles, tuple(PROFILES)),
+            ("tool", (*self.tools, *self.exclude), KNOWN_NAMES),
+        ):
+            for name in names:
+                if name not in known:
+                    return f"no {noun} is called {name}; {suggest_known(name, known, 'there are')}"
         return ""
 
 
@@ -162,9 +163,9 @@ def add_project_parameter(tool: str, schema: Mapping[str, Any], projects: Sequen
     return {**schema, "properties": {**schema["properties"], "project": parameter}, "required": required}
 
 
-def _describe_unknown(noun: str, name: str, known: Sequence[str]) -> str:
+def suggest_known(name: str, known: Sequence[str], all_are: str) -> str:
+    """Return the known name next to another one as a question; without one, all of them."""
     import difflib  # imported only when the start fails
 
     close = difflib.get_close_matches(name, known, 1, 0.6)
-    advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-    return f"no {noun} is called {name}; {advice}"
+    return f"did you mean {close[0]}?" if close else f"{all_are} {', '.join(known)}"

@@ -15,7 +15,7 @@ import os
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 
-from context_engine.server.profiles import PROFILES, ToolSelection
+from context_engine.server.profiles import PROFILES, ToolSelection, suggest_known
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
@@ -114,8 +114,11 @@ def parse_options(argv: Sequence[str], env: Mapping[str, str]) -> ServeOptions:
     """
     parser = _create_parser()
     given, unknown = parser.parse_known_args(list(argv))
-    if unknown:
-        parser.error(_describe_unknown(unknown[0]))
+    for word in unknown:
+        if not word.startswith("-"):
+            parser.error(f"unexpected argument {word!r}; did you mean --root {word}?")
+        names = [f"--{option.name}" for option in OPTIONS]
+        parser.error(f"there is no option {word}; {suggest_known(word.partition('=')[0], names, 'the options are')}")
     values = {}
     for option in OPTIONS:
         value = _option_value(parser, option, vars(given)[option.name], env.get(option.variable, "").strip())
@@ -174,14 +177,3 @@ def _option_value(parser: _Parser, option: ServeOption, given: Any, text: str) -
         return tuple(given or (path for path in text.split(os.pathsep) if path.strip()))
     words = ",".join(given or [text]).split(",")
     return tuple(dict.fromkeys(filter(None, map(str.strip, words))))
-
-
-def _describe_unknown(word: str) -> str:
-    import difflib  # imported only when the start fails
-
-    names = [f"--{option.name}" for option in OPTIONS]
-    if not word.startswith("-"):
-        return f"unexpected argument {word!r}; did you mean --root {word}?"
-    close = difflib.get_close_matches(word.partition("=")[0], names, 1, 0.6)
-    advice = f"did you mean {close[0]}?" if close else f"the options are {', '.join(names)}"
-    return f"there is no option {word}; {advice}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -21,22 +20,18 @@ from context_engine.server import mcp_server
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.instructions import format_instructions
 from context_engine.server.profiles import PROFILES, ToolSelection
+from tests.support import serving
 from tests.support.tools_stand_in import LOGIN, StandIn
 
 pytestmark = pytest.mark.anyio
 
 EVERYTHING = ToolSelection(profiles=("all",))
+connected = partial(serving.connected, selection=EVERYTHING)
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
 
 
 def gate_to(engine: Any, selection: ToolSelection = EVERYTHING, **seams: Any) -> ToolDispatcher:
     return ToolDispatcher(lambda _: engine, selection=selection, **seams)
-
-
-@asynccontextmanager
-async def connected(engine: StandIn, era: str = "auto", **seams: Any) -> AsyncGenerator[Client]:
-    async with Client(mcp_server.build_server(gate_to(engine, **seams)), mode=era) as client:
-        yield client
 
 
 @ERAS

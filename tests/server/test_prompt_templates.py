@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from collections.abc import Generator
 from pathlib import Path
 
 import mcp_types as types
@@ -21,6 +20,7 @@ from context_engine.server.profiles import ToolSelection
 from context_engine.text.words import estimate_tokens
 from context_engine.tools import Call
 from tests.support.engines import indexed, open_engine
+from tests.support.serving import connected
 from tests.support.trees import tree
 
 pytestmark = pytest.mark.anyio
@@ -52,14 +52,6 @@ BLANK_PATHS = {"path/of/a/file"}
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Generator[Engine]:
     with indexed(tree(tmp_path_factory.mktemp("prompts") / "till", FILES)) as engine:
         yield engine
-
-
-@asynccontextmanager
-async def connected(engine: Engine, era: str = "legacy", shown: ToolSelection | None = None) -> AsyncGenerator[Client]:
-    async with Client(
-        mcp_server.build_server(ToolDispatcher(single_engine(engine), selection=shown or ToolSelection())), mode=era
-    ) as client:
-        yield client
 
 
 def text_of(engine: Engine, name: str, given: dict[str, str], shown: ToolSelection | None = None) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from collections.abc import Generator
 from pathlib import Path
 
 import mcp_types as types
@@ -15,9 +14,10 @@ from mcp.shared.exceptions import MCPError
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.server import mcp_server, resources
-from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.profiles import ToolSelection
 from tests.support.engines import indexed
+from tests.support.serving import connected
 from tests.support.trees import tree
 
 pytestmark = pytest.mark.anyio
@@ -38,14 +38,6 @@ FILES: dict[str, str | bytes] = {
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Generator[Engine]:
     with indexed(tree(tmp_path_factory.mktemp("resources") / "till", FILES)) as engine:
         yield engine
-
-
-@asynccontextmanager
-async def connected(engine: Engine, era: str, shown: ToolSelection | None = None) -> AsyncGenerator[Client]:
-    async with Client(
-        mcp_server.build_server(ToolDispatcher(single_engine(engine), selection=shown or ToolSelection())), mode=era
-    ) as client:
-        yield client
 
 
 async def text_of(client: Client, uri: str) -> str:
@@ -141,7 +133,7 @@ async def test_files_are_read_under_the_rules_and_limits_of_the_tools(
 
 
 async def test_who_switched_read_file_off_has_closed_this_way_too(engine: Engine) -> None:
-    async with connected(engine, "legacy", ToolSelection(exclude=("read_file",))) as client:
+    async with connected(engine, "legacy", selection=ToolSelection(exclude=("read_file",))) as client:
         with pytest.raises(MCPError) as caught:
             await client.read_resource("ctx://file/src/app.py")
         assert caught.value.data["code"] == "ACCESS_DENIED"

@@ -1,13 +1,16 @@
-"""A server of ours over real HTTP, in a thread of this process."""
+"""Servers of ours in this process: over real HTTP in a thread, and with a client of the library."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from context_engine.server import connections, http_server
+from mcp import Client
+
+from context_engine.server import connections, http_server, mcp_server
+from context_engine.server.dispatcher import ToolDispatcher
 
 
 @contextmanager
@@ -22,3 +25,11 @@ def in_thread(hosted: Any) -> Generator[str]:
         hosted.should_exit = True
         thread.join(60)
         assert not thread.is_alive()
+
+
+@asynccontextmanager
+async def connected(engine: Any, era: str = "auto", **options: Any) -> AsyncGenerator[Client]:
+    """A client of a protocol server over an engine; `options` are those of the dispatcher."""
+    gate = ToolDispatcher(lambda _: engine, **options)
+    async with Client(mcp_server.build_server(gate), mode=era) as client:
+        yield client
