@@ -220,11 +220,6 @@ def test_issues_fade_and_rules_do_not(here: Remembering) -> None:
     assert later["AGENTS.md:3@c0ffeec0ffee"] == now["AGENTS.md:3@c0ffeec0ffee"]
 
 
-def test_an_issue_that_still_stands_never_fades_away(here: Remembering) -> None:
-    here.at("2046-01-01T00:00:00Z")
-    assert ask(here, "tokens never expire").results[0].score == pytest.approx(0.9 * 0.3)
-
-
 def test_the_name_of_a_kind_in_a_question_is_not_looked_for(here: Remembering) -> None:
     refresh(here, FILES | {"CLAUDE.md": "- Never close an issue of somebody else.\n"})
     assert places(ask(here, "known issues with tokens"))[0] == "src/auth/login.py:1@b1a3e"

@@ -244,9 +244,3 @@ def test_what_was_approved_of_is_the_content_and_not_the_number_of_a_version() -
     log = [_asked("a"), _decided("a", "approve"), _asked("b")]
     assert [each.status for each in fold_approvals(log, 1, "h", 0)] == ["approved", "pending"]
     assert [each.status for each in fold_approvals(log, 1, "other", 0)] == ["expired", "expired"]
-
-
-def test_it_is_the_order_of_decisions_that_counts_not_that_of_requests() -> None:
-    log = [_asked("whole"), _asked("one", "s1"), _decided("one", "approve"), _decided("whole", "reject")]
-    said = find_deciding(fold_approvals(log, 1, "h", 0), 1, "s1")
-    assert said is not None and said.id == "whole"

@@ -169,17 +169,6 @@ def test_the_architecture_shows_touched_modules_and_those_beside_them() -> None:
 # -- large plans -------------------------------------------------------------------------------------------------------
 
 
-def test_of_a_large_plan_what_is_done_is_taken_together() -> None:
-    plan = row(NODES_MAX + 10)
-    done = range(1, 21)
-    for draw in (draw_dependencies, draw_progress, draw_gantt):
-        picture = draw(plan, after(plan, *done))
-        assert picture.omitted == tuple(done)
-        assert "20 steps done" in picture.mermaid
-        assert "n21" in picture.mermaid
-        assert "20 steps are shown together" in picture.legend
-
-
 def test_of_a_huge_plan_the_last_steps_are_taken_together_too() -> None:
     plan = plan_of(*[()] * 1000)
     for draw in (draw_dependencies, draw_progress, draw_gantt):

@@ -111,14 +111,6 @@ def test_a_new_step_stands_where_it_is_said() -> None:
         assert uids(done(plan, {"op": "add_step", "title": "New", **where})).index("s3") == place
 
 
-def test_a_new_step_can_be_named_by_its_uid_in_the_operations_after_it() -> None:
-    operations = [
-        {"op": "add_step", "uid": "docs", "title": "Docs"},
-        {"op": "set_dependencies", "step": "docs", "depends_on": [1, 2]},
-    ]
-    assert waits(done(plan_of((), ()), *operations))["docs"] == ("s1", "s2")
-
-
 def test_a_step_is_split_into_parts_that_follow_each_other() -> None:
     start = plan_of((), (1,), (2,))
     step = msgspec.structs.replace(start.steps[1], files_to_modify=("a", "b"), hours=2)

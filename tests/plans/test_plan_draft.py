@@ -371,10 +371,3 @@ def test_what_many_people_have_changed_is_a_risk(lived: tuple[Engine, FileHistor
     engine, past = lived
     issues = [risk.issue for risk in planned(engine, "Let `sell` round the sum", past=past).plan.risks]
     assert "4 people have changed zoo/visits/tickets.py more than once" in issues
-
-
-def test_a_plan_with_a_named_place_is_surer_than_a_vague_one(zoo: Engine) -> None:
-    named = planned(zoo, "Let `lock_gate` take minutes")
-    vague = planned(zoo, "make it better somehow").plan.confidence_score
-    assert vague < READY_MIN <= named.plan.confidence_score
-    assert named.status == "ready"

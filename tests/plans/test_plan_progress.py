@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Plan, PlanQuestion
+from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import (
     Execution,
     PlanEvent,
     fold_progress,
-    plan_status,
 )
 from tests.support.planned import events, plan_of, plans
 
@@ -205,13 +204,3 @@ def test_error_and_notes_of_a_step_are_told() -> None:
     happened[3].data["notes"] = "easy"
     steps = fold_progress(plan, happened).serialize(plan)["steps"]
     assert (steps[0]["error"], steps[1]["notes"]) == ("it broke", "easy")
-
-
-def test_a_list_says_one_word_about_a_plan() -> None:
-    plan = plan_of(())
-    asking = plan_of((), questions=(PlanQuestion("q1", "Why?"),))
-    assert plan_status(plan, after(plan)) == "ready"
-    assert plan_status(plan, after(plan), approved=True) == "approved"
-    assert plan_status(asking, after(asking), approved=True) == "needs_clarification"
-    assert plan_status(plan, after(plan, "1 started"), approved=True) == "executing"
-    assert plan_status(plan_of(), after(plan_of())) == "draft"

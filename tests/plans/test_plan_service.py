@@ -8,7 +8,6 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import AccessDenied, NeedsApproval, PreconditionFailed
-from context_engine.plans.plan_repository import PlanQuery
 from context_engine.plans.plan_service import workspace_paths
 from context_engine.repo.paths import Root
 from context_engine.settings import Settings
@@ -53,12 +52,6 @@ def test_plans_are_stamped_with_the_time_that_a_test_sets(folder: Path, monkeypa
         saved = engine.plans.repository.save(plan())
         assert saved.version.created_at == "2026-11-21T12:00:00.000Z"
         assert engine.plans is engine.plans
-
-
-def test_two_engines_of_one_workspace_see_each_others_plans(folder: Path) -> None:
-    with opened(folder) as one, opened(folder) as other:
-        one.plans.repository.save(plan(), name="Cents")
-        assert [row.name for row in other.plans.repository.list_page(PlanQuery()).rows] == ["Cents"]
 
 
 def test_a_cleared_index_takes_no_plan_along(folder: Path) -> None:
