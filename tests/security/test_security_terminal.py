@@ -70,7 +70,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "plan history": [[]],
     "plan diff": [["1", "1"]],
     "plan approve": [["no\x1b[2J"]],
-    "plan archive": [["no\x1b[2J"]],
     "workspace add": [["no\x1b[2J"]],
     "workspace list": [[]],
     "workspace remove": [["no\x1b[2J"]],
