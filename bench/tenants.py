@@ -167,15 +167,15 @@ def serving(roots: Sequence[str], tokens: Path) -> Generator[Any]:
     from context_engine.server.projects import Projects
     from context_engine.server.server_log import discard_line
     from context_engine.team.grants import OWNER
-    from context_engine.team.shared_server import ClientSessions
+    from context_engine.team.shared_server import SharedServer
     from context_engine.team.token_file import TokenFile
 
     projects = Projects(roots, log=discard_line, isolated=True)
     gate = ToolDispatcher(
         projects.engine, selection=ToolSelection(profiles=("all",)), project_names=lambda: projects.names
     )
-    visitors = ClientSessions(gate, projects)
     file = TokenFile(tokens, now=time.time)
+    visitors = SharedServer(gate, projects, file)
     projects.start()
     try:
         wait_until_ready(projects)

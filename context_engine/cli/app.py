@@ -1,4 +1,4 @@
-"""The commands of `ctx`, in the order of `ctx --help`.
+"""The commands of `ctx`, in the order of `ctx --help`. Their help pages are in `commands.md`.
 
 Exit codes: 0 found or done, 1 nothing found or the answer no, 2 error (two lines say what and the next step), 3 a
 review found what `--fail-on` names, 130 interrupted.
@@ -80,8 +80,8 @@ def _ctx(
 
 app.command()(index)
 add_commands(app, {**QUERIES, **RECORDS})
-add_commands(memory_app, MEMORIES, "ctx memory")
-add_commands(plan_app, PLANS, "ctx plan")
+add_commands(memory_app, MEMORIES)
+add_commands(plan_app, PLANS)
 app.add_typer(memory_app)
 app.add_typer(plan_app)
 app.add_typer(workspace_commands.app)
@@ -119,15 +119,7 @@ def _serve_options() -> list[Any]:
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )
 def serve(context: typer.Context) -> None:
-    """Serve projects to coding agents over MCP. Clients start it; you rarely do.
-
-    `ctx serve --help` lists its options, which are defined in a module that loads fast.
-
-    **Examples**
-
-    - `ctx serve --root ~/src/project`
-    - in a client's settings: command `ctx`, arguments `serve --root /path`
-    """
+    """Serve projects to coding agents over MCP. Clients start it; you rarely do."""
     raise typer.Exit(server.main(context.args, os.environ))
 
 
@@ -139,14 +131,7 @@ def hook(
     event: Annotated[str, typer.Argument(help="The event, as the client names it.")] = "",
     client: Annotated[str, typer.Option("--client", help="claude, codex, gemini, cursor or opencode.")] = "claude",
 ) -> None:
-    """Answer a hook of a coding agent: its JSON on standard input, the reply on standard output.
-
-    Always exits with 0. `ctx setup CLIENT --hooks` writes the configuration that runs it.
-
-    **Examples**
-
-    - `ctx hook UserPromptSubmit --client claude < event.json`
-    """
+    """Answer a hook of a coding agent: its JSON on standard input, the reply on standard output."""
     from context_engine.cli.hook_command import run_hook
 
     raise typer.Exit(run_hook([event, "--client", client], os.environ) or 0)
@@ -182,20 +167,7 @@ def setup(
     guidance: Annotated[bool, typer.Option("--guidance", help="Add a section to CLAUDE.md or AGENTS.md.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add `ctx` to a coding agent's MCP configuration. Everything else in the file stays unchanged.
-
-    The file is backed up next to itself first. A second run changes nothing.
-
-    **Examples**
-
-    - `ctx setup` lists the clients and shows which are installed and set up
-    - `ctx setup --all` shows the changes for every client found, and asks before it writes them
-    - `ctx setup claude --hooks` adds the hooks as well, and shows the change
-    - `ctx setup vscode --project`
-    - `ctx setup claude-desktop --root ~/src/project`
-    - `ctx setup cursor --remove`
-    - `ctx setup claude --guidance` adds a section on ctx to the project's CLAUDE.md; `--remove` takes it out
-    """
+    """Add `ctx` to a coding agent's MCP configuration. Everything else in the file stays unchanged."""
     from context_engine.cli.setup_command import SetupOptions
     from context_engine.cli.setup_command import setup as run_setup
 
@@ -218,17 +190,7 @@ def doctor(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every part of the installation and suggest fixes.
-
-    The checks reach from the packages to a real conversation with the server. Exit code 1 when something does not
-    work. Nothing is changed: the next step of each problem is a command to paste.
-
-    **Examples**
-
-    - `ctx doctor`
-    - `ctx doctor claude`
-    - `ctx doctor --json | jq '.findings[] | select(.verdict != "ok")'`
-    """
+    """Check every part of the installation and suggest fixes."""
     from context_engine.cli.doctor import doctor as run_doctor
 
     raise typer.Exit(run_doctor(root, clients or (), as_json=as_json))

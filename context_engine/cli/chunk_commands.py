@@ -31,16 +31,7 @@ def chunk_export(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Export the index as four JSON files with vectors, for any program that reads such chunk files.
-
-    The index is updated first. `ctx serve --chunks-dir` serves such a folder and follows its changes.
-
-    **Examples**
-
-    - `ctx chunk export .cortex/chunks`
-    - `ctx chunk export /tmp/chunks --root ~/src/project --provider`
-    - `ctx chunk export /tmp/chunks --no-vectors`
-    """
+    """Export the index as four JSON files with vectors, for any program that reads such chunk files."""
     from context_engine.engine_parts import read_embedder_config
 
     target = folder.expanduser().absolute()
@@ -71,12 +62,7 @@ def chunk_export(
 def chunk_check(
     folder: Annotated[Path, typer.Argument(help="Folder with the chunk files.")], as_json: AsJson = False
 ) -> None:
-    """Check a folder of chunk files: print its contents and the files that are invalid. Exit code 1 if one is.
-
-    **Examples**
-
-    - `ctx chunk check .cortex/chunks`
-    """
+    """Check a folder of chunk files: print its contents and the files that are invalid. Exit code 1 if one is."""
     chunks = search.read_folder(folder.expanduser())
     problems = {skipped.path: skipped.detail for skipped in chunks.skipped}
     counts = {kind: sum(row.kind == kind for row in chunks.rows) for kind in search.FILES}

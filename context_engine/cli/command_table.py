@@ -1,7 +1,4 @@
-"""The commands that are views of a tool: their words and options, and how their replies are shown.
-
-Their help pages are in `tool_commands.md`.
-"""
+"""The commands that are views of a tool: their words and options, and how their replies are shown."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,12 +67,27 @@ def write_help(command: Any, context: Any, formatter: Any) -> None:
     formatter.write(style_page(render_help(command, context), os.environ))
 
 
+@cache
+def read_help_pages() -> dict[str, str]:
+    """Return the help page of each command, from `commands.md`."""
+    sections = Path(__file__).with_name("commands.md").read_text(encoding="utf-8").split("\n# ")
+    return dict(section.split("\n\n", 1) for section in sections[1:])
+
+
 class CommandApp(typer.Typer):
-    """Commands with plain help pages."""
+    """Commands with plain help pages; `group` is what is typed before their names."""
+
+    group = "ctx"
 
     def command(self, name: str | None = None, *, cls: Any = HelpCommand, **options: Any) -> Any:
-        """Define a command."""
-        return super().command(name, cls=cls, **options)
+        """Define a command; its function has the name of the command, unless that is given."""
+
+        def define(function: Any) -> Any:
+            chosen = name or function.__name__
+            page = read_help_pages().get(f"{self.group} {chosen}")
+            return super(CommandApp, self).command(chosen, cls=cls, help=page, **options)(function)
+
+        return define
 
 
 class CommandGroup(TyperGroup):
@@ -84,7 +100,9 @@ class CommandGroup(TyperGroup):
 
 def command_group(name: str, description: str) -> CommandApp:
     """Create an empty group of commands, such as `ctx memory`."""
-    return CommandApp(name=name, help=description, cls=CommandGroup, no_args_is_help=True)
+    app = CommandApp(name=name, help=description, cls=CommandGroup, no_args_is_help=True)
+    app.group = f"ctx {name}"
+    return app
 
 
 # -- the workspace ----------------------------------------------------------------------------------------------------

@@ -37,13 +37,7 @@ app = command_group("daemon", "The local process that keeps indexes open, so tha
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
-    """Show the daemons of this user: version, work trees, clients. Exit code 1 when none runs.
-
-    **Examples**
-
-    - `ctx daemon status`
-    - `ctx daemon status --json | jq '.[].roots'`
-    """
+    """Show the daemons of this user: version, work trees, clients. Exit code 1 when none runs."""
     found = _ask_all("status")
     lines = []
     for row in found:
@@ -55,13 +49,7 @@ def status(as_json: AsJson = False) -> None:
 
 @app.command()
 def stop(as_json: AsJson = False) -> None:
-    """End the daemons of this user, of all versions. Clients continue without one, and the next command starts one.
-
-    **Examples**
-
-    - `ctx daemon stop`
-    - `CTX_DAEMON=0` in the environment keeps it off
-    """
+    """End the daemons of this user, of all versions. Clients continue without one, and the next command starts one."""
     stopped = [row["pid"] for row in _ask_all("stop")]
     until = time.monotonic() + ANSWER_S
     while {row["pid"] for row in _ask_all("status")}.intersection(stopped) and time.monotonic() < until:
@@ -73,12 +61,7 @@ def stop(as_json: AsJson = False) -> None:
 def run(
     background: Annotated[bool, typer.Option("--background", help="Leave the terminal; clients start it so.")] = False,
 ) -> None:
-    """Run the daemon in this process until it is stopped or idle. Clients start it by themselves; you rarely do.
-
-    **Examples**
-
-    - `ctx daemon run`
-    """
+    """Run the daemon in this process until it is stopped or idle. Clients start it by themselves; you rarely do."""
     raise typer.Exit(run_daemon(background=background))
 
 

@@ -26,17 +26,7 @@ def gain(
     as_json: AsJson = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete all counts.")] = False,
 ) -> None:
-    """Show what the calls of agents cost, for each client and session.
-
-    Only calls, characters and time are counted, on this machine; the setting `gain` turns it off.
-
-    **Examples**
-
-    - `ctx gain`
-    - `ctx gain --root . -n 3`
-    - `ctx gain --json | jq .all`
-    - `ctx gain --delete`
-    """
+    """Show what the calls of agents cost, for each client and session."""
     settings, screen = Settings.load(resolve_root(root)), process_screen()
     file = server.gain_file(settings)
     if delete:

@@ -1,7 +1,7 @@
 """The help pages of `ctx`: plain text of 80 columns, commands in groups, options with their values and defaults.
 
-The words come from the commands themselves: the first paragraph of a docstring is its description, a list below
-`**Examples**` its examples. `scripts/command_pages.py` writes all pages into docs/help.txt.
+`commands.md` has the words: the first sentence of a page is shown in lists, and a list below `**Examples**` has its
+examples. `scripts/command_pages.py` writes all pages into docs/help.txt.
 """
 
 from __future__ import annotations

@@ -44,21 +44,7 @@ def index(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Index a repository, or update its index.
-
-    Only files whose content changed are read. You can interrupt it at any time and continue later. `ctx serve` makes
-    the vectors of the chosen provider, if there is one, in the background. `--store` applies to this run only: the
-    index of this machine does not change, and other commands use CTX_STORE_URL.
-
-    **Examples**
-
-    - `ctx index`
-    - `ctx index ~/src/project`
-    - `ctx index src --root .`
-    - `ctx index --force`
-    - `ctx index --embed`
-    - `ctx index --store postgresql://ci@db/context --share`
-    """
+    """Index a repository, or update its index."""
     from context_engine.engine import Engine
 
     screen = process_screen()

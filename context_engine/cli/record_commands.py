@@ -138,12 +138,7 @@ def memory_show(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one memory in full, with its status.
-
-    **Examples**
-
-    - `ctx memory show 0c07398f`
-    """
+    """Show one memory in full, with its status."""
     with open_engine(root) as engine:
         entry = find_memory(engine, memory)
         status = engine.memory.memories.start_status_check()(entry)
@@ -165,13 +160,7 @@ def memory_show(
 
 @memory_app.command("rules")
 def memory_rules(root: Root = None, as_json: AsJson = False) -> None:
-    """Print all valid rules and decisions with their sources: what an agent should know before it begins.
-
-    **Examples**
-
-    - `ctx memory rules`
-    - `ctx memory rules > RULES.md`
-    """
+    """Print all valid rules and decisions with their sources: what an agent should know before it begins."""
     with open_engine(root) as engine:
         if not ensure_index(engine, "searched"):
             raise typer.Exit(INTERRUPTED)
@@ -207,17 +196,7 @@ def plan_approve(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Approve a plan or some of its steps, reject it, or ask for changes. The decision covers the version you see.
-
-    It is recorded as the decision of a person when stdin is a terminal, otherwise as that of an agent.
-
-    **Examples**
-
-    - `ctx plan approve retries`
-    - `ctx plan approve retries --step 2 --step 3`
-    - `ctx plan approve apr_01a2... --reject --comment "not before the release"`
-    - `ctx plan approve retries --changes "keep the old name as an alias"`
-    """
+    """Approve a plan or some of its steps, reject it, or ask for changes. The decision covers the version you see."""
     if reject and changes:
         raise InvalidArgument("--reject and --changes exclude each other", suggestion="Leave one of them out.")
     action = "reject" if reject else "request_modification" if changes else "approve"

@@ -55,17 +55,7 @@ def review(
     untracked: Annotated[bool, typer.Option("--untracked", help="Include new files that git does not track.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Review a change: list the problems in its new lines by priority. Needs no model, no network and no index.
-
-    Exit codes: 0 reviewed or nothing to review, 2 error, 3 found what `--fail-on` names.
-
-    **Examples**
-
-    - `ctx review`
-    - `ctx review --staged --fail-on P1`
-    - `ctx review --base origin/main --sarif review.sarif`
-    - `ctx review HEAD~3..HEAD --format markdown`
-    """
+    """Review a change: list the problems in its new lines by priority. Needs no model, no network and no index."""
     change = select_change(rev, staged=staged, base=base, untracked=untracked)
     options = tools.parse_review_options(
         {

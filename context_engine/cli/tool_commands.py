@@ -279,16 +279,14 @@ class ToolCommandLine(HelpCommand):
         raise typer.Exit(run_here(self.tool_command, ctx.params))
 
 
-def add_commands(app: CommandApp, commands: Mapping[str, ToolCommand], group: str = "ctx") -> None:
-    """Define the commands of a group; their help pages are sections of `tool_commands.md`."""
+def add_commands(app: CommandApp, commands: Mapping[str, ToolCommand]) -> None:
+    """Define the commands of a group."""
 
     def nothing() -> None:
         """Do nothing: `ToolCommandLine.invoke` runs the command."""
 
-    sections = Path(__file__).with_name("tool_commands.md").read_text(encoding="utf-8").split("\n# ")
-    pages = dict(section.split("\n\n", 1) for section in sections[1:])
     for name, command in commands.items():
-        app.command(name, cls=partial(ToolCommandLine, command), help=pages[f"{group} {name}"])(nothing)
+        app.command(name, cls=partial(ToolCommandLine, command))(nothing)
 
 
 def run_here(command: ToolCommand, values: Values) -> int:

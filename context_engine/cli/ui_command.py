@@ -32,18 +32,7 @@ def serve_page(
     write: Annotated[bool, typer.Option("--write", help="Let the page approve plans, edit memories and undo.")] = False,
     workspace: WorkspaceName = "",
 ) -> None:
-    """Open a page in the browser that shows the calls of agents live.
-
-    It has search, symbol graphs, plans, reviews, memories and edits, too. It is served on 127.0.0.1 only,
-    for those who have its address, until Ctrl-C, and loads nothing from elsewhere.
-
-    **Examples**
-
-    - `ctx ui`
-    - `ctx ui --write`
-    - `ctx ui --no-open --port 8123`
-    - `ctx ui --root ~/src/web --root ~/src/api`
-    """
+    """Open a page in the browser that shows the calls of agents live."""
     page = ui.LocalPage(_find_folders(root or (), workspace), may_write=write, is_person=sys.stdin.isatty())
     page.bind(port)
     if hangup := getattr(signal, "SIGHUP", None):

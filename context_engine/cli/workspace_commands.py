@@ -40,16 +40,7 @@ def workspace_add(
     depth: Annotated[int, typer.Option("--depth", min=0, help="Clone only this many commits; 0: all.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Add a repository to a workspace. A URL (https, ssh, file) is cloned into the cache, which is not for editing.
-
-    git runs without password prompts and without hooks: private repositories need ssh keys or a credential helper.
-
-    **Examples**
-
-    - `ctx workspace add ~/src/web`
-    - `ctx workspace add https://example.org/team/api.git --depth 100`
-    - `ctx workspace add git@example.org:team/lib.git --workspace team --name lib`
-    """
+    """Add a repository to a workspace. A URL (https, ssh, file) is cloned into the cache, which is not for editing."""
     repositories = load_repositories()
     member = run_with_progress(
         lambda on_progress, cancel: repositories.add(
@@ -71,13 +62,7 @@ def workspace_list(
     workspace: Annotated[str, typer.Option("--workspace", "-w", metavar="NAME", help="Only this one.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List the workspaces with their repositories, folders and the freshness of each index.
-
-    **Examples**
-
-    - `ctx workspace list`
-    - `ctx workspace list --workspace team --json`
-    """
+    """List the workspaces with their repositories, folders and the freshness of each index."""
     repositories, screen = load_repositories(), process_screen()
     chosen = {workspace: repositories.members(workspace)} if workspace else repositories.workspaces()
     rows: dict[str, list[dict[str, object]]] = {}
@@ -104,13 +89,7 @@ def workspace_remove(
     workspace: Workspace = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Remove a repository from a workspace. A clone that no workspace uses is deleted, your own folders never.
-
-    **Examples**
-
-    - `ctx workspace remove api`
-    - `ctx workspace remove lib --workspace team`
-    """
+    """Remove a repository from a workspace. A clone that no workspace uses is deleted, your own folders never."""
     is_deleted = load_repositories().remove(name, workspace=workspace)
     if as_json:
         print_json({"removed": name, "workspace": workspace, "clone_deleted": is_deleted})
@@ -124,15 +103,7 @@ def workspace_update(
     workspace: Workspace = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Fetch new commits for the clones of a workspace and update the index of each repository.
-
-    Exit code 2 when one of them fails; the others are updated all the same.
-
-    **Examples**
-
-    - `ctx workspace update`
-    - `ctx workspace update api lib --workspace team`
-    """
+    """Fetch new commits for the clones of a workspace and update the index of each repository."""
     repositories, screen = load_repositories(), process_screen()
     chosen = repositories.members(workspace, names=names or ())
     updated, failed = [], []

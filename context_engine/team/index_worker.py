@@ -47,9 +47,14 @@ class IndexWorker:
         job that failed, which the queue knows by then.
         """
         renewal = _LeaseRenewal(lease, self._renew_s, cancel)
+
+        def note(progress: Progress) -> None:
+            renewal.progress = progress
+            on_progress(progress)
+
         try:
             with renewal:
-                result = self._index(lease.source, renewal.watch(on_progress), cancel)
+                result = self._index(lease.source, note, cancel)
         except Cancelled:
             if renewal.is_lost:
                 raise _lost_error(lease) from None
@@ -87,21 +92,13 @@ class _LeaseRenewal:
 
     def __init__(self, lease: JobLease, every_s: float, cancel: threading.Event) -> None:
         self.is_lost = False
+        self.progress = Progress("starting", 0, 0)
+        """What the next renewal reports."""
         self._lease = lease
         self._every_s = every_s
         self._cancel = cancel
-        self._progress = Progress("starting", 0, 0)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="ctx-lease", daemon=True)
-
-    def watch(self, on_progress: ReportProgress) -> ReportProgress:
-        """Return a callback that also keeps the progress for the next renewal."""
-
-        def note(progress: Progress) -> None:
-            self._progress = progress
-            on_progress(progress)
-
-        return note
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -114,7 +111,7 @@ class _LeaseRenewal:
         kept_until_s = time.monotonic() + self._lease.lease_s
         while not self._ended.wait(self._every_s):
             try:
-                is_kept = self._lease.renew(self._progress)
+                is_kept = self._lease.renew(self.progress)
             except StoreUnavailable:
                 is_kept = time.monotonic() < kept_until_s  # it may be back before the lease ends
             else:

@@ -49,16 +49,7 @@ def job_add(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask for repositories to be indexed. One that is in the queue already is indexed again, once.
-
-    A folder must be at the same place on every machine with a worker. Two branches of a repository need a name each.
-
-    **Examples**
-
-    - `ctx job add https://example.org/team/api.git https://example.org/team/web.git`
-    - `ctx job add git@example.org:team/api.git --branch release --name example.org/team/api@release`
-    - `ctx job add --all`
-    """
+    """Ask for repositories to be indexed. One that is in the queue already is indexed again, once."""
     named = places or []
     if bool(named) == everything:
         raise InvalidArgument("no repository is named", suggestion="Name folders or URLs, or pass --all.")
@@ -85,13 +76,7 @@ def job_add(
 
 @app.command("list")
 def job_list(store: Store = "", root: Root = None, as_json: AsJson = False) -> None:
-    """List the repositories of the queue: what runs and where, what waits, what failed and why.
-
-    **Examples**
-
-    - `ctx job list`
-    - `ctx job list --json | jq '.[] | select(.state == "failed")'`
-    """
+    """List the repositories of the queue: what runs and where, what waits, what failed and why."""
     with closing(open_job_queue(choose_address(store, root))) as jobs:
         listed = jobs.list_jobs()
     if as_json:
@@ -116,12 +101,7 @@ def job_remove(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a repository from the queue. Its index stays in the database: `ctx store remove` deletes that.
-
-    **Examples**
-
-    - `ctx job remove https://example.org/team/api.git`
-    """
+    """Remove a repository from the queue. Its index stays in the database: `ctx store remove` deletes that."""
     with closing(open_job_queue(choose_address(store, root))) as jobs:
         if not any(jobs.remove(one, branch) for one in (place, str(Path(place).absolute()))):
             raise InvalidArgument(
@@ -141,18 +121,7 @@ def job_work(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Process the queue: fetch, index and publish one repository after the other, until Ctrl-C or SIGTERM.
-
-    Any number of workers may run, on any machines. A job that fails is tried up to five times; one whose worker dies is
-    taken over after a minute. Clones stay in this machine's cache, so that a later run only fetches what is new.
-
-    Exit code 2 with --until-empty when a job failed.
-
-    **Examples**
-
-    - `ctx job work`
-    - `ctx job work --until-empty --store postgresql://ci@db/context`
-    """
+    """Process the queue: fetch, index and publish one repository after the other, until Ctrl-C or SIGTERM."""
     address = choose_address(store, root)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a container that stops gives its job back
     worker = IndexWorker(load_repositories(), address)

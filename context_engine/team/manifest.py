@@ -75,14 +75,12 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         metadata: Mapping[str, Any],
     ) -> Manifest:
         """Return the next state: segments added, files dead or touched, `skipped` and `metadata` replaced."""
-        parts = [
-            msgspec.structs.replace(
-                part,
-                dead=_union(part.dead, dead.get(part.number, ())),
-                touched=_latest(part.touched, touched.get(part.number, ())),
-            )
-            for part in (*self.segments, *new)
-        ]
+        parts = []
+        for part in (*self.segments, *new):
+            gone = {*part.dead, *dead.get(part.number, ())}
+            latest = {state[0]: state for state in (*part.touched, *touched.get(part.number, ()))}
+            states = tuple(sorted(latest.values()))
+            parts.append(msgspec.structs.replace(part, dead=tuple(sorted(gone)), touched=states))
         return self._next(parts, skipped=dict(skipped), metadata=dict(metadata))
 
     def with_importance(self, values: npt.NDArray[Any]) -> Manifest:
@@ -114,15 +112,6 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
             numbers=[part.number for part in self.segments],
             touched=[part.touched for part in self.segments],
         )
-
-
-def _union(before: tuple[int, ...], more: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted({*before, *more}))
-
-
-def _latest(before: tuple[TouchedState, ...], newer: Iterable[TouchedState]) -> tuple[TouchedState, ...]:
-    """Return the last state of each file."""
-    return tuple(sorted({look[0]: look for look in (*before, *newer)}.values()))
 
 
 encode_manifest = msgspec.msgpack.Encoder().encode

@@ -6,13 +6,16 @@ A dispatcher of a grant never asks who called: what a token may not see cannot b
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_engine.errors import AccessDenied, ContextEngineError, UnsuitableRoot
+from context_engine.errors import AccessDenied, ContextEngineError, HostError, UnsuitableRoot
 from context_engine.server import resources
 from context_engine.server.dispatcher import ToolDispatcher, rate_limit_error
 from context_engine.server.gain_store import GainStore
@@ -21,16 +24,18 @@ from context_engine.server.projects import Projects, find_project_path
 from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.server_log import Log
-from context_engine.team.audit_log import AuditLog
 from context_engine.team.grants import ROLES, Grant, forbids, required_role
 from context_engine.team.team_authentication import Authenticator
 from context_engine.team.token_file import TokenFile
+from context_engine.timestamps import Now, format_timestamp
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.server.authentication import HttpRefusal
     from context_engine.tools import Tool
 
+AUDIT_FIELDS = ("token", "role", "event", "method", "tool", "via", "project", "status", "from", "ok", "error", "ms")
+"""The fields of an audit line, in this order; other fields of the log are left out."""
 Sees = Callable[[str, str], bool]
 """Returns whether a project of this name and path exists for the caller."""
 
@@ -41,30 +46,32 @@ def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, proj
     Raises: HostError, StorageCorrupt, AccessFailed, InvalidArgument, each with the next step.
     """
     tokens = TokenFile(Path(options.tokens).expanduser().absolute() if options.tokens else None, now=time.time)
-    key = tokens.sealing_key()
-    audit: Log | None = AuditLog(options.audit_log, now=time.time).write if options.audit_log else None
-    sessions = ClientSessions(dispatcher, projects, audit=audit)
-    count = len(tokens.page().tokens)
-    if count:
-        location = f"one of the {count} in {tokens.path}"
-    else:
-        location = f"in {tokens.path}, which has none yet: ctx token create NAME"
-    return SharedServer(sessions, Authenticator(tokens, log=sessions.audit), key, location)
+    audit = AuditLog(options.audit_log, now=time.time).write if options.audit_log else None
+    return SharedServer(dispatcher, projects, tokens, audit=audit)
 
 
 class SharedServer:
-    """What the tokens of a team add to a server; `token_location` describes where they are.
+    """What the tokens of a team add to a server; `token_location` describes where they are. Thread-safe.
 
-    All processes of the team seal with one key what a client carries from one request to the next.
+    It has a dispatcher for each grant that has sent a request. All processes of the team seal with one key what a
+    client carries from one request to the next.
     """
 
     def __init__(
-        self, sessions: ClientSessions, authenticator: Authenticator, sealing_key: bytes, token_location: str
+        self, dispatcher: ToolDispatcher, projects: Projects, tokens: TokenFile, *, audit: Log | None = None
     ) -> None:
-        self.sessions = sessions
-        self.authenticator = authenticator
-        self.sealing_key = sealing_key
-        self.token_location = token_location
+        """`audit` receives a line for each call; by default the log does. Raises: as `TokenFile.sealing_key`."""
+        self.audit: Log = audit or dispatcher.log
+        self.sealing_key = tokens.sealing_key()
+        self.authenticator = Authenticator(tokens, log=self.audit)
+        self.token_location = f"in {tokens.path}, which has none yet: ctx token create NAME"
+        if count := len(tokens.page().tokens):
+            self.token_location = f"one of the {count} in {tokens.path}"
+        self._dispatcher = dispatcher
+        self._projects = projects
+        self._lock = threading.Lock()
+        self._dispatchers: dict[Grant, ToolDispatcher] = {}
+        self._by_role = {role: Metrics() for role in ROLES}
 
     def authenticate(
         self, path: str, headers: Mapping[str, str], address: str
@@ -75,11 +82,28 @@ class SharedServer:
 
     def dispatcher_of(self, grant: Grant) -> tuple[ToolDispatcher, tuple[str, ...]]:
         """Return the dispatcher of a grant, and the names of the projects that it sees."""
-        return self.sessions.dispatcher(grant), self.sessions.projects_of(grant).names
+        return self.dispatcher(grant), ScopedProjects(self._projects, grant.sees).names
+
+    def dispatcher(self, grant: Grant) -> ToolDispatcher:
+        """Return the dispatcher of a grant, the same one each time."""
+        with self._lock:
+            if grant not in self._dispatchers:
+                scoped = ScopedProjects(self._projects, grant.sees)
+                self._dispatchers[grant] = GrantDispatcher(
+                    self._dispatcher,
+                    scoped.engine,
+                    grant,
+                    log=self._create_log(grant, scoped),
+                    metrics=Metrics(within=self._by_role[grant.role]),
+                    project_names=lambda: scoped.names,
+                )
+            return self._dispatchers[grant]
 
     def metrics_of(self, grant: Grant) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return role -> metrics by tool, as far as a grant may read them."""
-        return self.sessions.metrics_by_role(grant)
+        """Return role -> metrics by tool: of all tokens for an admin of all projects, else of this grant alone."""
+        if grant.role == ROLES[-1] and grant.sees_all:
+            return {role: metrics.rows() for role, metrics in self._by_role.items()}
+        return {grant.role: self.dispatcher(grant).metrics.rows()}
 
     def log_read(self, grant: Grant, method: str, params: Mapping[str, Any] | None, error: str, ms: float) -> None:
         """Write an audit line for a read that is not a tool call."""
@@ -87,7 +111,21 @@ class SharedServer:
         line: dict[str, Any] = {"event": "read", "method": method, "project": project, "ok": not error}
         if error:
             line["error"] = error
-        self.sessions.dispatcher(grant).log(line | {"ms": round(ms, 2)})
+        self.dispatcher(grant).log(line | {"ms": round(ms, 2)})
+
+    def _create_log(self, grant: Grant, scoped: ScopedProjects) -> Log:
+        """Return a log that adds the token and the name of the project; only calls and reads go to the audit log."""
+
+        def write(line: dict[str, Any]) -> None:
+            if line.get("event") not in ("call", "read"):
+                self._dispatcher.log({"token": grant.name} | line)
+                return
+            project = scoped.name_of(str(line.get("project", "")))
+            rest = {key: value for key, value in line.items() if key != "project"}
+            named = {"project": project} if project else {}
+            self.audit({"token": grant.name, "role": grant.role} | rest | named)
+
+        return write
 
 
 def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
@@ -160,60 +198,6 @@ class GrantDispatcher(ToolDispatcher):
         return self.grant.sees(name, path)
 
 
-class ClientSessions:
-    """The dispatchers of all grants that have sent a request. Thread-safe.
-
-    `audit` receives a line for each call; by default the log does.
-    """
-
-    def __init__(self, dispatcher: ToolDispatcher, projects: Projects, *, audit: Log | None = None) -> None:
-        self.audit: Log = audit or dispatcher.log
-        self._dispatcher = dispatcher
-        self._projects = projects
-        self._lock = threading.Lock()
-        self._dispatchers: dict[Grant, ToolDispatcher] = {}
-        self._by_role = {role: Metrics() for role in ROLES}
-
-    def dispatcher(self, grant: Grant) -> ToolDispatcher:
-        """Return the dispatcher of a grant, the same one each time."""
-        with self._lock:
-            if grant not in self._dispatchers:
-                scoped = self.projects_of(grant)
-                self._dispatchers[grant] = GrantDispatcher(
-                    self._dispatcher,
-                    scoped.engine,
-                    grant,
-                    log=self._create_log(grant, scoped),
-                    metrics=Metrics(within=self._by_role[grant.role]),
-                    project_names=lambda: scoped.names,
-                )
-            return self._dispatchers[grant]
-
-    def projects_of(self, grant: Grant) -> ScopedProjects:
-        """Return the projects that a grant sees."""
-        return ScopedProjects(self._projects, grant.sees)
-
-    def metrics_by_role(self, grant: Grant) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return role -> metrics by tool: of all tokens for an admin of all projects, else of this grant alone."""
-        if grant.role == ROLES[-1] and grant.sees_all:
-            return {role: metrics.rows() for role, metrics in self._by_role.items()}
-        return {grant.role: self.dispatcher(grant).metrics.rows()}
-
-    def _create_log(self, grant: Grant, scoped: ScopedProjects) -> Log:
-        """Return a log that adds the token and the name of the project; only calls and reads go to the audit log."""
-
-        def write(line: dict[str, Any]) -> None:
-            if line.get("event") not in ("call", "read"):
-                self._dispatcher.log({"token": grant.name} | line)
-                return
-            project = scoped.name_of(str(line.get("project", "")))
-            rest = {key: value for key, value in line.items() if key != "project"}
-            named = {"project": project} if project else {}
-            self.audit({"token": grant.name, "role": grant.role} | rest | named)
-
-        return write
-
-
 class ScopedProjects:
     """The projects of a server that one token sees. Thread-safe.
 
@@ -254,3 +238,42 @@ class ScopedProjects:
                 suggestion="Ask the operator of the server for a token: ctx token create NAME --project PROJECT.",
             )
         return find_project_path(visible, project)
+
+
+class AuditLog:
+    """An audit log in a file, or on stderr (`-`): a JSON line for each call. Thread-safe.
+
+    It contains neither arguments nor replies, and so no secret and no code. Each line is one write to a file that is
+    opened for it. So several servers may share the file, and it can be moved away at any time. An error of writing is
+    reported on stderr; calls continue.
+    """
+
+    def __init__(self, location: str, *, now: Now) -> None:
+        """Check that the file can be written. Raises: HostError when it cannot."""
+        self._file = None if location == "-" else Path(location).expanduser().absolute()
+        self._now = now
+        try:
+            self._append("")
+        except OSError as error:
+            raise HostError(
+                f"the audit log cannot be written to {self._file}: {error.strerror or error}",
+                suggestion="Name a file in an existing folder, or - for stderr, with --audit-log.",
+            ) from error
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Write one line."""
+        fields = {"at": format_timestamp(self._now())} | {key: line[key] for key in AUDIT_FIELDS if key in line}
+        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n"
+        try:
+            self._append(text)
+        except OSError as error:
+            sys.stderr.write(f"ctx: the audit log cannot be written ({error.strerror or error}): {text}")
+
+    def _append(self, text: str) -> None:
+        """Append a text in one write to a file that only its user can read."""
+        if self._file is None:
+            sys.stderr.write(text)
+            return
+        descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "ab", buffering=0) as file:
+            file.write(text.encode("utf-8", "replace"))

@@ -31,13 +31,7 @@ Store = Annotated[str, typer.Option("--store", help="The database. [env: CTX_STO
 
 @app.command("list")
 def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) -> None:
-    """List the repositories of a database, their size, and when each was published last.
-
-    **Examples**
-
-    - `ctx store list`
-    - `ctx store list --store postgresql://ci@db/context`
-    """
+    """List the repositories of a database, their size, and when each was published last."""
     with closing(open_tenants(choose_address(store, root))) as remote:
         tenants = list_tenants(remote)
     if as_json:
@@ -73,16 +67,7 @@ def store_search(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search the repositories of a database, without a copy of their indexes on this machine.
-
-    It finds what was published to a Qdrant, or to a PostgreSQL with CTX_STORE_SEARCH=1. Exit codes: 0 found, 1 nothing
-    found, 2 error.
-
-    **Examples**
-
-    - `ctx store search where are sessions closed`
-    - `ctx store search RetryPolicy --repository github.com/team/app --lang python`
-    """
+    """Search the repositories of a database, without a copy of their indexes on this machine."""
     filters = {"chunk_types": kind, "tags": tag, "languages": lang, "include": include, "exclude_paths": exclude}
     given = {name: [part for one in values for part in split_list(one)] for name, values in filters.items() if values}
     arguments = {"query": " ".join(query), "limit": limit, **given}
@@ -105,13 +90,7 @@ def store_remove(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove the index of a repository from a database, for everybody who uses it there. It needs the right to write.
-
-    **Examples**
-
-    - `ctx store remove github.com/team/app`
-    - `ctx store remove github.com/team/app --schema 4 --yes`
-    """
+    """Remove the index of a repository from a database, for everybody who uses it there."""
     address = choose_address(store, root)
     with closing(open_tenants(address)) as remote:
         question = f"Remove the index of {repository} from {remote.name}, for everybody?"

@@ -49,14 +49,7 @@ def token_create(
     tokens: Tokens = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a token and print it. It is shown only this once: the file stores a hash.
-
-    **Examples**
-
-    - `ctx token create ci --project web`
-    - `ctx token create ann --role write --project web --project api --per-minute 120`
-    - `ctx token create ops --role admin --project '*' --expires never`
-    """
+    """Create a token and print it. It is shown only this once: the file stores a hash."""
     # a name stays, a path is stored as the server will see it
     projects = [resolve_path(value) if value.startswith(("/", "~", ".")) else value for value in project or []]
     wish = TokenRequest(name, role, projects, parse_expiry(expires, time.time()), per_minute)
@@ -74,13 +67,7 @@ def token_create(
 
 @app.command("list")
 def token_list(tokens: Tokens = None, as_json: AsJson = False) -> None:
-    """List the tokens with name, role, projects and expiry date, never the tokens themselves.
-
-    **Examples**
-
-    - `ctx token list`
-    - `ctx token list --json | jq '.tokens[] | select(.expired)'`
-    """
+    """List the tokens with name, role, projects and expiry date, never the tokens themselves."""
     file, now_s = _open_tokens(tokens), time.time()
     stored = file.page().tokens
     if as_json:
@@ -113,12 +100,7 @@ def token_list(tokens: Tokens = None, as_json: AsJson = False) -> None:
 
 @app.command("revoke")
 def token_revoke(name: Name, tokens: Tokens = None, as_json: AsJson = False) -> None:
-    """Revoke a token. Running servers refuse it from the next request on.
-
-    **Examples**
-
-    - `ctx token revoke ci`
-    """
+    """Revoke a token. Running servers refuse it from the next request on."""
     _open_tokens(tokens).revoke(name)
     if as_json:
         print_json({"revoked": name})

@@ -32,6 +32,7 @@ TOUCHES_FILES = {
     "cli/query_commands.py": "asks whether a word typed at the terminal is a path; opens nothing",
     "cli/reply_views.py": "asks whether the last word of a question is a folder; opens nothing",
     "cli/tool_commands.py": "`place.open` opens the Engine",
+    "cli/common_options.py": "reads the help pages, which are a file of the package",
     "cli/command_runner.py": "/dev/null, in place of a pipe that is not read any more",
     "daemon/": "its runtime folder: socket, lock and log; and asks when settings, languages and this program last changed",
     "cli/ui_command.py": "opens a browser, and asks where registered folders really are; opens no file",
