@@ -62,10 +62,11 @@ def history(
         head = "the newest commits"
         if not rows:
             raise FileNotFound(f"no commit has {asked.path}", suggestion="check the path", details={"path": asked.path})
-    notes["more"] = "there are more: raise limit" if len(rows) > limit else ""
+    has_more = len(rows) > limit
+    notes["next"] = "raise limit for more" if has_more else ""
     listing = Listing(
         head=f"{escape_line(asked.name)}: {head}",
-        fields={"target": asked.name},
+        fields={"target": asked.name} | ({"more": True} if has_more else {}),
         name="commits",
         lines=map(_message_text, rows[:limit]),
         rows=rows[:limit],
