@@ -5,7 +5,7 @@ for "not given". All of these are accepted. An error about any other value names
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -178,10 +178,11 @@ class TextListArg(ArgumentType):
         if isinstance(value, str) and len(value) > self.most * TEXT_CHARS_MAX:
             raise argument_error(name, f"has {len(value):,} characters", f"Send a list of at most {self.most} entries.")
         items = split_list(value) if isinstance(value, str) else value
-        if not isinstance(items, list | tuple) or not all(_is_item(item) for item in items[: self.most]):
+        if not isinstance(items, list | tuple) or not {type(item) for item in items[: self.most]} <= {str, int}:
             shown = _name_type(value)
             raise argument_error(name, f"must be a list of texts, not {shown}", f'Write {name}: ["one", "two"].')
-        _check_count(name, items, self.most)
+        if len(items) > self.most:
+            raise argument_error(name, f"has {len(items):,} entries, at most {self.most} are allowed", "Send fewer.")
         texts = filter(None, (TextArg("").read(name, item).strip() for item in items))
         if self.among:
             texts = (ChoiceArg("", self.among).read(name, text) for text in texts)
@@ -327,9 +328,17 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
             values[name] = _read_value(parameter, *sent.get(name, (name, None)))
         except InvalidArgument as error:
             errors.append(error)
-    if errors:
-        raise _combine_errors(errors)
-    return values
+    if not errors:
+        return values
+    if len(errors) == 1:
+        raise errors[0]
+    rows = [error.details | {"message": error.message, "suggestion": error.suggestion} for error in errors]
+    is_broken = any(MALFORMED in error.details for error in errors)
+    raise InvalidArgument(
+        "; ".join(error.message for error in errors),
+        suggestion=" ".join(dict.fromkeys(error.suggestion for error in errors if error.suggestion)),
+        details={"arguments": rows} | ({MALFORMED: True} if is_broken else {}),
+    )
 
 
 def parse_json_text(value: Any) -> Any:
@@ -378,20 +387,6 @@ def _match_names(
         elif len(errors) < UNKNOWN_MAX:
             errors.append(_unknown_argument(str(key), name, known))
     return sent, errors
-
-
-def _combine_errors(errors: Sequence[InvalidArgument]) -> InvalidArgument:
-    """Combine several errors into one; a single error stays as it is."""
-    if len(errors) == 1:
-        return errors[0]
-    rows = [error.details | {"message": error.message, "suggestion": error.suggestion} for error in errors]
-    details: dict[str, Any] = {"arguments": rows}
-    if any(MALFORMED in error.details for error in errors):
-        details[MALFORMED] = True
-    suggestions = dict.fromkeys(error.suggestion for error in errors if error.suggestion)
-    return InvalidArgument(
-        "; ".join(error.message for error in errors), suggestion=" ".join(suggestions), details=details
-    )
 
 
 NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
@@ -455,11 +450,6 @@ def _check_range(name: str, number: float, least: float, most: float) -> float:
     return number
 
 
-def _check_count(name: str, items: Sequence[Any], most: int) -> None:
-    if len(items) > most:
-        raise argument_error(name, f"has {len(items):,} entries, at most {most} are allowed", "Send fewer.")
-
-
 def split_list(text: str) -> list[Any]:
     """Parse a JSON array, or split a text at its commas, except inside the braces of a glob.
 
@@ -477,11 +467,6 @@ def split_list(text: str) -> list[Any]:
             parts.append(part)
         open_braces += part.count("{") - part.count("}")
     return parts if open_braces <= 0 else text.split(",")
-
-
-def _is_item(value: Any) -> bool:
-    """Whether a value is a text, or an integer that is read as one."""
-    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _format_value(value: Any) -> str:

@@ -146,7 +146,8 @@ def _matching(tools: Sequence[Tool], query: str) -> list[Tool]:
     for candidate in tools:
         arguments = (f"{parameter.name} {parameter.kind.description}" for parameter in candidate.parameters)
         known = _words(" ".join([candidate.name, *candidate.aliases, candidate.description, *arguments]))
-        matches[candidate.name] = [word for word in words if _contains(known, word)]
+        longer = [word for word in words if any(one.startswith(word) for one in known)]
+        matches[candidate.name] = [word for word in longer if len(word) >= WORD_CHARS_MIN or {word, f"{word}s"} & known]
     frequencies = Counter(word for found in matches.values() for word in found)
     scores = {name: sum((1 + (word in name)) / frequencies[word] for word in found) for name, found in matches.items()}
     matching = [candidate for candidate in tools if scores[candidate.name]]
@@ -155,10 +156,3 @@ def _matching(tools: Sequence[Tool], query: str) -> list[Tool]:
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z]+", text.lower()))
-
-
-def _contains(words: set[str], word: str) -> bool:
-    """Whether the words contain this one, or a longer one that begins with it."""
-    if len(word) < WORD_CHARS_MIN:
-        return word in words or f"{word}s" in words
-    return any(candidate.startswith(word) for candidate in words)

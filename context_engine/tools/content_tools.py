@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.context import ASSIST_MODES
 from context_engine.errors import TooLarge
 from context_engine.review import CONTENT_KINDS, ValidationRequest, ValidationResult
-from context_engine.secrets import Redaction, RedactionOptions, describe_engines
+from context_engine.secrets import RedactionOptions, describe_engines
 from context_engine.text import compact_json, drop_empty, format_count
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, ObjectArg, TextArg, TextListArg
 from context_engine.tools.edit_arguments import ContentArg
@@ -151,7 +151,10 @@ def scrub_secrets(
     )
     redacted = redactor.redact(content, how, path=path)
     took_ms = round((time.perf_counter() - started) * 1000, 2)
-    rows = [_secret_row(secret) for secret in redacted.redactions] if return_locations else []
+    rows: list[dict[str, Any]] = []
+    for found in redacted.redactions if return_locations else ():
+        secret = {"type": found.secret.title, **pick_fields(found.secret, "rule confidence line column")}
+        rows.append(secret | {**pick_fields(found, "length fingerprint"), "masked": found.replacement})
     chars_max = engine.settings.result_chars_max
     shown = take_fitting_rows(rows, chars_max=chars_max // ROWS_SHARE)
     warnings = [f"{len(shown)} of {len(rows)} places are listed"] if len(shown) < len(rows) else []
@@ -173,8 +176,3 @@ def scrub_secrets(
         reply |= {"scrubbed_content": None, "warnings": [*warnings, f"{why}; send the content in parts"]}
         text = compact_json(reply)
     return Reply(text)
-
-
-def _secret_row(found: Redaction) -> dict[str, Any]:
-    secret = {"type": found.secret.title, **pick_fields(found.secret, "rule confidence line column")}
-    return secret | {**pick_fields(found, "length fingerprint"), "masked": found.replacement}

@@ -299,8 +299,17 @@ def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
     """Render the bundle as Markdown."""
     parts = [f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}", *note_lines(_notes(bundle))]
     parts += map(_file_section, bundle.files)
-    parts += _bullet_section(f"Remembered, {QUOTED_FROM_REPOSITORY}", map(_memory_line, bundle.remembered))
-    parts += _bullet_section("Named sources, not fetched", (_source_line(*source) for source in bundle.external))
+    remembered = []
+    for one in bundle.remembered:
+        title = f"{escape_line(one.title)}: " if one.title and one.title not in one.content else ""
+        remembered.append(f"{one.type} {one.id} ({escape_line(one.place)}): {title}{one.content}")
+    parts += _bullet_section(f"Remembered, {QUOTED_FROM_REPOSITORY}", remembered)
+    named = [", ".join(files) for _, files in bundle.external]
+    sources = [
+        f"{source.address}: {f'mentioned in {files}' if files else 'no file mentions it'}"
+        for source, files in zip(bundle.external, named, strict=True)
+    ]
+    parts += _bullet_section("Named sources, not fetched", sources)
     parts += _bullet_section("Facts", map(escape_line, bundle.hints))
     footer = f"{meta.tokens:,} of {meta.budget:,} tokens"
     if left := note_lines(_left_out(bundle)):
@@ -351,12 +360,3 @@ def _file_section(file: "BundledFile") -> str:
 def _bullet_section(title: str, lines: Iterable[str]) -> list[str]:
     rows = "\n".join(f"- {line}" for line in lines)
     return [f"## {title}\n\n{rows}"] if rows else []
-
-
-def _memory_line(one: "RememberedItem") -> str:
-    title = f"{escape_line(one.title)}: " if one.title and one.title not in one.content else ""
-    return f"{one.type} {one.id} ({escape_line(one.place)}): {title}{one.content}"
-
-
-def _source_line(address: str, files: tuple[str, ...]) -> str:
-    return f"{address}: " + (f"mentioned in {', '.join(files)}" if files else "no file mentions it")

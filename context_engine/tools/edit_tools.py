@@ -86,8 +86,7 @@ def edit_file(
     ]
     receipt = engine.edits.apply(changes, dry_run=dry_run, session=call.session, check_syntax=True)
     if dry_run:
-        preview = _preview_json if call.structured else _preview_text
-        return Reply(preview(receipt, engine.settings.result_chars_max))
+        return Reply(_preview(receipt, engine.settings.result_chars_max, as_json=call.structured))
     affected: list[str] = []  # what else uses the changed definitions, and their tests
     for file in receipt.files[:FILES_FOLLOWED_MAX] if receipt.undo_id else ():
         affected += describe_affected_places(file.path, [place.now for place in _placements(file)], engine)
@@ -323,29 +322,22 @@ def _edited_fields(receipt: "EditResult") -> dict[str, Any]:
     return head | drop_empty({"undo_id": receipt.undo_id, "notes": _warnings(receipt)})
 
 
-def _diff_lines(receipt: "EditResult") -> list[str]:
-    """Return the lines of unified diffs, with the secrets of the whole files redacted."""
-    lines: list[str] = []
+def _preview(receipt: "EditResult", chars_max: int, *, as_json: bool) -> str:
+    lines: Lines = []  # of unified diffs, with the secrets of the whole files redacted
     for file in receipt.files:
         planned = cast("EditPlan", file.planned)
         diff = redact_diff(planned.preview(file.path), _texts(planned), file.path)
         lines += diff.removesuffix("\n").split("\n")
-    return lines
-
-
-def _preview_json(receipt: "EditResult", chars_max: int) -> str:
-    fields, lines = _edited_fields(receipt), _diff_lines(receipt)
-    room = chars_max - NOTE_CHARS - len(compact_json(fields))
-    count = count_fitting(map(compact_json, lines), chars_max=room)
-    left = {"lines_left_out": len(lines) - count or None}
-    return compact_json(fields | {"diff": "\n".join(lines[:count])} | drop_empty(left))
-
-
-def _preview_text(receipt: "EditResult", chars_max: int) -> str:
+    if as_json:
+        fields = _edited_fields(receipt)
+        room = chars_max - NOTE_CHARS - len(compact_json(fields))
+        count = count_fitting(map(compact_json, lines), chars_max=room)
+        left = {"lines_left_out": len(lines) - count or None}
+        return compact_json(fields | {"diff": "\n".join(lines[:count])} | drop_empty(left))
     heads = [_line(file.path, _places(file), file.syntax) for file in receipt.files]
     summary = ["dry run: nothing was written", *heads, *_notes(receipt)]
     room = chars_max - NOTE_CHARS - sum(len(line) + 1 for line in summary)
-    return "\n".join([*summary, *keep_fitting(_diff_lines(receipt), room)])
+    return "\n".join([*summary, *keep_fitting(lines, room)])
 
 
 def _texts(planned: "EditPlan") -> tuple[str, str]:

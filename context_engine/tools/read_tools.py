@@ -205,18 +205,14 @@ def read_regions(
             )
         reply["regions"] = [row(first, cut_to_json(line, left)) | note]
         next_line += 1
-    return Reply(compact_json(reply | (_describe_truncation(groups, next_line) if next_line else {})))
-
-
-def _ends(span: LineSpan) -> dict[str, Any]:
-    return {"start": span.first, "end": span.last}
+    return Reply(compact_json(reply | _describe_truncation(groups, next_line)))
 
 
 def _describe_truncation(groups: Sequence[SpanGroup], next_line: int) -> dict[str, Any]:
-    """Return the fields that say that the reply was cut, and the next line."""
-    left = [region for region in groups if region.span.last >= next_line]
+    """Return the fields that say that the reply was cut, and the next line; none if `next_line` is 0."""
+    left = [region for region in groups if region.span.last >= next_line > 0]
     if not left:
-        return {"truncated": True}
+        return {"truncated": True} if next_line else {}
     next_line = max(next_line, left[0].span.first)
     how = f"{format_count(len(left), 'region')} did not fit: ask for the lines from {next_line} on"
     return {"truncated": True, "nextLine": next_line, "next": how}

@@ -226,13 +226,17 @@ def tool(
 
     def make_tool(run: Callable[..., Reply]) -> Tool:
         signature = inspect.signature(run).parameters
+        parameters = []
+        for argument in signature.values():
+            if argument.name not in ("engine", "call"):
+                _, kind, *older = get_args(argument.annotation)  # the type, then its other names
+                default = REQUIRED if argument.default is argument.empty else argument.default
+                parameters.append(Parameter(argument.name, kind, default, tuple(older)))
         rare = (argument.name for argument in signature.values() if argument.kind is argument.KEYWORD_ONLY)
         return Tool(
             name=getattr(run, "__name__", ""),
             description=" ".join((run.__doc__ or "").split()),
-            parameters=tuple(
-                _parameter(argument) for argument in signature.values() if argument.name not in ("engine", "call")
-            ),
+            parameters=tuple(parameters),
             touches=touches,
             run=run,
             takes_call="call" in signature,
@@ -242,10 +246,3 @@ def tool(
         )
 
     return make_tool
-
-
-def _parameter(argument: inspect.Parameter) -> Parameter:
-    """Return the parameter of a tool for an argument, whose annotation has the type, then its other names."""
-    default = REQUIRED if argument.default is argument.empty else argument.default
-    _, kind, *older = get_args(argument.annotation)
-    return Parameter(argument.name, kind, default, tuple(older))
