@@ -208,6 +208,10 @@ def read_regions(
     return Reply(compact_json(reply | _describe_truncation(groups, next_line)))
 
 
+def _ends(span: LineSpan) -> dict[str, Any]:
+    return {"start": span.first, "end": span.last}
+
+
 def _describe_truncation(groups: Sequence[SpanGroup], next_line: int) -> dict[str, Any]:
     """Return the fields that say that the reply was cut, and the next line; none if `next_line` is 0."""
     left = [region for region in groups if region.span.last >= next_line > 0]
