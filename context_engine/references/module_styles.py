@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
-from context_engine.references.nodes import NO_NODE
+from context_engine.references.nodes import NO_NODE, around, get
 from context_engine.references.values import HiddenUse, Meaning, NamePlace, NameUsage, Value, Values
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class ModuleStyle:
     implements_by_methods = False
     passes_by_name = False
     """Whether a call may name any parameter, so that one is renamed with its function."""
+    unnamed_classes: tuple[str, ...] = ()
+    """The types of nodes that are classes also without a name."""
     libraries_give_own_types = False
     """Whether what a library gives is never something of the project: it is a type of its own, or written."""
 
@@ -192,7 +194,8 @@ class ModuleStyle:
 
     def unnamed_class(self, file: SyntaxFile, place: NamePlace) -> SyntaxNode:
         """Return the class without a name that begins at a place."""
-        return NO_NODE
+        node = around(file.node_at(place.start, place.start + 1) or NO_NODE, *self.unnamed_classes)
+        return node if node.start_byte == place.start and not get(node, "name") else NO_NODE
 
     def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return a class that is written as a value."""
@@ -211,13 +214,13 @@ class ModuleStyle:
         return None
 
     def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
-        """Return the class whose scope this is, or an instance of it."""
+        """Return the class whose scope this is, or an instance of it; one without a name is where it begins."""
         node = file.scopes[scope].node
         fields = file.role_fields(node, "class") or file.role_fields(node, "namespace") or ()
-        name = child_of(node, fields[0]) if fields else None
-        if name is None:
+        name = get(node, fields[0]) if fields else NO_NODE
+        if not name and node.type not in self.unnamed_classes:
             return ()
-        place = NamePlace(file.path, name.start_byte)
+        place = NamePlace(file.path, (name or node).start_byte)
         return (Value("class" if kind == "class" else "instance", place, file.text(name)),)
 
     def namesakes(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:

@@ -33,8 +33,6 @@ class Resolver:
         self._values: dict[tuple[str, int, str], Values] = {}
         self._running: set[tuple[str, int, str]] = set()
         self._depth = 0
-        self.kept: dict[str, object] = {}
-        """Facts about the whole project that a style has read."""
 
     def style(self, file: SyntaxFile) -> ModuleStyle:
         """Return how the files of a language see one another."""

@@ -19,6 +19,8 @@ CREATION = "object_creation_expression"
 class JavaStyle(PackageStyle):
     """The rules of Java."""
 
+    unnamed_classes = (CREATION,)
+
     def says_override(self, binding: NameBinding) -> bool | None:
         """Whether a method has the annotation for it, which it may lack."""
         return True if b"@Override" in (get(binding.statement, "@modifiers").text or b"") else None
@@ -90,12 +92,10 @@ class JavaStyle(PackageStyle):
         return [one for part in parts for one in (part.named_children if part.type == "type_list" else [part])]
 
     def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
-        """Return the class whose scope this is; an anonymous one has the place of its `new`."""
+        """Return the class whose scope this is; a `new` is one where it has a body."""
         node = file.scopes[scope].node
-        if node.type != CREATION:
-            return super().class_of_scope(file, scope, kind)
-        own = Value("class" if kind == "class" else "instance", NamePlace(file.path, node.start_byte))
-        return (own,) if get(node, "@class_body") else ()
+        is_plain_new = node.type == CREATION and not get(node, "@class_body")
+        return () if is_plain_new else super().class_of_scope(file, scope, kind)
 
     def class_scopes(self, file: SyntaxFile, offset: int) -> list[int]:
         """Return the numbers of the classes around an offset; the arguments of a `new` are not in its class."""
@@ -107,11 +107,6 @@ class JavaStyle(PackageStyle):
         """Return the object of the class around an offset."""
         scopes = self.class_scopes(file, offset)
         return self.class_of_scope(file, scopes[0], "instance") if scopes else ()
-
-    def unnamed_class(self, file: SyntaxFile, place: NamePlace) -> SyntaxNode:
-        """Return the `new` of an anonymous class."""
-        outer = get(file.node_at(place.start, place.start + 1), f"<{CREATION}")
-        return outer if outer.start_byte == place.start else NO_NODE
 
     def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the component of a record."""

@@ -22,7 +22,6 @@ from context_engine.references.values import EXTERNAL, UNKNOWN, HiddenUse, Meani
 
 CALL = NameUsage("call")
 LABELED = ("this_expression", "super_expression", "return_expression", "labeled_expression")
-UNNAMED = ("companion_object", "object_literal")
 WITH_RECEIVER = frozenset({"apply", "run", "with"})
 PASSED_ON = frozenset({"apply", "also", "takeIf", "takeUnless"})
 WITH_VALUE = frozenset({"let", "also", "takeIf", "takeUnless"})
@@ -47,6 +46,7 @@ class KotlinStyle(PackageStyle):
 
     depth_first = False
     joins_members = True
+    unnamed_classes = ("companion_object", "object_literal")
     libraries_give_own_types = False
     package_pattern = re.compile(rb"^[ \t]*package[ \t]+([\w.`]+)", re.MULTILINE)
 
@@ -338,18 +338,6 @@ class KotlinStyle(PackageStyle):
         inner = [get(specifier, ".") or specifier for specifier in get(node, "@delegation_specifiers").named_children]
         invoked = ("constructor_invocation", "explicit_delegation")
         return [get(one, ".") if one.type in invoked else one for one in inner]
-
-    def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
-        """Return the class whose scope this is; one without a name has the place where it starts."""
-        node = file.scopes[scope].node
-        if get(node, "name") or node.type not in UNNAMED:
-            return super().class_of_scope(file, scope, kind)
-        return (Value("class" if kind == "class" else "instance", NamePlace(file.path, node.start_byte)),)
-
-    def unnamed_class(self, file: SyntaxFile, place: NamePlace) -> SyntaxNode:
-        """Return the object, or the companion, without a name that begins at a place."""
-        node = around(file.node_at(place.start, place.start + 1) or NO_NODE, *UNNAMED)
-        return node if node.start_byte == place.start and not get(node, "name") else NO_NODE
 
     def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return an object that is written as a value."""
