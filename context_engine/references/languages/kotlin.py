@@ -293,14 +293,7 @@ class KotlinStyle(PackageStyle):
         usage = self.usage_at(file, node.start_byte) or VALUE
         values = self.resolver.values(file, get(node, "<", "."))
         members = (self._members(value, file.text(node), usage) for value in values)
-        found = next(filter(None, members), []) or self._path_places(file, get(node, "<navigation_expression"), usage)
-        return found or self._extensions(file, values, node, usage)
-
-    def _path_places(self, file: SyntaxFile, node: SyntaxNode, usage: NameUsage) -> list[NamePlace]:
-        """Return what a name with its package means: `org.zoo.Cat`."""
-        parts = file.text(node).split(".") if node.end_byte - node.start_byte < 300 else []
-        is_path = len(parts) > 1 and all(part.isidentifier() for part in parts) and parts[0][:1].islower()
-        return self._dotted_places(parts, usage) if is_path else []
+        return next(filter(None, members), []) or self._extensions(file, values, node, usage)
 
     def _extensions(self, file: SyntaxFile, values: Values, node: SyntaxNode, usage: NameUsage) -> list[NamePlace]:
         """Return the visible extensions of some values."""
@@ -495,11 +488,10 @@ class KotlinStyle(PackageStyle):
             found += self.resolver.place_values(places, value)
         if found:
             return tuple(found)
-        places = self._extensions(file, holders, call.name, usage) or self._path_places(file, call.callee, usage)
-        return self.resolver.place_values(places)
+        return self.resolver.place_values(self._extensions(file, holders, call.name, usage))
 
     def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return what `Cat.Companion`, `x::class`, a tested member, an extension and a name with its package are."""
+        """Return what `Cat.Companion`, `x::class`, a tested member and an extension are."""
         if node.type != "navigation_expression" or node.named_child_count < 2:
             return ()
         name, is_short = get(node, "$"), node.end_byte - node.start_byte < 100
@@ -513,7 +505,7 @@ class KotlinStyle(PackageStyle):
             return (EXTERNAL,)
         usage = self.usage_at(file, name.start_byte) or VALUE
         places = [at for value in holders for at in self._members(value, file.text(name), usage)]
-        places = places or self._extensions(file, holders, name, usage) or self._path_places(file, node, usage)
+        places = places or self._extensions(file, holders, name, usage)
         return self.resolver.place_values(places)
 
     # -- lambdas --
