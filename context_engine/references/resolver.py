@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, parent_of
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
 from context_engine.references.class_members import ClassMembers
 from context_engine.references.module_styles import ModuleStyle
+from context_engine.references.nodes import get, up
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.registry import STYLES
 from context_engine.references.values import ELSEWHERE, EXTERNAL, UNKNOWN, Meaning, NamePlace, NameUsage, Value, Values
@@ -87,10 +88,9 @@ class Resolver:
 
     def _label_meaning(self, file: SyntaxFile, label: SyntaxNode, name: str) -> Meaning:
         """`Cat(name=...)` names a field of the class, where it has one."""
-        outer = parent_of(label.parent)
-        fields = file.role_fields(outer, "call") if outer is not None else None
-        function = child_of(outer, fields[0]) if outer is not None and fields else None
-        for value in self.values(file, function) if function is not None else ():
+        outer = up(up(label))
+        fields = file.role_fields(outer, "call") or ("-",)
+        for value in self.values(file, get(outer, fields[0])):
             if value.kind == "class":
                 made, _ = self.members.find(value, "__init__")
                 found, _ = ([], True) if made else self.members.find(value, name)  # it names a parameter of that
@@ -155,7 +155,7 @@ class Resolver:
     # -- values --
 
     def values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return what an expression may be."""
+        """Return what an expression may be; nothing for no node."""
         return self._keep(file, node, "value", self._evaluate)
 
     def type_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
@@ -165,6 +165,8 @@ class Resolver:
     def _keep(
         self, file: SyntaxFile, node: SyntaxNode, mode: str, compute: Callable[[SyntaxFile, SyntaxNode], Values]
     ) -> Values:
+        if not node:
+            return ()
         key = (file.path, node.id, mode)
         known = self._values.get(key)
         if known is not None:
@@ -214,8 +216,7 @@ class Resolver:
         return tuple(value for part in parts for value in self.values(file, part))
 
     def _through(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        inner = child_of(node, fields[0])
-        return self.values(file, inner) if inner is not None else ()
+        return self.values(file, get(node, fields[0]))
 
     def _either(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
         parts = node.named_children[:4]
@@ -238,27 +239,24 @@ class Resolver:
         return tuple(found)
 
     def _call(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        function = child_of(node, fields[0])
-        if function is None:
+        function = get(node, fields[0])
+        if not function:
             return ()
         special = self.style(file).call_values(file, node, function)
         return special if special is not None else self.results(self.values(file, function))
 
     def _cast(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        written = child_of(node, fields[0])
-        return self.type_values(file, written) if written is not None else ()
+        return self.type_values(file, get(node, fields[0]))
 
     def _new(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        created = child_of(node, fields[0])
-        found = self.type_values(file, created) if created is not None else ()
-        if found or created is None:
+        created = get(node, fields[0])
+        if found := self.type_values(file, created):
             return found
         makers = [value for value in self.values(file, created) if value.kind == "function"]
         return tuple(Value("instance", value.place, value.name) for value in makers)
 
     def _index(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        holder = child_of(node, fields[0])
-        return self.elements(self.values(file, holder)) if holder is not None else ()
+        return self.elements(self.values(file, get(node, fields[0])))
 
     # -- names --
 
@@ -468,8 +466,7 @@ class Resolver:
         special = self.style(file).result_values(file, binding)
         if special is not None:
             return special
-        declared = child_of(function, file.roles[function.type]["function"][1])
-        if declared is not None:
+        if declared := get(function, file.roles[function.type]["function"][1]):
             results = self.type_values(file, declared)
             own = tuple(one for one in results if one.name == SELF_TYPE)
             if own and value.receiver is not None:
@@ -494,8 +491,7 @@ class Resolver:
             for child in node.named_children:
                 roles = file.roles.get(child.type, {})
                 if "return" in roles:
-                    inner = child_of(child, roles["return"][0])
-                    if inner is not None:
+                    if inner := get(child, roles["return"][0]):
                         count += 1
                         yield inner
                 elif "function" not in roles and "class" not in roles and child.named_child_count:
@@ -530,22 +526,19 @@ class Resolver:
         if "generic" in roles:
             return self._generic_type(file, node, roles["generic"])
         if "array" in roles:
-            element = child_of(node, roles["array"][0])
-            inner = self.type_values(file, element) if element is not None else ()
+            inner = self.type_values(file, get(node, roles["array"][0]))
             return (Value("external", name="array", arguments=(inner,)),)
         if "tuple" in roles:
             parts = [part.child_by_field_name("type") or part for part in node.named_children]
             results = tuple(self.type_values(file, part) for part in parts)
             return (Value("external", name="tuple", arguments=results),)
         if "callable" in roles:
-            written = child_of(node, roles["callable"][0])
-            results = self.type_values(file, written) if written is not None else ()
+            results = self.type_values(file, get(node, roles["callable"][0]))
             return (Value("external", name="Callable", arguments=(results,)),)
         if "either" in roles:
             return tuple(value for part in node.named_children for value in self.type_values(file, part))
         if "through" in roles:
-            inner = child_of(node, roles["through"][0])
-            return self.type_values(file, inner) if inner is not None else ()
+            return self.type_values(file, get(node, roles["through"][0]))
         if "literal" in roles:
             quoted = self.style(file).quoted_type(file, node)
             return quoted if quoted is not None else (EXTERNAL,)
@@ -564,8 +557,8 @@ class Resolver:
         return tuple(found)
 
     def _generic_type(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        head = child_of(node, fields[0])
-        if head is None:
+        head = get(node, fields[0])
+        if not head:
             return ()
         name = file.text(head).rpartition(".")[2]
         parts = [part for part in node.named_children if part != head]
