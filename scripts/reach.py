@@ -50,7 +50,7 @@ PROGRAMS = (
         " other machines only for clones, by https, ssh or file",
     ),
     Reach(
-        "repo/ripgrep.py:_start",
+        "repo/ripgrep.py:_run_process",
         "`rg`",
         "a text search",
         "files named one by one, no settings file, no shell, ended after its time",
