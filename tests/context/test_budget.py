@@ -133,12 +133,6 @@ def test_the_best_place_is_whole_before_another_file_gets_a_line() -> None:
     assert (0, 9) in lines(roomy) and (1, 1) in lines(roomy)
 
 
-def test_in_a_small_room_the_best_file_is_shown_and_not_a_line_of_each() -> None:
-    costs = [FilePrice(9, lambda _: 10)] * 3
-    wanted = [SnippetOption(file, LineSpan(1, 9), 1 - file / 4, True) for file in range(3)]
-    assert {each.file for each in packed(wanted, costs, 200)} == {0}
-
-
 def test_what_must_be_cut_begins_at_its_most_telling_line() -> None:
     wanted = [SnippetOption(0, LineSpan(1, 30), 1.0, True, best_line=20)]
     costs = [FilePrice(0, lambda _: 10)]

@@ -149,15 +149,6 @@ def test_a_cut_place_says_where_it_goes_on_and_all_less_important_is_dropped() -
     assert (found.cut, found.next_line, found.dropped) == (long, last + 1, [salt])
 
 
-def test_after_a_dropped_place_nothing_less_important_is_shown_even_where_it_would_fit() -> None:
-    body = FragmentBody(["salt = 1", "", "filler " * 20, "", "z"])
-    first, costly, cheap = (
-        FragmentPlace("keyword", word, 0, LineSpan(at, at)) for word, at in (("a", 1), ("b", 3), ("c", 5))
-    )
-    found = select_fragments([first, costly, cheap], [body], room=FragmentCost(30, 999))
-    assert ([each.places for each in found.fragments], found.dropped) == ([(first,)], [costly, cheap])
-
-
 def test_a_place_without_room_for_its_context_is_shown_without_it() -> None:
     body = FragmentBody(["filler " * 20, "salt = 1", "filler " * 20])
     salt = FragmentPlace("keyword", "salt", 0, LineSpan(2, 2))
