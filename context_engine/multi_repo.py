@@ -1,12 +1,8 @@
 """Search several repositories as one: a `MultiRepo` answers as an Engine does, with one ranking for all of them.
 
-    repositories = MultiRepo({"web": web, "api": api})
-    for hit in repositories.search.find(Query("where are passwords hashed")).hits:
-        print(hit.project, hit.chunk.path)              # api  api:src/auth.py
-
 A path begins with the name of its repository, `api:src/auth.py`; one without a name means that path in each of them. It
 has the services that answer questions and none that writes. The Engines belong to the caller, who opens and closes
-them. What a method raises, and options without a description, are those of the service that it stands for.
+them. What a method raises, and options without a description, are those of the service that it represents.
 """
 
 from __future__ import annotations

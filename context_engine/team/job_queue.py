@@ -1,15 +1,8 @@
 """The repositories that a team wants indexed: a queue in PostgreSQL, worked off by any number of workers.
 
-    jobs = open_job_queue("postgresql://ci@db/context")
-    jobs.add(IndexSource("https://example.org/team/app.git"))
-    lease = jobs.claim("worker-1")          None: nothing is due
-    lease.renew(progress)                   every RENEW_S; False: the lease was lost, another worker may have the job
-    lease.complete(...), lease.fail(...) or lease.release()
-
-A repository has one row, however often it is asked for, so the queue is never longer than the list of repositories. The
-next job is the one that was begun longest ago, so that a repository that changes all the time does not delay others. A
-worker that dies loses its lease after LEASE_S, and its job is begun again: an index is published whole or not at all,
-so nothing is lost but time. The clock is the database's.
+A repository has one row, however often it is asked for. The next job is the one that was begun longest ago, so that a
+repository that changes all the time does not delay others. A worker that dies loses its lease after LEASE_S, and its
+job is begun again: an index is published whole or not at all, so nothing is lost but time. The clock is the database's.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
 """One PostgreSQL database: a few connections that all of this process share, and the version of its schema.
 
-    database = PostgresSession("postgresql://user@host/team")
-    database.query(PART, "SELECT ...", (value,))                       one query
-    with database.transaction(PART) as connection: ...                 all of it, or nothing
-    with database.hold_lock(PART, name, wait_s, error) as connection: ...      one holder on all machines
-
 Each part of the schema `context_engine` (index, vectors, records) has its own version in the table `layout`. A query
 creates no tables: before the first write it finds nothing. No thread is started, the first call connects, and the
 child of a fork never uses its parent's connections.

@@ -1,11 +1,7 @@
 """Search repositories that are not on this machine: candidates from a database, order from our ranker.
 
-    search = RemoteSearch(open_candidate_store(address), ["github.com/team/app"], encoder.query)
-    search.find(Query("where are sessions closed"))
-
-The database applies the filter and returns the best files by their words, names and definitions
-(`CandidateStore.find_candidates`). They become a snapshot whose statistics are those of all repositories, and the
-searcher ranks it like any other. Nothing of a repository is kept between two questions.
+The database applies the filter and returns the best files by their words, names and definitions. They become a snapshot
+whose statistics are those of all repositories, and the searcher ranks it like any other.
 """
 
 from __future__ import annotations

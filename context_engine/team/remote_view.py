@@ -1,11 +1,5 @@
 """One repository on a remote store as this machine has seen it: the last state, and the polls that renew it.
 
-A caller says how much it needs the newest state:
-
-    view.read_in_time()    an answer: at most `rest_s` old, and waits at most `wait_s` for a newer one
-    view.read_or_keep()    can wait; keeps the last seen state while the remote store does not answer
-    view.read()            needs the newest state, and raises where the remote store does not answer
-
 The last seen state is in a file too, for the next process.
 """
 

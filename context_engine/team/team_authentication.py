@@ -1,9 +1,5 @@
 """Which requests a server that a team shares accepts: by the tokens of the team, each with its grant.
 
-    401  a missing, unknown or expired token
-    429  more requests than the rate of the token allows; `Retry-After` has the time to wait
-    503  the file of tokens cannot be read: no request is accepted, and the log has the reason
-
 A tool that is called too often reports that in its reply, where an agent reads it (RATE_LIMITED). The limit here is far
 higher, because a call comes with lists, notifications and pings, and a client does not read the reason of a 429.
 """
