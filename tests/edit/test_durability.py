@@ -116,7 +116,8 @@ LINKER = """
     link = os.link
     def link_and_die(*names, **folders):
         link(*names, **folders)
-        os.kill(os.getpid(), signal.SIGKILL)
+        if "new.py" in names:
+            os.kill(os.getpid(), signal.SIGKILL)
     confined_folder._rename_call = lambda: lambda *names: errno.ENOSYS  # a file system that needs two names
     os.link = link_and_die
     with editing(Path(sys.argv[1])) as one:
