@@ -166,9 +166,8 @@ def serving(roots: Sequence[str], tokens: Path) -> Generator[Any]:
     from context_engine.server import ToolDispatcher, ToolSelection
     from context_engine.server.projects import Projects
     from context_engine.server.server_log import discard_line
-    from context_engine.team.grants import OWNER
     from context_engine.team.shared_server import SharedServer
-    from context_engine.team.token_file import TokenFile
+    from context_engine.team.token_file import OWNER, TokenFile
 
     projects = Projects(roots, log=discard_line, isolated=True)
     gate = ToolDispatcher(

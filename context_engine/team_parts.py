@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TEAM_PARTS = {
     "index_store": "index_stores:open_index_store",  # an index that machines share, or that a database searches
-    "records": "shared_records:open_team_records",  # plans, memories and reviews that machines share
+    "records": "synced_folder:open_team_records",  # plans, memories and reviews that machines share
     "reviews": "synced_reviews:SyncedReviews",  # review sessions in these records
     "projects": "remote_search:RemoteProjects",  # repositories that only the database has
     "server": "shared_server:create_shared_server",  # a server with the tokens of a team

@@ -10,8 +10,8 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
+    from context_engine.search.chunk_export import read_folder
     from context_engine.search.chunk_files import FILES
-    from context_engine.search.chunk_folder import read_folder
     from context_engine.search.embedding_service import WITH_NEXT_RUN, EmbeddingService, lower_thread_priority
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.fuse import SCORE_DIGITS, WEIGHTS

@@ -17,8 +17,8 @@ from context_engine.embedding import Embedder
 from context_engine.errors import ContextEngineError, HostError, InvalidArgument, InvalidVectors
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
 from context_engine.repo import Watcher
+from context_engine.search.chunk_export import combine_files, hash_contents, read_files
 from context_engine.search.chunk_files import FILES, ChunkSet
-from context_engine.search.chunk_folder import combine_files, hash_contents, read_files
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
 from context_engine.search.question import Question
 from context_engine.search.rankers import Floats

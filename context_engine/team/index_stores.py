@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,12 +12,13 @@ import msgspec
 
 from context_engine.errors import NotIndexed
 from context_engine.index import SCHEMA_VERSION, EmbeddedStore, IndexStore
+from context_engine.index.embedded_store import EmbeddedWriter
+from context_engine.index.snapshot import Snapshot
 from context_engine.repo import ReadFile
 from context_engine.settings import Settings
 from context_engine.team.candidate_store import CandidateStore, open_candidate_store
-from context_engine.team.manifest import decode_manifest
-from context_engine.team.published_store import PublishedStore
-from context_engine.team.remote_store import TeamStore, open_remote_store, serves
+from context_engine.team.manifest import Manifest, SegmentRef, decode_manifest, encode_manifest
+from context_engine.team.remote_store import TeamStore, hash_file, open_remote_store, serves
 from context_engine.team.search_publisher import SearchPublisher
 from context_engine.team.shared_store import LOOK_WAIT_S, SharedStore
 
@@ -131,3 +133,58 @@ def _split_name(full: str) -> tuple[int, str]:
     """
     schema, _, repository = full.partition("/")
     return int(schema) if schema.isdigit() else 0, repository
+
+
+class PublishedStore(EmbeddedStore):
+    """The embedded store of one repository, and its rows in a database."""
+
+    def __init__(self, folder: Path, repository: str, publisher: SearchPublisher) -> None:
+        """Open and connect to nothing yet."""
+        super().__init__(folder)
+        self.repository = f"{SCHEMA_VERSION}/{repository}"
+        self._publisher = publisher
+        self._names: dict[Path, str] = {}
+
+    @contextmanager
+    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[EmbeddedWriter]:
+        """Yield the right to write; publish at the end. Raises: as the embedded store and the database do."""
+        with super().writer(rebuild=rebuild, wait_s=wait_s) as writer:
+            yield writer
+            if writer.is_published and self.generation() == writer.generation:
+                self._publish(writer.snapshot())
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        manifest = self._describe(snapshot)
+        digest = hashlib.blake2b(encode_manifest(manifest), digest_size=8).digest()
+        revision = int.from_bytes(digest, "big") >> 1 or 1
+        segments = {part.name: segment for part, segment in zip(manifest.segments, snapshot.segments, strict=True)}
+        self._publisher.publish(self.repository, revision, manifest, segments.__getitem__)
+
+    def _describe(self, snapshot: Snapshot) -> Manifest:
+        """Return the manifest of a state; segments are named by their content."""
+        parts, base = [], snapshot.file_base.tolist()
+        for number, segment, start in zip(snapshot.segment_numbers, snapshot.segments, base, strict=False):
+            stop = start + segment.files
+            dead = (~snapshot.file_alive[start:stop]).nonzero()[0].tolist()
+            weights = snapshot.importance[start:stop].astype("<f2").tobytes()
+            parts.append(
+                SegmentRef(number, self._name_of(segment.path), 0, segment.files, segment.chunks, weights, tuple(dead))
+            )
+        return Manifest("", segments=tuple(parts))
+
+    def _name_of(self, path: Path | None) -> str:
+        assert path is not None, "segments of a store are files"
+        if path not in self._names:
+            self._names[path] = hash_file(path)
+        return self._names[path]
+
+    def clear(self) -> int:
+        """Delete the index, here and in the database; return the bytes freed here."""
+        freed = super().clear()
+        self._publisher.remove(self.repository)
+        return freed
+
+    def close(self) -> None:
+        """Close files and connections; the store can be used again afterwards."""
+        super().close()
+        self._publisher.close()

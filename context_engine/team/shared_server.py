@@ -24,9 +24,8 @@ from context_engine.server.projects import Projects, find_project_path
 from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.server_log import Log
-from context_engine.team.grants import ROLES, Grant, forbids, required_role
 from context_engine.team.team_authentication import Authenticator
-from context_engine.team.token_file import TokenFile
+from context_engine.team.token_file import ROLES, Grant, TokenFile, forbids, required_role
 from context_engine.timestamps import Now, format_timestamp
 
 if TYPE_CHECKING:

@@ -18,18 +18,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
+from context_engine.errors import ContextEngineError, InvalidArgument, StorageBusy, StoreUnavailable, StoreUnusable
+from context_engine.settings import Settings
 from context_engine.storage import (
     UNSETTLED_NS,
     FileStamp,
+    MergePolicy,
     MergePolicyOf,
+    SharedRecords,
     StateFolder,
     SyncedRecords,
     head_path,
     numbered_versions,
 )
-from context_engine.team.merge_rules import MergeAction, MergeInput, decide
-from context_engine.team.remote_store import RETRY_DELAY_S
+from context_engine.team.remote_store import RETRY_DELAY_S, TeamStore, open_backend, serves
 from context_engine.team.sync_state import MergeBase, SyncState
 
 if TYPE_CHECKING:  # its library is optional
@@ -53,6 +55,8 @@ INODE_BITS = (1 << 63) - 1
 """The largest integers of SQLite."""
 TRASH = numbered_versions.TRASH_FOLDER
 
+MergeAction = Literal["same", "pull", "push", "conflict"]
+"""Do nothing; replace ours by the team's; replace the team's by ours; keep ours next to the team's."""
 Action = MergeAction | Literal["delete"]
 
 
@@ -355,3 +359,111 @@ def _sha(data: bytes) -> str:
 
 def _name_some(paths: list[str] | set[str]) -> str:
     return ", ".join(sorted(paths)[:3]) + (" and more" if len(paths) > 3 else "")
+
+
+if TYPE_CHECKING:
+    from context_engine.team.postgres_records import PostgresRecords
+
+REST_S = 1.0
+"""An answer may use team records that were synchronized this long ago, as it may use scanned files (`staleness_ms`)."""
+
+
+class TeamRecords(SharedRecords):
+    """The shared records of one repository. Thread-safe; nothing is connected before a read or write."""
+
+    def __init__(self, remote: PostgresRecords, repository: str, cache: Path, *, rest_s: float = REST_S) -> None:
+        """`cache` is the workspace's folder for what this machine has seen."""
+        self.remote = remote
+        self.repository = repository
+        self.rest_s = rest_s
+        self.mark = hashlib.blake2b(f"{remote.name}\\n{repository}".encode(), digest_size=6).hexdigest()
+        """Distinguishes this team from other teams in the files of this machine."""
+        self.problems: dict[str, str] = {}
+        """Problems of records that are not files, by kind."""
+        self._cache = cache
+        self._folders: list[SyncedFolder] = []
+
+    def open_folder(self, folder: Path, policy_of: MergePolicyOf, *, flush: bool = True) -> SyncedFolder:
+        """Return a folder whose records all machines share; its name is their kind."""
+        state = SyncState(self._cache / f"commons-{folder.name}-{self.mark}.db")
+        synced = SyncedFolder(self.remote, self.repository, folder, state, policy_of, rest_s=self.rest_s, flush=flush)
+        self._folders.append(synced)
+        return synced
+
+    @property
+    def problem(self) -> str:
+        """Why the team's records may be newer, or which file is in conflict with them; empty without a problem."""
+        problems = [*(folder.problem for folder in self._folders), *self.problems.values()]
+        return next(filter(None, problems), "")
+
+    def close(self) -> None:
+        """Close connections and files; all can be used again afterwards."""
+        for folder in self._folders:
+            folder.close()
+        self.remote.close()
+
+
+def open_team_records(root: Path, settings: Settings, cache_folder: Path) -> TeamRecords:
+    """Return the records of the team of a workspace. Raises: InvalidArgument, UnsupportedHost."""
+    team = TeamStore.of(root, settings)
+    return open_shared_records(team.address, team.repository, cache_folder)
+
+
+def open_shared_records(address: str, repository: str, cache: Path) -> TeamRecords:
+    """Return the shared records of a repository in a database, without connecting.
+
+    Raises: InvalidArgument for a database that stores no records, UnsupportedHost when its library is missing.
+    """
+    if not serves(address, "Records"):
+        raise InvalidArgument(
+            "only PostgreSQL stores plans, memories and reviews of a team; "
+            f"CTX_STORE_URL is {address.partition(':')[0] or 'empty'}",
+            suggestion="set CTX_STORE_URL to a PostgreSQL address, "
+            "or leave out CTX_STORE_RECORDS: then they stay files of this machine",
+        )
+    return TeamRecords(open_backend(address, "Records"), repository, cache)
+
+
+class MergeInput(NamedTuple):
+    """The two sides of a record. Hashes are empty where there is no content.
+
+    `theirs` is the last content where the team's record `is_deleted`. `agreed` is what both sides had when they last
+    agreed. `is_known`: the team's record once had our content. `extends`: our content begins with all of theirs.
+    `is_restored`: the file was taken out of the trash here.
+    """
+
+    ours: str
+    theirs: str
+    is_deleted: bool = False
+    agreed: str = ""
+    is_known: bool = False
+    extends: bool = False
+    is_restored: bool = False
+
+
+def decide(policy: MergePolicy, record: MergeInput) -> MergeAction:
+    """Return what to do.
+
+    >>> decide("edited", MergeInput(ours="new", theirs="old", agreed="old"))
+    'push'
+    >>> decide("edited", MergeInput(ours="new", theirs="other", agreed="old"))
+    'conflict'
+    >>> decide("fixed", MergeInput(ours="by hand", theirs="made", agreed="made"))
+    'conflict'
+    """
+    if record.ours == ("" if record.is_deleted else record.theirs):
+        return "same"
+    if not record.theirs or record.is_restored:
+        return "push"
+    if not record.ours or record.ours == record.agreed or record.is_known or policy == "derived":
+        return "pull"  # ours is missing or older
+    if record.is_deleted:
+        return "push"  # it was edited here, so the deletion does not apply to this content
+    if policy == "grows":
+        if record.extends:
+            return "push"
+        return "conflict"
+    is_edit_of_theirs = policy == "edited" and record.theirs == record.agreed
+    if is_edit_of_theirs:
+        return "push"
+    return "conflict"

@@ -23,7 +23,7 @@ from context_engine.team.remote_store import RETRY_DELAY_S
 
 if TYPE_CHECKING:  # its library is optional
     from context_engine.team.postgres_records import RecordLease
-    from context_engine.team.shared_records import TeamRecords
+    from context_engine.team.synced_folder import TeamRecords
 
 KIND = "reviews"
 WAIT_S = 10.0

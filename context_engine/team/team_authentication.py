@@ -16,8 +16,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.server.authentication import OPEN_PATHS, HttpRefusal, unauthorized_refusal
 from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.server_log import Log, RepeatFilter
-from context_engine.team.grants import Grant
-from context_engine.team.token_file import TokenFile
+from context_engine.team.token_file import Grant, TokenFile
 
 REQUESTS_A_CALL = 6
 """A client of an older protocol version sends three requests to connect and one to leave. A call is one request, or two

@@ -27,7 +27,6 @@ from filelock import Timeout
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
 from context_engine.server.authentication import default_token_file
 from context_engine.storage import lock_private, make_private_folder
-from context_engine.team.grants import EVERY_PROJECT, ROLES, Grant
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1
@@ -296,3 +295,58 @@ def _check(wish: TokenRequest, now_s: float) -> None:
         raise InvalidArgument("the token would be expired already", suggestion="--expires 90d, a date, or never.")
     if wish.per_minute < 0:
         raise InvalidArgument("a rate below zero", suggestion="--per-minute 0 sets no limit.")
+
+
+ROLES = ("read", "write", "admin")
+EVERY_PROJECT = "*"
+"""In place of projects: all of them, future ones included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The permissions of one token. `projects` are names or paths; `expires_s` is a time, None for never.
+
+    `per_minute` is the number of tools that it may call in a minute, 0 for any number.
+    """
+
+    id: str
+    name: str
+    role: str
+    projects: tuple[str, ...]
+    expires_s: float | None = None
+    per_minute: int = 0
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether no project is hidden from it."""
+        return EVERY_PROJECT in self.projects
+
+    def sees(self, name: str, path: str) -> bool:
+        """Return whether a project exists for it, by its exact name or path: no pattern, no folder above."""
+        return self.sees_all or name in self.projects or path in self.projects
+
+    def is_expired(self, now_s: float) -> bool:
+        """Return whether it has expired."""
+        return self.expires_s is not None and now_s >= self.expires_s
+
+
+OWNER = Grant("", "owner", "admin", (EVERY_PROJECT,))
+"""The grant of every client of a server with a single token, or without one."""
+
+
+def required_role(touches: str, *, destructive: bool) -> str:
+    """Return the lowest role that may use a tool. `call_tool` touches nothing; the tool that it calls is checked.
+
+    >>> [required_role(touches, destructive=touches == "index") for touches in ("nothing", "records", "index")]
+    ['read', 'write', 'admin']
+    """
+    if touches in ("nothing", "anything"):
+        return "read"
+    if touches == "index" and destructive:
+        return "admin"
+    return "write"
+
+
+def forbids(role: str, touches: str, *, destructive: bool) -> bool:
+    """Return whether a role may not use a tool."""
+    return ROLES.index(role) < ROLES.index(required_role(touches, destructive=destructive))

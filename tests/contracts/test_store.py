@@ -28,7 +28,7 @@ from context_engine.index.snapshot import Snapshot
 from context_engine.model import Query
 from context_engine.team import shared_store
 from context_engine.team.candidate_store import open_candidate_store
-from context_engine.team.published_store import PublishedStore
+from context_engine.team.index_stores import PublishedStore
 from context_engine.team.search_publisher import SearchPublisher
 from context_engine.team.shared_store import SharedStore
 from tests.support.databases import new_database, qdrant_over_http

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.index import ROLES
-from context_engine.search.declaration_pairs import IMPLEMENTATIONS, pair_declarations
+from context_engine.search.rankers import IMPLEMENTATIONS, pair_declarations
 from context_engine.search.searcher import Searcher
 from tests.support.engines import indexed
 from tests.support.trees import tree

@@ -19,7 +19,7 @@ from context_engine.repo import WorkspaceFiles
 from context_engine.repo.paths import Root
 from context_engine.secrets import RedactedDocuments
 from context_engine.storage.records import RecordFolder
-from context_engine.team.shared_records import SharedRecords
+from context_engine.team.synced_folder import SharedRecords
 from context_engine.timestamps import make_clock
 from tests.support.engines import grammars_folder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.team.merge_rules import MergeInput, decide
+from context_engine.team.synced_folder import MergeInput, decide
 
 SHA = st.sampled_from(["", "a", "b", "c"])
 NATURE = st.sampled_from(["edited", "grows", "fixed", "derived"])

@@ -27,7 +27,7 @@ from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.search.question import Question
 from context_engine.team import qdrant_search, qdrant_session
 from context_engine.team.candidate_store import CandidateQuery, FileFilter
-from context_engine.team.published_store import PublishedStore
+from context_engine.team.index_stores import PublishedStore
 from context_engine.team.qdrant_search import COLLECTION, QdrantSearch
 from context_engine.team.qdrant_session import QdrantSession, match_value
 from context_engine.team.search_publisher import SearchPublisher

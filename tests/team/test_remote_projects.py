@@ -14,9 +14,9 @@ from context_engine.errors import InvalidArgument
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
 from context_engine.server.metrics import Metrics
 from context_engine.settings import Settings
-from context_engine.team.grants import OWNER, Grant
 from context_engine.team.remote_search import RemoteProjects
 from context_engine.team.shared_server import GrantDispatcher
+from context_engine.team.token_file import OWNER, Grant
 from context_engine.tools import Call
 from tests.support.databases import new_database
 from tests.support.engines import open_engine

@@ -23,9 +23,8 @@ from context_engine.server.authentication import AllowedHosts, RequestGuard, is_
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.metrics import Metrics
 from context_engine.server.serve_options import parse_options
-from context_engine.team.grants import Grant
 from context_engine.team.shared_server import GrantDispatcher, SharedServer, create_shared_server
-from context_engine.team.token_file import TokenFile, TokenRequest
+from context_engine.team.token_file import Grant, TokenFile, TokenRequest
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import UserQuestion, tool
 from tests.support.serving import in_thread

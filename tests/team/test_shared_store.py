@@ -28,9 +28,8 @@ from context_engine.errors import (
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.model import Query
 from context_engine.team import remote_view
-from context_engine.team.index_stores import open_team_store
+from context_engine.team.index_stores import PublishedStore, open_team_store
 from context_engine.team.postgres_store import PostgresStore
-from context_engine.team.published_store import PublishedStore
 from context_engine.team.remote_store import TeamStore, open_remote_store
 from context_engine.team.shared_store import SharedStore
 from tests.contracts.test_store import fill, holding, put

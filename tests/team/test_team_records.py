@@ -36,7 +36,7 @@ from context_engine.storage.confined_folder import is_temporary
 from context_engine.storage.records import RecordFolder
 from context_engine.team import synced_folder
 from context_engine.team.postgres_records import PostgresRecords
-from context_engine.team.shared_records import TeamRecords, open_shared_records
+from context_engine.team.synced_folder import TeamRecords, open_shared_records
 from tests.support import preloaded
 from tests.support.databases import forbid, new_database, sever, sql
 from tests.support.desks import Desks, plan, step

@@ -17,7 +17,7 @@ from context_engine.review.finding import ReviewRequest
 from context_engine.review.review_sessions import SILENT_S
 from context_engine.review.review_store import ReviewSession
 from context_engine.team.postgres_records import PostgresRecords
-from context_engine.team.shared_records import TeamRecords
+from context_engine.team.synced_folder import TeamRecords
 from context_engine.team.synced_reviews import SyncedReviews
 from tests.support.databases import forbid, new_database, sql
 from tests.support.engines import open_engine

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageCorrupt
 from context_engine.server.authentication import HttpRefusal, default_token_file
-from context_engine.team.grants import OWNER, ROLES, Grant, forbids
 from context_engine.team.team_authentication import REQUESTS_A_CALL, Authenticator
-from context_engine.team.token_file import TokenFile, TokenRequest
+from context_engine.team.token_file import OWNER, ROLES, Grant, TokenFile, TokenRequest, forbids
 from context_engine.tools import ALL
 
 NOW_S = 1_800_000_000.0
