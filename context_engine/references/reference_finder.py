@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from context_engine.languages import NOWHERE, SyntaxFile, SyntaxNode, child_of
 from context_engine.references.languages.go_interfaces import InterfaceMatcher
-from context_engine.references.resolver import ProjectFiles, Resolver, is_in_open_head
+from context_engine.references.project_files import ProjectFiles
+from context_engine.references.resolver import Resolver, is_in_open_head
 from context_engine.references.values import UNKNOWN, Certainty, Meaning, NamePlace
 
 SCIP = "scip"

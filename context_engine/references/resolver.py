@@ -7,24 +7,14 @@ of `module_styles.py`. Everything is asked for lazily, so a question parses only
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-from context_engine.languages import NameBinding, PathIndex, SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
 from context_engine.references.class_members import ClassMembers
 from context_engine.references.module_styles import ModuleStyle
 from context_engine.references.nodes import get, up
+from context_engine.references.project_files import ProjectFiles
 from context_engine.references.registry import STYLES
-from context_engine.references.values import (
-    ELSEWHERE,
-    EXTERNAL,
-    UNKNOWN,
-    EdgeSource,
-    Meaning,
-    NamePlace,
-    NameUsage,
-    Value,
-    Values,
-)
+from context_engine.references.values import ELSEWHERE, EXTERNAL, UNKNOWN, Meaning, NamePlace, NameUsage, Value, Values
 
 DEPTH_MAX = 24
 """Steps from one expression to the next. Longer chains exist in generated code only."""
@@ -690,32 +680,3 @@ def _block_around(file: SyntaxFile, node: SyntaxNode) -> SyntaxNode | None:
     while outer is not None and "block" not in file.roles.get(outer.type, {}):
         outer = outer.parent
     return outer
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectFiles:
-    """`read` returns a parsed file, or None; `defining` the files whose outline defines a name; `paths` are all.
-
-    `load` returns the bytes of any file; none if it cannot be read. `holding` returns the files whose text has a name.
-    `edges` are what other tools say of names.
-    """
-
-    read: Callable[[str], SyntaxFile | None]
-    defining: Callable[[str], Sequence[str]]
-    paths: PathIndex
-    load: Callable[[str], bytes]
-    holding: Callable[[str], Sequence[str]]
-    edges: EdgeSource | None = None
-
-    def binding_at(self, place: NamePlace) -> tuple[SyntaxFile, NameBinding] | None:
-        """Return the binding that is at a place."""
-        file = self.read(place.path)
-        if file is None:
-            return None
-        node = file.root.descendant_for_byte_range(place.start, place.start + 1)
-        if node is not None and not node.is_named and node.parent is not None:  # the `$` of a variable of PHP
-            node = node.parent
-        if node is None or node.start_byte != place.start:
-            return None
-        found = next((one for one in file.bindings(file.text(node)) if one.node.start_byte == place.start), None)
-        return (file, found) if found is not None else None

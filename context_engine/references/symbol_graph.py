@@ -18,8 +18,8 @@ import numpy as np
 from context_engine.index import ParsedFileCache, Snapshot, StoredOutline, decode_outline, qualified_names, term_hashes
 from context_engine.languages import PathIndex, Symbol, SyntaxFile, SyntaxNode, resolve_import
 from context_engine.references.parameters import ParameterFinder
+from context_engine.references.project_files import ProjectFiles
 from context_engine.references.reference_finder import Reference, ReferenceFinder, offset_of
-from context_engine.references.resolver import ProjectFiles
 from context_engine.references.scip.edge_collection import ExternalEdges
 from context_engine.references.scip.scip_edges import EdgeProject
 from context_engine.references.values import Certainty, ExternalEdge, NamePlace

@@ -8,7 +8,7 @@ from posixpath import dirname, join, normpath
 from typing import Any
 
 from context_engine.languages import SyntaxFile, resolve_import
-from context_engine.references.resolver import ProjectFiles
+from context_engine.references.project_files import ProjectFiles
 from context_engine.text import ParseError, read_json
 
 PACKAGES_MAX = 400
