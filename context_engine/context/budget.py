@@ -55,7 +55,7 @@ NOISE_TOKENS, HEX_TOKENS = 0.75, 0.62
 """Tokens for each character of base64 and of hexadecimal digits."""
 SAFETY = 1.1
 """With this factor 97 of 100 snippets of 40 lines from three repositories cost less in o200k, half of them 14 % less.
-Bytes / 3.6 is too low for most (docs/decisions/0027)."""
+Bytes / 3.6 is too low for most (docs/decisions/archive/0027)."""
 
 
 _HEX = re.compile(r"[0-9a-f]{16,256}")

@@ -7,7 +7,7 @@ nothing needs it. `CTX_DAEMON=0` turns it off.
 | --- | --- |
 | the place | runtime_folder |
 | clients | daemon_client (imports a small part of the standard library) |
-| the process | daemon_server, engine_pool, memory_arenas |
+| the process | daemon_server, engine_pool |
 
 The kinds of requests are a table of handlers, which `cli.daemon_commands` fills.
 """
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
         start_daemon,
     )
     from context_engine.daemon.daemon_server import DaemonConnection, DaemonLog, DaemonServer, DaemonServices
-    from context_engine.daemon.engine_pool import EngineLease, EnginePool
-    from context_engine.daemon.memory_arenas import keep_one_arena
+    from context_engine.daemon.engine_pool import EngineLease, EnginePool, keep_one_arena
     from context_engine.daemon.runtime_folder import RuntimeFolder, RuntimeFolderError, process_key
 
 __getattr__ = lazy_exports(__name__)

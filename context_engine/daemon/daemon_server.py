@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from context_engine import __version__
 from context_engine.daemon.daemon_client import LOADING, check_peer, receive_message, send_message
-from context_engine.daemon.memory_arenas import keep_one_arena
+from context_engine.daemon.engine_pool import keep_one_arena
 from context_engine.daemon.runtime_folder import RuntimeFolder
 from context_engine.timestamps import Now, format_timestamp
 

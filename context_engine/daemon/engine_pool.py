@@ -11,6 +11,7 @@ busy lease are closed; a lease opens its Engine again at its next use.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -178,3 +179,21 @@ def _workspace_state(root: Path) -> tuple[Any, ...]:
             found = [(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries]
             files.append(tuple(sorted(found)))
     return status.st_dev, status.st_ino, Settings.load(root), *files
+
+
+M_ARENA_MAX = -8
+"""From malloc.h of glibc."""
+
+
+def keep_one_arena() -> None:
+    """Let all threads that start later share one arena. MALLOC_ARENA_MAX of the environment is left as it is.
+
+    glibc gives each thread an arena of its own, and the others do not use what it has freed there: a server on two
+    cores took 390 MB instead of 230. Threads of Python allocate in turns, so one arena is enough.
+    """
+    if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
+        return
+    import ctypes  # some milliseconds
+
+    with suppress(OSError, AttributeError):  # another C library, which has no arenas
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)

@@ -1,6 +1,6 @@
 """The journal of edits, so that they can be undone, redone, and repaired after a crash: one SQLite file per workspace.
 
-    journal.db      in `<workspace>/.context-engine/`, next to the files that it can restore; see docs/decisions/0021
+    journal.db      in `<workspace>/.context-engine/`, next to the files that it can restore
 
 An entry is what one call changed, in one file or many. It is written before the first of them: as long as its state is
 `open`, it is unknown how far its writer came. A turn is an entry that undoes or redoes another one. When it is

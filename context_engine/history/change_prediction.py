@@ -2,7 +2,7 @@
 
 A search finds what a text speaks of. A commit also changes what always changes with that, and what was changed when
 somebody wrote much the same before: four named addends, the search and three of the table in `search/fuse.py`
-(docs/decisions/0026).
+(docs/decisions/archive/0026).
 
 >>> from context_engine.history.commit_facts import CommitTable
 >>> found = combine_signals([("a.py", 8.0), ("b.py", 4.0)], FileHistory(CommitTable.empty(), ""), "task")

@@ -21,7 +21,7 @@ from context_engine.search import K1, B
 from context_engine.text import expand_words, query_terms, split_words, unique
 
 HALF_LIFE_S = 14 * 86_400
-"""A commit of two weeks ago counts half. Up to half a year finds the same (docs/decisions/0026)."""
+"""A commit of two weeks ago counts half. Up to half a year finds the same (docs/decisions/archive/0026)."""
 TOGETHER_FILES_MAX = 10
 """Files of a larger commit did not change because of each other: a rename, a license line, a release."""
 SUPPORT_MIN = 5

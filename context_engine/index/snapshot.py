@@ -307,7 +307,7 @@ class UnionSnapshot(Snapshot):
     """The snapshots of some repositories, by name, in this order, as one: all their files are ranked together.
 
     Document frequencies, mean lengths and the best value of each signal are those of all repositories, so a score means
-    the same in each of them (docs/decisions/0040). Only columns are copied; postings and vectors stay mapped.
+    the same in each of them (docs/decisions/archive/0040). Only columns are copied; postings and vectors stay mapped.
 
     `paths` are those in each repository; `key` is unique.
     """

@@ -1,6 +1,6 @@
 """Which files the workspace consists of: one walk under its ignore rules, with the reasons for everything left out.
 
-The walker opens nothing but ignore files and git's pointer files. docs/decisions/0004 has the rules and their reasons.
+The walker opens nothing but ignore files and git's pointer files. Reasons: docs/decisions/archive/0004.
 """
 
 from __future__ import annotations

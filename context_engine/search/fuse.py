@@ -1,7 +1,7 @@
 """PURE. One score from many signals: a weighted sum of normalized signals, times the prior.
 
 Each signal is divided by its greatest value in the query. Reciprocal rank fusion over the same signals costs 0.05 NDCG,
-one BM25F bag 0.18 (docs/decisions/0005), so it stays a sum: every addend has a name and can be shown.
+one BM25F bag 0.18 (docs/decisions/archive/0005), so it stays a sum: every addend has a name and can be shown.
 """
 
 from __future__ import annotations

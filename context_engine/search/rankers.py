@@ -47,7 +47,7 @@ FUNCTION_KINDS = frozenset(("function", "method", "constructor", "macro"))
 SOURCE_ROLE = ROLES.index("source")
 SURE_NAME_VALUE = 7.0
 """Mention of a file with a function that the title of a long question names and that is defined once: its share is that
-of a named path (docs/decisions/0074)."""
+of a named path (docs/decisions/archive/0074)."""
 MEMBER_VALUE = 3.0
 """Mention of a file with a function that a long question names with its owner (evals/places)."""
 MEMBER_PLACES_MAX = 2

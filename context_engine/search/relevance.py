@@ -79,7 +79,7 @@ def explain_weakness(evidence: Evidence, absent: Sequence[str]) -> str:
 
 # A logistic model of four features. It was fitted on the changed lines of 275 commits of 51 repositories, in folds by
 # repository, with the message as the question. Two dozen further features gain at most 0.01 of the hunks there
-# (docs/decisions/0059).
+# (docs/decisions/archive/0059).
 BASE = -10.5
 FILE_SHARE, CHUNK_SHARE, TITLE_SHARE, RANK = 8.6, 1.3, 0.5, -0.87
 """Of the score of the file relative to the best one; of the worth of the chunk relative to the best of all; of the

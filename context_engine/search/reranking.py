@@ -1,7 +1,7 @@
 """PURE. How likely each place of an answer is needed, once its text is read.
 
 A logistic model corrects the chance of each place by what a ranking does not know: comments, names and quoted texts as
-the question writes them. Fitted on commits (evals/places/fit_reranking.py, docs/decisions/0126).
+the question writes them. Fitted on commits (evals/places/fit_reranking.py, docs/decisions/archive/0126).
 """
 
 from __future__ import annotations

@@ -34,11 +34,11 @@ SHOWN_BY_MEANING = np.float32(0.5)
 """Of the cosine of a chunk, relative to its words, for the choice of the chunk that a file shows.
 
 For 137 commits the chunks that were changed come first as often as by words alone; for questions in the words of a doc
-comment more often (docs/decisions/0017)."""
+comment more often (docs/decisions/archive/0017)."""
 HEAD_FACTOR = np.float32(1e-3)
 """Of the worth of imports and license headers: they are shown if nothing else of their file matches."""
 INLINE_TEST_FACTOR = np.float32(0.1)
-"""Of the worth of tests inside a source file: they repeat the words of the code (docs/decisions/0123)."""
+"""Of the worth of tests inside a source file: they repeat the words of the code (docs/decisions/archive/0123)."""
 CODE_KIND = CHUNK_KINDS.index("definitions")
 DEFINES_FIRST = np.float32(1_000)
 """Far above any BM25 value: the chunk that defines the requested symbol is shown first."""

@@ -505,6 +505,28 @@ def test_the_architecture_is_short_and_lists_every_package() -> None:
     assert text.count("\n") <= 250
 
 
+def test_what_the_page_of_decisions_names_exists() -> None:
+    """Each name after a file in backticks occurs in that file."""
+    missing, source, file = [], "", ""
+    for written in re.findall(r"`([^`]+)`", (ROOT / "docs" / "where.md").read_text("utf-8")):
+        if re.fullmatch(r"[\w/]+\.(py|md|toml)", written):
+            file = written
+            source = (PACKAGE / file).read_text("utf-8") if (PACKAGE / file).exists() else ""
+            missing += [] if source else [file]
+        elif written.isidentifier() and written not in source:
+            missing.append(f"{file}: {written}")
+    assert missing == []
+
+
+def test_records_that_the_code_names_exist() -> None:
+    named = {
+        found
+        for module in modules()
+        for found in re.findall(r"docs/(decisions/[\w/-]+)", (PACKAGE / module).read_text())
+    }
+    assert [name for name in sorted(named) if not list((ROOT / "docs").glob(f"{name}*"))] == []
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     broken = [
         f"{page.relative_to(ROOT)}: {target}"
