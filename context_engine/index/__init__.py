@@ -12,15 +12,12 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.index.describe import PLAIN
     from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore, translate_disk_errors
     from context_engine.index.embedding_text import (
         TEXT_RECIPE,
         ChunkEmbeddingText,
         ChunkLocation,
         build_chunk_texts,
-        build_file_summary,
-        summary_names,
         symbol_chain,
     )
     from context_engine.index.encoder import StaticEncoder
@@ -29,9 +26,8 @@ if TYPE_CHECKING:
     from context_engine.index.index_store import IndexStore
     from context_engine.index.live_index import WITHOUT_STORE, LiveIndex
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
-    from context_engine.index.path_explanation import PathExplanation
     from context_engine.index.postings import FieldBuilder, Lexicon, WordNumbers, WordParts
-    from context_engine.index.segment import Postings, StoredOutline, StoredSymbol, decode_outline, term_hashes
+    from context_engine.index.segment import StoredOutline, StoredSymbol, decode_outline, term_hashes
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
     from context_engine.index.worker import load_languages
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
         occurrence_at,
     )
     from context_engine.languages.outline import Outline, outline_file
-    from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol
+    from context_engine.languages.outline_types import Import, Symbol
     from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, read_syntax
-    from context_engine.languages.syntax_nodes import SyntaxNode, child_of, follow, of_type, parent_of
+    from context_engine.languages.syntax_nodes import SyntaxNode, child_of
     from context_engine.languages.syntax_trees import (
         Capture,
         CaptureMatch,

@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.memory.knowledge import KnowledgeEntry, KnowledgeResult, KnowledgeResults
     from context_engine.memory.knowledge_service import KnowledgeDependencies, KnowledgeService
-    from context_engine.memory.memories import AddResult, MemoryRow, SimilarMemory
+    from context_engine.memory.memories import MemoryRow, SimilarMemory
     from context_engine.memory.memory_folder import MemoryEntry
     from context_engine.memory.memory_requests import (
         CONTENT_CHARS_MAX,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         draw_gantt,
         draw_progress,
     )
-    from context_engine.plans.model import Plan, PlanStep, format_effort
+    from context_engine.plans.model import Plan, PlanStep
     from context_engine.plans.plan_creation import CreationResult, Refinement, RefinementRequest, SaveOptions
     from context_engine.plans.plan_diff import Diffstat, compare_plans, compute_diffstat
     from context_engine.plans.plan_events import (
@@ -33,27 +33,25 @@ if TYPE_CHECKING:
         Approval,
         CompletionReport,
         Execution,
-        StepState,
         fold_progress,
     )
     from context_engine.plans.plan_execution import ExecutionResult, FileChange
-    from context_engine.plans.plan_json import PlanFinding, PlanVersion, parse_plan, serialize_plan
+    from context_engine.plans.plan_json import PlanVersion, parse_plan, serialize_plan
     from context_engine.plans.plan_markdown import (
         render_difference,
         render_history,
         render_plan,
         render_progress,
     )
-    from context_engine.plans.plan_repository import PROGRESS_MODES, LoadedPlan, PlanQuery
+    from context_engine.plans.plan_repository import PROGRESS_MODES, PlanQuery
     from context_engine.plans.plan_service import (
         ApprovalResult,
         PlanDependencies,
         PlanService,
         workspace_paths,
     )
-    from context_engine.plans.plan_storage import PlanRow, PlanState
     from context_engine.plans.plan_validation import validate_plan
     from context_engine.plans.step_tracking import StepUpdate
-    from context_engine.plans.work_packets import PACKET_TOKENS_MAX, PacketFile, WorkPacket, build_packet
+    from context_engine.plans.work_packets import PACKET_TOKENS_MAX, WorkPacket, build_packet
 
 __getattr__ = lazy_exports(__name__)

@@ -13,13 +13,7 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.references.graph_traversal import Neighbor
-    from context_engine.references.module_uses import ModuleUse
-    from context_engine.references.parameters import ParameterFinder
-    from context_engine.references.project_files import ProjectFiles
-    from context_engine.references.reference_finder import Reference, ReferenceFinder
     from context_engine.references.scip.edge_collection import ExternalEdges
-    from context_engine.references.scip.scip_edges import EdgeProject
     from context_engine.references.symbol_service import SymbolService, no_index, open_symbols
-    from context_engine.references.values import Certainty, EdgeSource, ExternalEdge, Meaning, NamePlace
 
 __getattr__ = lazy_exports(__name__)

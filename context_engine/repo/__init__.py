@@ -6,7 +6,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.repo.executables import find_program, pip_install, safe_path
+    from context_engine.repo.executables import find_program, pip_install
     from context_engine.repo.file_reader import (
         LineStart,
         LineWindow,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from context_engine.repo.file_writer import FolderWriter, OpenFolders, TargetFile, encode_as, write_atomic
     from context_engine.repo.git import Git
-    from context_engine.repo.git_diffs import ChangeContents, DiffReader, DiffRequest, GitDiff, TouchedFile
+    from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff, TouchedFile
     from context_engine.repo.ignore_rules import GlobMatcher, compile_path_glob
     from context_engine.repo.paths import Root, is_sensitive, is_under, near_names, path_of_listing
     from context_engine.repo.program_output import describe_exit, quote_known_words, summarize_output

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from context_engine.search.lead_in import drop_lead_in, is_task
     from context_engine.search.named_places import find_paths, list_tails
     from context_engine.search.question import Question, find_telling_words
-    from context_engine.search.rankers import K1, B, RankingView
+    from context_engine.search.rankers import K1, B
     from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState, answer_query
-    from context_engine.search.searcher import Ranking, Searcher
-    from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus, ServedChunks
+    from context_engine.search.searcher import Searcher
+    from context_engine.search.served_chunks import ServedChunks
     from context_engine.search.text_scanner import TextScanner
     from context_engine.search.text_search import expand_braces, hash_search, rank_files, select_page, sort_by_keywords
 

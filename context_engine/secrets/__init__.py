@@ -24,26 +24,17 @@ if TYPE_CHECKING:
         RedactedDocument,
         RedactedDocuments,
         RedactedText,
-        Redaction,
         RedactionOptions,
         collect_redactions,
         count_labels,
-        fingerprint,
         mark_searched,
         redact,
         redact_diff,
         redact_file,
-        redact_keyed,
         redact_reply,
     )
     from context_engine.secrets.redactor import Redactor
-    from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
-    from context_engine.secrets.secret_rules import (
-        SecretRule,
-        Tier,
-        builtin_rules,
-        describe_engines,
-        read_rules,
-    )
+    from context_engine.secrets.secret_finder import DetectedSecret
+    from context_engine.secrets.secret_rules import describe_engines
 
 __getattr__ = lazy_exports(__name__)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         temporary_name,
         write_all,
     )
-    from context_engine.storage.database import open_in_cache, open_in_state, transaction
+    from context_engine.storage.database import transaction
     from context_engine.storage.event_log import LogContent, head_path
     from context_engine.storage.index_folders import (
         file_system_of,

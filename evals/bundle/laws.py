@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.engine import Engine
 from context_engine.model import Query
 from context_engine.settings import Settings
-from context_engine.tools import Call, get_context
+from context_engine.tools import Call
+from context_engine.tools.context_tools import get_context
 from scripts.tokens import counted
 
 BUDGETS = (500, 800, 1_200, 2_000, 4_000, 8_000)

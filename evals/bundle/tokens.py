@@ -28,7 +28,8 @@ from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.settings import Settings
 from context_engine.text import STOP_WORDS, split_words
-from context_engine.tools import Call, call, get_context
+from context_engine.tools import Call, call
+from context_engine.tools.context_tools import get_context
 from evals.retrieval.metrics import Target
 from evals.retrieval.score import targets_of
 

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.engine import Engine
-from context_engine.tools import Call, Tool, get_context, search_code
+from context_engine.tools import Call, Tool, search_code
+from context_engine.tools.context_tools import get_context
 from evals.places.shown import Place, find_in_json, find_in_markdown
 from evals.retrieval.adapter import serve, stdout_of_our_own
 from evals.scratch_engine import open_indexed

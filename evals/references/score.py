@@ -20,7 +20,10 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from context_engine.languages import Grammars, Languages, PathIndex, SyntaxFile, outline_file, read_syntax
-from context_engine.references import EdgeProject, ExternalEdges, ProjectFiles, ReferenceFinder
+from context_engine.references import ExternalEdges
+from context_engine.references.project_files import ProjectFiles
+from context_engine.references.reference_finder import ReferenceFinder
+from context_engine.references.scip.scip_edges import EdgeProject
 from context_engine.repo import Root
 from evals.references.golden import check_out
 

@@ -28,7 +28,7 @@ from context_engine.search.hit_reading import HitReader
 from context_engine.search.semantic_scores import SemanticRanker
 from context_engine.settings import Settings
 from context_engine.storage import ConfinedFolder
-from context_engine.tools import excerpt_hit
+from context_engine.tools.search_tools import excerpt_hit
 from evals.retrieval.metrics import Target
 from evals.retrieval.weighing import Sheet
 

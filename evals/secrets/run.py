@@ -26,7 +26,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.secrets import RedactionOptions, builtin_rules, find_secrets, redact_keyed
+from context_engine.secrets import RedactionOptions
+from context_engine.secrets.redacted_text import redact_keyed
+from context_engine.secrets.secret_finder import find_secrets
+from context_engine.secrets.secret_rules import builtin_rules
 from context_engine.secrets.verifiers import kind_of
 from evals.secrets.writings import written
 from tests.support.secret_examples import drawn

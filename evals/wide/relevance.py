@@ -25,9 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.model import Query
-from context_engine.search import Ranking, Searcher
+from context_engine.search import Searcher
 from context_engine.search.relevance import KEPT_FILES, WEAK_BELOW, Evidence
 from context_engine.search.search_service import drop_distant
+from context_engine.search.searcher import Ranking
 from evals.retrieval.ablation import table
 from evals.retrieval.metrics import Target, ranks, recall
 from evals.retrieval.score import targets_of

@@ -11,7 +11,8 @@ from context_engine.edit.file_edit import write_file
 from context_engine.edit.model import Edit
 from context_engine.edit.symbol_edits import SymbolEdit
 from context_engine.errors import CallError, InvalidEdit, MultipleMatches, NoMatch
-from context_engine.secrets import builtin_rules, count_labels, redact
+from context_engine.secrets import count_labels, redact
+from context_engine.secrets.secret_rules import builtin_rules
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 MASK = "[masked password]"

@@ -14,16 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_engine.languages import (
-    SYMBOL_KINDS,
-    Grammars,
-    Language,
-    Languages,
-    Outline,
-    outline_file,
-    read_file_header,
-)
+from context_engine.languages import Grammars, Language, Languages, Outline, outline_file, read_file_header
 from context_engine.languages.language import ORDER
+from context_engine.languages.outline_types import SYMBOL_KINDS
 from tests.support.engines import GRAMMARS
 
 LANGUAGES = Languages.builtin()

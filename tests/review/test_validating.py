@@ -25,7 +25,8 @@ from context_engine.review.validation.validation_request import (
     ValidationResult,
     tier_of,
 )
-from context_engine.secrets import find_secrets, redact
+from context_engine.secrets import redact
+from context_engine.secrets.secret_finder import find_secrets
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 FILES = {

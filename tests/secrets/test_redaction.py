@@ -13,16 +13,10 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.secrets import (
-    RedactionOptions,
-    Tier,
-    builtin_rules,
-    count_labels,
-    find_secrets,
-    fingerprint,
-    redact,
-    redact_keyed,
-)
+from context_engine.secrets import RedactionOptions, count_labels, redact
+from context_engine.secrets.redacted_text import fingerprint, redact_keyed
+from context_engine.secrets.secret_finder import find_secrets
+from context_engine.secrets.secret_rules import Tier, builtin_rules
 from tests.support.secret_examples import drawn
 
 KEY = b"one workspace, thirty-two bytes "

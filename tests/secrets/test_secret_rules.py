@@ -8,8 +8,10 @@ import sys
 import pytest
 
 from context_engine.errors import InvalidArgument
-from context_engine.secrets import SecretRule, builtin_rules, find_secrets, read_rules, redact, redact_keyed
-from context_engine.secrets.secret_rules import PLACES, compile_pattern
+from context_engine.secrets import redact
+from context_engine.secrets.redacted_text import redact_keyed
+from context_engine.secrets.secret_finder import find_secrets
+from context_engine.secrets.secret_rules import PLACES, SecretRule, builtin_rules, compile_pattern, read_rules
 from context_engine.secrets.verifiers import VERIFIERS
 from tests.support.secret_examples import DRAWN, drawn
 

@@ -16,10 +16,10 @@ from context_engine.plans.plan_events import fold_progress
 from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.plans.plan_validation import validate_plan
-from context_engine.references import EdgeProject, NamePlace
 from context_engine.references.scip.scip_document import ProtobufError
-from context_engine.references.scip.scip_edges import ScipEdges
+from context_engine.references.scip.scip_edges import EdgeProject, ScipEdges
 from context_engine.references.scip.scip_index import ScipIndex
+from context_engine.references.values import NamePlace
 from context_engine.repo import git_files
 from context_engine.search import chunk_files
 from context_engine.storage import event_log

@@ -25,7 +25,8 @@ from context_engine.review.checks import CHECKS
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
 from context_engine.review.validation.validation_request import CONTENT_KINDS, ValidationRequest
-from context_engine.secrets import find_secrets, redact
+from context_engine.secrets import redact
+from context_engine.secrets.secret_finder import find_secrets
 from context_engine.text.diff_reader import parse_diff as read_diff
 from tests.plans.test_mermaid import LINE, shape
 from tests.review.test_validating import SERVICE

@@ -18,7 +18,8 @@ from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, R
 from context_engine.review.checks.change_checks import dependencies
 from context_engine.review.invariants import read_invariants_file
 from context_engine.review.source_versions import FileVersion
-from context_engine.secrets import find_secrets, read_rules
+from context_engine.secrets.secret_finder import find_secrets
+from context_engine.secrets.secret_rules import read_rules
 from context_engine.settings import Settings
 from context_engine.text.untrusted_data import ParseError, read_json, read_toml, read_yaml
 from tests.security.fuzzing import as_bytes, fuzz, mutated

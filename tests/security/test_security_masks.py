@@ -20,8 +20,8 @@ from context_engine.cli.tool_commands import build_dispatcher
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.model import Query, TextPart, TextQuery
-from context_engine.secrets import builtin_rules
 from context_engine.secrets.redacted_text import find_hidden_spans
+from context_engine.secrets.secret_rules import builtin_rules
 from context_engine.server import prompt_templates, resources
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.secrets import RedactionOptions, count_labels, redact, redact_keyed
+from context_engine.secrets import RedactionOptions, count_labels, redact
+from context_engine.secrets.redacted_text import redact_keyed
 from tests.support.secret_examples import drawn
 from tests.support.secret_formats import PLACE_FORMATS, TOKEN_FORMATS
 

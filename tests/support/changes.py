@@ -10,7 +10,7 @@ from pathlib import Path
 
 from context_engine.review.checks.check import CheckExample
 from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile
-from context_engine.secrets import find_secrets
+from context_engine.secrets.secret_finder import find_secrets
 from context_engine.text.diff_reader import parse_diff
 from tests.support.engines import GRAMMARS, LANGUAGES
 
