@@ -88,17 +88,18 @@ def test_a_server_of_a_workspace_answers_for_all_of_it(repository: Path, lib: Pa
         assert "ACCESS_DENIED" in refused["content"][0]["text"]
 
 
-def test_a_damaged_index_is_found_and_repaired(
+def test_a_damaged_index_is_found_and_built_again(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(tmp_path / "other"))
-    done("index", root=repository)
-    assert done("store", "check", root=repository) == "the index is sound\n"
+    monkeypatch.setenv("CTX_DAEMON", "0")
+    monkeypatch.chdir(repository)
+    done("index")
     victim = next((tmp_path / "other" / "workspaces").glob("*/g-*/*.seg"))
     victim.write_bytes(victim.read_bytes()[:200])
-    spoilt = ctx("store", "check", cwd=repository)
-    assert spoilt.returncode == 1
-    assert "000001.seg cannot be used" in spoilt.stdout
-    assert "repaired:" in done("store", "check", "--repair", root=repository)
-    assert json.loads(done("store", "check", "--json", root=repository))["ok"]
+    findings = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)["findings"]
+    (index,) = [row for row in findings if row["part"] == "index"]
+    assert (index["verdict"], "000001.seg cannot be used" in str(index)) == ("problem", True)
+    assert "ctx index --force" in index["step"]
+    done("index", "--force")
     assert done("search", "where are passwords hashed", root=repository).startswith("till/auth.py:")
