@@ -69,7 +69,8 @@ class Re2Search:
 
 def _count_lines(find: Any, text: bytes) -> int:
     count = start = 0
-    while start < len(text) and (match := find(text, start)):
+    end = len(text) - text.endswith(b"\n")  # behind the last line end there is no line
+    while start < len(text) and (match := find(text, start)) and match.start() <= end:
         count += 1
         start = text.find(b"\n", match.start()) + 1 or len(text)
     return count

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, InvalidArgument, SearchTimeout
@@ -85,6 +85,7 @@ ZERO_WIDTH = ("^", "$", r"\b")
 
 
 @settings(max_examples=12)
+@example([["A"], ["", "A", ""]], [[("^", ""), ("$", "")]], "\n")
 @given(
     st.lists(LINES, min_size=1, max_size=8), st.lists(PATTERNS, min_size=1, max_size=3), st.sampled_from(["\n", "\r\n"])
 )

@@ -343,7 +343,6 @@ NOT_CONSTANT = {
     "tools/reply.py": "an escaped name",
     "repo/git_files.py": "joins patterns of its own",
     "repo/re2_search.py": "its own signs of an error of RE2",
-    "repo/ripgrep.py": "its own signs of an error of ripgrep",
     "repo/ignore_rules.py": "globs without nested repetitions, against one name or folder of a path",
 }
 """Files that give `re` a pattern which is not a constant, and why no stranger's pattern gets there."""
