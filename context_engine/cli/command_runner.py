@@ -102,8 +102,6 @@ def _has_folder() -> bool:
         return False
 
 
-# -- wrong usage, which the library of the command line reports, as an error with a next step -------------------------
-
 _QUOTED = re.compile("'([^']+)'")
 EXAMPLE_MARK = "- `ctx "
 OTHER_COMMANDS = {

@@ -105,9 +105,6 @@ def command_group(name: str, description: str) -> CommandApp:
     return app
 
 
-# -- the workspace ----------------------------------------------------------------------------------------------------
-
-
 def resolve_root(root: Path | None, folder: Path | None = None) -> Path:
     """Return the given workspace, else the one in CTX_ROOT, else the project around a folder, by default this one."""
     folder = folder or Path.cwd()

@@ -63,7 +63,26 @@ def render_help(command: Any, context: Any) -> str:
     """Return the page of a command or a group, with styles; that of `ctx` itself has its commands in groups."""
     if context.parent is None:
         return _render_root_page(command)
-    return _render_page(command, context)
+    description, examples = _split_help(command.help or "")
+    parameters = [parameter for parameter in command.get_params(context) if not getattr(parameter, "hidden", False)]
+    arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
+    commands = getattr(command, "commands", {})
+    expected = ["COMMAND"] if commands else [_argument_usage(parameter) for parameter in arguments]
+    usage = " ".join([str(context.command_path), *expected])
+    lines = [line for paragraph in description for line in (*_wrap(paragraph), "")]
+    lines += [f"{_head('Usage:')} {usage} [OPTIONS]"]
+    for title, rows in (
+        ("Commands", [(name, summarize(child)) for name, child in commands.items()]),
+        ("Arguments", [(_argument_name(parameter), _describe(parameter)) for parameter in arguments]),
+        ("Options", [(_option_label(parameter), _describe(parameter)) for parameter in options]),
+    ):
+        if rows:
+            lines += ["", _head(title), *_rows(rows)]
+    if examples:
+        lines += ["", _head("Examples"), *(f"  {line}" for line in examples)]
+    lines += ["", FOOTER]
+    return "\n".join(lines) + "\n"
 
 
 def style_page(page: str, env: Mapping[str, str]) -> str:
@@ -91,29 +110,6 @@ def _render_root_page(group: Any) -> str:
     lines += [more[0].replace("More:", _head("More:")), *more[1:]]
     lines += ["", _head("Options of every command, before or after its name"), *_rows(GLOBAL_OPTIONS)]
     lines += ["", "Exit codes: 0 found or done, 1 nothing found, 2 error.", _plain(group.epilog or "")]
-    return "\n".join(lines) + "\n"
-
-
-def _render_page(command: Any, context: Any) -> str:
-    description, examples = _split_help(command.help or "")
-    parameters = [parameter for parameter in command.get_params(context) if not getattr(parameter, "hidden", False)]
-    arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
-    options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
-    commands = getattr(command, "commands", {})
-    expected = ["COMMAND"] if commands else [_argument_usage(parameter) for parameter in arguments]
-    usage = " ".join([str(context.command_path), *expected])
-    lines = [line for paragraph in description for line in (*_wrap(paragraph), "")]
-    lines += [f"{_head('Usage:')} {usage} [OPTIONS]"]
-    for title, rows in (
-        ("Commands", [(name, summarize(child)) for name, child in commands.items()]),
-        ("Arguments", [(_argument_name(parameter), _describe(parameter)) for parameter in arguments]),
-        ("Options", [(_option_label(parameter), _describe(parameter)) for parameter in options]),
-    ):
-        if rows:
-            lines += ["", _head(title), *_rows(rows)]
-    if examples:
-        lines += ["", _head("Examples"), *(f"  {line}" for line in examples)]
-    lines += ["", FOOTER]
     return "\n".join(lines) + "\n"
 
 
@@ -161,9 +157,6 @@ def _rows(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
         else:
             yield f"  {label:<{width}}{lines.pop(0)}".rstrip()
         yield from (f"  {'':<{width}}{line}" for line in lines)
-
-
-# -- parameters -------------------------------------------------------------------------------------------------------
 
 
 def _argument_name(parameter: Any) -> str:

@@ -170,9 +170,6 @@ class RecordedScreen(Screen):
         return self._records["out"].getvalue(), self._records["err"].getvalue()
 
 
-# -- safe streams -----------------------------------------------------------------------------------------------------
-
-
 class SafeStream:
     """A text stream that writes control characters as escapes. It has no `buffer`, so only Rich can bypass it.
 

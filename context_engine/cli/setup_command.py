@@ -357,7 +357,6 @@ class _Setup:
 
 
 def _name_file(error: InvalidArgument, path: Path, **details: str) -> InvalidArgument:
-    """Return the error with the name of the file."""
     step = f"{error.suggestion} Nothing was changed."
     return InvalidArgument(f"{path}: {error.message}", suggestion=step, details={**error.details, **details})
 

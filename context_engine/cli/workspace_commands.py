@@ -144,9 +144,6 @@ def _update_member(repositories: repo.RepositoryRegistry, member: repo.Workspace
     return f"{commit}{files}, {changed:,} of them new or changed, {report.seconds:.1f} s"
 
 
-# -- also for `ctx search` and `ctx call` ----------------------------------------------------------------------------
-
-
 @contextmanager
 def open_workspace(workspace: str) -> Generator[dict[str, Engine]]:
     """Open the repositories of a workspace that exist, by name."""

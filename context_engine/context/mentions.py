@@ -163,8 +163,6 @@ def extract_objective(prompt: str) -> str:
     return shorten_prose(first, OBJECTIVE_CHARS_MAX)
 
 
-# -- where they lead --------------------------------------------------------------------------------------------------
-
 CANDIDATES_MAX = 5
 """Places of one name that a question can list."""
 NEAR_MAX = 3

@@ -128,9 +128,6 @@ def merge_related(path: str, related: Iterable[RelatedFile], *, most: int = RELA
     return [RelatedFile(other, ", ".join(why)) for other, why in reasons.items()][:most]
 
 
-# -- the reach of an edit ---------------------------------------------------------------------------------------------
-
-
 def describe_affected_places(path: str, changed: Sequence[LineSpan], workspace: Workspace) -> list[str]:
     """Return a line for each changed definition that is used elsewhere, and one for the tests, as far as there are any.
 

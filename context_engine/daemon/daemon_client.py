@@ -167,9 +167,6 @@ class DaemonClient:
         self.close()
 
 
-# -- both sides of the socket ------------------------------------------------------------------------------------------
-
-
 def send_message(connection: _socket.socket, message: Mapping[str, Any]) -> None:
     """Send a message as a line. Raises: OSError."""
     connection.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")

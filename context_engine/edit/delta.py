@@ -103,7 +103,6 @@ def relocate_delta(delta: Delta, data: bytes) -> Delta | None:
 
 
 def _original_bytes(new: bytes, first: int, last: int, spans: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """Return the original bytes of `new[first:last]`."""
     parts: list[bytes] = []
     at = first
     for start, stop, original in spans:

@@ -225,9 +225,6 @@ def _unreadable(name: str) -> WrongEncoding:
     )
 
 
-# -- lines by what is on them ------------------------------------------------------------------------------------------
-
-
 BLANKS = " \t"
 
 _RUN = re.compile(r"[ \t]+")

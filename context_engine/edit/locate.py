@@ -186,7 +186,7 @@ def filter_by_anchor(content: FileContent, spots: Sequence[TextMatch], edit: Edi
     for name, context, stages in (("before", edit.before, BEFORE), ("after", edit.after, AFTER)):
         if not context:
             continue
-        fitting = _fitting(content, inside, _fold_space(context), stages)
+        fitting = _fitting(content, inside, context.replace("\r\n", "\n"), stages)
         if not fitting:
             raise anchor_error(content, inside, f"the anchor's text is not {name} the target")
         kept = [spot for spot in kept if spot in fitting]
@@ -210,10 +210,6 @@ def _fitting(
         if fitting := [spot for spot in spots if stage(content, spot, context)]:
             return fitting
     return []
-
-
-def _fold_space(context: str) -> str:
-    return context.replace("\r\n", "\n")
 
 
 def _solid_keys(text: str) -> list[str]:

@@ -187,7 +187,7 @@ def _blocks(content: FileContent, patches: Sequence[Patch]) -> Iterator[DiffBloc
     text = content.text
     group: list[Patch] = []
     for patch in patches:
-        if group and not _is_apart(text, group[-1], patch):
+        if group and not (_line_stop(text, group[-1]) <= text.rfind("\n", 0, patch.start) + 1):
             group.append(patch)
             continue
         if group:
@@ -195,11 +195,6 @@ def _blocks(content: FileContent, patches: Sequence[Patch]) -> Iterator[DiffBloc
         group = [patch]
     if group:
         yield _block(content, group)
-
-
-def _is_apart(text: str, one: Patch, other: Patch) -> bool:
-    """Return whether a whole line break is between two changes."""
-    return _line_stop(text, one) <= text.rfind("\n", 0, other.start) + 1
 
 
 def _line_stop(text: str, patch: Patch) -> int:

@@ -128,8 +128,6 @@ def raise_if_cancelled(cancel: threading.Event | None) -> None:
         raise Cancelled("embedding was cancelled", suggestion="Call again; vectors that are stored are not made twice.")
 
 
-# -- texts for a model of another program ------------------------------------------------------------------------------
-
 ITEMS_MAX = 32
 """Texts in one request: text-embeddings-inference refuses more by default, all others take more."""
 TOKENS_MAX = 512

@@ -296,9 +296,6 @@ def _join(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArra
     return np.concatenate(parts)
 
 
-# -- several repositories --------------------------------------------------------------------------------------------
-
-
 REPOSITORY_SEPARATOR = ":"
 """Between the name of a repository and the path in it: `web:src/app.py`."""
 

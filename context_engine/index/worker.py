@@ -199,17 +199,9 @@ def main() -> None:
     while (frame := _read_frame(source)) is not None:
         job = msgspec.msgpack.decode(frame, type=IndexJob)
         outcome = None
-        if _can_run(job, encoder):
+        if not job.static or (encoder.open() and encoder.identity == job.static):
             outcome = run_job(job, languages, grammars, encoder)
         _write_frame(out, msgspec.msgpack.encode(outcome))
-
-
-def _can_run(job: IndexJob, encoder: StaticEncoder) -> bool:
-    """Return whether this process can make the vectors of a job: an upgrade may have replaced the table meanwhile."""
-    return not job.static or (encoder.open() and encoder.identity == job.static)
-
-
-# -- the languages of a workspace ------------------------------------------------------------------------------------
 
 
 USERS_FOLDER = "languages"

@@ -241,7 +241,6 @@ class Memories:
         return replace(result, redactions=redactions)
 
     def _build_memory(self, draft: MemoryDraft) -> Memory:
-        """Return the memory for a draft."""
         at = self._now()
         stamp = format_timestamp(at)
         plain = {field.name: getattr(draft, field.name) for field in fields(draft) if field.name != "scope"}

@@ -137,8 +137,6 @@ def check_choice(name: str, value: str, among: Sequence[str]) -> None:
         )
 
 
-# -- duplicate memories ------------------------------------------------------------------------------------------------
-
 SAME_WORDS_MIN = 0.80
 SAME_MEANING_MIN = 0.90
 """From this share of common terms, or this cosine, on two memories say nearly the same."""

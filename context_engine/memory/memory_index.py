@@ -275,9 +275,6 @@ def _embed_some(db: apsw.Connection, space: str, embed: Embedded) -> int:
     return len(rows)
 
 
-# -- memory similarity ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class TextEmbedder:
     """Makes vectors. `space` names how they are made, and changes with anything that changes a vector.

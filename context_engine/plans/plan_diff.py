@@ -216,8 +216,6 @@ def _describe_count(uids: Sequence[str], what: str, number: Mapping[str, int]) -
     return f"{len(uids)} step{'s' if len(uids) > 1 else ''} {what}{named}" if uids else ""
 
 
-# -- files -------------------------------------------------------------------------------------------------------------
-
 FileAction = Literal["create", "modify", "delete"]
 ACTION_WORDS: Mapping[FileAction, str] = {"create": "created", "modify": "modified", "delete": "deleted"}
 

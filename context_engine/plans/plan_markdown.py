@@ -208,9 +208,6 @@ def _render_evidence(proof: PlanEvidence) -> str:
     return " ".join([*(f"`{name}`" for name in (place, proof.symbol) if name), f"({proof.kind})"])
 
 
-# -- cells -------------------------------------------------------------------------------------------------------------
-
-
 def _hours(step: PlanStep) -> str:
     return "" if step.hours is None else format_effort(step.hours)
 

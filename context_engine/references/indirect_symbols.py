@@ -97,9 +97,6 @@ def _owners_in_text(file: SyntaxFile, pair: SyntaxNode) -> Iterator[str]:
         at = at.parent
 
 
-# -- constructors -----------------------------------------------------------------------------------------------------
-
-
 def find_constructor_uses(graph: SymbolGraph, defined: Sequence[SymbolDefinition]) -> list[SymbolUse]:
     """Return the calls of the constructors of some classes, and of some constructors, that do not have their name.
 

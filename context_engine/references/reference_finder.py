@@ -243,7 +243,6 @@ class ReferenceFinder:
         return file is not None and self.resolver.style(file).implements_by_methods
 
     def _class_of(self, member: NamePlace) -> list[NamePlace]:
-        """Return the class that has a member."""
         found = self._project.binding_at(member)
         if found is None:
             return []

@@ -102,9 +102,6 @@ def _programs(folder: str, name: str) -> Iterator[str]:
             yield place
 
 
-# -- how a program ends that was started in a session of its own ------------------------------------------------------
-
-
 @contextmanager
 def supervise(
     process: subprocess.Popen[bytes], limit_s: float, check: Callable[[float], str] = lambda _spent_s: ""

@@ -112,7 +112,7 @@ class FileLister:
             if is_watched and self._was_watched:
                 rest_s = WATCHED_REST_S
             try:
-                if self._walk is None or _changes_all(heard):
+                if self._walk is None or ("" in heard or len(heard) > ANEW_PATHS or changes_rules(heard)):
                     self._begin(now, check)
                 elif now - self._looked_at >= rest_s:
                     self._sweep(now, check)
@@ -245,8 +245,3 @@ def _join_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, stop))
     return joined
-
-
-def _changes_all(heard: set[str]) -> bool:
-    """Return whether a walk is due: the root itself, other rules, another branch, or very many changes."""
-    return "" in heard or len(heard) > ANEW_PATHS or changes_rules(heard)

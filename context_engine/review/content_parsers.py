@@ -153,9 +153,6 @@ def parse_python(text: str) -> ast.Module | None:
         return None
 
 
-# -- data -------------------------------------------------------------------------------------------------------------
-
-
 def find_json_errors(text: str, *, comments: bool = False) -> SyntaxErrors | str:
     """Return the first error of a JSON text, or why it cannot be read.
 

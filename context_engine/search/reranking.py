@@ -136,9 +136,6 @@ def _rank_file(hits: Sequence[Hit], best: float) -> list[Hit]:
     return ranked
 
 
-# -- facts of places ---------------------------------------------------------------------------------------------------
-
-
 class _QuestionParts(NamedTuple):
     """The parts of a question that are compared: stems of its title and rest with weights, names, quoted texts."""
 

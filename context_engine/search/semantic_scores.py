@@ -113,9 +113,6 @@ def _choose_chunks(view: RankingView, promising: Floats, card: Floats) -> Ints:
     return np.concatenate([np.zeros(0, np.intp), *runs])
 
 
-# -- cosines ----------------------------------------------------------------------------------------------------------
-
-
 def compute_cosines(rows: VectorRows, query: Floats) -> Floats:
     """Return the cosine of a query of length 1 with each row, 0 for a row of zeros.
 

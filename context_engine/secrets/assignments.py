@@ -90,7 +90,7 @@ def find_assignment(data: bytes, start: int, stop: int) -> Assignment | None:
         return None
     operator = assigned["op"].strip()
     value = _quoted_span(data, assigned) if assigned["open"] else _plain_span(data, start, assigned)
-    if value is None or (not operator and not assigned["open"] and not _is_option(data, start)):
+    if value is None or (not operator and not assigned["open"] and not name_head(data, start).startswith(b"--")):
         return None
     head = name_head(data, start)
     first, last = value
@@ -178,8 +178,3 @@ def _plain_span(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int
     while last > first and data[last - 1] in b".:":
         last -= 1
     return (first, last) if last > first and END.match(data, last) else None
-
-
-def _is_option(data: bytes, start: int) -> bool:
-    """Return whether the word is in an option of a command: `--token abc`."""
-    return name_head(data, start).startswith(b"--")

@@ -105,8 +105,6 @@ def _sign(escape: bytes) -> bytes | None:
     return bytes([code]) if code in SIGNS else None
 
 
-# -- base64 -----------------------------------------------------------------------------------------------------------
-
 RUN_CHARS_MIN = 40
 _LETTER, _OTHER = b"a", b" "
 _LONG = _LETTER * RUN_CHARS_MIN

@@ -225,8 +225,6 @@ def entropy(value: str) -> float:
     return -sum(share * math.log2(share) for share in shares)
 
 
-# -- values that are random beyond doubt ------------------------------------------------------------------------------
-
 NO_NAME = re.compile(
     rb"cache|sort|hash|sha|md5|sum|digest|crc|etag|id\Z|uuid|guid|rev|commit|ref\Z|version|integrity|cid|node|blob|tree|signature|nonce|name|path"
     rb"|file|url|uri|href|src|class|type|color|expected|result|data|bytes|public|cert|finger|resolved|import|package|module|test|version",

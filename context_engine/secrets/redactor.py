@@ -127,8 +127,6 @@ def _read_or_skip(source: bytes, name: str) -> SecretRules:
         return SecretRules((), (error.message,))
 
 
-# -- the key of the labels --------------------------------------------------------------------------------------------
-
 NAME = "secrets.key"
 KEY_BYTES = 32
 """As many as SHA-256 has."""

@@ -212,8 +212,6 @@ def _is_public(data: bytes, start: int, stop: int) -> bool:
     return last is not None and last[1] == b"END" and b"PRIVATE" not in last[2]
 
 
-# -- secret finder -----------------------------------------------------------------------------------------------------
-
 # -- reply rules -------------------------------------------------------------------------------------------------------
 
 # Findings that replies show, by the kind of file: examples in docs and tests, checksums in lock files.

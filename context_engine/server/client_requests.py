@@ -105,9 +105,6 @@ def _ask_by_reply(
     raise ClientInputRequired(question, types.InputRequiredResult(input_requests={key: request}, request_state=state))
 
 
-# -- the folders of the client ----------------------------------------------------------------------------------------
-
-
 async def settle_projects(
     context: ServerRequestContext[Any], answers: Mapping[str, Any] | None, projects: Projects | None
 ) -> types.InputRequiredResult | None:

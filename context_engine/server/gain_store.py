@@ -201,9 +201,6 @@ def _shorten(text: str) -> str:
     return line if len(line) <= TEXT_CHARS_MAX else f"{line[:TEXT_CHARS_MAX]}…"
 
 
-# -- reading and deleting ---------------------------------------------------------------------------------------------
-
-
 def gain_file(settings: Settings) -> Path:
     """Return where the counts are stored."""
     return (settings.data_folder or user_data_folder()) / FILE_NAME

@@ -191,7 +191,21 @@ def create_application(
         return JSONResponse({"status": "ok", "version": VERSION, "projects": dict(counts)})
 
     def ready(_: Request) -> Response:
-        return _readiness_response(projects, shutdown)
+        try:
+            counts, engines = Counter(projects.states().values()), projects.open_engines()
+        except ContextEngineError:
+            counts, engines = Counter(), []
+        reached = set()
+        for engine in engines:
+            # asking makes the store notice its problem
+            text = STORE_KEPT if engine.index.is_available() else STORE_AWAY
+            reached.add(text if engine.index.store_problem else "")
+        is_lost = reached == {STORE_AWAY}
+        is_ready = bool(counts["open"]) and not counts["opening"] and not is_lost and not shutdown.is_ending
+        report: dict[str, Any] = {"ready": is_ready, "projects": dict(counts)}
+        if problems := sorted(reached - {""}):
+            report["reason" if is_lost else "warning"] = "; ".join(problems)
+        return JSONResponse(report, 200 if is_ready else 503)
 
     def show_metrics(request: Request) -> Response:
         roles = shared.metrics_of(request.scope[SCOPE_KEY][1]) if shared else {"": dispatcher.metrics.rows()}
@@ -208,27 +222,6 @@ def create_application(
         custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", show_metrics)],
     )
     return _Gateway(paths, guard, shared, shutdown, None if stateless else SessionLimiter(server.session_manager))
-
-
-def _readiness_response(projects: Projects, shutdown: ShutdownCoordinator) -> Response:
-    """Report whether requests should be sent here: all projects are opened, and at least one can answer.
-
-    The path is open to everyone, so the reply has no names, paths or addresses. The check also reconnects a lost store.
-    """
-    try:
-        counts, engines = Counter(projects.states().values()), projects.open_engines()
-    except ContextEngineError:
-        counts, engines = Counter(), []
-    reached = set()
-    for engine in engines:
-        text = STORE_KEPT if engine.index.is_available() else STORE_AWAY  # asks the store, which then knows its problem
-        reached.add(text if engine.index.store_problem else "")
-    is_lost = reached == {STORE_AWAY}
-    is_ready = bool(counts["open"]) and not counts["opening"] and not is_lost and not shutdown.is_ending
-    report: dict[str, Any] = {"ready": is_ready, "projects": dict(counts)}
-    if problems := sorted(reached - {""}):
-        report["reason" if is_lost else "warning"] = "; ".join(problems)
-    return JSONResponse(report, 200 if is_ready else 503)
 
 
 class SessionLimiter:

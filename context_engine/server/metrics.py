@@ -117,9 +117,6 @@ class Metrics:
             return {tool: row.to_row() for tool, row in ordered}
 
 
-# -- the text format of Prometheus -------------------------------------------------------------------------------------
-
-
 def format_metrics(roles: Mapping[str, Rows], version: str) -> str:
     """Return the rows of `Metrics` in the text format of Prometheus, with durations in seconds.
 

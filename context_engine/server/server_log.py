@@ -49,9 +49,6 @@ def create_log(level: str, write: Callable[[str], object] = write_to_stderr) -> 
     return log
 
 
-# -- Python's logging -------------------------------------------------------------------------------------------------
-
-
 class RepeatFilter:
     """A filter that passes the first few lines of each kind in a minute, and counts the rest. Thread-safe.
 

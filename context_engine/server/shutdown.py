@@ -141,9 +141,6 @@ def wait_forever() -> None:
         os.read(reading, 1)
 
 
-# -- the client process ------------------------------------------------------------------------------------------------
-
-
 class ParentWatcher:
     """A thread that calls `gone` once, when the process of the client has ended."""
 

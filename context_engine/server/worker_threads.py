@@ -101,9 +101,6 @@ def token_of(scope: Any) -> str:
     return authorization_context(user)["client_id"] if isinstance(user, AuthenticatedUser) else ""
 
 
-# -- progress ----------------------------------------------------------------------------------------------------------
-
-
 class ProgressNotification(NamedTuple):
     """One notification."""
 

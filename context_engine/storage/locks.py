@@ -130,9 +130,6 @@ def _busy_error(paths: list[str]) -> StorageBusy:
     )
 
 
-# -- signs of life ----------------------------------------------------------------------------------------------------
-
-
 class LivenessLock:
     """The liveness of one process (or of one Engine in it) under a unique name. Thread-safe."""
 

@@ -62,9 +62,6 @@ def open_team_store(
     )
 
 
-# -- the repositories of a remote store ------------------------------------------------------------------------------
-
-
 class Tenant(NamedTuple):
     """A repository on a remote store. `schema` is the layout of its index; each layout has an index of its own.
 

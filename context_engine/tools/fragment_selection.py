@@ -169,9 +169,6 @@ def sort_by_importance(places: Iterable[FragmentPlace]) -> list[FragmentPlace]:
     return sorted(listed, key=lambda place: (IMPORTANCE.index(place.kind), counts[f"{place.kind} {place.word}"]))
 
 
-# -- finding places -------------------------------------------------------------------------------------------------
-
-
 def find_keyword_places(file: int, lines: Iterable[str], word: str) -> list[FragmentPlace]:
     """Return the lines with a word; case is ignored."""
     wanted = word.casefold()

@@ -156,9 +156,6 @@ def _body(commit: Mapping[str, Any], most: int) -> list[str]:
     return [*lines[:most], *rest]
 
 
-# -- one commit -------------------------------------------------------------------------------------------------------
-
-
 def _commit_json(commits: "CodeHistory", commit: str, with_diff: bool, chars_max: int) -> str:
     (message,) = commits.read_commits([commit])
     files = [

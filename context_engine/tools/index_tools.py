@@ -152,8 +152,6 @@ def _examples(skipped: Sequence["Skipped"]) -> list[dict[str, str]]:
     return [drop_empty(pick_fields(file, "path reason detail")) for file in files[:EXAMPLES_MAX]]
 
 
-# -- explain ----------------------------------------------------------------------------------------------------------
-
 PLACES_SHOWN = 3
 NAME_CHARS_MAX = 200
 _NAME = re.compile(r"[^\W\d][\w$]*(?:(?:\.|::|#)[^\W\d][\w$]*)*(?:\(\))?")

@@ -293,8 +293,6 @@ def _result_text(result: "KnowledgeResult") -> str:
     return f"@@ {known.type} {project}{escape_line(known.place)} {known.date}{scope}{status}{title}\n{known.content}"
 
 
-# -- the page of rules ------------------------------------------------------------------------------------------------
-
 ROW_CHARS_MAX = 400
 """A rule is a sentence or two; its source has the full text."""
 TITLES = {"rule": "Rules", "decision": "Decisions"}

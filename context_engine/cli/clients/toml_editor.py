@@ -41,7 +41,7 @@ def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
         if not isinstance(get_value(text, path[:end]), dict | None):
             raise InvalidArgument(f"{'.'.join(path)} is not a table", suggestion="Rename or remove that value.")
     present = get_value(text, path)
-    if present is None and not _is_inline(text, path):
+    if present is None and not isinstance(_parse(text).get(path[0]), InlineTable):
         return _append_table(text, path, entry)
     changed = {key: value for key, value in entry.items() if (present or {}).get(key) != value}
     if not changed:
@@ -78,11 +78,6 @@ def _parse(text: str) -> tomlkit.TOMLDocument:
             suggestion="Fix it there, then run the command again.",
             details={"line": line, "column": column},
         ) from None
-
-
-def _is_inline(text: str, path: Sequence[str]) -> bool:
-    """Return whether the table around is written as `{...}`, to which no header can add."""
-    return isinstance(_parse(text).get(path[0]), InlineTable)
 
 
 def _append_table(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:

@@ -185,9 +185,6 @@ def _is_static(file: SyntaxFile, binding: NameBinding) -> bool:
     return binding.name == "main" or any(file.text(mark) == "static" for mark in marks)
 
 
-# -- scopes -----------------------------------------------------------------------------------------------------------
-
-
 def specifier_name(node: SyntaxNode) -> SyntaxNode:
     """Return the node that names a class or an enum, without the arguments of a template."""
     name = get(node, "name")

@@ -148,9 +148,6 @@ def last_expression(node: SyntaxNode) -> SyntaxNode:
     return node
 
 
-# -- tests of types ---------------------------------------------------------------------------------------------------
-
-
 def find_smart_cast(file: SyntaxFile, written: str, node: SyntaxNode) -> SyntaxNode:
     """Return the type that a test around a place says an expression has."""
     at = node

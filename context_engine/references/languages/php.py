@@ -212,9 +212,6 @@ def _full_name(file: SyntaxFile, written: str) -> str:
     return f"{own}\\{written}".strip("\\") if full is None else f"{full}{mark}{rest}"
 
 
-# -- types that are not declared --------------------------------------------------------------------------------------
-
-
 def _tested_class(file: SyntaxFile, name: str, node: SyntaxNode) -> str:
     """Return the class that an `if` around a node says a variable has."""
     if b"instanceof" not in file.data:

@@ -112,9 +112,6 @@ def _rule_name(code: str) -> str:
     return code.lower().replace("_", "-")
 
 
-# -- JSON Schema -------------------------------------------------------------------------------------------------------
-
-
 def find_schema_errors(value: Any, schema: Schema, *, rule: str = "schema", prefix: str = "") -> Iterator[Finding]:
     """Report where a value violates a schema, and the patterns of the schema that could not be tried.
 
