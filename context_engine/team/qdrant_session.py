@@ -1,6 +1,6 @@
 """A connection to Qdrant by its REST interface: address and key, one request at a time, its errors in our words.
 
-The standard library is enough for that. Qdrant's own client takes 50 MB of memory and a second or more to import.
+Qdrant's own client takes 50 MB of memory and a second or more to import.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 
+import httpx2
 import msgspec
 
 from context_engine.errors import ContextEngineError, DiskFull, InvalidArgument, StoreUnusable
@@ -39,12 +39,13 @@ class QdrantSession:
         """`address`: `https://KEY@host:6333`, or `qdrant://host:6333` without TLS. Raises: InvalidArgument."""
         kind, key, host = _parse_address(address)
         self.name = f"{kind}://{host}"
-        self._kind, self._host = kind, host
+        port = "" if re.search(r":\d+$", host) else f":{_PORT}"
+        self._base = f"{'https' if kind == 'https' else 'http'}://{host}{port}"
         if not key and _is_private(kind, host):
             key = os.environ.get(KEY_VARIABLE, "")
         self._headers = {"content-type": "application/json"} | ({"api-key": key} if key else {})
         self._lock = threading.Lock()
-        self._idle: list[HTTPConnection] = []
+        self._client: httpx2.Client | None = None
         self._is_checked = False
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -79,10 +80,10 @@ class QdrantSession:
     def close(self) -> None:
         """Close the connections; they are opened again when needed."""
         with self._lock:
-            idle, self._idle = self._idle, []
+            client, self._client = self._client, None
             self._is_checked = False
-        for connection in idle:
-            connection.close()
+        if client is not None:
+            client.close()
 
     def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, part: str = "result") -> Any:
         """Return one part of an answer."""
@@ -90,41 +91,28 @@ class QdrantSession:
         for is_last in (False, True):
             start_s = time.monotonic()
             try:
-                status, reason, answer = self._send(method, path, content)
-                if status == 200:
-                    return msgspec.json.decode(answer)[part]
+                answer = self._open().request(method, path, content=content)
+                if answer.status_code == 200:
+                    return msgspec.json.decode(answer.content)[part]
             except (msgspec.DecodeError, LookupError, TypeError) as error:
                 raise unavailable_error(self.name, "its answer is not Qdrant's") from error
-            except (OSError, HTTPException) as error:
+            except (OSError, httpx2.HTTPError) as error:
                 if is_last or time.monotonic() - start_s > RETRY_MAX_S:
                     raise unavailable_error(self.name, str(error) or type(error).__name__) from error
             else:
-                text = _error_text(answer)
-                if status == 404 and "doesn't exist" in text:
+                text = _error_text(answer.content)
+                if answer.status_code == 404 and "doesn't exist" in text:
                     return None
-                raise response_error(self.name, status, reason, text)
+                raise response_error(self.name, answer.status_code, answer.reason_phrase, text)
         raise AssertionError  # the loop returns or raises
 
-    def _send(self, method: str, path: str, content: bytes | None) -> tuple[int, str, bytes]:
+    def _open(self) -> httpx2.Client:
         with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        connection = connection or self._connect()
-        try:
-            connection.request(method, path, content, self._headers)
-            response = connection.getresponse()
-            answer = response.read()
-        except BaseException:
-            connection.close()
-            raise
-        with self._lock:
-            self._idle.append(connection)
-        return response.status, response.reason, answer
-
-    def _connect(self) -> HTTPConnection:
-        name, _, port = self._host.rpartition(":") if re.search(r":\d+$", self._host) else (self._host, "", str(_PORT))
-        if self._kind == "https":
-            return HTTPSConnection(name, int(port), timeout=TIMEOUT_S)
-        return HTTPConnection(name, int(port), timeout=TIMEOUT_S)
+            if self._client is None:
+                self._client = httpx2.Client(
+                    base_url=self._base, headers=self._headers, timeout=TIMEOUT_S, trust_env=False
+                )
+            return self._client
 
 
 def match_value(key: str, value: str | int) -> dict[str, Any]:
