@@ -22,8 +22,16 @@ from context_engine.memory.importers import Discovery
 from context_engine.memory.memories import Memories, MemoryStatus, describe_unreadable
 from context_engine.memory.memory_checks import check_choice
 from context_engine.memory.memory_folder import MemoryEntry
-from context_engine.memory.memory_index import IndexItem, IndexPage, Pages, compute_similarity
-from context_engine.memory.memory_ranking import compute_freshness, compute_score, fuse_scores, take_best
+from context_engine.memory.memory_index import (
+    IndexItem,
+    IndexPage,
+    Pages,
+    compute_freshness,
+    compute_score,
+    compute_similarity,
+    fuse_scores,
+    take_best,
+)
 from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, KnowledgeQuery
 from context_engine.secrets import redact_file
 from context_engine.text import query_terms

@@ -27,8 +27,7 @@ from context_engine.memory.memory_checks import (
 )
 from context_engine.memory.memory_file import Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import LinkedFiles, MemoryEntry, MemoryFolder
-from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder, compute_similarity
-from context_engine.memory.memory_ranking import fuse_scores
+from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder, compute_similarity, fuse_scores
 from context_engine.memory.memory_requests import (
     CATEGORIES,
     ON_SIMILAR,

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from context_engine.index import StaticEncoder
-from context_engine.memory import memory_ranking
+from context_engine.memory import memory_index
 from context_engine.memory.memory_index import IndexItem, MemoryIndex
 from context_engine.text import query_terms
 
@@ -61,9 +61,7 @@ def ways() -> dict[str, Callable[[Scores, Scores], list[int]]]:
         "meaning": lambda _, meaning: best(meaning),
         "RRF": lambda words, meaning: best(reciprocal(words, meaning)),
         **sums,
-        "product": lambda words, meaning: best(
-            memory_ranking.fuse_scores(words, meaning, words.keys() | meaning.keys())
-        ),
+        "product": lambda words, meaning: best(memory_index.fuse_scores(words, meaning, words.keys() | meaning.keys())),
     }
 
 

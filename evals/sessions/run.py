@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.cli.clients.client_config import add_section, read_guidance
 from context_engine.server import PROFILES
-from context_engine.server.mcp_server import format_instructions
+from context_engine.server.instructions import format_instructions
 from evals.places.prepare import folder_of, prepare
 from evals.sessions import report
 from evals.sessions.agents import CLIENTS, Client, context_tool, say

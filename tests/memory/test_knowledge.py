@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from context_engine.errors import Cancelled, EmbedderFailed, InvalidArgument
 from context_engine.memory.importers import LoggedCommit, import_commits
 from context_engine.memory.knowledge import KnowledgeResults, RefreshCounts
-from context_engine.memory.memory_index import TextEmbedder
-from context_engine.memory.memory_ranking import compute_freshness, compute_score, fuse_scores, take_best
+from context_engine.memory.memory_index import TextEmbedder, compute_freshness, compute_score, fuse_scores, take_best
 from context_engine.memory.memory_requests import KnowledgeQuery, MemoryDraft
 from tests.support.remembering import Remembering
 

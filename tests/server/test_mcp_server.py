@@ -18,7 +18,7 @@ from context_engine import __version__, tools
 from context_engine.model import Progress
 from context_engine.server import mcp_server
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.mcp_server import format_instructions
+from context_engine.server.instructions import format_instructions
 from context_engine.server.profiles import PROFILES, ToolSelection
 from tests.support import serving
 from tests.support.tools_stand_in import LOGIN, StandIn

@@ -297,8 +297,7 @@ SPY = """
 import json, sys
 from context_engine.server import daemon_relay
 def spied(options, env):
-    json.dump(sorted(sys.modules), sys.stderr)
-    sys.stderr.flush()
+    print(json.dumps(sorted(sys.modules)), file=sys.stderr, flush=True)
     raise SystemExit
 daemon_relay.open_link = spied
 from context_engine.cli import main
@@ -309,15 +308,16 @@ main()
 def test_nothing_heavy_is_loaded_before_a_daemon_is_asked(tmp_path: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(HERE), "HOME": str(tmp_path)}
     command = [sys.executable, "-c"]
-    ended = subprocess.run(
-        [*command, SPY, "serve", "--root", str(tmp_path)],
-        stdin=subprocess.DEVNULL, env=env, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    serving = [*command, SPY, "serve", "--root", str(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(serving, stdin=pipe, env=env, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stderr is not None
+        loaded = json.loads(process.stderr.readline())
+        process.kill()
     plain = subprocess.run(
         [*command, "import json, sys; print(json.dumps(sorted(sys.modules)))"],
         env=env, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    loaded = json.JSONDecoder().raw_decode(ended.stderr)[0]
     ours = set(loaded) - set(json.loads(plain.stdout))  # what `site` loads is not ours: an editable install needs paths
     assert "context_engine.server.stdio_session" in ours
     assert [name for name in HEAVY if name in ours] == []
