@@ -498,3 +498,7 @@ def _check_pattern(field: str, pattern: str) -> None:
 
 SHOWN_CHARS_MAX = 200
 KeywordKind = SymbolKind | Literal["extends", "import"]
+
+# The types are looked into here, once: two threads that do it at their first conversion crash msgspec (0.20).
+for _converted in (Language, Outlining):
+    msgspec.json.Decoder(_converted)
