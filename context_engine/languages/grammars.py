@@ -48,9 +48,10 @@ class Grammars:
 
     def __init__(self, cache_dir: str | Path) -> None:
         self.folder = Path(cache_dir)
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._threads = threading.local()
-        self._loaded, self._compiled = cache(self._load), cache(self._compile)
+        self._language = cache(self._load)
+        self._query = cache(self._compile)
 
     def prepare(self, names: Iterable[str]) -> None:
         """Unpack these grammars in one pass. A failure is not an error here: `problem` reports it for each grammar."""
@@ -87,14 +88,6 @@ class Grammars:
         """Return a new cursor for a query; None if the query does not fit the grammar (see `problem`)."""
         compiled = self._query(name, query)
         return None if isinstance(compiled, str) else QueryCursor(compiled)
-
-    def _language(self, name: str) -> TreeSitterLanguage | str:
-        with self._lock:  # a library that two threads load at once crashes the process
-            return self._loaded(name)
-
-    def _query(self, name: str, query: str) -> Query | str:
-        with self._lock:
-            return self._compiled(name, query)
 
     def _compile(self, name: str, query: str) -> Query | str:
         language = self._language(name)

@@ -27,6 +27,7 @@ from context_engine.server import authentication, connections, http_server, mcp_
 from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.profiles import ToolSelection
+from tests.support import preloaded
 from tests.support.serving import in_thread
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import tree
@@ -326,7 +327,7 @@ def started(place: Path, *options: str) -> Generator[subprocess.Popen[str]]:
     env |= {"HOME": str(place), "CTX_CACHE_FOLDER": str(place / "cache"), "CTX_WORKERS": "0", "PYTHONWARNINGS": "error"}
     command = [sys.executable, "-m", "context_engine", "serve", *options]
     command += [option for root in roots for option in ("--root", str(root))]
-    with subprocess.Popen(command, env=env, text=True, stdin=subprocess.DEVNULL, stdout=-1, stderr=-1) as process:
+    with preloaded.Popen(command, env=env, text=True, stdin=subprocess.DEVNULL, stdout=-1, stderr=-1) as process:
         try:
             yield process
         finally:
