@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from context_engine.languages.outline import Outline, outline_file
     from context_engine.languages.outline_types import Import, Symbol
     from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, read_syntax
-    from context_engine.languages.syntax_nodes import SyntaxNode, child_of
     from context_engine.languages.syntax_trees import (
         Capture,
         CaptureMatch,
         Captures,
         LeafToken,
+        SyntaxNode,
+        child_of,
         read_leaf_tokens,
         read_syntax_errors,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from context_engine.languages.syntax_nodes import SyntaxNode, child_of
+from context_engine.languages.syntax_trees import SyntaxNode, child_of
 
 DECLARATORS_MAX = 12
 """Declarators inside of each other: more are not written by hand."""

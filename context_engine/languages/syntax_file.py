@@ -16,8 +16,7 @@ from context_engine.languages.declarators import find_declared
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.name_occurrences import find_whole_words
-from context_engine.languages.syntax_nodes import SyntaxNode, child_of, follow, of_type, parent_of
-from context_engine.languages.syntax_trees import node_position, read_tree
+from context_engine.languages.syntax_trees import SyntaxNode, child_of, node_position, read_tree
 
 PATTERNS_MAX = 8
 """Patterns inside of each other: more are not written by hand."""
@@ -204,9 +203,9 @@ class SyntaxFile:
         if self.rules.declarators:
             return self._declared_binding(node)
         if node.type == "simple_symbol":  # the method that a call such as `attr_reader :name` defines
-            call = parent_of(node.parent)
-            method = follow(call, "method")
-            if call is None or method is None or self.text(method) not in self.rules.symbol_definers:
+            call = node.parent and node.parent.parent
+            method = call and child_of(call, "method")
+            if not call or not method or self.text(method) not in self.rules.symbol_definers:
                 return None
             return NameBinding(self.text(node), "function", node, call, self.scope_at(call.start_byte))
         at, parent, positions = self._leave_patterns(node)
@@ -338,8 +337,9 @@ def _hands_on(scope: SyntaxNode, role: str) -> bool:
     if scope.type == "enum_specifier":
         return not any(child.type in ("class", "struct") for child in scope.children)
     is_unnamed = scope.type in ("struct_specifier", "union_specifier") and scope.child_by_field_name("name") is None
-    holder = of_type(scope.parent, "field_declaration")
-    return is_unnamed and holder is not None and holder.child_by_field_name("declarator") is None
+    holder = scope.parent
+    is_field = holder is not None and holder.type == "field_declaration"
+    return is_unnamed and is_field and holder.child_by_field_name("declarator") is None
 
 
 def _takes_itself(node: SyntaxNode) -> bool:

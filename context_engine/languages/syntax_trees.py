@@ -13,7 +13,7 @@ Callers that look for a pattern in code ("a call of `eval`", "a default that is 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ from tree_sitter import Node, Tree
 
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language, compile_pattern
-from context_engine.languages.syntax_nodes import SyntaxNode
 from context_engine.model import Finding, syntax_finding
 
 LINE_BYTES_MAX = 20_000
@@ -31,6 +30,61 @@ TOO_BROKEN = 4_000
 """Unread tokens next to each other in one error. A query visits all of them for each of them: 40,000 take 1.3 s."""
 
 _BLANKS = bytes(byte if byte in b"\n\r" else 32 for byte in range(256))
+
+
+class SyntaxNode:
+    """The nodes of tree-sitter, as far as they are used; an object of this very class is what is where no node is."""
+
+    id: int = 0
+    type: str = ""
+    text: bytes | None = b""
+    start_byte: int = 0
+    end_byte: int = 0
+    start_point: tuple[int, int] = (0, 0)
+    end_point: tuple[int, int] = (0, 0)
+    is_named: bool = False
+    has_error: bool = False
+    parent: SyntaxNode | None = None
+    children: Sequence[SyntaxNode] = ()
+    named_children: Sequence[SyntaxNode] = ()
+    child_count: int = 0
+    named_child_count: int = 0
+    next_sibling: SyntaxNode | None = None
+    prev_sibling: SyntaxNode | None = None
+    next_named_sibling: SyntaxNode | None = None
+    prev_named_sibling: SyntaxNode | None = None
+
+    def __bool__(self) -> bool:
+        return False
+
+    def child_by_field_name(self, _name: str, /) -> SyntaxNode | None:
+        """Return the first child of a field."""
+        return None
+
+    def children_by_field_name(self, _name: str, /) -> Sequence[SyntaxNode]:
+        """Return all children of a field."""
+        return ()
+
+    def descendant_for_byte_range(self, _start: int, _stop: int, /) -> SyntaxNode | None:
+        """Return the smallest node in it around some bytes."""
+        return None
+
+
+def child_of(node: SyntaxNode, field: str) -> SyntaxNode | None:
+    """Return the child of a field of a rule: `.` the first named child, `$` the last, `-` none, `^field` the parent's.
+
+    `@type|type` is the first named child of one of these types, and `$type|type` the last of one.
+    """
+    mark, rest = field[0], field[1:]
+    if mark not in ".$@-^":
+        return node.child_by_field_name(field)
+    if mark == "^" and node.parent is not None:
+        return child_of(node.parent, rest)
+    named = node.named_children if mark in ".$@" else ()
+    if rest:
+        kinds = rest.split("|")
+        named = [child for child in named if child.type in kinds]
+    return named[-1 if mark == "$" else 0] if named else None
 
 
 def read_tree(language: Language, data: bytes, grammars: Grammars) -> tuple[bytes, Tree | str]:
