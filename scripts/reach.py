@@ -135,7 +135,7 @@ ADDRESSES = (
         "the driver's own TLS settings, from the address",
     ),
     Reach(
-        "team/qdrant_session.py:QdrantSession._connect",
+        "team/qdrant_session.py:QdrantSession._open",
         "the Qdrant that the user named",
         "CTX_STORE_URL names one",
         "the key goes in a header",
