@@ -23,7 +23,7 @@ from context_engine.errors import BugError
 from context_engine.index.describe import IndexJob, JobResult, run_job
 from context_engine.index.encoder import StaticEncoder
 from context_engine.languages import OWN_FOLDER, Grammars, Languages
-from context_engine.storage import ConfinedFolder, readable_config_folder
+from context_engine.storage import ConfinedFolder, prepare_type, readable_config_folder
 
 _LENGTH_BYTES = 4
 STOP_WAIT_S = 1.0
@@ -131,7 +131,7 @@ class WorkerProcess:
             answer = answers.get()
             if answer is None:
                 return None
-            return msgspec.msgpack.decode(answer, type=JobResult | None)
+            return msgspec.msgpack.decode(answer, type=prepare_type(JobResult) | None)
 
         return wait
 
@@ -197,7 +197,7 @@ def main() -> None:
     encoder = StaticEncoder()
     _write_frame(out, b"ready")
     while (frame := _read_frame(source)) is not None:
-        job = msgspec.msgpack.decode(frame, type=IndexJob)
+        job = msgspec.msgpack.decode(frame, type=prepare_type(IndexJob))
         outcome = None
         if not job.static or (encoder.open() and encoder.identity == job.static):
             outcome = run_job(job, languages, grammars, encoder)

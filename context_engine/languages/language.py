@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from context_engine.errors import InvalidArgument
 from context_engine.languages.outline_types import SymbolKind
-from context_engine.storage import ConfinedFolder, UnsafePathError
+from context_engine.storage import ConfinedFolder, UnsafePathError, prepare_type
 from context_engine.text import ParseError, compile_linear, load_re2, read_toml
 
 Content = Literal["code", "documentation", "data"]
@@ -480,7 +480,7 @@ def _table(raw: dict[str, Any], section: str) -> dict[str, Any]:
 def _convert(section: str, value: Any, kind: Any) -> Any:
     """Return a value of a language file as a type. Raises: _FieldError."""
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, prepare_type(kind))
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$")
         unknown = reason.rpartition("unknown field `")[2].rstrip("`") if "unknown field" in reason else ""
@@ -498,7 +498,3 @@ def _check_pattern(field: str, pattern: str) -> None:
 
 SHOWN_CHARS_MAX = 200
 KeywordKind = SymbolKind | Literal["extends", "import"]
-
-# The types are looked into here, once: two threads that do it at their first conversion crash msgspec (0.20).
-for _converted in (Language, Outlining):
-    msgspec.json.Decoder(_converted)

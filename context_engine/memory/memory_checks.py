@@ -19,6 +19,7 @@ from context_engine.errors import InvalidArgument, conversion_error
 from context_engine.memory.memory_file import Memory, derive_title, format_file, parse_file
 from context_engine.memory.memory_requests import CATEGORIES, PRIORITIES, SUBTYPES, MemoryDraft
 from context_engine.secrets import KeyedRedaction, RedactedText
+from context_engine.storage import prepare_type
 from context_engine.text import expand_words, split_words, unique
 
 RedactText = Callable[[str], RedactedText | KeyedRedaction]
@@ -77,7 +78,7 @@ def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
     check_choice("priority", draft.priority, PRIORITIES)
     check_choice("subtype", draft.subtype, ("", *SUBTYPES))
     try:
-        msgspec.convert(asdict(draft), MemoryDraft)
+        msgspec.convert(asdict(draft), prepare_type(MemoryDraft))
     except msgspec.ValidationError as error:
         advice = "Keep what is to be remembered in a few sentences; link the file that has the rest."
         raise conversion_error(error, "", advice) from None

@@ -23,7 +23,7 @@ from context_engine.memory.memory_file import LinkedFile, Memory
 from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
 from context_engine.model import FileOutline, RelPath
 from context_engine.repo import Root, read_file, size_and_mtime
-from context_engine.storage import UNSETTLED_NS, FileStamp, RecordFolder
+from context_engine.storage import UNSETTLED_NS, FileStamp, RecordFolder, prepare_type
 
 VERSION_CHARS = 12
 LONG_LOOK_S = 0.010
@@ -135,7 +135,7 @@ class MemoryFolder:
 
     def _entry(self, name: str, page: IndexPage) -> MemoryEntry:
         number, payload = page.items[0]
-        stored = self._decoded.get(payload) or msgspec.msgpack.decode(payload, type=_StoredFile)
+        stored = self._decoded.get(payload) or msgspec.msgpack.decode(payload, type=prepare_type(_StoredFile))
         self._decoded[payload] = stored
         return MemoryEntry(name, self.display_path(name), self.scope, number, *msgspec.structs.astuple(stored))
 

@@ -16,6 +16,7 @@ import msgspec
 from context_engine.errors import CallError, Conflict, NeedsApproval, NextStep, PreconditionFailed
 from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_closure, compute_timing
 from context_engine.plans.model import LEVELS, Plan, PlanStep
+from context_engine.storage import prepare_type
 from context_engine.timestamps import parse_timestamp
 
 StepStatus = Literal["pending", "ready", "in_progress", "completed", "failed", "skipped"]
@@ -451,10 +452,10 @@ def fold_approvals(events: Iterable[PlanEvent], version: int, content_hash: str,
     found: dict[str, Approval] = {}
     for event in events:
         if event.kind == REQUESTED:
-            approval = msgspec.convert(event.data, Approval)
+            approval = msgspec.convert(event.data, prepare_type(Approval))
             found[approval.id] = approval
         elif event.kind == DECIDED:
-            decision = msgspec.convert(event.data, ApprovalDecision)
+            decision = msgspec.convert(event.data, prepare_type(ApprovalDecision))
             if decision.id in found:
                 found[decision.id] = _apply_decision(found.pop(decision.id), decision, event.at)
     return tuple(_expire(value, version, content_hash, now) for value in found.values())

@@ -30,6 +30,7 @@ from context_engine.plans.model import (
     format_effort,
 )
 from context_engine.plans.plan_events import PlanEvent
+from context_engine.storage import prepare_type
 from context_engine.text import suggest_nearest
 
 StructType = TypeVar("StructType", bound=msgspec.Struct)
@@ -89,7 +90,7 @@ def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
         )
     unknown: list[str] = []
     try:
-        plan = msgspec.convert(_loosen(sent, _type_of(Plan), "", unknown), Plan, strict=False)
+        plan = msgspec.convert(_loosen(sent, _type_of(Plan), "", unknown), prepare_type(Plan), strict=False)
     except msgspec.ValidationError as error:
         raise conversion_error(error, "plan", _ADVICE) from None
     numbers = _read_numbers(rows)
@@ -132,7 +133,7 @@ def parse_part(
         )
     before = {} if base is None else msgspec.to_builtins(base)
     try:
-        return msgspec.convert(before | given, kind, strict=False)
+        return msgspec.convert(before | given, prepare_type(kind), strict=False)
     except msgspec.ValidationError as error:
         raise conversion_error(error, where, advice) from None
 
@@ -442,12 +443,12 @@ def decode_version(data: bytes) -> tuple[PlanVersion, Plan]:
     """Decode a version. Raises: ValueError, whose text continues `it is damaged:`."""
     content = _decode_sealed(data)
     # A ValidationError is a ValueError.
-    return msgspec.convert(content, PlanVersion), msgspec.convert(content["plan"], Plan)
+    return msgspec.convert(content, prepare_type(PlanVersion)), msgspec.convert(content["plan"], prepare_type(Plan))
 
 
 def decode_metadata(data: bytes) -> PlanVersion:
     """Decode a version without its plan. Raises: ValueError."""
-    return msgspec.convert(_decode_sealed(data), PlanVersion)
+    return msgspec.convert(_decode_sealed(data), prepare_type(PlanVersion))
 
 
 def _decode_sealed(data: bytes) -> dict[str, Any]:

@@ -49,6 +49,7 @@ from context_engine.plans.plan_storage import (
 )
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.plans.step_tracking import PlanDrift, PlanWorkTree
+from context_engine.storage import prepare_type
 from context_engine.storage import version_file_name as file_of
 from context_engine.text import format_cursor, hash_page, make_slugs, parse_cursor, resolve_slug
 from context_engine.timestamps import format_timestamp
@@ -242,7 +243,7 @@ class PlanRepository:
 
     def _validate(self, plan: Plan, before: PlanState | None, *, allow_invalid: bool) -> PlanValidation:
         """Remove secrets from the plan and validate it. Raises: Cycle, DanglingDependency, InvalidPlan."""
-        clean = msgspec.convert(self._storage.clean(msgspec.to_builtins(plan)), Plan)
+        clean = msgspec.convert(self._storage.clean(msgspec.to_builtins(plan)), prepare_type(Plan))
         clean = normalize_plan(clean, before.plan if before else None)
         closed = _done_uids(before.execution) if before else ()
         checked = validate_plan(clean, self._ground, closed=closed)

@@ -28,7 +28,7 @@ from context_engine.plans.plan_events import (
 )
 from context_engine.plans.plan_json import PlanVersion, decode_metadata, decode_version, encode_version
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.storage import LogContent, VersionedRecords, corrupt_version_error
+from context_engine.storage import LogContent, VersionedRecords, corrupt_version_error, prepare_type
 from context_engine.storage import version_file_name as file_of
 from context_engine.text import CHANCE_BYTES, uuid7
 from context_engine.timestamps import Now, format_timestamp
@@ -149,7 +149,7 @@ class PlanStorage:
 
     def _decode_events(self, plan_id: str, log: LogContent) -> tuple[PlanEvent, ...]:
         try:
-            return tuple(msgspec.convert(list(log.events), list[PlanEvent]))
+            return tuple(msgspec.convert(list(log.events), prepare_type(list[PlanEvent])))
         except msgspec.ValidationError as error:
             path = self.records.log(plan_id).path
             raise StorageCorrupt(
@@ -295,7 +295,7 @@ class PlanIndex:
         """Return every plan, by id. Rows of unchanged plans come from the file, which is repaired where it is wrong."""
         records, made_with = self._storage.records, (INDEX_FORMAT, self._storage.retries_max)
         try:
-            stored = msgspec.json.decode(records.read_index() or b"{}", type=_PlanIndexFile)
+            stored = msgspec.json.decode(records.read_index() or b"{}", type=prepare_type(_PlanIndexFile))
         except msgspec.DecodeError:
             stored = _PlanIndexFile()
         is_valid = (stored.format, stored.retries_max) == made_with

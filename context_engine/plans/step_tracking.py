@@ -45,7 +45,7 @@ from context_engine.plans.plan_json import hash_step
 from context_engine.plans.plan_storage import PlanState, PlanStorage
 from context_engine.plans.step_evidence import find_failures, find_open_checks, find_open_criteria
 from context_engine.repo import Git, Root, size_and_mtime
-from context_engine.storage import STATE_FOLDER
+from context_engine.storage import STATE_FOLDER, prepare_type
 
 DIRTY_BYTES_MAX = 40_000
 """Of the paths that had changed before a step began: they are part of an event, whose line has 64 KiB."""
@@ -420,7 +420,7 @@ def _last_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
     """Return the baseline of the last start of a step."""
     started = [event for event in events if event.kind == "step_started" and event.step == uid]
     try:
-        return msgspec.convert(started[-1].data.get("base", {}) if started else {}, StepBaseline)
+        return msgspec.convert(started[-1].data.get("base", {}) if started else {}, prepare_type(StepBaseline))
     except msgspec.ValidationError:
         return StepBaseline()
 

@@ -20,7 +20,7 @@ from context_engine.errors import AccessFailed, Conflict, ContextEngineError, Fi
 from context_engine.model import Progress
 from context_engine.repo import cloning, workspace_roots
 from context_engine.repo.cloning import Clones, repository_name
-from context_engine.storage import lock_private, make_private_folder, open_private
+from context_engine.storage import lock_private, make_private_folder, open_private, prepare_type
 
 FILE = "workspaces.json"
 DEFAULT = "default"
@@ -87,7 +87,7 @@ class RepositoryRegistry:
             document = json.loads(self.file.read_text("utf-8"))
             if document["version"] != VERSION:
                 raise unreadable(f"it has version {document['version']}, this program writes {VERSION}")
-            rows = msgspec.convert(document["workspaces"], dict[str, tuple[WorkspaceMember, ...]])
+            rows = msgspec.convert(document["workspaces"], prepare_type(dict[str, tuple[WorkspaceMember, ...]]))
         except FileNotFoundError:
             return {}
         except OSError as error:

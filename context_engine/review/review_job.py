@@ -35,6 +35,7 @@ from context_engine.review.verdict import (
     merge_coverage,
     summarize_change,
 )
+from context_engine.storage import prepare_type
 from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ class ReviewJob:
 
 def _decode_cached(stored: bytes) -> FileReview:
     """Return a review from the cache, which took no time now."""
-    review = msgspec.json.decode(stored, type=FileReview)
+    review = msgspec.json.decode(stored, type=prepare_type(FileReview))
     return replace(review, runs=tuple(replace(run, ms=0) for run in review.runs))
 
 

@@ -39,7 +39,7 @@ from context_engine.review.finding import ReviewOptions, ReviewRequest, finding_
 from context_engine.review.review_job import ReviewJob, SessionOutcome, UnitReview, summarize_metrics
 from context_engine.review.review_store import OWNED, ReviewSession, ReviewStore, SessionUpdate, Status
 from context_engine.review.verdict import suppression_reason
-from context_engine.storage import LivenessLock
+from context_engine.storage import LivenessLock, prepare_type
 from context_engine.text import CHANCE_BYTES, uuid7
 from context_engine.timestamps import Now
 
@@ -225,7 +225,9 @@ def _read_reviews(store: ReviewStore, session: ReviewSession) -> list[UnitReview
     """Return the reviews of the units that are done, in the order in which they ended."""
     bodies = store.bodies(session.id)
     done = [(unit.order, f"{number:04d}") for number, unit in enumerate(session.units) if unit.state == "done"]
-    return [msgspec.json.decode(bodies[name], type=UnitReview) for _, name in sorted(done) if name in bodies]
+    return [
+        msgspec.json.decode(bodies[name], type=prepare_type(UnitReview)) for _, name in sorted(done) if name in bodies
+    ]
 
 
 def _list_shown(units: Sequence[UnitReview], options: ReviewOptions) -> list[dict[str, Any]]:
@@ -415,7 +417,7 @@ class ReviewSessions:
 
     def _read_outcome(self, session_id: str) -> SessionOutcome:
         stored = self._store.body(f"{session_id}/{OUTCOME}")
-        return msgspec.json.decode(stored, type=SessionOutcome) if stored else SessionOutcome()
+        return msgspec.json.decode(stored, type=prepare_type(SessionOutcome)) if stored else SessionOutcome()
 
     def _list_streamed(self, session: ReviewSession) -> list[dict[str, Any]]:
         return _list_shown(_read_reviews(self._store, session), session.request.options)

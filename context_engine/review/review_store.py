@@ -22,7 +22,7 @@ import apsw
 import msgspec
 
 from context_engine.review.finding import ReviewRequest
-from context_engine.storage import PathLocks, StateFolder, database
+from context_engine.storage import PathLocks, StateFolder, database, prepare_type
 
 NAME = "state.db"
 SCHEMA_VERSION = 3
@@ -341,4 +341,4 @@ def _sessions(db: apsw.Connection) -> list[ReviewSession]:
 
 
 def _decode_session(body: Any) -> ReviewSession:
-    return msgspec.json.decode(database.decompress(body, BODY_BYTES_MAX), type=ReviewSession)
+    return msgspec.json.decode(database.decompress(body, BODY_BYTES_MAX), type=prepare_type(ReviewSession))

@@ -49,6 +49,7 @@ from context_engine.review.validation.validation_request import (
     report,
 )
 from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
+from context_engine.storage import prepare_type
 from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, merge_spans, split_lines, uuid7
 from context_engine.timestamps import Now
 
@@ -155,7 +156,7 @@ class PendingReviews:
                 suggestion="Review the change again, and send findings with the review_id of that reply.",
                 details={"review_id": review_id[:100]},
             )
-        return msgspec.json.decode(stored, type=PendingReview)
+        return msgspec.json.decode(stored, type=prepare_type(PendingReview))
 
     def offer(self, tool: str, review_id: str) -> SecondPass:
         """Return the request for a second pass: the brief, the schema, and the next call. Raises: ReviewNotFound."""

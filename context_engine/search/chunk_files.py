@@ -17,6 +17,7 @@ import numpy.typing as npt
 from context_engine.embedding import VectorRows, normalize_rows, quantize
 from context_engine.errors import InvalidVectors
 from context_engine.model import ChunkKind, Skipped
+from context_engine.storage import prepare_type
 
 FILES: Mapping[ChunkKind, str] = {
     "documentation": "doc-chunks.json",
@@ -133,9 +134,9 @@ def parse_chunk_file(kind: ChunkKind, data: bytes) -> ChunkSet | Skipped:
     name = FILES[kind]
     try:
         if data.lstrip()[:1] == b"[":
-            file = _FileShape(msgspec.json.decode(data, type=list[_ChunkShape]))
+            file = _FileShape(msgspec.json.decode(data, type=prepare_type(list[_ChunkShape])))
         else:
-            file = msgspec.json.decode(data, type=_FileShape)
+            file = msgspec.json.decode(data, type=prepare_type(_FileShape))
         chunks, head = file.chunks or [], file.head or _MetadataShape()
         vectors = _read_vectors(name, [chunk.embedding for chunk in chunks])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # a validation error is one of the first

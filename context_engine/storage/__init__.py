@@ -56,5 +56,6 @@ if TYPE_CHECKING:
         is_state_path,
         translate_os_errors,
     )
+    from context_engine.storage.typed_values import prepare_type
 
 __getattr__ = lazy_exports(__name__)

@@ -19,6 +19,7 @@ import msgspec
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarge, WriteFailed
 from context_engine.storage.confined_folder import write_all
 from context_engine.storage.state_folder import PublishFiles, StateFolder
+from context_engine.storage.typed_values import prepare_type
 
 LINE_BYTES_MAX = 65_536
 """An event describes what happened; longer content belongs into a file."""
@@ -116,7 +117,7 @@ class EventLog:
     def _head(self) -> _LogHead | None:
         data = self._files.read(self._head_name, bytes_max=LINE_BYTES_MAX)
         with suppress(msgspec.DecodeError):
-            return msgspec.json.decode(data, type=_LogHead) if isinstance(data, bytes) else None
+            return msgspec.json.decode(data, type=prepare_type(_LogHead)) if isinstance(data, bytes) else None
         return None
 
     def _bytes(self) -> bytes:

@@ -26,7 +26,7 @@ from filelock import Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
 from context_engine.server.authentication import default_token_file
-from context_engine.storage import lock_private, make_private_folder
+from context_engine.storage import lock_private, make_private_folder, prepare_type
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1
@@ -209,7 +209,7 @@ class TokenFile:
     def _parse_file(self) -> TokenPage:
         try:
             with self.path.open("rb") as source:
-                page = msgspec.json.decode(source.read(FILE_BYTES_MAX), type=TokenPage)
+                page = msgspec.json.decode(source.read(FILE_BYTES_MAX), type=prepare_type(TokenPage))
         except OSError as error:
             raise self._access_error(error) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -21,6 +21,7 @@ import yaml
 from context_engine.cli.clients import jsonc_editor, toml_editor
 from context_engine.cli.clients.launch_command import LaunchCommand
 from context_engine.errors import InvalidArgument
+from context_engine.storage import prepare_type
 from context_engine.text import ParseError, read_yaml, suggest_nearest
 
 NAME = "ctx"
@@ -163,7 +164,7 @@ def find_client(name: str) -> Client:
 
 def _read_table() -> tuple[Client, ...]:
     table = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
-    return msgspec.convert([{"name": name, **row} for name, row in table.items()], tuple[Client, ...])
+    return msgspec.convert([{"name": name, **row} for name, row in table.items()], prepare_type(tuple[Client, ...]))
 
 
 ALL = _read_table()

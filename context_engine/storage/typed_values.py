@@ -1,0 +1,27 @@
+"""Types that msgspec decodes stored data to, safe in any number of threads."""
+
+from __future__ import annotations
+
+from functools import cache
+from threading import Lock
+from typing import Any, TypeVar
+
+import msgspec
+
+Kind = TypeVar("Kind")
+_looking = Lock()
+
+
+def prepare_type(kind: type[Kind]) -> type[Kind]:
+    """Return a type that msgspec has looked into; every type that it decodes or converts to is passed through here.
+
+    msgspec (0.20) looks into a type at its first use, without a lock: two threads that do so at once crash the process.
+    """
+    _look_into(kind)
+    return kind
+
+
+@cache
+def _look_into(kind: Any) -> None:
+    with _looking:
+        msgspec.json.Decoder(kind)
