@@ -15,15 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from context_engine.context import EVERYWHERE, RuleScope
 from context_engine.errors import InvalidArgument
 from context_engine.search import expand_braces
 from context_engine.text import escape_line, shorten_prose, uuid8
 
-DiscoveryType = Literal["pattern", "rule", "decision", "issue"]
-DiscoverySource = Literal["discovery", "git"]
 CONFIDENCE: Mapping[str, float] = {
     "adr": 0.95,
     "rules": 0.80,
@@ -38,50 +36,67 @@ CONTENT_CHARS_MAX = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
-    """One discovery. `line` is 0 and `path` empty if no file contains it; `commit` and `date` are empty if unknown.
+class KnowledgeEntry:
+    """One thing that is known: what a file or a commit states, or what a person wrote down as a memory.
 
-    `confidence` is the share of its importer's findings that a reader called right. `status` is `active`, or
-    `superseded` if its author has withdrawn it. `scope` are the files that a rule applies to.
+    `line` is 0 and `path` empty if no file contains it; `commit` and `date` are empty if unknown. `confidence` is the
+    share of its importer's findings that a reader called right. `status` is `stale` if its author has withdrawn it.
     """
 
     id: str
-    type: DiscoveryType
+    type: str  # pattern, rule, decision or issue
     title: str
     content: str
-    source: DiscoverySource
+    source: str  # discovery, git or memory
     path: str = ""
     line: int = 0
     commit: str = ""
     date: str = ""
     confidence: float = 1.0
     status: str = "active"
-    scope: RuleScope = EVERYWHERE
+    scope: RuleScope = EVERYWHERE  # the files that a rule applies to
+    linked_files: tuple[str, ...] = ()
+    linked_names: tuple[str, ...] = ()  # the symbols and plans that a memory links
 
     @property
-    def provenance(self) -> str:
-        """Its source as `path:line@commit`, as far as known.
+    def place(self) -> str:
+        """Its provenance as `path:line@commit`, as far as known.
 
-        >>> Discovery("", "rule", "", "", "discovery", "A.md", 3, "1a2b3c4d5e6f7").provenance
+        >>> KnowledgeEntry("", "rule", "", "", "discovery", "A.md", 3, "1a2b3c4d5e6f7").place
         'A.md:3@1a2b3c4d5e6f'
         """
         place = f"{self.path}:{self.line}" if self.line else self.path
         return f"{place}@{self.commit[:12]}" if self.commit else place
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that it is about."""
+        if self.source == "memory":
+            return self.linked_files
+        return (self.path,) if self.path else ()
 
-def _discover(
-    importer: str, kind: DiscoveryType, title: str, content: str, *, twin: int = 0, **where: Any
-) -> Discovery:
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Its place, and everything that it links."""
+        return (self.place, *self.linked_files, *self.linked_names)
+
+    @property
+    def module(self) -> str:
+        """The folder of its first file."""
+        return self.paths[0].rpartition("/")[0] if self.paths else ""
+
+
+def _discover(importer: str, kind: str, title: str, content: str, *, twin: int = 0, **where: Any) -> KnowledgeEntry:
     """Return a discovery whose id follows from its content and its file, but not from its line, because lines move.
 
     `twin` counts the discoveries of one file with the same content.
     """
-    source: DiscoverySource = "discovery" if where.get("path") else "git"
+    source = "discovery" if where.get("path") else "git"
     name = f"dis_{uuid8(kind, where.get('path') or where.get('commit', ''), content, str(twin))}"
-    return Discovery(name, kind, title, content, source, confidence=CONFIDENCE[importer], **where)
+    return KnowledgeEntry(name, kind, title, content, source, confidence=CONFIDENCE[importer], **where)
 
 
-def import_file(path: str, text: str, *, commit: str = "") -> list[Discovery]:
+def import_file(path: str, text: str, *, commit: str = "") -> list[KnowledgeEntry]:
     """Return the discoveries of one file. `commit` is the one that is checked out, for provenance."""
     if _is_adr(path):
         found = _decision(path, text)
@@ -134,7 +149,7 @@ _RULE_NAMES = frozenset(
 )
 """Files that agents and editors read by themselves, in any folder."""
 _RULE_PATHS = (".github/copilot-instructions.md", ".junie/guidelines.md")
-_CONTRIBUTING = re.compile(r"CONTRIBUTING(?:\.md|\.markdown|\.rst|\.txt)?", re.IGNORECASE)
+_CONTRIBUTING = frozenset(("contributing", *(f"contributing.{end}" for end in ("md", "markdown", "rst", "txt"))))
 _FOR_THE_WHOLE = frozenset(("doc", "docs", ".github", ".gitlab"))
 """Folders in which the guide to a repository may be."""
 _COPIES = frozenset(
@@ -208,7 +223,7 @@ def _find_rule_format(path: str) -> tuple[str, _RuleFormat] | None:
 def read_contributing_file(path: str) -> RuleScope | None:
     """Return the scope of a guide for contributors; None for every other file, and for copies."""
     folder, _, name = path.rpartition("/")
-    if is_copy(path) or not _CONTRIBUTING.fullmatch(name):
+    if is_copy(path) or name.lower() not in _CONTRIBUTING:
         return None
     return RuleScope() if folder.lower() in _FOR_THE_WHOLE else RuleScope(folder)
 
@@ -334,6 +349,7 @@ _ADR_FOLDERS = frozenset(
 _ADR_NAME = re.compile(r"(?:adr[-_]?)?\d{3,5}[-_].+", re.IGNORECASE)
 _STATUS_LINE = re.compile(r"[-*\s]*+status\**\s*:\**\s*(.+)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:adr[-\s]?)?\d+[.:)\s-]+", re.IGNORECASE)
+"""Of the record, before its title."""
 _NO_LONGER = ("superseded", "deprecated", "rejected", "withdrawn")
 
 
@@ -345,7 +361,7 @@ def _is_adr(path: str) -> bool:
     return "adr" in folders or bool(_ADR_FOLDERS.intersection(folders) and _ADR_NAME.fullmatch(name))
 
 
-def _decision(path: str, text: str) -> list[Discovery]:
+def _decision(path: str, text: str) -> list[KnowledgeEntry]:
     """Return the one decision of an architecture decision record: its title, and what was decided."""
     parts = _split_sections(text)
     title = next((part for part in parts if part.title), None)
@@ -358,9 +374,8 @@ def _decision(path: str, text: str) -> list[Discovery]:
     if not body:
         return []
     stated = _find_status(parts).lower()
-    status = "superseded" if any(word in stated for word in _NO_LONGER) else "active"
-    numbered = _NUMBER.match(title.title)
-    name = title.title[numbered.end() :] if numbered else title.title
+    status = "stale" if any(word in stated for word in _NO_LONGER) else "active"
+    name = _NUMBER.sub("", title.title, count=1) if _NUMBER.match(title.title) else title.title
     return [_discover("adr", "decision", name, body, path=path, line=chosen.line, status=status)]
 
 
@@ -396,9 +411,9 @@ RULE_WORDS_MIN = 3
 _LINK = re.compile(r"!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\W*|<?https?://\S+>?")
 
 
-def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[Discovery]:
+def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[KnowledgeEntry]:
     """Return the bullets of a file of rules, each under its heading. What a bullet says is not judged."""
-    found: list[Discovery] = []
+    found: list[KnowledgeEntry] = []
     twins: Counter[str] = Counter()
     for part in _split_sections(text):
         for line, bullet in _read_bullets(part):
@@ -448,11 +463,11 @@ MARKERS_MAX = 50
 """Markers of one file; a file with more is generated, or nobody reads them."""
 
 
-def _markers(path: str, text: str) -> list[Discovery]:
+def _markers(path: str, text: str) -> list[KnowledgeEntry]:
     """Return the TODO, FIXME, XXX and HACK comments of a file."""
     if not any(marker in text for marker in MARKERS):
         return []
-    found: list[Discovery] = []
+    found: list[KnowledgeEntry] = []
     twins: Counter[str] = Counter()
     for line, written in enumerate(text.split("\n"), 1):
         match = _MARKER.search(written)
@@ -465,7 +480,9 @@ def _markers(path: str, text: str) -> list[Discovery]:
     return found
 
 
-def add_dates(found: Iterable[Discovery], blame: Callable[[str, int], tuple[str, str] | None]) -> list[Discovery]:
+def add_dates(
+    found: Iterable[KnowledgeEntry], blame: Callable[[str, int], tuple[str, str] | None]
+) -> list[KnowledgeEntry]:
     """Return issues with the commit and the day in which each line was written; `blame` returns None if unknown."""
     dated = []
     for discovery in found:
@@ -490,11 +507,10 @@ _FIX = re.compile(
 )
 """`Closes #1` is used for features just as often."""
 _NO_FIX = re.compile(r"(?:docs?|feat(?:ure)?|add|remove|update|chore|refactor|more)\b", re.IGNORECASE)
-_REVERT = re.compile(r'revert\b[: ]+"?', re.IGNORECASE)
 _BREAKING = re.compile(r"^\w+(?:\([^)]*\))?!:\s|^BREAKING[ -]CHANGE\b", re.MULTILINE)
 _BREAKING_BODY = re.compile(r"^BREAKING[ -]CHANGE:?\s*(.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
-_TRAILER = re.compile(r"(?:[A-Z][\w-]{1,40}: |co-authored-by|signed-off-by|\(cherry|https?://|[*#>`|-])", re.IGNORECASE)
-"""Paragraphs that say who and where, and lists."""
+_NO_REASON = ("*", "#", ">", "`", "|", "-", "(cherry", "http://", "https://")
+"""Beginnings of lists, quotes and links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,10 +523,9 @@ class LoggedCommit:
     body: str = ""
 
 
-def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
+def import_commits(commits: Iterable[LoggedCommit]) -> list[KnowledgeEntry]:
     """Return the discoveries of the history, newest first: fixes and reverts, and breaking changes."""
-    found: list[Discovery] = []
-    kind: DiscoveryType
+    found: list[KnowledgeEntry] = []
     for commit in commits:
         if len(found) == COMMITS_MAX:
             break
@@ -519,7 +534,9 @@ def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
             stated = _BREAKING_BODY.search(commit.body)
             content = shorten_prose(" ".join(stated[1].split()), CONTENT_CHARS_MAX) if stated else commit.subject
             importer, kind = "breaking", "decision"
-        elif (_FIX.search(message) and not _NO_FIX.match(commit.subject)) or _REVERT.match(commit.subject):
+        elif commit.subject.lower().startswith(("revert ", "revert:")) or (
+            _FIX.search(message) and not _NO_FIX.match(commit.subject)
+        ):
             importer, kind, content = "fix", "issue", _with_reason(commit)
         else:
             continue
@@ -536,6 +553,8 @@ def _with_reason(commit: LoggedCommit) -> str:
     """
     for paragraph in re.split(r"\n\s*\n", commit.body[:BODY_CHARS_MAX]):
         text = " ".join(paragraph.split())
-        if len(text.split()) >= REASON_WORDS_MIN and not _TRAILER.match(text):
+        words = text.split()
+        is_trailer = bool(words) and words[0].endswith(":")  # as `Signed-off-by:`
+        if len(words) >= REASON_WORDS_MIN and not is_trailer and not text.startswith(_NO_REASON):
             return f"{commit.subject}\n{shorten_prose(text, REASON_CHARS_MAX)}"
     return commit.subject

@@ -15,10 +15,10 @@ from typing import Literal
 import msgspec
 
 from context_engine import timestamps
-from context_engine.context import EVERYWHERE, RememberedItem, RuleScope
+from context_engine.context import RememberedItem
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
-from context_engine.memory.importers import Discovery
+from context_engine.memory.importers import KnowledgeEntry
 from context_engine.memory.memories import Memories, MemoryStatus, describe_unreadable
 from context_engine.memory.memory_checks import check_choice
 from context_engine.memory.memory_folder import MemoryEntry
@@ -28,8 +28,6 @@ from context_engine.memory.memory_index import (
     Pages,
     compute_freshness,
     compute_score,
-    compute_similarity,
-    fuse_scores,
     take_best,
 )
 from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, KnowledgeQuery
@@ -37,42 +35,19 @@ from context_engine.secrets import redact_file
 from context_engine.text import query_terms
 from context_engine.timestamps import DAY_S, Now
 
-IMPORTERS_VERSION = b"7:"
+IMPORTERS_VERSION = b"8:"
 """Increase it when an importer finds something else: every file is then read again."""
-FILES_AT_ONCE = 500
-"""Files of one commit of the index; cancellation is checked between two."""
+PAGES_AT_ONCE = 500
+"""Files of one transaction; cancellation is checked between two."""
 COMMITS_SHOWN = 2
 JUDGED_MAX = 200
 """Items that are weighed: age, status and use lift nothing from beyond these into the first twenty."""
-IN_FILES, LEARNED = "discovery", "learned"
-"""Sources of the index: pages named by path, and pages named by what was learned from."""
+IN_FILES, IN_COMMITS = "discovery", "learned"
+"""Sources of the index: a page for each file, and one for the history."""
 USE_GREP = "search_text finds text; search_code finds code."
 
 Blame = Callable[[str, int], tuple[str, str] | None]
 """Returns the commit and the day (ISO-8601) in which a line was written; None if unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnowledgeEntry:
-    """One thing that is known. `place` is its provenance (`path:line@commit`), or its own file."""
-
-    id: str
-    type: str
-    title: str
-    content: str
-    source: str
-    place: str
-    paths: tuple[str, ...]  # the files it speaks of
-    date: str
-    confidence: float
-    links: tuple[str, ...]
-    status: str = "active"
-    scope: RuleScope = EVERYWHERE  # the files that a rule applies to
-
-    @property
-    def module(self) -> str:
-        """The folder of its first file."""
-        return self.paths[0].rpartition("/")[0] if self.paths else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +72,12 @@ class KnowledgeResults:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshCounts:
-    """Counts of a refresh: files read, files forgotten, and discoveries in files now."""
-
-    read_count: int
-    removed_count: int
-    discovery_count: int
-
-
 class Knowledge:
     """What is known about one workspace. Thread-safe. `access` returns how much a path is used, 0 to 1."""
 
     def __init__(self, memories: Memories, *, now: Now, access: Callable[[str], float] | None = None) -> None:
         """Read nothing until it is needed."""
         self._memories = memories
-        self.redact_text = memories.redact_text
         self._recall = memories.recall
         self._now = now
         self._access = access
@@ -127,54 +92,27 @@ class Knowledge:
 
     def refresh(
         self,
+        source: str,
         stamps: Mapping[str, bytes],
-        read: Callable[[str], str | None],
+        import_page: Callable[[str], Iterable[KnowledgeEntry]],
         *,
-        commit: str = "",
-        blame: Blame | None = None,
         cancel: threading.Event | None = None,
-    ) -> RefreshCounts:
-        """Read every file whose stamp has changed, and forget deleted ones. A second call does nothing.
+    ) -> int:
+        """Import each page of a source whose stamp has changed, and forget deleted ones; return how many were imported.
 
-        `stamps` are all files by path, each with what changes when its content does; `read` gives a text, or None for
-        what holds none. What was done before a cancel stays. Raises: Cancelled, StorageBusy.
+        `stamps` are all pages by name, each with what changes when its content does. What was done before a cancel
+        stays. Raises: Cancelled, StorageBusy.
         """
-        known = self._recall.pages(IN_FILES)
-        wanted = {path: IMPORTERS_VERSION + stamp for path, stamp in stamps.items()}
-        changed = [path for path in sorted(wanted) if path not in known or known[path].stamp != wanted[path]]
-        gone = [path for path in known if path not in wanted]
-        self._recall.put(IN_FILES, {}, gone)
-        for first in range(0, len(changed), FILES_AT_ONCE):
-            if cancel is not None and cancel.is_set():
-                raise Cancelled("looking for discoveries was cancelled", suggestion="Call again; it goes on from here.")
-            paths = changed[first : first + FILES_AT_ONCE]
-            discoveries = {path: self._read_file(path, read(path), commit, blame) for path in paths}
-            self._recall.put(
-                IN_FILES, {path: (wanted[path], _encode_items(found)) for path, found in discoveries.items()}
-            )
-        self._recall.embed_missing(self._memories.embed)
-        pages = self._recall.pages(IN_FILES)
-        return RefreshCounts(len(changed), len(gone), sum(len(page.items) for page in pages.values()))
-
-    def _read_file(self, path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
-        """Return the discoveries of one file, from its text without secrets."""
-        found = importers.import_file(path, text, commit=commit) if text else []
-        if text and found:  # few files have any, and a search for secrets is slow
-            found = importers.import_file(path, self.redact_text(text), commit=commit)
-        return importers.add_dates(found, blame) if blame else found
-
-    def refresh_page(self, name: str, stamp: bytes, make: Callable[[], Iterable[Discovery]]) -> bool:
-        """Call `make` and store its discoveries, if the stamp is not that of the last call.
-
-        Return whether it was called.
-        """
-        known = self._recall.pages(LEARNED).get(name)
-        wanted = IMPORTERS_VERSION + stamp
-        if known is not None and known.stamp == wanted:
-            return False
-        self._recall.put(LEARNED, {name: (wanted, _encode_items(make()))})
-        self._recall.embed_missing(self._memories.embed)
-        return True
+        known = self._recall.pages(source)
+        wanted = {name: IMPORTERS_VERSION + stamp for name, stamp in stamps.items()}
+        changed = [name for name in sorted(wanted) if name not in known or known[name].stamp != wanted[name]]
+        self._recall.put(source, {}, [name for name in known if name not in wanted])
+        for first in range(0, len(changed), PAGES_AT_ONCE):
+            _check_cancelled(cancel)
+            names = changed[first : first + PAGES_AT_ONCE]
+            self._recall.put(source, {name: (wanted[name], _encode_items(import_page(name))) for name in names})
+        self._recall.embed_missing()
+        return len(changed)
 
     def add_dates(self, blame: Blame, *, seconds: float = math.inf, cancel: threading.Event | None = None) -> int:
         """Look up when undated issues were written, file by file; return how many files were looked up in this time.
@@ -188,8 +126,7 @@ class Knowledge:
                 continue
             found = [_decode(payload) for _, payload in page.items]
             if any(discovery.type == "issue" and not discovery.date for discovery in found):
-                if cancel is not None and cancel.is_set():
-                    raise Cancelled("looking for dates was cancelled", suggestion="Call again; it goes on from here.")
+                _check_cancelled(cancel)
                 if time.monotonic() >= ends:
                     return asked
                 asked += 1
@@ -219,10 +156,8 @@ class Knowledge:
             and _in_module(item, sought.module)
             and (not is_wanted or is_wanted(item))
         }
-        near = compute_similarity(self._recall, self._memories.embed, sought.query)
-        relevance = take_best(
-            fuse_scores(self._recall.score_words(_select_terms(sought.query)), near.cosines, passing), JUDGED_MAX
-        )
+        scores, problem = self._recall.rank(sought.query, _select_terms(sought.query), passing)
+        relevance = take_best(scores, JUDGED_MAX)
         access = self._percentiles({number: passing[number] for number in relevance})
         standing = self._memories.start_status_check()
         judged = []
@@ -233,8 +168,8 @@ class Knowledge:
         found = [result for result in found if result.score >= sought.min_score]
         found.sort(key=lambda result: (-result.score, result.entry.place, result.entry.id))
         left_out = 0 if sought.include_stale else sum(result.status == "stale" for result in judged)
-        engine: Literal["hybrid", "lexical"] = "lexical" if near.problem else "hybrid"
-        warnings = [f"found by words alone: {near.problem}. {USE_GREP}"] if near.problem else []
+        engine: Literal["hybrid", "lexical"] = "lexical" if problem else "hybrid"
+        warnings = [f"found by words alone: {problem}. {USE_GREP}"] if problem else []
         if left_out:
             warnings.append(f"{left_out} left out whose files have changed since: include_stale shows them")
         results = tuple(found[: sought.limit])
@@ -269,18 +204,18 @@ class Knowledge:
             (entry, item) for entry, item in found if (standing(entry).status if entry else item.status) == "active"
         ]
 
-        def rank(entry: MemoryEntry | None, known: KnowledgeEntry) -> tuple[bool, int, float]:
+        def rank(row: tuple[MemoryEntry | None, KnowledgeEntry]) -> tuple[bool, int, float]:
+            entry, item = row
             priority = PRIORITIES.index(entry.memory.priority) if entry and entry.memory else len(PRIORITIES)
-            return not known.scope.is_everywhere, priority, -known.confidence
+            return not item.scope.is_everywhere, priority, -item.confidence
 
         active.sort(key=lambda row: (row[1].place, row[1].id))
         active.sort(key=lambda row: row[1].date, reverse=True)
-        active.sort(key=lambda row: rank(*row))
-        return [item for _, item in active]
+        return [item for _, item in sorted(active, key=rank)]
 
     def _load_all(self) -> tuple[dict[int, MemoryEntry], dict[int, KnowledgeEntry]]:
         """Return every memory, and every entry, by the number of its item."""
-        state = self._memories.entries(), self._recall.pages(IN_FILES), self._recall.pages(LEARNED)
+        state = self._memories.entries(), self._recall.pages(IN_FILES), self._recall.pages(IN_COMMITS)
         with self._lock:
             if self._seen is None or self._seen[0] != state:
                 entries = {entry.number: entry for entry in state[0] if entry.memory}
@@ -334,39 +269,38 @@ def _select_terms(query: str) -> list[str]:
     return [term for term in terms if term not in kinds] or terms
 
 
-def _encode_items(found: Iterable[Discovery]) -> Sequence[IndexItem]:
+def _encode_items(found: Iterable[KnowledgeEntry]) -> Sequence[IndexItem]:
     encode = msgspec.msgpack.encode
     return [IndexItem(encode(one), one.title, one.content, one.path.replace("/", " ")) for one in found]
 
 
-_decode = msgspec.msgpack.Decoder(Discovery).decode
+_decode = msgspec.msgpack.Decoder(KnowledgeEntry).decode
 
 
 def _decode_pages(pages: Iterable[IndexPage]) -> dict[int, KnowledgeEntry]:
-    return {number: _entry_of_discovery(_decode(payload)) for page in pages for number, payload in page.items}
-
-
-def _entry_of_discovery(found: Discovery) -> KnowledgeEntry:
-    place, paths = found.provenance, (found.path,) if found.path else ()
-    status = "active" if found.status == "active" else "stale"
-    return KnowledgeEntry(
-        *(found.id, found.type, found.title, found.content, found.source, place, paths, found.date, found.confidence),
-        links=(place,),
-        status=status,
-        scope=found.scope,
-    )
+    return {number: _decode(payload) for page in pages for number, payload in page.items}
 
 
 def _entry_of_memory(entry: MemoryEntry) -> KnowledgeEntry:
+    """Return a memory as an entry. Its confidence is 1: somebody wrote it down on purpose."""
     memory = entry.memory
     assert memory
-    title, content = redact_file(memory.title), redact_file(memory.content)  # people write these files, too
-    paths = tuple(link.path for link in memory.linked_files)
-    links = (entry.path, *paths, *memory.linked_symbols, *memory.linked_plans)
-    # Its confidence is 1: somebody wrote it down on purpose.
     return KnowledgeEntry(
-        memory.id, memory.type, title, content, "memory", entry.path, paths, memory.updated_at, 1.0, links
+        memory.id,
+        memory.type,
+        redact_file(memory.title),  # people write these files, too
+        redact_file(memory.content),
+        "memory",
+        entry.path,
+        date=memory.updated_at,
+        linked_files=tuple(link.path for link in memory.linked_files),
+        linked_names=(*memory.linked_symbols, *memory.linked_plans),
     )
+
+
+def _check_cancelled(cancel: threading.Event | None) -> None:
+    if cancel is not None and cancel.is_set():
+        raise Cancelled("looking for discoveries was cancelled", suggestion="Call again; it goes on from here.")
 
 
 def _applies(known: KnowledgeEntry, files: Collection[str] | None) -> bool:
@@ -382,7 +316,7 @@ def _applies(known: KnowledgeEntry, files: Collection[str] | None) -> bool:
 def _in_module(known: KnowledgeEntry, module: str) -> bool:
     """Return whether one of its files is in a folder or has its name, or whether it is a rule for this path.
 
-    >>> known = KnowledgeEntry("", "", "", "", "", "", ("src/Auth/login.py",), "", 1.0, ())
+    >>> known = KnowledgeEntry("", "issue", "", "", "discovery", "src/Auth/login.py")
     >>> [_in_module(known, module) for module in ("", "src/auth", "auth", "login", "src/auth/", "aut", "src/login")]
     [True, True, True, True, True, False, False]
     """

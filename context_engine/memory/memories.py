@@ -27,7 +27,7 @@ from context_engine.memory.memory_checks import (
 )
 from context_engine.memory.memory_file import Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import LinkedFiles, MemoryEntry, MemoryFolder
-from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder, compute_similarity, fuse_scores
+from context_engine.memory.memory_index import IndexItem, MemoryIndex
 from context_engine.memory.memory_requests import (
     CATEGORIES,
     ON_SIMILAR,
@@ -133,13 +133,11 @@ class Memories:
         recall: MemoryIndex,
         *,
         now: Now,
-        embed: TextEmbedder | None = None,
         chance: Callable[[int], bytes] = os.urandom,
         redact_text: RedactText = redact,
     ) -> None:
         """`shelves` are the folders by scope; `project` is always one of them."""
         self.recall = recall
-        self.embed = embed
         self._shelves = shelves
         self._linked = linked
         self._now = now
@@ -182,10 +180,9 @@ class Memories:
         warnings = [shelf.records.problem for shelf in self._shelves.values()]
         found = None
         if wanted.query.strip():
-            near = compute_similarity(self.recall, self.embed, wanted.query)
-            by_words = self.recall.score_words(query_terms(wanted.query))
-            found = fuse_scores(by_words, near.cosines, {entry.number for entry in entries if entry.memory})
-            warnings.append(near.problem and f"found by words alone: {near.problem}")
+            readable = {entry.number for entry in entries if entry.memory}
+            found, problem = self.recall.rank(wanted.query, query_terms(wanted.query), readable)
+            warnings.append(problem and f"found by words alone: {problem}")
         known = [(entry, check(entry)) for entry in entries]
         rows = [
             MemoryRow(entry, status, None if found is None else found.get(entry.number, 0.0))
@@ -308,7 +305,7 @@ class Memories:
     def _find_similar(self, made: Memory, entries: Sequence[MemoryEntry]) -> tuple[SimilarMemory, ...]:
         """Return the memories with nearly the same content, best first."""
         text = IndexItem(b"", made.title, made.content).text
-        cosines = compute_similarity(self.recall, self.embed, text).cosines
+        cosines = self.recall.compute_similarity(text).cosines
         shared = self.recall.score_words(query_terms(text))
         near = sorted(cosines, key=lambda number: (-cosines[number], number))[:COMPARED_MAX]
         wordy = sorted(shared, key=lambda number: (-shared[number], number))[:COMPARED_MAX]

@@ -19,7 +19,7 @@ The folder that the file lies in is its category. This module reads no clock and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -276,36 +276,34 @@ def replace_body(text: str, body: str) -> str:
 
 def _replace_keys(matter: str, changes: Mapping[str, Any], newline: str) -> str:
     """Return the YAML with the lines of changed keys replaced, and new keys at the end."""
-    places = _locate_keys(matter)
     new = {
         key: "" if value is None else _dump_yaml({key: value}).replace("\n", newline) for key, value in changes.items()
     }
-    for key, (start, stop) in sorted(places.items(), key=lambda item: -item[1][0]):
+    kept: list[str] = []
+    for key, lines in _split_keys(matter):
         if key in new:
-            matter = matter[:start] + new[key] + matter[stop:]
-    return matter + "".join(lines for key, lines in new.items() if key not in places)
+            lines, new[key] = new[key], ""  # a key that is there twice goes the second time
+        kept.append(lines)
+    return "".join((*kept, *new.values()))
 
 
-def _locate_keys(matter: str) -> dict[str, tuple[int, int]]:
-    """Return where the lines of each key start and stop; comments and blank lines belong to the next key."""
-    try:
-        node = yaml.compose(matter, Loader=yaml.BaseLoader)  # in Python, where marks count characters
-    except yaml.YAMLError:  # libyaml reads a little more, as a tab inside a key
-        return {}
-    if not isinstance(node, yaml.MappingNode) or node.flow_style:
-        return {}
-    starts = [(key.value, key.start_mark.index) for key, _ in node.value]
-    stops = [start for _, start in starts[1:]] + [len(matter)]
-    return {key: (start, _last_line(matter, start, stop)) for (key, start), stop in zip(starts, stops, strict=True)}
+def _split_keys(matter: str) -> Iterator[tuple[str | None, str]]:
+    """Yield the lines of each key at the margin; comments and blank lines between two keys have none.
 
-
-def _last_line(matter: str, start: int, stop: int) -> int:
-    """Return where the lines of a key stop, without blank lines and comments at their end."""
-    lines = matter[start:stop].split("\n")
-    while lines and (not lines[-1].strip(" \t") or lines[-1].lstrip(" \t").startswith("#")):
-        lines.pop()
-    kept = sum(len(line) + 1 for line in lines)
-    return min(start + kept, stop) if kept else stop
+    Whoever writes keys in another form gets the whole front matter written again.
+    """
+    key, lines, between = None, "", ""
+    for line in matter.split("\n"):
+        if not line.strip(" \t\r") or line.lstrip(" \t").startswith("#"):
+            between += f"{line}\n"
+        elif line[0] in " \t-":
+            lines, between = f"{lines}{between}{line}\n", ""
+        else:
+            yield key, lines
+            yield None, between
+            key, lines, between = line.partition(":")[0].strip(" \"'"), f"{line}\n", ""
+    yield key, lines
+    yield None, between.removesuffix("\n")  # after the last line
 
 
 def _merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

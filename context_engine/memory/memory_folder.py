@@ -26,38 +26,25 @@ from context_engine.repo import Root, read_file, size_and_mtime
 from context_engine.storage import UNSETTLED_NS, FileStamp, RecordFolder, prepare_type
 
 VERSION_CHARS = 12
-LONG_LOOK_S = 0.010
-REST_FACTOR = 20
-"""A look at 100 files takes a third of a millisecond. At 5,000 files it takes 30 to 80 ms, and may cost no more than
-one call in twenty: within this rest of a second or two only files that were overwritten in place are not seen at once.
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
     """One memory file. If it cannot be parsed, `memory` is None and `problem` says why.
 
-    `number` is its item in the index, `version` changes with its bytes, `digest` is equal for exact duplicates.
+    `number` is its item in the index, `version` changes with its bytes, `digest` is equal for exact duplicates. The
+    index stores entries as they follow from their files alone; the other fields are set when they are listed.
     """
 
-    name: str
-    path: str
-    scope: str
-    number: int
     version: str
     memory: Memory | None
     digest: str = ""
     problem: str = ""
+    name: str = ""
+    path: str = ""
+    scope: str = ""
+    number: int = 0
     replaced_by: str = ""
-
-
-class _StoredFile(msgspec.Struct, array_like=True):
-    """The content of a file in the index."""
-
-    version: str
-    memory: Memory | None
-    digest: str = ""
-    problem: str = ""
 
 
 class MemoryFolder:
@@ -74,8 +61,7 @@ class MemoryFolder:
         self._source = f"memory:{scope}"
         self._shown = shown
         self._lock = threading.Lock()
-        self._decoded: dict[bytes, _StoredFile] = {}
-        self._rest: tuple[tuple[int, ...], float] = (), 0.0
+        self._decoded: dict[bytes, MemoryEntry] = {}
         self._entries: tuple[Mapping[str, IndexPage], tuple[MemoryEntry, ...]] | None = None
 
     def entries(self) -> tuple[MemoryEntry, ...]:
@@ -100,27 +86,13 @@ class MemoryFolder:
 
     def _refresh(self) -> None:
         """Bring the index up to date with the files."""
-        pages = self._recall.pages(self._source)
-        entries = self._entries
-        if entries and entries[0] is pages and self._is_resting():
-            return
-        began, folders = time.monotonic(), self.records.folders()
-        listing = self.records.listing()
+        pages, listing = self._recall.pages(self._source), self.records.listing()
         changed = [
             name for name, stamp in listing.items() if name not in pages or pages[name].stamp != _pack_stamp(stamp)
         ]
         gone = [name for name in pages if name not in listing]
         read = ((name, self._page(name, listing[name])) for name in changed)
         self._recall.put(self._source, {name: page for name, page in read if page}, gone)
-        now = time.monotonic()
-        is_quiet = not changed and not gone and time.time_ns() - max(folders, default=0) > UNSETTLED_NS
-        if is_quiet and now - began > LONG_LOOK_S:
-            self._rest = folders, now + REST_FACTOR * (now - began)
-
-    def _is_resting(self) -> bool:
-        """Return whether the last look was slow and so recent that only changed folders justify another."""
-        folders, until = self._rest
-        return time.monotonic() < until and self.records.folders() == folders
 
     def _page(self, name: str, stamp: FileStamp) -> tuple[bytes, list[IndexItem]] | None:
         """Return a file as a page of the index; None if it was deleted at this moment."""
@@ -128,31 +100,31 @@ class MemoryFolder:
         data = self.records.read(name)
         if data is None:
             return None
-        stored = _parse_stored(data, name, stamp[2] / 1e9)
+        stored = _parse_entry(data, name, stamp[2] / 1e9)
         memory = stored.memory
         words = (memory.title, memory.content, " ".join(memory.tags)) if memory else ("", "")
         return _pack_stamp(stamp) if settled else b"", [IndexItem(msgspec.msgpack.encode(stored), *words)]
 
     def _entry(self, name: str, page: IndexPage) -> MemoryEntry:
         number, payload = page.items[0]
-        stored = self._decoded.get(payload) or msgspec.msgpack.decode(payload, type=prepare_type(_StoredFile))
+        stored = self._decoded.get(payload) or msgspec.msgpack.decode(payload, type=prepare_type(MemoryEntry))
         self._decoded[payload] = stored
-        return MemoryEntry(name, self.display_path(name), self.scope, number, *msgspec.structs.astuple(stored))
+        return replace(stored, name=name, path=self.display_path(name), scope=self.scope, number=number)
 
 
-def _parse_stored(data: bytes | str, name: str, modified_at: float) -> _StoredFile:
+def _parse_entry(data: bytes | str, name: str, modified_at: float) -> MemoryEntry:
     if isinstance(data, str):
-        return _StoredFile("", None, problem=data)
+        return MemoryEntry("", None, problem=data)
     version = hashlib.sha256(data).hexdigest()[:VERSION_CHARS]
     try:
         memory = memories.parse_file(data.decode("utf-8"), name, modified_at=modified_at)
     except UnicodeDecodeError as error:
-        return _StoredFile(version, None, problem=f"it is not UTF-8: {error.reason} at byte {error.start}")
+        return MemoryEntry(version, None, problem=f"it is not UTF-8: {error.reason} at byte {error.start}")
     if (at := data.find(0)) >= 0:  # what a power cut leaves of a block that was never written
-        return _StoredFile(version, None, problem=f"it is not text: there is a zero at byte {at}")
+        return MemoryEntry(version, None, problem=f"it is not text: there is a zero at byte {at}")
     if isinstance(memory, str):
-        return _StoredFile(version, None, problem=memory)
-    return _StoredFile(version, memory, hash_content(memory.content))
+        return MemoryEntry(version, None, problem=memory)
+    return MemoryEntry(version, memory, hash_content(memory.content))
 
 
 def _pack_stamp(stamp: FileStamp) -> bytes:

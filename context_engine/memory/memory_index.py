@@ -28,7 +28,7 @@ from context_engine.errors import HostError
 from context_engine.storage import CacheDatabase, database, transaction
 from context_engine.text import expand_words, split_words
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Increase it when tables, terms or payloads change: an older file is then created again."""
 BUSY_MS = 5_000
 COLUMN_WEIGHTS = (2.0, 1.0, 1.5)
@@ -57,7 +57,6 @@ CREATE TABLE vector(space TEXT NOT NULL, digest BLOB NOT NULL, row BLOB NOT NULL
 """
 
 Answer = TypeVar("Answer")
-Embedded = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +85,33 @@ class IndexPage:
 Pages = Mapping[str, IndexPage]
 
 
+@dataclass(frozen=True, slots=True)
+class TextEmbedder:
+    """Makes vectors. `space` names how they are made, and changes with anything that changes a vector.
+
+    It must be quick, a fraction of a millisecond for a text, because an answer waits for it. `texts` raises a HostError
+    if it fails.
+    """
+
+    space: str
+    texts: Callable[[Sequence[str]], npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityScores:
+    """The cosine of each item with a text, by number. `problem` says why there are none; empty if there are."""
+
+    cosines: dict[int, float]
+    problem: str = ""
+
+
 class MemoryIndex:
     """The index of one workspace. Thread-safe; any number of processes may open the same file."""
 
-    def __init__(self, path: Path) -> None:
-        """Open nothing until it is needed."""
+    def __init__(self, path: Path, embedder: TextEmbedder | None = None) -> None:
+        """Open nothing until it is needed. Without an embedder, items are found by words alone."""
         self.path = path
+        self._embedder = embedder
         self._lock = threading.RLock()
         self._database = CacheDatabase(path, _SCHEMA, version=SCHEMA_VERSION, busy_ms=BUSY_MS)
         self._spare: apsw.Connection | None = None  # in memory, where no file can be written
@@ -132,32 +152,46 @@ class MemoryIndex:
         with self._lock:
             return dict(self._query(lambda db: _fetch_rows(db, sql, (any_of,))))
 
-    def score_vectors(self, space: str, embed: Embedded, text: str, *, least: float = -1.0) -> dict[int, float]:
-        """Return the items whose cosine with a text is at least `least`. Missing vectors are made first, once.
+    def compute_similarity(self, text: str) -> SimilarityScores:
+        """Return the similarity of items to a text, without distant ones. Missing vectors are made first, once.
 
-        Raises: whatever `embed` raises.
+        A failing embedder is a reason, not an error.
         """
-        with self._lock:
-            numbers, matrix = self._query(lambda db: self._vectors(db, space, embed))
-        if not len(numbers):
-            return {}
-        wanted = np.asarray(embed([text])[0], np.float32)
-        if matrix.shape[1] != len(wanted):
-            return {}
-        found = matrix @ (wanted / (np.linalg.norm(wanted) or np.float32(1.0)))
-        near = np.flatnonzero(found >= least)
-        return dict(zip(numbers[near].tolist(), found[near].tolist(), strict=True))
+        if self._embedder is None:
+            return SimilarityScores({}, "no embeddings are at hand")
+        try:
+            return SimilarityScores(self._score_vectors(self._embedder, text))
+        except HostError as error:
+            return SimilarityScores({}, f"embedding failed: {error.message}")
 
-    def embed_missing(self, embed: TextEmbedder | None) -> None:
+    def rank(self, text: str, terms: Sequence[str], allowed: Container[int]) -> tuple[dict[int, float], str]:
+        """Return the relevance of items by words and meaning, and why there was no meaning, if so (`fuse_scores`)."""
+        near = self.compute_similarity(text)
+        return fuse_scores(self.score_words(terms), near.cosines, allowed), near.problem
+
+    def embed_missing(self) -> None:
         """Make all missing vectors now, in portions, so that no question waits for them.
 
         A failing embedder is reported when it is used.
         """
+        embedder = self._embedder
         with suppress(HostError):
-            while embed is not None:
+            while embedder is not None:
                 with self._lock:
-                    if not self._query(lambda db: _embed_some(db, embed.space, embed.texts)):
+                    if not self._query(lambda db: _embed_some(db, embedder)):
                         return
+
+    def _score_vectors(self, embedder: TextEmbedder, text: str) -> dict[int, float]:
+        with self._lock:
+            numbers, matrix = self._query(lambda db: self._vectors(db, embedder))
+        if not len(numbers):
+            return {}
+        wanted = np.asarray(embedder.texts([text])[0], np.float32)
+        if matrix.shape[1] != len(wanted):
+            return {}
+        found = matrix @ (wanted / (np.linalg.norm(wanted) or np.float32(1.0)))
+        near = np.flatnonzero(found >= COSINE_MIN)
+        return dict(zip(numbers[near].tolist(), found[near].tolist(), strict=True))
 
     # -- the database --
 
@@ -211,19 +245,19 @@ class MemoryIndex:
         self._pages = self._pages | {source: kept | put}
 
     def _vectors(
-        self, db: apsw.Connection, space: str, embed: Embedded
+        self, db: apsw.Connection, embedder: TextEmbedder
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Return every item and its vector; computed again after any change by this or another process."""
-        mark = (space, db, db.pragma("data_version"), db.total_changes())
+        mark = (db, db.pragma("data_version"), db.total_changes())
         if self._matrix is None or self._matrix[0] != mark:
-            while _embed_some(db, space, embed):
+            while _embed_some(db, embedder):
                 pass
             sql = """SELECT item.id, row FROM item JOIN vector ON vector.digest = item.digest
                      WHERE space = ? ORDER BY item.id"""
-            rows = _fetch_rows(db, sql, (space,))
+            rows = _fetch_rows(db, sql, (embedder.space,))
             numbers = np.array([number for number, _ in rows], np.int64)
             matrix = np.frombuffer(b"".join(row for _, row in rows), np.float32).reshape(len(rows), -1 if rows else 0)
-            mark = (space, db, db.pragma("data_version"), db.total_changes())
+            mark = (db, db.pragma("data_version"), db.total_changes())
             self._matrix = mark, numbers, matrix
         return self._matrix[1:]
 
@@ -260,49 +294,19 @@ def extract_terms(text: str) -> list[str]:
     return [term for group in expand_words(split_words(text)) for term in group]
 
 
-def _embed_some(db: apsw.Connection, space: str, embed: Embedded) -> int:
-    """Make some missing vectors of this space, of length 1; return how many texts had none."""
+def _embed_some(db: apsw.Connection, embedder: TextEmbedder) -> int:
+    """Make some missing vectors, of length 1; return how many texts had none."""
     sql = """SELECT digest, min(text) FROM item
              WHERE digest NOT IN (SELECT digest FROM vector WHERE space = ?) GROUP BY digest LIMIT ?"""
-    rows = _fetch_rows(db, sql, (space, NEW_TEXTS_MAX))
+    rows = _fetch_rows(db, sql, (embedder.space, NEW_TEXTS_MAX))
     if rows:
-        vectors = np.asarray(embed([text for _, text in rows]), np.float32)
+        vectors = np.asarray(embedder.texts([text for _, text in rows]), np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = vectors / np.where(lengths > 0, lengths, np.float32(1.0))
         with transaction(db):
             for (digest, _), vector in zip(rows, vectors, strict=True):
-                db.execute("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", (space, digest, vector.tobytes()))
+                db.execute("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", (embedder.space, digest, vector.tobytes()))
     return len(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class TextEmbedder:
-    """Makes vectors. `space` names how they are made, and changes with anything that changes a vector.
-
-    It must be quick, a fraction of a millisecond for a text, because an answer waits for it. `texts` raises a HostError
-    if it fails.
-    """
-
-    space: str
-    texts: Callable[[Sequence[str]], npt.NDArray[np.float32]]
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarityScores:
-    """The cosine of each item with a text, by number. `problem` says why there are none; empty if there are."""
-
-    cosines: dict[int, float]
-    problem: str = ""
-
-
-def compute_similarity(recall: MemoryIndex, embed: TextEmbedder | None, text: str) -> SimilarityScores:
-    """Return the similarity of items to a text, without distant ones. A failing embedder is a reason, not an error."""
-    if embed is None:
-        return SimilarityScores({}, "no embeddings are at hand")
-    try:
-        return SimilarityScores(recall.score_vectors(embed.space, embed.texts, text, least=COSINE_MIN))
-    except HostError as error:
-        return SimilarityScores({}, f"embedding failed: {error.message}")
 
 
 WORDS_WEIGHT = 1.0

@@ -155,11 +155,6 @@ class RecordFolder(_StoredRecords):
                     found[f"{folder}/{name}"] = facts.st_ino, facts.st_size, facts.st_mtime_ns
         return found
 
-    def folders(self) -> tuple[int, ...]:
-        """Return mtimes in ns that change when a record is created, deleted or replaced, but not when it is edited."""
-        self._sync()
-        return tuple(facts.st_mtime_ns for facts in self._files.statuses("", self._files.folders()))
-
     def read(self, name: str) -> bytes | str | None:
         """Return the content of a record, the reason why it cannot be read, or None when it no longer exists."""
         return self._files.read(name, bytes_max=BYTES_MAX)

@@ -12,11 +12,9 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
-
 from context_engine.index import StaticEncoder
 from context_engine.memory import memory_index
-from context_engine.memory.memory_index import IndexItem, MemoryIndex
+from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder
 from context_engine.text import query_terms
 
 Scores = Mapping[int, float]
@@ -28,21 +26,18 @@ def main() -> None:
     """Ask every question in every way."""
     told = tomllib.loads((Path(__file__).parent / "items.toml").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
-        recall = MemoryIndex(Path(folder) / "recall.db")
+        encoder = StaticEncoder()
+        embedder = TextEmbedder("static", lambda texts: encoder.rows(texts).floats())
+        recall = MemoryIndex(Path(folder) / "recall.db", embedder)
         names = list(told["items"])
         recall.put("eval", {name: (b"", [IndexItem(name.encode(), "", text)]) for name, text in told["items"].items()})
         numbers = {name: page.items[0][0] for name, page in recall.pages("eval").items()}
-        encoder = StaticEncoder()
-
-        def embed(texts: list[str]) -> np.ndarray:
-            return encoder.rows(texts).floats()
-
         asked = [
             (
                 recall.score_words(query_terms(text)),
-                recall.score_vectors("static", embed, text),
+                recall.compute_similarity(text).cosines,
                 [numbers[each] for each in right],
-            )  # ty: ignore[invalid-argument-type]
+            )
             for text, right in told["questions"].items()
         ]
         recall.close()

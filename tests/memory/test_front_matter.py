@@ -48,10 +48,6 @@ def test_lines_of_other_keys_stay_byte_for_byte(changes: dict) -> None:
         assert "id: mem_1   # never change\n" in after
 
 
-def test_a_comment_in_front_of_a_key_stays_when_the_key_before_it_changes() -> None:
-    assert "mine: new\n\n# and why\ntags: [a,  b]\n" in update_fields(BY_HAND, {"mine": "new"})
-
-
 def test_a_key_that_stands_there_twice_is_removed_for_good() -> None:
     assert parse_front_matter(update_fields("---\nid: a\ntags: [x]\nid: b\n---\nBody", {"id": None})).fields == {
         "tags": ["x"]

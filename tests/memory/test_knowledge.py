@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import Cancelled, EmbedderFailed, InvalidArgument
-from context_engine.memory.importers import LoggedCommit, import_commits
-from context_engine.memory.knowledge import KnowledgeResults, RefreshCounts
-from context_engine.memory.memory_index import TextEmbedder, compute_freshness, compute_score, fuse_scores, take_best
+from context_engine.errors import Cancelled, InvalidArgument
+from context_engine.memory.knowledge import KnowledgeResults
+from context_engine.memory.memory_index import TextEmbedder, compute_freshness, fuse_scores, take_best
 from context_engine.memory.memory_requests import KnowledgeQuery, MemoryDraft
 from tests.support.remembering import Remembering
 
@@ -31,13 +30,8 @@ FILES = {
 def here(tmp_path: Path) -> Remembering:
     (tmp_path / "work").mkdir()
     made = Remembering(tmp_path / "work")
-    refresh(made, FILES)
+    made.learn(FILES)
     return made
-
-
-def refresh(here: Remembering, files: dict[str, str]) -> RefreshCounts:
-    stamps = {path: str(hash(text)).encode() for path, text in files.items()}
-    return here.knowledge.refresh(stamps, files.get, commit="c0ffee" * 7, blame=lambda _, __: ("b1a3e", "2026-11-01"))
 
 
 def ask(here: Remembering, query: str, **sought: object) -> KnowledgeResults:
@@ -54,55 +48,21 @@ def test_questions_are_answered_by_what_the_repository_says_of_itself(here: Reme
     assert places(ask(here, "where to round amounts"))[0] == "AGENTS.md:3@c0ffeec0ffee"
 
 
-def test_what_people_wrote_is_found_among_it(here: Remembering) -> None:
-    here.memories.add(MemoryDraft("preferences", "Round half to even.", title="Rounding"))
-    here.memories.add(MemoryDraft("facts", "Rounding is done by money.py", subtype="pattern"))
-    here.memories.add(MemoryDraft("decisions", "Rounding follows the law of each country."))
-    found = ask(here, "rounding", limit=20)
-    kinds = {result.entry.type for result in found.results if result.entry.source == "memory"}
-    assert kinds == {"rule", "pattern", "decision"}
-
-
-def test_a_decision_record_that_is_deleted_is_forgotten_with_the_next_refresh(here: Remembering) -> None:
-    rest = {path: text for path, text in FILES.items() if "adr" not in path}
-    assert refresh(here, rest) == RefreshCounts(read_count=0, removed_count=1, discovery_count=4)
-    assert "docs/adr" not in " ".join(places(ask(here, "count money in cents")))
-
-
 def test_a_second_refresh_does_nothing_and_a_changed_file_is_asked_again(here: Remembering) -> None:
     before = ask(here, "amounts", limit=20)
-    assert refresh(here, FILES) == RefreshCounts(read_count=0, removed_count=0, discovery_count=5)
+    assert here.learn(FILES) == 0
     assert ask(here, "amounts", limit=20) == before
-    assert refresh(here, FILES | {"AGENTS.md": "- Amounts are never shown raw.\n"}).read_count == 1
+    assert here.learn(FILES | {"AGENTS.md": "- Amounts are never shown raw.\n"}) == 1
     assert "Amounts are never shown raw." in [each.entry.content for each in ask(here, "amounts").results]
-
-
-def test_what_a_person_wrote_is_never_touched_by_a_refresh(here: Remembering) -> None:
-    added = here.memories.add(MemoryDraft("decisions", "Amounts are whole numbers of cents.", title="Cents"))
-    written = (here.folder / added.path).read_bytes()
-    refresh(here, {})
-    refresh(here, FILES)
-    assert (here.folder / added.path).read_bytes() == written
-    assert added.path in places(ask(here, "amounts in cents"))
 
 
 def test_a_refresh_can_be_cancelled_and_goes_on_later(here: Remembering) -> None:
     stop = threading.Event()
     stop.set()
     with pytest.raises(Cancelled):
-        here.knowledge.refresh({"b.py": b"1"}, {"b.py": "# TODO: go on here"}.get, cancel=stop)
-    assert here.knowledge.refresh({"b.py": b"1"}, {"b.py": "# TODO: go on here"}.get).discovery_count == 1
-
-
-def test_the_history_is_learned_once(here: Remembering) -> None:
-    def make() -> list:
-        return import_commits([LoggedCommit("d" * 40, "2026-10-01T00:00:00Z", "fix: amounts were negative")])
-
-    assert here.knowledge.refresh_page("history", b"head 1", make)
-    assert not here.knowledge.refresh_page("history", b"head 1", lambda: pytest.fail("asked again"))
-    assert "@dddddddddddd" in places(ask(here, "negative amounts"))
-    assert here.knowledge.refresh_page("history", b"head 2", list)
-    assert "@dddddddddddd" not in places(ask(here, "negative amounts"))
+        here.learn({"b.py": "# TODO: go on here"}, stop)
+    assert here.learn({"b.py": "# TODO: go on here"}) == 1
+    assert places(ask(here, "go on")) == ["b.py:1@b1a3e"]
 
 
 def test_filters_come_before_the_ranking_and_work_together(here: Remembering) -> None:
@@ -131,7 +91,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> None:
     work = tmp_path_factory.mktemp("shared") / "work"
     work.mkdir()
     made = Remembering(work)
-    refresh(made, FILES)
+    made.learn(FILES)
     SHARED[:] = [made]
 
 
@@ -141,30 +101,12 @@ def test_a_query_of_two_characters_is_an_error_that_says_so(here: Remembering, q
         ask(here, query)
 
 
-def test_a_query_may_have_five_hundred_characters_and_no_more(here: Remembering) -> None:
-    assert ask(here, "amounts " * 62).total
-    with pytest.raises(InvalidArgument, match="at most 500"):
-        ask(here, "x" * 501)
-
-
 def test_without_embeddings_it_answers_by_words_and_says_so(here: Remembering) -> None:
     found = ask(here, "amounts")
     assert found.results
     assert found.engine == "lexical"
     assert "no embeddings are at hand" in found.warnings[0]
     assert "search_text" in found.warnings[0]
-
-
-def test_a_failing_embedder_is_reported_with_its_reason(tmp_path: Path) -> None:
-    def fail(texts: Sequence[str]) -> np.ndarray:
-        raise EmbedderFailed(f"API rate limit exceeded for {len(texts)} texts")
-
-    (tmp_path / "work").mkdir()
-    here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", fail))
-    refresh(here, FILES)
-    found = ask(here, "amounts")
-    assert found.results
-    assert "API rate limit exceeded" in found.warnings[0]
 
 
 def test_meaning_finds_what_shares_no_word_and_each_text_is_embedded_once(tmp_path: Path) -> None:
@@ -176,7 +118,7 @@ def test_meaning_finds_what_shares_no_word_and_each_text_is_embedded_once(tmp_pa
 
     (tmp_path / "work").mkdir()
     here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", toy))
-    refresh(here, FILES)
+    here.learn(FILES)
     assert len(embedded) == 5  # before anybody asks
     found = ask(here, "leaking a PAN")
     assert embedded[5:] == ["leaking a PAN"]
@@ -219,16 +161,10 @@ def test_issues_fade_and_rules_do_not(here: Remembering) -> None:
     assert later["AGENTS.md:3@c0ffeec0ffee"] == now["AGENTS.md:3@c0ffeec0ffee"]
 
 
-def test_the_name_of_a_kind_in_a_question_is_not_looked_for(here: Remembering) -> None:
-    refresh(here, FILES | {"CLAUDE.md": "- Never close an issue of somebody else.\n"})
-    assert places(ask(here, "known issues with tokens"))[0] == "src/auth/login.py:1@b1a3e"
-    assert places(ask(here, "issues"))[0] == "CLAUDE.md:1@c0ffeec0ffee"
-
-
 def test_what_is_used_counts_a_little_more(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     here = Remembering(tmp_path / "work", access=lambda path: float(path == "b.py"))
-    refresh(here, {"a.py": "# TODO: twice the same", "b.py": "# TODO: twice the same"})
+    here.learn({"a.py": "# TODO: twice the same", "b.py": "# TODO: twice the same"})
     first, second = ask(here, "twice the same").results
     assert first.entry.paths == ("b.py",)
     assert second.score < first.score <= second.score * 1.15
@@ -256,13 +192,6 @@ def test_the_best_are_no_worse_than_those_left_out(scores: dict, most: int) -> N
     assert len(kept) == min(most, len(scores))
     left = [score for number, score in scores.items() if number not in kept]
     assert min(kept.values(), default=99.0) >= max(left, default=0.0) or most == 0
-
-
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_a_weighed_score_never_leaves_its_range(
-    relevance: float, confidence: float, fresh: float, access: float
-) -> None:
-    assert 0.0 <= compute_score(relevance, confidence=confidence, fresh=fresh, access=access) <= relevance * 1.0000001
 
 
 @given(st.sampled_from(["issue", "pattern", "rule", "decision"]), st.floats(0, 5_000), st.floats(0, 5_000))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -26,7 +25,7 @@ from context_engine.search.file_usage import BOOST_MAX
 from context_engine.server import mcp_server, prompt_templates
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
-from tests.support.engines import cache_for, found, indexed, open_engine
+from tests.support.engines import found, indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
 
 ADR = "# 3. Amounts are whole cents\n\nStatus: accepted\n\n## Decision\n\nAmounts are kept as whole cents, never as floats.\n"
@@ -90,21 +89,6 @@ def test_commits_tell_what_was_fixed_also_in_the_text_below_their_subject(engine
     assert "Sum in one place" in told
 
 
-def test_an_open_issue_gets_the_day_its_line_was_written(engine: Engine) -> None:
-    engine.memory.run_to_end()
-    (issue,) = [each for each in known(engine, "negative amounts", type="issue") if each["source"] != "git"]
-    assert issue["module"] == "src"
-    assert re.match(r"20\d\d-", issue["date"])
-
-
-def test_two_engines_derive_the_same_and_the_second_reads_nothing_anew(shop: Path) -> None:
-    with indexed(shop) as one:
-        one.memory.run_to_end()
-        before = known(one, "amounts and invoices", limit=20)
-    with open_engine(shop) as two:
-        assert known(two, "amounts and invoices", limit=20) == before
-
-
 @pytest.mark.parametrize("case", ["no git", "one commit", "shallow", "no index"])
 def test_it_answers_without_a_history(tmp_path: Path, shop: Path, case: str) -> None:
     if case == "shallow":
@@ -137,15 +121,6 @@ def test_a_bundle_holds_what_changes_together_what_is_remembered_and_what_was_de
     assert not [each for each in told.get("warnings", []) if "history" in each]
 
 
-def test_what_a_memory_says_of_a_file_that_changed_is_not_repeated(engine: Engine, shop: Path) -> None:
-    said = "Mail is sent twice a day."
-    ask(engine, "add_memory", category="facts", content=said, linked_files=["src/mail.py"])
-    assert said in json.dumps(ask(engine, "get_context_for_prompt", query="when is mail sent"))
-    tree(shop, {"src/mail.py": "def send(message):\n    return [message]\n"})
-    assert said not in json.dumps(ask(engine, "get_context_for_prompt", query="when is mail sent"))
-    assert ask(engine, "list_memories", status="stale")["memories"][0]["stale_reason"] == "src/mail.py changed"
-
-
 def test_a_bundle_does_not_wait_for_a_history_that_is_being_read(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,14 +142,6 @@ def test_a_bundle_does_not_wait_for_a_history_that_is_being_read(
     later = ask(engine, "get_context_for_prompt", query="compute the amount of an invoice")
     assert "warnings" not in later
     assert later["hints"]
-
-
-def test_a_bundle_asked_for_twice_is_the_same(engine: Engine) -> None:
-    engine.memory.run_to_end()
-    once, twice = (ask(engine, "get_context_for_prompt", query="amounts of an invoice") for _ in range(2))
-    for each in (once, twice):
-        del each["metadata"]["search_ms"]
-    assert once == twice
 
 
 def test_a_prompt_gets_the_rules_that_bind_with_their_ids(engine: Engine) -> None:
@@ -207,13 +174,6 @@ def test_what_is_read_and_edited_counts_more_in_answers_and_what_was_shown_does_
         assert found(engine, "parcel price") == [*plain]
 
 
-def test_nothing_is_counted_when_the_user_does_not_want_it(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", FILES)
-    with indexed(root, access_scoring=False) as engine:
-        tools.call(engine, "read_file", {"path": "src/mail.py"})
-    assert not list(cache_for(root).rglob("access.db"))
-
-
 # -- what a client pulls ----------------------------------------------------------------------------------------------
 
 
@@ -237,15 +197,6 @@ def test_a_client_pulls_rules_and_decisions_at_the_start_of_work(engine: Engine)
         gate, "begin", {"task": "round it"}, listed=frozenset(), projects=ToolSelection().projects
     )
     assert "Every amount is rounded half to even." in text
-
-
-def test_where_nothing_is_known_the_page_says_how_to_begin(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", {"a.py": "x = 1\n"})) as engine:
-        text = prompt_templates.render_prompt(
-            ToolDispatcher(single_engine(engine)), "begin", {}, listed=frozenset(), projects=()
-        )
-        assert "No rules or decisions are known yet." in text
-        assert "add_memory" in text
 
 
 # -- a plan's step ----------------------------------------------------------------------------------------------------

@@ -16,11 +16,9 @@ import pytest
 
 from context_engine.errors import (
     AccessDenied,
-    EmbedderFailed,
     FileNotFound,
     InvalidArgument,
     InvalidPath,
-    MemoryNotFound,
     StaleFile,
     StorageCorrupt,
 )
@@ -123,11 +121,6 @@ def test_linked_files_must_be_files_of_the_workspace(here: Remembering) -> None:
     assert here.files() == []
 
 
-def test_a_dry_run_says_what_would_be_done_and_writes_nothing(here: Remembering) -> None:
-    assert here.memories.add(CENTS, dry_run=True).action == "created"
-    assert not (here.folder / ".context-engine").exists()
-
-
 # -- what is there already ---------------------------------------------------------------------------------------------
 
 NEARLY = replace(CENTS, content="Money is counted in cents, never in any floats.", title="Again", tags=("billing",))
@@ -174,12 +167,6 @@ def test_what_is_superseded_says_by_whom_and_holds_again_when_that_is_deleted(he
     assert statuses(here) == {"cents": ("active", "")}
 
 
-def test_an_unknown_id_to_supersede_is_refused(here: Remembering) -> None:
-    with pytest.raises(MemoryNotFound):
-        here.memories.add(replace(CENTS, supersedes=("mem_no",)))
-    assert here.files() == []
-
-
 def test_a_person_and_a_project_remember_apart(here: Remembering) -> None:
     here.memories.add(CENTS)
     added = here.memories.add(replace(CENTS, scope="user"))
@@ -222,17 +209,6 @@ def test_a_memory_that_mentions_names_is_stale_only_when_their_lines_change(here
     assert memory is not None
     here.memories.update(memory.id, {}, still_true=True)
     assert statuses(here)["cents"] == ("active", "")
-
-
-def test_a_malformed_hash_of_lines_makes_the_whole_file_count(here: Remembering) -> None:
-    here.write("src/money.py", MONEY)
-    here.memories.add(replace(CENTS, content="Only `to_cents` rounds.", linked_files=("src/money.py",)))
-    (file,) = here.files()
-    text = file.read_text("utf-8")
-    assert "linked_lines:" in text
-    file.write_text(text.replace("to_cents=", "to_cents="[:-1] + "=not a hash"), encoding="utf-8")
-    here.write("src/money.py", MONEY + "# more\n")
-    assert statuses(here)["cents"] == ("stale", "src/money.py changed")
 
 
 def test_a_changed_linked_file_makes_a_memory_stale_and_is_named(here: Remembering) -> None:
@@ -384,13 +360,6 @@ def test_an_update_changes_what_it_names_and_keeps_the_rest_byte_for_byte(here: 
     assert path.read_text() == text
 
 
-def test_an_unknown_id_is_an_error_that_names_the_next_call(here: Remembering) -> None:
-    for call in (here.memories.delete, lambda each: here.memories.update(each, {})):
-        with pytest.raises(MemoryNotFound) as refused:
-            call("mem_no")
-        assert "list_memories" in refused.value.suggestion
-
-
 # -- listing -----------------------------------------------------------------------------------------------------------
 
 
@@ -430,23 +399,6 @@ def test_pages_follow_each_other_and_an_old_cursor_is_refused(many: Remembering)
     many.memories.add(CENTS)
     with pytest.raises(InvalidArgument, match="cursor"):
         many.memories.list_page(MemoryQuery(limit=2, cursor=first.cursor_after(2)))
-
-
-def test_a_query_says_when_meaning_had_no_say(many: Remembering) -> None:
-    assert many.memories.list_page(MemoryQuery(query="otters")).warnings == (
-        "found by words alone: no embeddings are at hand",
-    )
-    assert many.memories.list_page(MemoryQuery()).warnings == ()
-
-
-def test_a_failing_embedder_fails_nothing(tmp_path: Path) -> None:
-    def fail(texts: Sequence[str]) -> np.ndarray:
-        raise EmbedderFailed(f"rate limit exceeded for {len(texts)} texts")
-
-    (tmp_path / "work").mkdir()
-    here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", fail))
-    assert here.memories.add(CENTS).action == "created"
-    assert "rate limit exceeded" in here.memories.list_page(MemoryQuery(query="money")).warnings[0]
 
 
 # -- many processes, and a cache that goes -----------------------------------------------------------------------------
@@ -509,8 +461,3 @@ def test_memories_survive_a_restart_and_the_loss_of_the_whole_cache(here: Rememb
     here.recall.path.write_bytes(b"no database" * 100)
     assert names(here, query="money") == ["Cents"]
     assert names(Remembering(here.folder), query="money") == ["Cents"]
-
-
-def test_a_workspace_without_memories_stays_without_a_folder(here: Remembering) -> None:
-    assert here.memories.list_page(MemoryQuery()).total == 0
-    assert list(here.folder.iterdir()) == []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine import timestamps
-from context_engine.memory.memory_file import LinkedFile, Memory, derive_title, format_file, parse_file, update_file
+from context_engine.memory.memory_checks import collect_terms, compare_terms, hash_content
+from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
 from context_engine.text.ids import CHANCE_BYTES, SLUG_CHARS_MAX, make_slug, short_id, uuid7
 
 PLAIN = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=30).map(lambda text: " ".join(text.split()))
@@ -85,32 +85,6 @@ def test_what_people_write_is_understood() -> None:
     assert (found.priority, found.owner) == ("critical", "")
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("---\ntags: [\n---\nBody", "cannot be read: did not find"),
-        ("---\npriority: urgent\n---\nBody", "its priority is 'urgent'; it is one of critical, helpful, archive"),
-        ("---\nsubtype: idea\n---\nBody", "its subtype is 'idea'"),
-        ("---\nexpires_at: soon\n---\nBody", "its expires_at is 'soon', no date"),
-        ("---\ntitle: [a]\n---\nBody", "its title is not a text"),
-        ("---\ntags: {a: b}\n---\nBody", "its tags is not a list of texts"),
-        ("---\nid: mem_1\n---\n\n", "it has no content"),
-        ("---\nid: mem_1\n---\n<<<<<<< ours\nUse tabs.\n=======\nUse spaces.\n>>>>>>> theirs\n", "conflict markers"),
-        ("---\n<<<<<<< ours\nid: mem_1\n=======\nid: mem_2\n>>>>>>> theirs\n---\nUse tabs.\n", "conflict markers"),
-    ],
-)
-def test_what_cannot_be_understood_says_why(text: str, why: str) -> None:
-    found = parse_file(text, "facts/a.md")
-    assert isinstance(found, str)
-    assert why in found
-
-
-def test_a_title_is_the_first_line_cut_at_a_word() -> None:
-    assert derive_title("\n\n- word " + "longer " * 20).endswith("longer…")
-    assert len(derive_title("x" * 500)) == 80
-    assert derive_title("###\n---") == "Untitled"
-
-
 @given(st.text())
 @example("../../x")
 @example("a/b\\c\0d")
@@ -132,3 +106,22 @@ def test_ids_sort_by_the_time_they_were_made_at(one: int, other: int, chance: by
 
 def test_ids_of_one_millisecond_have_different_short_names() -> None:
     assert len({short_id(uuid7(1, os.urandom(CHANCE_BYTES))) for _ in range(1_000)}) == 1_000
+
+
+SENTENCES = st.lists(
+    st.sampled_from("use never tabs spaces port 3000 4000 is the not in Makefiles always retry after 5 s".split()),
+    max_size=10,
+).map(" ".join)
+
+
+@given(SENTENCES, SENTENCES)
+def test_who_is_compared_with_whom_does_not_matter(one: str, other: str) -> None:
+    terms = collect_terms(one), collect_terms(other)
+    assert 0.0 <= compare_terms(*terms) == compare_terms(*reversed(terms)) <= 1.0
+    assert compare_terms(terms[0], terms[0]) == (1.0 if one else 0.0)
+
+
+@given(SENTENCES, SENTENCES)
+def test_equal_digests_mean_equal_words(one: str, other: str) -> None:
+    assert (hash_content(one) == hash_content(other)) == (one.casefold().split() == other.casefold().split())
+    assert hash_content(one) == hash_content(f"  **{one.upper()}!**\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
 import threading
@@ -32,21 +31,6 @@ def test_a_record_is_made_once_changed_and_removed(records: RecordFolder) -> Non
     assert records.listing() == {}
     assert records.read("a/one.md") is None
     assert list(records.folder.iterdir()) == []
-
-
-def test_a_folder_shows_that_something_in_it_was_made_replaced_or_removed(records: RecordFolder) -> None:
-    records.create("a/one.md", b"first")
-    for change in (
-        lambda: records.create("a/two.md", b"x"),
-        lambda: records.replace("a/two.md", b"y"),
-        lambda: records.remove("a/two.md"),
-        lambda: records.create("b/three.md", b"x"),
-    ):
-        for path in (records.folder, *records.folder.iterdir()):
-            os.utime(path, ns=(0, 0))
-        before = records.folders()
-        change()
-        assert records.folders() != before
 
 
 def test_one_writer_at_a_time(records: RecordFolder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,8 @@ from typing import Any
 from context_engine import tools
 from context_engine.index import ParsedFileCache, load_languages
 from context_engine.languages import Grammars
-from context_engine.memory.knowledge import Knowledge
+from context_engine.memory.importers import KnowledgeEntry, import_file
+from context_engine.memory.knowledge import IN_FILES, Knowledge
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
@@ -40,7 +42,7 @@ class Remembering:
     ) -> None:
         self.folder = root
         self._at = make_clock(NOON)
-        self.recall = MemoryIndex(root.parent / f"cache of {root.name}" / "recall.db")
+        self.recall = MemoryIndex(root.parent / f"cache of {root.name}" / "recall.db", embed)
         home = root.parent / f"home of {root.name}"
         shelves = {
             "project": self._shelf("project", root / ".context-engine", FOLDER, shared_records),
@@ -52,13 +54,24 @@ class Remembering:
         parses = ParsedFileCache(languages, Grammars(grammars_folder()), files.read_kept, texts)
         unused: Any = None  # outlines need no index
         linked = LinkedFiles(Root(root), SymbolService(Root(root), unused, parses, unused).outline)
-        self.memories = Memories(shelves, linked, self.recall, now=self.now, embed=embed)
+        self.memories = Memories(shelves, linked, self.recall, now=self.now)
         self.knowledge = Knowledge(self.memories, now=self.now, access=access)
         self.memory = self
         self.settings = SimpleNamespace(result_chars_max=36_000)
 
     def get_knowledge(self) -> Knowledge:
         return self.knowledge
+
+    def learn(self, files: dict[str, str], cancel: threading.Event | None = None) -> int:
+        """Derive discoveries from these files alone; return how many were read."""
+
+        def read(path: str) -> list[KnowledgeEntry]:
+            return import_file(path, files[path], commit="c0ffee" * 7)
+
+        stamps = {path: str(hash(text)).encode() for path, text in files.items()}
+        count = self.knowledge.refresh(IN_FILES, stamps, read, cancel=cancel)
+        self.knowledge.add_dates(lambda _, __: ("b1a3e", "2026-11-01"))
+        return count
 
     def _shelf(self, scope: str, home: Path, shown: str, shared_records: SharedRecords | None = None) -> MemoryFolder:
         return MemoryFolder(

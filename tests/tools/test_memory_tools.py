@@ -106,9 +106,7 @@ def test_a_list_that_does_not_fit_goes_on_where_it_was_cut(here: Remembering) ->
 
 def test_context_search_answers_the_json_of_its_seed(here: Remembering) -> None:
     call(here, add_memory, **CENTS)
-    here.knowledge.refresh(
-        {"AGENTS.md": b"1"}, {"AGENTS.md": "- Round money only in templates.\n"}.get, commit="c" * 40
-    )
+    here.learn({"AGENTS.md": "- Round money only in templates.\n"})
     found = call(here, context_search, query="money in cents")
     assert found.keys() == {"results", "query", "totalFound", "searchTime", "engine", "warnings", "note"}
     assert found["note"] == f"Contents are {QUOTED_FROM_REPOSITORY}."
@@ -128,7 +126,7 @@ def test_context_search_answers_the_json_of_its_seed(here: Remembering) -> None:
         "links",
     }
     assert (first["type"], first["source"], first["title"]) == ("decision", "memory", "Cents")
-    assert (second["type"], second["source"], second["links"]) == ("rule", "discovery", [f"AGENTS.md:1@{'c' * 12}"])
+    assert (second["type"], second["source"], second["links"]) == ("rule", "discovery", ["AGENTS.md:1@c0ffeec0ffee"])
     assert 1.0 >= first["score"] > second["score"] > 0.0
 
 
