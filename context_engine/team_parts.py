@@ -19,6 +19,7 @@ TEAM_PARTS = {
     "server": "shared_server:create_shared_server",  # a server with the tokens of a team
     "token": "token_commands:app",  # the commands of `ctx`
     "store": "store_commands:app",
+    "job": "job_commands:app",
 }
 
 

@@ -25,7 +25,7 @@ from context_engine.cli.tool_commands import add_commands, build_parameters
 from context_engine.cli.ui_command import serve_page
 from context_engine.team_parts import load_team_part
 
-TEAM_COMMANDS = ("store", "token")
+TEAM_COMMANDS = ("store", "job", "token")
 
 
 class MainGroup(CommandGroup):

@@ -1,4 +1,4 @@
-"""Everything that knows more than one machine: shared indexes, records and searches in a database, tokens.
+"""Everything that knows more than one machine: shared indexes, records and searches in a database, jobs, tokens.
 
 The core imports nothing of it; `context_engine.team_parts` names what is loaded where a team is configured.
 

@@ -20,9 +20,9 @@ from context_engine.settings import Settings
 if TYPE_CHECKING:  # its library is optional
     from context_engine.team.postgres_store import PostgresStore
 
-Part = Literal["Store", "Records", "Search"]
+Part = Literal["Store", "Records", "Search", "Jobs"]
 BACKENDS: Mapping[str, tuple[str, Collection[Part]]] = {
-    **dict.fromkeys(("postgresql", "postgres"), ("Postgres", ("Store", "Records", "Search"))),
+    **dict.fromkeys(("postgresql", "postgres"), ("Postgres", ("Store", "Records", "Search", "Jobs"))),
     **dict.fromkeys(("qdrant", "https", "http"), ("Qdrant", ("Search",))),
 }
 """Scheme of an address -> prefix of the classes and modules that serve it, also the extra with its library; and what it

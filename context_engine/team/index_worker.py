@@ -1,0 +1,129 @@
+"""A worker of a team: takes jobs from the queue, fetches the repository, indexes it and publishes the index."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from context_engine.engine import Engine
+from context_engine.errors import (
+    AccessFailed,
+    Cancelled,
+    Conflict,
+    ContextEngineError,
+    InvalidArgument,
+    StoreUnavailable,
+)
+from context_engine.model import Progress
+from context_engine.settings import Settings
+from context_engine.team.job_queue import RENEW_S, IndexSource
+from context_engine.text import format_count
+
+if TYPE_CHECKING:
+    from context_engine.repo import RepositoryRegistry
+    from context_engine.team.postgres_jobs import JobLease
+
+COMMIT_CHARS = 10
+ReportProgress = Callable[[Progress], None]
+
+
+class IndexWorker:
+    """Does one job at a time. `registry` has the folder of its clones; `store_url` is where indexes are published."""
+
+    def __init__(self, registry: RepositoryRegistry, store_url: str, *, renew_s: float = RENEW_S) -> None:
+        """Nothing is fetched or connected yet."""
+        self._registry = registry
+        self._store_url = store_url
+        self._renew_s = renew_s
+
+    def run(self, lease: JobLease, on_progress: ReportProgress, cancel: threading.Event) -> str:
+        """Do the job of a lease and report it there; return a line about what was done.
+
+        Raises: Cancelled when `cancel` was set: the job is given back; Conflict when the lease was lost; the error of a
+        job that failed, which the queue knows by then.
+        """
+        renewal = _LeaseRenewal(lease, self._renew_s, cancel)
+
+        def note(progress: Progress) -> None:
+            renewal.progress = progress
+            on_progress(progress)
+
+        try:
+            with renewal:
+                result = self._index(lease.source, note, cancel)
+        except Cancelled:
+            if renewal.is_lost:
+                raise _lost_error(lease) from None
+            lease.release()
+            raise
+        except ContextEngineError as error:
+            lease.fail(error.message, is_final=isinstance(error, InvalidArgument))
+            raise
+        except BaseException as error:
+            lease.fail(f"a defect of this program: {error!r}")
+            raise
+        if not lease.complete(result):
+            raise _lost_error(lease)
+        return result
+
+    def _index(self, source: IndexSource, on_progress: ReportProgress, cancel: threading.Event) -> str:
+        """Fetch and index a repository, and publish its index."""
+        member = self._registry.describe(source.place, branch=source.branch)
+        fetched = self._registry.update(member, on_progress=on_progress, cancel=cancel)
+        if fetched.problem:
+            raise AccessFailed(fetched.problem, suggestion="check the address, and that this machine may read it")
+        settings = Settings.load(Path(member.root))
+        name = source.name or settings.store_repository
+        chosen = replace(settings, store_url=self._store_url, store_shares=True, store_repository=name)
+        with Engine.open(member.root, settings=chosen) as engine:
+            report = engine.index.update(progress=on_progress, cancel=cancel)
+        changed = report.added + report.changed + report.removed
+        commit = f"{fetched.after[:COMMIT_CHARS]}, " if fetched.after else ""
+        files = format_count(report.files, "file")
+        return f"{commit}{files}, {changed:,} of them new or changed, {report.seconds:.1f} s"
+
+
+class _LeaseRenewal:
+    """Renews a lease in a thread of its own until the block ends; cancels the work when the lease is lost."""
+
+    def __init__(self, lease: JobLease, every_s: float, cancel: threading.Event) -> None:
+        self.is_lost = False
+        self.progress = Progress("starting", 0, 0)
+        """What the next renewal reports."""
+        self._lease = lease
+        self._every_s = every_s
+        self._cancel = cancel
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="ctx-lease", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _renew(self) -> None:
+        kept_until_s = time.monotonic() + self._lease.lease_s
+        while not self._ended.wait(self._every_s):
+            try:
+                is_kept = self._lease.renew(self.progress)
+            except StoreUnavailable:
+                is_kept = time.monotonic() < kept_until_s  # it may be back before the lease ends
+            else:
+                kept_until_s = time.monotonic() + self._lease.lease_s
+            if not is_kept:
+                self.is_lost = True
+                self._cancel.set()
+                return
+
+
+def _lost_error(lease: JobLease) -> Conflict:
+    return Conflict(
+        f"the lease of {lease.source.place} was lost: another worker has the job, or it was removed",
+        suggestion="`ctx job list` shows who has it; nothing needs to be done.",
+    )
