@@ -94,7 +94,7 @@ class Engine(Workspace):
         self._lister = FileLister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
         self._grams = GramIndex(self._lister, self.cache_folder / "grams")
         self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts, self._grams)
-        ranks = (self.index, self.files, self.usage, encoder, self.embeddings.near)
+        ranks = (self.index, self.files, self.usage, encoder, self.embeddings.near, self.text_search)
         self.search = SearchService(*ranks)
         self._shared_records: SharedRecords | None = None
         if settings.store_records and not self.is_clone:

@@ -20,11 +20,15 @@ from context_engine.text import format_count
 from context_engine.timestamps import make_clock
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from context_engine.engine import Engine
 
 ANSWER_S = 10.0
 """A daemon answers about itself at once, and later on a machine with much other work."""
 END_LOOK_S = 0.02
+HAND_OVER_S, HAND_OVER_LOOK_S = 5.0, 0.1
+"""How long a command waits for a daemon that takes over the rest of an index."""
 READ_AFTER_S = 5.0
 """Loading a model takes a second of work, which the first answers do not need."""
 
@@ -89,6 +93,7 @@ def load_services() -> daemon.DaemonServices:
     return daemon.DaemonServices(
         handlers={
             "query": queries.answer,
+            "index": queries.index,
             "hook": partial(answer_hook_request, pool, HookResponder()),
             "session": sessions.serve,
         },
@@ -103,6 +108,18 @@ def follow_edits(engine: Engine) -> None:
     engine.start_background_work(READ_AFTER_S)
     if engine.settings.watch:
         engine.watch()
+
+
+def hand_over_index(root: Path) -> str:
+    """Have the daemon go on with an index that this process began; return a note about it."""
+    until = time.monotonic() + HAND_OVER_S
+    request = {"kind": "index", "root": str(root), "patient": True}
+    if daemon.start_daemon(os.environ):
+        while time.monotonic() < until:
+            if daemon.ask_daemon(request, HAND_OVER_S):
+                return "the daemon indexes the rest in the background"
+            time.sleep(HAND_OVER_LOOK_S)
+    return "ctx index completes the index"
 
 
 def _ask_all(kind: str) -> list[dict[str, Any]]:

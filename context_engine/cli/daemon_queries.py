@@ -72,6 +72,13 @@ class QueryAnswerer:
         self.count = next(self._counter)
         return {"code": code, "out": out, "err": err}
 
+    def index(self, request: Mapping[str, Any], _: DaemonConnection) -> Mapping[str, Any]:
+        """Go on with an index that a command began. Raises: KeyError for a request that no client sends."""
+        root = Path(request["root"])
+        with self._pool.lease(root) as lease:
+            lease.engine().index.update_in_background()
+        return {"root": str(root)}
+
     @contextmanager
     def _lease(self, root: Path) -> Generator[Engine]:
         with self._pool.lease(root) as lease:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.model import IndexReport, Progress
 
+EARLY_S = 8.0
+"""Some thousand files are indexed in this time. In a larger tree an answer comes before the index is complete."""
+EARLY_WAIT_S = 120.0
+"""The longest wait for the files of a question, on a slow machine."""
+LOOK_EVERY_S = 0.05
 RATE_AFTER_S = 0.1
 PLAIN_EVERY_S = 1.0
 """Without a terminal, a line of progress is printed this often."""
@@ -35,21 +40,52 @@ def run_index(engine: Engine, *, path: str | None = None, force: bool = False) -
     )
 
 
-def ensure_index(engine: Engine, nothing: str) -> bool:
+def ensure_index(engine: Engine, nothing: str, question: str = "") -> bool:
     """Build the index if there is none, with a note; return whether there is one to answer from now.
 
-    `nothing` completes the message for an interrupt, "nothing searched".
+    `nothing` completes the message for an interrupt, "nothing searched". With a `question`, the files that hold its
+    words are indexed first, and a long run goes on after the answer.
     """
     if engine.index.is_complete() or engine.index.is_building:
         return True
     screen = process_screen()
     screen.note(f"no index of {engine.root} yet: building it once, later it answers at once")
     try:
-        run_index(engine)
+        if question:
+            run_with_progress(lambda *way: _index_for_question(engine, question, *way), "indexing")
+        else:
+            run_index(engine)
     except Cancelled:
         screen.warn("interrupted", f"nothing {nothing}; ctx index goes on from there")
         return False
     return True
+
+
+def _index_for_question(
+    engine: Engine, question: str, on_progress: Callable[[Progress], None], cancel: threading.Event
+) -> None:
+    """Index in the background until all is done, or for `EARLY_S` and until the files of the question are indexed.
+
+    Raises: Cancelled; the error of a run that failed.
+    """
+    index, has_files = engine.index, threading.Event()
+
+    def hurry() -> None:
+        if engine.search.hurry(question, EARLY_WAIT_S):
+            has_files.set()
+
+    index.update_in_background()
+    threading.Thread(target=hurry, name="question", daemon=True).start()
+    began_s = time.monotonic()
+    while (progress := index.live.progress) is not None:
+        if cancel.is_set():
+            raise Cancelled("indexing was cancelled")
+        if has_files.is_set() and time.monotonic() - began_s >= EARLY_S:
+            return
+        on_progress(progress)
+        time.sleep(LOOK_EVERY_S)
+    if not index.is_complete():
+        index.update(progress=on_progress, cancel=cancel)  # it failed, and says why
 
 
 def run_with_progress(work: Work[Outcome], name: str, *, unit: str = "files") -> Outcome:

@@ -37,14 +37,14 @@ LISTS = ("results", "definitions", "steps", "plans", "memories")
 class QueryPlace:
     """Where a command works: the folder that relative paths start from, the Engine of the workspace, the screen.
 
-    `ensure_index` builds the index if there is none, and returns whether there is one; its text completes
-    "nothing ...".
+    `ensure_index` builds the index if there is none, and returns whether there is one; the first text completes
+    "nothing ...", the second is the question, whose files are indexed first.
     """
 
     folder: Path
     open: Callable[[], AbstractContextManager[Engine]]
     screen: Screen
-    ensure_index: Callable[[Engine, str], bool]
+    ensure_index: Callable[[Engine, str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class ToolCommand:
         chosen = _drop_unset(arguments)  # a wrong argument is reported before an index is built for it
         tools.bind((parameter for parameter in tools.find(self.tool).parameters if parameter.name in chosen), chosen)
         with place.open() as engine:
-            if self.nothing and not self._ensure_index(place, engine):
+            if self.nothing and not self._ensure_index(place, engine, next(iter(arguments.values()), "")):
                 return INTERRUPTED
             arguments |= self.prepare(engine, place.folder, {**values, **arguments})
             arguments = _drop_unset(arguments)
@@ -143,10 +143,10 @@ class ToolCommand:
                 return exit_code_of(json.loads(text))
             return self.show(ShownReply(values, text, place, engine))
 
-    def _ensure_index(self, place: QueryPlace, engine: Engine) -> bool:
+    def _ensure_index(self, place: QueryPlace, engine: Engine, question: str) -> bool:
         """Return whether there is an index; a store that does not answer is named before another one is built."""
         warn_of_store(engine, place.screen)
-        if not place.ensure_index(engine, self.nothing):
+        if not place.ensure_index(engine, self.nothing, question):
             return False
         for what, step in engine.settings.notes():
             place.screen.warn("note", f"{what}. {step}")
@@ -291,13 +291,22 @@ def add_commands(app: CommandApp, commands: Mapping[str, ToolCommand]) -> None:
 
 def run_here(command: ToolCommand, values: Values) -> int:
     """Run a command in this process; return the exit code. Raises: the error of its tool."""
+    unfinished: list[Path] = []
 
-    def ensure_index(engine: Engine, nothing: str) -> bool:
+    def ensure_index(engine: Engine, nothing: str, question: str) -> bool:
         if engine.index.is_complete():
             return True
         from context_engine.cli import progress
 
-        return progress.ensure_index(engine, nothing)
+        is_there = progress.ensure_index(engine, nothing, question)
+        if is_there and not engine.index.is_complete():
+            unfinished.append(engine.root)
+        return is_there
 
-    place = QueryPlace(Path.cwd(), lambda: open_engine(values.get("root")), process_screen(), ensure_index)
-    return command.run(place, values)
+    screen = process_screen()
+    code = command.run(QueryPlace(Path.cwd(), lambda: open_engine(values.get("root")), screen, ensure_index), values)
+    for folder in unfinished:
+        from context_engine.cli.daemon_commands import hand_over_index
+
+        screen.note(hand_over_index(folder))
+    return code

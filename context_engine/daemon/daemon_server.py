@@ -219,8 +219,9 @@ class DaemonServer:
             return self._describe()
         if kind == "stop":
             return {"pid": os.getpid()}  # it ends when this is sent, since the end closes every connection
-        if not self._loaded.is_set():
+        if not self._loaded.is_set() and not request.get("patient"):
             return {"state": LOADING}
+        self._loaded.wait()
         if self._services is None or kind not in self._services.handlers:
             return {"state": "unknown", "kind": kind[:20]}
         return self._services.handlers[kind](request, connection)

@@ -18,11 +18,11 @@ from pathlib import Path
 from context_engine.errors import Cancelled, NextStep, StorageCorrupt
 from context_engine.index.build_order import (
     ORDERED_FILES_MIN,
+    BuildOrder,
     IndexChanges,
     compare_files,
     list_recent_files,
     rank_files,
-    split_rounds,
 )
 from context_engine.index.describe import IndexJob, JobResult, run_job
 from context_engine.index.embedded_store import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
@@ -38,7 +38,7 @@ ROUND_BYTES = 16_000_000
 """Text of one round: some seconds of work, and about 300 MB of memory at its end."""
 FIRST_ROUND_BYTES = 2_000_000
 """The first round is small: results are found within a second, and other processes get time to start. Each is twice
-the one before."""
+the one before, until a question asks for files."""
 SHARE_FILES_MIN = 24
 """Rounds of fewer files are not worth sending to another process."""
 PROGRESS_EVERY_S = 0.1
@@ -79,6 +79,7 @@ class IndexBuilder:
         self._bytes_max = bytes_max
         self._encoder = encoder
         self._excludes_file: str | None = None
+        self._order: BuildOrder | None = None  # of the run in progress, when it has found its files
 
     def index_workspace(
         self,
@@ -101,6 +102,8 @@ class IndexBuilder:
             if force:
                 raise
             return self._index_once(_BuildRun(progress, cancel), "", True)
+        finally:
+            self._order = None
 
     def _index_once(self, run: _BuildRun, under: str, force: bool) -> IndexReport:
         began = time.perf_counter()
@@ -149,6 +152,17 @@ class IndexBuilder:
             self._merge(writer, len(changes.added) + len(changes.removed), PATIENT_SEGMENTS_MAX)
             writer.publish()
         return True
+
+    def pending_files(self) -> list[str] | None:
+        """Return the files that the run in progress still has to index; None without a run, or while it walks."""
+        order = self._order
+        return None if order is None else order.pending()
+
+    def prefer(self, paths: Sequence[str]) -> BuildOrder:
+        """Let the run in progress index these files next; return its order."""
+        order = self._order or BuildOrder({})
+        order.prefer(paths)
+        return order
 
     def merge_segments(self) -> None:
         """Merge the small segments of edits, at a moment without queries. Raises: StorageBusy, DiskFull."""
@@ -203,7 +217,9 @@ class IndexBuilder:
         run.total = len(todo)
         self._prepare_parsers(todo)
         removed: Sequence[str] = changes.removed
-        for paths in split_rounds(todo, self._rank_files(len(todo)), FIRST_ROUND_BYTES, ROUND_BYTES):
+        order = self._order_files(todo)
+        self._order = order
+        while paths := order.next_round(FIRST_ROUND_BYTES, ROUND_BYTES):
             run.check()
             numbers, outcomes = self._index_round(writer, paths, facts, known, run)
             self._commit(writer, numbers, outcomes, removed)
@@ -215,10 +231,10 @@ class IndexBuilder:
         if removed:
             self._commit(writer, [], [], removed)
 
-    def _rank_files(self, count: int) -> Callable[[str], int]:
-        if count < ORDERED_FILES_MIN:
-            return lambda _: 0
-        return rank_files(list_recent_files(Git(self._root)), self._languages)
+    def _order_files(self, sizes: Mapping[str, int]) -> BuildOrder:
+        if len(sizes) < ORDERED_FILES_MIN:
+            return BuildOrder(sizes)
+        return BuildOrder(sizes, rank_files(list_recent_files(Git(self._root)), self._languages))
 
     def _prepare_parsers(self, paths: Collection[str]) -> None:
         """Unpack all parsers that are needed in one pass over their archive; nothing to do after the first run."""

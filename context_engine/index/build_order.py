@@ -1,12 +1,19 @@
 """The files that a run indexes, and their order: those that are probably asked about come first.
 
 The first index of a large tree takes minutes, and answers before it is complete. It begins with files that were
-changed lately, goes on with source, and leaves tests, documents and copies of other projects for the end.
+changed lately, goes on with source, and leaves tests, documents and copies of other projects for the end. A question
+that comes in between puts the files with its words before all others.
+
+>>> order = BuildOrder({"docs/a.md": 1, "lib/b.py": 1, "src/c.py": 1})
+>>> order.prefer(["docs/a.md", "gone.py"])
+>>> order.next_round(4_000, 9_000), order.next_round(4_000, 9_000), order.next_round(4_000, 9_000)
+(['docs/a.md'], ['lib/b.py', 'src/c.py'], [])
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from context_engine.errors import ContextEngineError
@@ -26,26 +33,53 @@ ROLE_RANKS = {"source": 0, "init": 0, "declaration": 1, "compat": 1, "test": 2, 
 LAST_RANK = 4
 
 
-def split_rounds(
-    sizes: Mapping[str, int], rank: Callable[[str], int], bytes_min: int, bytes_max: int
-) -> Iterator[list[str]]:
-    """Yield all files in rounds: of about `bytes_min`, then each twice the one before, up to `bytes_max`.
+class BuildOrder:
+    """The files that a run has not indexed yet. Thread-safe: questions ask for files while the run goes on."""
 
-    `sizes` are the bytes of each file; files of a lower `rank` come first, then by path.
+    def __init__(self, sizes: Mapping[str, int], rank: Callable[[str], int] = lambda _: 0) -> None:
+        """`sizes` are the bytes of each file; files of a lower `rank` come first."""
+        self._sizes = sizes
+        self._lock = threading.Lock()
+        self._left = dict.fromkeys(sorted(sizes, key=lambda path: (rank(path), path)))
+        self._preferred: list[str] = []
+        self._bytes_max = 0  # of the last round
+        self._in_work: frozenset[str] = frozenset()
 
-    >>> list(split_rounds({"docs/a.md": 1, "lib/b.py": 1, "src/c.py": 1}, len, 2_000, 9_000))
-    [['lib/b.py'], ['src/c.py', 'docs/a.md']]
-    """
-    room, chosen = bytes_min, []
-    for path in sorted(sizes, key=lambda path: (rank(path), path)):
-        if room <= 0:
-            yield chosen
-            bytes_min = min(bytes_max, 2 * bytes_min)
-            room, chosen = bytes_min, []
-        chosen.append(path)
-        room -= max(sizes[path], FILE_BYTES_MIN)
-    if chosen:
-        yield chosen
+    def pending(self) -> list[str]:
+        """Return the files that are not indexed and committed yet."""
+        with self._lock:
+            return [*self._in_work, *self._left]
+
+    def prefer(self, paths: Iterable[str]) -> None:
+        """Let these files be the next round, the first ones first."""
+        with self._lock:
+            self._preferred = list(dict.fromkeys([*paths, *self._preferred]))
+
+    def is_pending(self, paths: Iterable[str]) -> bool:
+        """Return whether any of these files still has to be indexed and committed."""
+        with self._lock:
+            return any(path in self._left or path in self._in_work for path in paths)
+
+    def next_round(self, bytes_min: int, bytes_max: int) -> list[str]:
+        """Return the next files, of about `bytes_min` to `bytes_max` together; [] at the end.
+
+        The files before are now committed. A round is twice the last one. Files that a question prefers are a small one
+        of their own, since it waits for them, and so is the next, since further questions come soon.
+        """
+        with self._lock:
+            preferred = [path for path in self._preferred if path in self._left]
+            self._bytes_max = bytes_min if preferred else min(bytes_max, max(bytes_min, 2 * self._bytes_max))
+            room, chosen = self._bytes_max, []
+            for path in preferred or self._left:
+                if room <= 0:
+                    break
+                chosen.append(path)
+                room -= max(self._sizes[path], FILE_BYTES_MIN)
+            for path in chosen:
+                del self._left[path]
+            self._preferred = [path for path in self._preferred if path in self._left]
+            self._in_work = frozenset(chosen)
+            return chosen
 
 
 def rank_files(recent: Sequence[str], languages: Languages) -> Callable[[str], int]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from context_engine.errors import ContextEngineError, StorageBusy
 from context_engine.index.build import IndexBuilder
+from context_engine.index.build_order import ORDERED_FILES_MIN
 from context_engine.index.index_store import IndexStore
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import IndexReport, Progress
@@ -134,6 +135,25 @@ class LiveIndex:
         while self.snapshot() is None and self.is_building and time.monotonic() < until:
             time.sleep(FIRST_POLL_S)
 
+    def pending_files(self, until: float) -> list[str]:
+        """Return the files that a run in progress has not indexed yet, once it knows them; [] without a run.
+
+        `until` is a moment of the monotonic clock, for the longest wait.
+        """
+        while self.is_building and time.monotonic() < until:
+            pending = self._builder.pending_files()
+            if pending is not None:
+                return pending
+            time.sleep(FIRST_POLL_S)
+        return []
+
+    def hurry(self, paths: Sequence[str], until: float) -> bool:
+        """Let a run in progress index these files next, and wait for them; return whether all are indexed now."""
+        order = self._builder.prefer(paths)
+        while self.is_building and order.is_pending(paths) and time.monotonic() < until:
+            time.sleep(FIRST_POLL_S)
+        return not order.is_pending(paths)
+
     def stale_files(self) -> frozenset[str]:
         """Return the files known to differ from the index."""
         is_exact = self._watcher is not None and self._watcher.is_running and self._watcher.is_exact
@@ -189,6 +209,12 @@ class LiveIndex:
     def is_building(self) -> bool:
         """Whether a run of this process is in progress."""
         return self.progress is not None
+
+    @property
+    def is_long_run(self) -> bool:
+        """Whether a run is in progress that has, or may have, more files than one waits for."""
+        progress = self.progress
+        return progress is not None and not 0 < progress.total < ORDERED_FILES_MIN
 
     def describe_freshness(self) -> str:
         """Return a phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`.

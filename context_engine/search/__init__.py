@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from context_engine.search.named_places import find_paths, list_tails
     from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B
-    from context_engine.search.search_service import SearchService, SearchState, answer_query
+    from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState, answer_query
     from context_engine.search.searcher import Searcher
     from context_engine.search.served_chunks import ServedChunks
     from context_engine.search.text_scanner import TextScanner

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from context_engine.embedding import EmbedderConfig, open_embedder
-from context_engine.errors import InvalidArgument, NextStep, NotIndexed
+from context_engine.errors import ContextEngineError, InvalidArgument, NextStep, NotIndexed
 from context_engine.index import ROLES, IndexService, StaticEncoder
 from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
 from context_engine.references import no_index
@@ -25,10 +27,17 @@ from context_engine.search.repo_overview import find_landmarks
 from context_engine.search.reranking import rerank
 from context_engine.search.searcher import Place, Ranking, Searcher
 from context_engine.search.semantic_scores import ProviderVectors, SemanticRanker
+from context_engine.search.text_scanner import TextScanner
 from context_engine.text import format_count
 
 OUTLINE_FACTOR = 0.35
 """The worth of the `symbols` chunk of a file relative to its best chunk, when both are requested."""
+HURRY_WAIT_S = 3.0
+"""How long the first answer to a question waits for its files while the index is built: as long as for a first part."""
+HURRIED_WORDS_MAX, HURRIED_CHARS_MIN = 6, 3
+"""Each word is a pass over the text of all files: .2 s for 40,000 of them."""
+HURRIED_FILES_MAX = 200
+QUESTIONS_KEPT = 64
 
 
 class SearchState(NamedTuple):
@@ -51,12 +60,18 @@ class SearchService:
         access: FileUsage,
         encoder: StaticEncoder | None,
         provider: ProviderVectors,
+        scanner: TextScanner,
     ) -> None:
-        """`access` counts which files are used; without an `encoder` only words rank; `provider` has other vectors."""
+        """`access` counts which files are used; without an `encoder` only words rank; `provider` has other vectors.
+
+        `scanner` finds the files to index first when a question comes before the index is complete.
+        """
         self._index = index
         self._live = index.live
         self._files = files
         self._access = access
+        self._scanner = scanner
+        self._hurried: dict[str, None] = {}  # questions whose files were put first
         self._meaning = None if encoder is None else SemanticRanker(encoder.query, provider)
         self._lock = threading.Lock()
         self._searcher: Searcher | None = None
@@ -71,6 +86,7 @@ class SearchService:
         """
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
+        self.hurry(query.text)
         state = self.state()
         if state is None:
             return self._answer_without_index()
@@ -80,6 +96,27 @@ class SearchService:
         if self._live.index_shown(stale) and (state := self.state()) is not None:
             answer = answer_query(state, query)
         return answer
+
+    def hurry(self, text: str, wait_s: float = HURRY_WAIT_S) -> bool:
+        """While the index is built, have the files with the words of a question indexed next, and wait for them.
+
+        Return whether they are all indexed. The same question is not waited for twice.
+        """
+        if not self._live.is_long_run or text in self._hurried:
+            return not self._live.is_building
+        until = time.monotonic() + wait_s
+        question = Question.of(text)
+        weights = dict(zip(question.words, question.word_weights, strict=True))
+        if question.symbol:
+            weights = {question.spelled: 1.0}
+        rarest = sorted(weights, key=lambda word: (-weights[word], -len(word)))[:HURRIED_WORDS_MAX]
+        words = {word: weights[word] for word in rarest if len(word) >= HURRIED_CHARS_MIN}
+        paths = self._live.pending_files(until)
+        with suppress(ContextEngineError):  # the answer is then of what is indexed
+            found = self._scanner.find_by_words(words, paths, wait_s=(until - time.monotonic()) / 2)
+            self._hurried = dict.fromkeys([*self._hurried, text][-QUESTIONS_KEPT:])
+            return self._live.hurry(found[:HURRIED_FILES_MAX], until)
+        return False
 
     def state(self) -> SearchState | None:
         """Return the current state after checking for edits; None without an index.

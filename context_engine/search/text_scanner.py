@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from context_engine.errors import InvalidArgument
+from context_engine.errors import InvalidArgument, SearchTimeout
 from context_engine.model import Progress, RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.repo import (
     FileLister,
@@ -29,7 +30,7 @@ from context_engine.repo import (
 )
 from context_engine.search.gram_index import GramIndex
 from context_engine.search.gram_parts import any_of, factors_of, factors_of_text
-from context_engine.search.text_search import GlobSet, definition_pattern, limit_matches
+from context_engine.search.text_search import GlobSet, definition_pattern, limit_matches, rank_by_words
 from context_engine.secrets import RedactedDocuments
 from context_engine.text import escape_literal
 
@@ -153,6 +154,21 @@ class TextScanner:
                 for (line, _, keyword, _), seen in zip(rows, read, strict=False)
             ]
         return shown
+
+    def find_by_words(self, words: Mapping[str, float], paths: Sequence[str], *, wait_s: float) -> list[str]:
+        """Return which of some files hold most of some words by their weights, best first; no index is needed.
+
+        Words for which the time does not suffice do not count. Raises: AccessFailed.
+        """
+        patience = SearchDeadline.of(None, wait_s)
+        found: list[tuple[float, Mapping[str, int]]] = []
+        with suppress(SearchTimeout):
+            for word, weight in words.items():
+                request = GrepRequest((escape_literal(word),), ignore_case=True)
+                lines, _ = self._engine.counts(paths, request, patience)
+                in_path = {path: lines.get(path, 0) + 1 for path in paths if word in path.lower()}
+                found.append((weight, lines | in_path))
+        return rank_by_words(found, len(paths))
 
     @cached_property
     def _engine(self) -> TextEngine:

@@ -6,9 +6,10 @@ r"""PURE. Decisions of a text search: paths that match globs, keywords in lines,
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
@@ -110,6 +111,22 @@ def rank_files(files: Iterable[TextFile], queries: Sequence[str]) -> list[TextFi
         return -distinct, not file.defines, not in_path, -density(file.lines, file.size_bytes), file.path
 
     return sorted(files, key=place)
+
+
+def rank_by_words(found: Sequence[tuple[float, Mapping[str, int]]], files: int) -> list[str]:
+    """Return the files that hold the most of some words, best first: (weight, matching lines by file) for each word.
+
+    A word counts by its weight and by how few of all `files` hold it, each further line of a file less.
+
+    >>> rank_by_words([(1.0, {"a.py": 9, "b.py": 1}), (1.0, {"b.py": 1})], files=100)
+    ['b.py', 'a.py']
+    """
+    scores: dict[str, float] = defaultdict(float)
+    for weight, lines in found:
+        rarity = math.log1p(files / (len(lines) + 1))
+        for path, count in lines.items():
+            scores[path] += weight * rarity * count / (count + 1)
+    return sorted(scores, key=lambda path: (-scores[path], path))
 
 
 def density(lines: int, size_bytes: int) -> float:

@@ -59,6 +59,8 @@ def symbols(
         return Reply(_outline_json(outline, chars_max) if as_json else format_outline(outline, chars_max))
     if not (is_named or path.strip() or relation == "unused"):
         raise InvalidArgument("name is missing", suggestion="Give name, or the path of a file for its outline.")
+    if is_named:
+        engine.search.hurry(name)
     if relation == "definition":
         found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
         return _list_definitions(found).write(chars_max, as_json=as_json)
@@ -90,6 +92,7 @@ def find_symbol(
         raise InvalidArgument("name is missing", suggestion="Give name, or outline with the path of a file.")
     if outline:
         return Reply(format_outline(engine.symbols.outline(outline), engine.settings.result_chars_max))
+    engine.search.hurry(name)
     found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
     return _list_definitions(found).write(engine.settings.result_chars_max, as_json=False)
 
@@ -109,6 +112,8 @@ def trace(
     """
     if bool(symbol.strip()) == bool(path.strip()):
         raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")
+    if symbol.strip():
+        engine.search.hurry(symbol)
     traced = engine.symbols.trace(symbol or path, direction, depth=depth, limit=STEPS_MAX, with_possible=possible)  # ty: ignore[invalid-argument-type] - Choice checked it
     return _list_steps(traced, with_possible=possible).write(engine.settings.result_chars_max, as_json=False)
 

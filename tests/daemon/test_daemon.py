@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 
 from context_engine.daemon import DaemonClient, RuntimeFolder, ask_daemon, process_key
+from context_engine.engine import Engine
+from context_engine.settings import Settings
 from tests.support import preloaded
 from tests.support.daemons import HERE, DaemonHome, is_running, wait_for
 from tests.support.trees import tree
@@ -302,6 +304,14 @@ def test_status_names_the_daemon_and_its_work_trees(warm: DaemonHome, shop: Path
     [row] = json.loads(warm.ctx("daemon", "status", "--json").stdout)
     assert str(shop) in row["roots"]
     assert str(row["pid"]) in warm.ctx("daemon", "status").stdout
+
+
+def test_the_daemon_goes_on_with_an_index_that_a_command_began(warm: DaemonHome, tmp_path: Path) -> None:
+    root = tree(tmp_path / "begun", FILES)
+    assert warm.ask(kind="index", root=str(root)) == {"root": str(root)}
+    with Engine.open(root, settings=Settings(cache_folder=Path(warm.env["CTX_CACHE_FOLDER"]))) as engine:
+        wait_for(engine.index.is_complete)
+    assert "shop/till.py" in warm.ctx("symbol", "add_up", cwd=root).stdout
 
 
 # -- hostile neighbours -----------------------------------------------------------------------------------------------

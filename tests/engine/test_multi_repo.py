@@ -119,6 +119,19 @@ def test_one_without_an_index_is_told_and_the_others_answer(both: dict[str, Engi
             MultiRepo({"new": new}).search.find(Query("shop"))
 
 
+def test_a_question_puts_its_files_first_in_every_index_that_is_built(both: dict[str, Engine], tmp_path: Path) -> None:
+    assert MultiRepo(both).search.hurry("orders of the shop"), "all indexes are complete"
+    long = "    return zebra  # black and white\n" * 120
+    many = {f"lib/part_{number:04}.py": f"def part_{number}():\n{long}" for number in range(1_500)}
+    root = tree(tmp_path / "zoo", many | {"zoo/keeper.py": "def feed_aardvarks(): ...\n"})
+    with open_engine(root) as zoo:
+        zoo.index.update_in_background()
+        across = MultiRepo(both | {"zoo": zoo})
+        assert across.search.hurry("feed_aardvarks", wait_s=60)
+        assert across.search.find(Query("feed_aardvarks")).hits[0].chunk.path == "zoo:zoo/keeper.py"
+        assert [row.path for row in across.symbols.find("feed_aardvarks").definitions] == ["zoo:zoo/keeper.py"]
+
+
 def test_a_definition_is_found_wherever_it_is(both: dict[str, Engine]) -> None:
     found = MultiRepo(both).symbols.find("total")
     assert [row.path for row in found.definitions] == ["web:src/shop.py", "api:src/orders.py"], "shallower first"

@@ -1,28 +1,64 @@
-"""A long run indexes first what is probably asked about."""
+"""A long run indexes first what is probably asked about, and what was asked: answers come before it is complete."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.index.build_order import FILE_BYTES_MIN, list_recent_files, rank_files, split_rounds
+from context_engine.cli import progress
+from context_engine.engine import Engine
+from context_engine.index.build_order import (
+    FILE_BYTES_MIN,
+    ORDERED_FILES_MIN,
+    BuildOrder,
+    list_recent_files,
+    rank_files,
+)
 from context_engine.languages import Languages
+from context_engine.model import Query
 from context_engine.repo import Git
+from tests.support.engines import open_engine
 from tests.support.trees import commit, repository, tree
+
+LONG = "    return zebra  # black and white\n" * 120
+MANY = {f"lib/part_{number:04}.py": f"def part_{number}():\n{LONG}" for number in range(ORDERED_FILES_MIN + 500)}
+LAST = {"zoo/aardvark_keeper.py": "def feed_aardvarks(zoo):\n    return zoo.ants\n"}
 
 sizes = st.dictionaries(
     st.sampled_from([f"{folder}/{n}.py" for folder in "abc" for n in range(9)]), st.integers(0, 9_000)
 )
 
 
-@given(sizes, st.integers(1, 9_000))
-def test_every_file_comes_once_in_rounds_that_grow_up_to_a_limit(files: dict[str, int], bytes_min: int) -> None:
-    rounds = list(split_rounds(files, lambda _: 0, bytes_min, 4 * bytes_min))
-    assert [path for chosen in rounds for path in chosen] == sorted(files)
-    for number, chosen in enumerate(rounds):
-        assert sum(max(files[path], FILE_BYTES_MIN) for path in chosen[:-1]) < bytes_min * min(4, 2**number)
+@given(sizes, st.lists(st.sampled_from(["a/1.py", "b/2.py", "c/3.py", "gone.py"])), st.integers(1, 9_000))
+def test_every_file_comes_once_and_preferred_ones_before_all_others(
+    files: dict[str, int], asked: list[str], bytes_min: int
+) -> None:
+    order = BuildOrder(files)
+    order.prefer(asked)
+    rounds = []
+    while chosen := order.next_round(bytes_min, 4 * bytes_min):
+        rounds.append(chosen)
+        assert order.is_pending(chosen)
+    wanted = [path for path in dict.fromkeys(asked) if path in files]
+    came = [path for chosen in rounds for path in chosen]
+    assert came[: len(wanted)] == wanted
+    assert sorted(came) == sorted(files)
+    assert not order.is_pending(files)
+    for chosen in rounds:
+        assert sum(max(files[path], FILE_BYTES_MIN) for path in chosen[:-1]) < 4 * bytes_min
+
+
+def test_rounds_grow_until_a_question_asks_for_files() -> None:
+    least, most = 2 * FILE_BYTES_MIN, 8 * FILE_BYTES_MIN
+    order = BuildOrder({f"{number:03}": 1 for number in range(100)})
+    assert [len(order.next_round(least, most)) for _ in range(4)] == [2, 4, 8, 8]
+    order.prefer(["099", "098", "097"])
+    assert order.next_round(least, most) == ["099", "098"]
+    assert order.next_round(least, most) == ["097"]
+    assert len(order.next_round(least, most)) == 4
 
 
 def test_recent_files_come_before_source_and_source_before_the_rest(tmp_path: Path) -> None:
@@ -40,3 +76,38 @@ def test_recent_files_come_before_source_and_source_before_the_rest(tmp_path: Pa
 
 def test_a_folder_without_git_has_no_recent_files(tmp_path: Path) -> None:
     assert list_recent_files(Git(tree(tmp_path / "w", {"a.py": "a"}))) == []
+
+
+def test_a_question_during_a_long_run_finds_its_file_before_the_run_ends(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", MANY | LAST)
+    with open_engine(root, workers=0) as engine:
+        order: list[str] = []
+        run_job = engine.index.builder._run_job
+        engine.index.builder._run_job = lambda job, run: order.extend(job.paths) or run_job(job, run)
+        engine.index.update_in_background()
+        assert engine.search.hurry("where are aardvarks fed?", wait_s=60)
+        answer = engine.search.find(Query("where are aardvarks fed?"))
+        assert answer.hits[0].chunk.path == "zoo/aardvark_keeper.py"
+        wait_until_complete(engine)
+    assert order.index("zoo/aardvark_keeper.py") <= ORDERED_FILES_MIN
+    assert sorted(order) == sorted(MANY | LAST)
+
+
+def test_a_command_answers_before_a_long_run_ends_and_the_next_run_completes_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(progress, "EARLY_S", 0.0)
+    root = tree(tmp_path / "w", MANY | LAST)
+    with open_engine(root, workers=0) as engine:
+        assert progress.ensure_index(engine, "searched", "feed aardvarks")
+        snapshot = engine.index.live.snapshot()
+        assert snapshot is not None
+        assert "zoo/aardvark_keeper.py" in snapshot.by_path
+    with open_engine(root, workers=0) as engine:
+        assert engine.index.update().files == len(MANY | LAST)
+        assert engine.index.is_complete()
+
+
+def wait_until_complete(engine: Engine) -> None:
+    until = time.monotonic() + 60
+    while not engine.index.is_complete():
+        assert time.monotonic() < until, engine.index.live.last_error
+        time.sleep(0.01)

@@ -97,7 +97,7 @@ class StandIn:
 
     def __post_init__(self) -> None:
         self.symbols = Named(self, find=self.find_symbol)
-        self.search = Named(self, find=self.search_for)
+        self.search = Named(self, find=self.search_for, hurry=lambda _: True)
         self.index = self.files = self.edits = self.memory = self
         self.git = Git("/no/such/folder")
 
