@@ -145,10 +145,10 @@ def _parse_python(text: str) -> ast.Module:
         return ast.parse(text)
 
 
-def parse_python(text: str) -> ast.Module | None:
-    """Return the syntax tree of a Python text; None when this Python cannot parse it."""
+def parse_python(text: str, language: Language | None) -> ast.Module | None:
+    """Return the syntax tree of Python itself; None for other languages, and when this Python cannot parse the text."""
     try:
-        return _parse_python(text)
+        return _parse_python(text) if language and "python" in language.interpreters else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

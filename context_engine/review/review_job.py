@@ -11,11 +11,11 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -79,14 +79,6 @@ class UnitReview(msgspec.Struct, frozen=True):
 
     files: list[FileReview]
     metrics: ReviewMetrics
-
-
-class UnitResult(NamedTuple):
-    """The review of a unit, new entries of the cache, and the keys of used ones."""
-
-    review: UnitReview
-    cache: Mapping[str, bytes] = {}
-    used: Collection[str] = ()
 
 
 class SessionOutcome(msgspec.Struct, frozen=True):
@@ -191,8 +183,11 @@ class ReviewJob:
         """Return how many of the files were reviewed before, in the same versions and by the same rules."""
         return len(self.store.read_cached(self.keys.values()))
 
-    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitResult:
-        """Review some files; those in the cache are not read. Raises: Cancelled, AccessFailed."""
+    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> tuple[UnitReview, dict[str, bytes]]:
+        """Review some files, and return what to keep in the cache; files that are in it are not read.
+
+        Raises: Cancelled, AccessFailed.
+        """
         keys = {path: self.keys[path] for path in paths if path in self.keys}
         cached = self.store.read_cached(keys.values())
         reviews = {path: _decode_cached(cached[key]) for path, key in keys.items() if key in cached}
@@ -206,10 +201,10 @@ class ReviewJob:
             reviews |= self._review_fresh(files, missing, stages, cancel)
         runs = [run for review in reviews.values() for run in review.runs]
         failures = sorted({f"{run.name}: {run.why_not}" for run in runs if run.is_failure})
-        kept = [path for path in fresh if path in keys and not failures]
+        if not failures:
+            cached |= {keys[path]: msgspec.json.encode(reviews[path]) for path in fresh if path in keys}
         metrics = ReviewMetrics(stages, len(paths) - len(fresh), len(fresh), bytes_read, failures)
-        fresh_bodies = {keys[path]: msgspec.json.encode(reviews[path]) for path in kept}
-        return UnitResult(UnitReview([reviews[path] for path in paths], metrics), fresh_bodies, tuple(cached))
+        return UnitReview([reviews[path] for path in paths], metrics), cached
 
     def conclude(
         self, reviews: Sequence[FileReview], failed: Mapping[str, str], cancel: threading.Event

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -140,16 +140,16 @@ class SessionJob:
 
     def _review(self, number: int) -> None:
         changes: dict[str, Any] = {"state": "done", "error": ""}
-        bodies, cache, used = {}, {}, ()
+        bodies, cache = {}, {}
         try:
-            result = self._job.review_files(self._session.units[number].paths, self.cancel)
+            review, cache = self._job.review_files(self._session.units[number].paths, self.cancel)
         except Cancelled:
             changes = {"state": "queued"}
         except Exception as error:  # noqa: BLE001 - a defect of one check must not end the review of everything else
             changes = {"state": "failed", "error": _format_error(error)}
         else:
-            changes["findings"] = len(_list_shown([result.review], self._session.request.options))
-            bodies, cache, used = {f"{number:04d}": msgspec.json.encode(result.review)}, result.cache, result.used
+            changes["findings"] = len(_list_shown([review], self._session.request.options))
+            bodies = {f"{number:04d}": msgspec.json.encode(review)}
 
         def end(session: ReviewSession) -> ReviewSession:
             if changes["state"] != "queued":
@@ -157,7 +157,7 @@ class SessionJob:
                 changes["ended_at"] = self._now()
             return session.change_unit(number, **changes)
 
-        self._update(end, bodies, cache=cache, used=used)
+        self._update(end, bodies, cache)
 
     def _end(self) -> bool:
         """Conclude the review, or leave it paused, failed, or queued for the next process; False if it goes on."""
@@ -201,19 +201,15 @@ class SessionJob:
         return status, next(iter(failed.values()), ""), {OUTCOME: msgspec.json.encode(outcome)}
 
     def _update(
-        self,
-        decide: SessionUpdate,
-        bodies: Mapping[str, bytes] | None = None,
-        *,
-        cache: Mapping[str, bytes] | None = None,
-        used: Collection[str] = (),
+        self, decide: SessionUpdate, bodies: Mapping[str, bytes] = {}, cache: Mapping[str, bytes] = {}
     ) -> ReviewSession | None:
+        """Change the session while it is ours: another process may have taken it over."""
 
         def decide_if_ours(session: ReviewSession) -> ReviewSession:
             after = decide(session) if session.owner == self._session.owner else session
             return after if after is session else replace(after, updated_at=self._now())
 
-        return self._store.update(self._session.id, decide_if_ours, bodies, cache=cache, used=used)
+        return self._store.update(self._session.id, decide_if_ours, bodies, cache)
 
 
 def _format_error(error: Exception) -> str:

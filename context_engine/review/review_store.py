@@ -13,7 +13,7 @@ import json
 import threading
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -176,12 +176,13 @@ class ReviewStore:
 
     def add(self, session: ReviewSession, *, unless_known: bool = False) -> str:
         """Store a session and return its id; with `unless_known` that of an unfinished session with the same key."""
-        with self._writing(_state_path(session.id)) as db:
-            known = _sessions(db)
+        path = _state_path(session.id)
+        with self._writing(path) as db:
+            known = _read_sessions(db)
             for other in known if unless_known else ():
                 if other.key == session.key and other.status in UNFINISHED:
                     return other.id
-            _put(db, _state_path(session.id), session.created_at, msgspec.json.encode(session))
+            _put(db, path, session.created_at, msgspec.json.encode(session))
             for old in [old for old in known if old.status not in OWNED][SESSIONS_MAX - 1 :]:
                 db.execute("DELETE FROM record WHERE path GLOB ? || '/*'", (old.id,))
             return session.id
@@ -189,67 +190,61 @@ class ReviewStore:
     def session(self, session_id: str) -> ReviewSession | None:
         """Return a session as it is now; None when there is none."""
         with self._reading() as db:
-            return _session(db, session_id) if db else None
+            return _read_session(db, session_id) if db else None
 
     def sessions(self) -> list[ReviewSession]:
         """Return all sessions, newest first."""
         with self._reading() as db:
-            return _sessions(db) if db else []
+            return _read_sessions(db) if db else []
 
     def update(
         self,
         session_id: str,
         decide: SessionUpdate,
-        bodies: Mapping[str, bytes] | None = None,
-        *,
-        cache: Mapping[str, bytes] | None = None,
-        used: Collection[str] = (),
+        bodies: Mapping[str, bytes] = {},
+        cache: Mapping[str, bytes] = {},
     ) -> ReviewSession | None:
         """Replace a session by what `decide` returns, in one transaction; None when there is no such session.
 
         If it changes, bodies are stored below it, and files in the cache. If `decide` raises, nothing changes.
         """
-        named = {f"{session_id}/{name}": body for name, body in (bodies or {}).items()}
+        named = {f"{session_id}/{name}": body for name, body in bodies.items()}
         with self._writing(_state_path(session_id), *named) as db:
-            before = _session(db, session_id)
+            before = _read_session(db, session_id)
             after = decide(before) if before else None
             if after and after is not before:
                 named[_state_path(session_id)] = msgspec.json.encode(after)
                 for path, body in named.items():
                     _put(db, path, after.created_at, body)
-                rows = [(key, after.updated_at, zlib.compress(body, 1)) for key, body in (cache or {}).items()]
+                rows = [(key, after.updated_at, zlib.compress(body, 1)) for key, body in cache.items()]
                 db.executemany("INSERT OR REPLACE INTO cache VALUES (?, ?, ?)", rows)
-                db.executemany("UPDATE cache SET used_at = ? WHERE key = ?", [(after.updated_at, key) for key in used])
             return after
 
     def bodies(self, session_id: str) -> dict[str, bytes]:
         """Return what is stored below a session, by name."""
-        rows = self._query("SELECT path, body FROM record WHERE path GLOB ? || '/*' ORDER BY path", session_id)
-        found = {path.partition("/")[2]: self._unpack(body) for path, body in rows}
-        found.pop("session", None)
-        return found
+        found = self._read_bodies("SELECT path, body FROM record WHERE path GLOB ? || '/*' ORDER BY path", session_id)
+        return {name: body for path, body in found.items() if (name := path.partition("/")[2]) != "session"}
 
     def body(self, path: str) -> bytes | None:
         """Return the body of one record; None when there is none."""
-        rows = self._query("SELECT body FROM record WHERE path = ?", path)
-        return self._unpack(rows[0][0]) if rows else None
+        return self._read_bodies("SELECT path, body FROM record WHERE path = ?", path).get(path)
 
     # -- the cache, and pending second passes --
 
     def read_cached(self, keys: Iterable[str]) -> dict[str, bytes]:
         """Return the cached bodies of these keys."""
         sql = "SELECT key, body FROM cache WHERE key IN (SELECT value FROM json_each(?))"
-        return {key: self._unpack(body) for key, body in self._query(sql, json.dumps(sorted(set(keys))))}
+        return self._read_bodies(sql, json.dumps(sorted(set(keys))))
 
     def trim(self) -> None:
         """Delete the least recently used part of the cache beyond its limit."""
-        with self._local() as db:
+        with self._writing() as db:
             db.execute(_TRIM_CACHE, (CACHE_BYTES_MAX,))
 
     def keep(self, name: str, body: bytes, at: float) -> None:
         """Store what a second pass continues; while the team's database is away, on this machine alone."""
         old = "SELECT path FROM record WHERE path GLOB 'kept/*' ORDER BY at DESC LIMIT -1 OFFSET ?"
-        with self._local() as db:
+        with self._writing() as db:
             _put(db, f"kept/{name}", at, body)
             db.execute(f"DELETE FROM record WHERE path IN ({old})", (KEPT_MAX,))  # noqa: S608 - our own words
         if self._common:
@@ -262,9 +257,10 @@ class ReviewStore:
 
     # -- the database --
 
-    def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def _read_bodies(self, sql: str, value: str) -> dict[str, bytes]:
         with self._reading() as db:
-            return db.execute(sql, values).fetchall() if db else []
+            rows = db.execute(sql, (value,)).fetchall() if db else []
+            return {str(name): _unpack(body) for name, body in rows}
 
     @contextmanager
     def _reading(self) -> Generator[apsw.Connection | None]:
@@ -276,27 +272,12 @@ class ReviewStore:
                 yield db
 
     @contextmanager
-    def _local(self) -> Generator[apsw.Connection]:
-        with self._lock, database.translate_errors(self.path, STORE_WORDS), database.transaction(db := self._open()):
-            yield db
-
-    @contextmanager
     def _writing(self, *paths: str) -> Generator[apsw.Connection]:
-        """Write records: here, and in the database of the team if there is one."""
-        if self._common is None:
-            with self._local() as db:
+        """Write here, and write these records in the database of the team as well if there is one."""
+        with self._lock, database.translate_errors(self.path, STORE_WORDS):
+            db = self._open()
+            with self._common.writing(db, paths) if self._common and paths else database.transaction(db):
                 yield db
-            return
-        with (
-            self._lock,
-            database.translate_errors(self.path, STORE_WORDS),
-            self._common.writing(db := self._open(), paths),
-        ):
-            yield db
-
-    def _unpack(self, body: bytes) -> bytes:
-        with database.translate_errors(self.path, STORE_WORDS):
-            return database.decompress(body, BODY_BYTES_MAX)
 
     def _open_existing(self) -> apsw.Connection | None:
         if database.read_inode(self.path):
@@ -330,15 +311,19 @@ def _put(db: apsw.Connection, path: str, at: float, body: bytes) -> None:
     db.execute(PUT_RECORD, (path, at, zlib.compress(body, 1)))
 
 
-def _session(db: apsw.Connection, session_id: str) -> ReviewSession | None:
+def _unpack(body: Any) -> bytes:
+    return database.decompress(body, BODY_BYTES_MAX)
+
+
+def _read_session(db: apsw.Connection, session_id: str) -> ReviewSession | None:
     rows = db.execute("SELECT body FROM record WHERE path = ?", (_state_path(session_id),)).fetchall()
     return _decode_session(rows[0][0]) if rows else None
 
 
-def _sessions(db: apsw.Connection) -> list[ReviewSession]:
+def _read_sessions(db: apsw.Connection) -> list[ReviewSession]:
     rows = db.execute("SELECT body FROM record WHERE path GLOB '*/session' ORDER BY at DESC, path DESC").fetchall()
     return [_decode_session(body) for (body,) in rows]
 
 
 def _decode_session(body: Any) -> ReviewSession:
-    return msgspec.json.decode(database.decompress(body, BODY_BYTES_MAX), type=prepare_type(ReviewSession))
+    return msgspec.json.decode(_unpack(body), type=prepare_type(ReviewSession))

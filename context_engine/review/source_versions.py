@@ -65,10 +65,11 @@ class Parsers:
 class FileVersion:
     """One version of a file. Compared by identity; everything costly is computed once."""
 
-    def __init__(self, path: str, data: bytes, parsers: Parsers) -> None:
+    def __init__(self, path: str, data: bytes, parsers: Parsers, language: Language | None = None) -> None:
         self.path = path
         self.data = data
         self._parsers = parsers
+        self._known_language = language
 
     @cached_property
     def is_binary(self) -> bool:
@@ -92,7 +93,7 @@ class FileVersion:
     @cached_property
     def language(self) -> Language | None:
         """The language of the file; None when it is unknown."""
-        return self._parsers.languages.detect(self.path, self.data)
+        return self._known_language or self._parsers.languages.detect(self.path, self.data)
 
     @property
     def language_name(self) -> str:
@@ -155,8 +156,8 @@ class FileVersion:
 
     @cached_property
     def python(self) -> ast.Module | None:
-        """The syntax tree of Python itself; None when this Python cannot parse the file."""
-        return parse_python(self.text)
+        """The syntax tree of Python itself; None for other languages, and when this Python cannot parse the file."""
+        return parse_python(self.text, self.language)
 
     @cached_property
     def errors(self) -> Sequence[Finding]:

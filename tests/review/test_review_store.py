@@ -10,7 +10,6 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from context_engine.errors import StorageCorrupt, WriteFailed
@@ -106,7 +105,7 @@ def test_the_cache_keeps_what_was_used_last(tmp_path: Path, monkeypatch: pytest.
     made = store(tmp_path)
     bodies = {f"k{number}": os.urandom(1_000) for number in range(4)}
     made.update("rev_1", touch, cache=bodies)
-    made.update("rev_1", touch, used=("k1", "k3"))
+    made.update("rev_1", touch, cache={name: bodies[name] for name in ("k1", "k3")})
     monkeypatch.setattr(module, "CACHE_BYTES_MAX", 2_500)
     made.trim()
     assert made.read_cached(bodies) == {name: bodies[name] for name in ("k1", "k3")}
@@ -157,9 +156,6 @@ def test_somebody_may_clean_the_folder_up(tmp_path: Path) -> None:
     assert made.sessions() == []
     made.add(session("rev_9"))
     assert [each.id for each in made.sessions()] == ["rev_9"]
-
-
-bodies = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.binary(max_size=50), max_size=5)
 
 
 # -- who is alive -----------------------------------------------------------------------------------------------------

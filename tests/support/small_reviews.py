@@ -17,7 +17,6 @@ from context_engine.review.review_job import (
     FileReview,
     ReviewMetrics,
     SessionOutcome,
-    UnitResult,
     UnitReview,
     cut_into_units,
 )
@@ -80,14 +79,14 @@ class SmallJob:
     def count_cached(self) -> int:
         return len(self.store.read_cached(map(self._key, self.texts)))
 
-    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitResult:
+    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> tuple[UnitReview, dict[str, bytes]]:
         self.gate.pass_through(paths[0], cancel)
         known = self.store.read_cached(map(self._key, paths))
         reviews = {path: known.get(self._key(path)) or self._looked(path) for path in paths}
-        fresh = {self._key(path): body for path, body in reviews.items() if self._key(path) not in known}
         files = [msgspec.json.decode(body, type=FileReview) for body in reviews.values()]
-        metrics = ReviewMetrics({"rules": [1.0] * len(fresh)}, len(known), len(fresh))
-        return UnitResult(UnitReview(files, metrics), fresh, tuple(known))
+        fresh = len(paths) - len(known)
+        metrics = ReviewMetrics({"rules": [1.0] * fresh}, len(known), fresh)
+        return UnitReview(files, metrics), {self._key(path): body for path, body in reviews.items()}
 
     def _looked(self, path: str) -> bytes:
         if "BROKEN" in self.texts[path]:

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from context_engine.languages import resolve_import
+from context_engine.languages import Import, resolve_import
 from context_engine.review.checks.check import SCRIPT, check, on_line
 from context_engine.text import LineSpan, read_json, read_toml
 
 if TYPE_CHECKING:
-    from context_engine.languages import Import
     from context_engine.model import Finding
     from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
@@ -41,7 +40,7 @@ def unresolved_import(files: Sequence[ReviewedFile], surroundings: ReviewContext
 
 def _is_relative(source: FileVersion, target: str) -> bool:
     """Whether an import must mean a file of this tree that is not generated."""
-    if source.language_name == "python":
+    if source.language and source.language.renames.dotted_modules:
         return target.startswith(".")
     return source.language_name in SCRIPT and target.startswith(("./", "../")) and not re.search(r"[?*{$!]", target)
 
@@ -50,7 +49,7 @@ def _can_be_resolved(source: FileVersion, imported: Import, surroundings: Review
     target, paths, language = imported.target, surroundings.paths, source.language
     if language is None or resolve_import(language, source.path, target, paths, imported.names):
         return True
-    if language.name == "python":
+    if language.renames.dotted_modules:
         if not target.strip("."):  # the package itself
             return True
         # A part of the path that is a module, not a package, creates its content (`six.moves`).
@@ -164,7 +163,7 @@ def _removed_names(file: ReviewedFile) -> list[str]:
     """Return the top-level names of a file that its new version does not even contain as a word."""
     if file.old is None or not file.is_whole or file.kind == "copied":
         return []
-    if file.old.language_name not in ("python", *SCRIPT):
+    if file.old.language_name not in removed_symbol.languages:
         return []
     words = file.new.words if file.new and file.kind != "renamed" else frozenset()
     names = [symbol.name for symbol in file.old.outline.symbols if symbol.parent < 0]
@@ -187,17 +186,21 @@ def _find_uses(name: str, file: ReviewedFile, path: str, surroundings: ReviewCon
 
 def _list_imports(source: FileVersion, name: str) -> list[tuple[str, int]]:
     """Return target and line of the imports of a name; a long import has several lines."""
-    if source.language_name in SCRIPT:
-        matches = [match for query in removed_symbol.queries.values() for match in source.matches(query)]
-        named = [match for match in matches if match["name"].text == name]
-        return [(match["source"].text.strip("'\""), match["name"].first) for match in named]
     word = re.compile(rf"\b{re.escape(name)}\b")
     found = []
-    for imported in source.outline.imports:
+    for imported in list_named_imports(source):
         if name in imported.names:
             lines = range(imported.line, min(imported.line + 60, len(source.lines)) + 1)
             found.append((imported.target, next((n for n in lines if word.search(source.line(n))), imported.line)))
     return found
+
+
+def list_named_imports(source: FileVersion) -> list[Import]:
+    """Return what a file imports, with the names; an import of JavaScript is repeated for each of its names."""
+    queries = removed_symbol.queries.values() if source.language_name in SCRIPT else ()
+    matches = [match for query in queries for match in source.matches(query)]
+    named = (Import(match["source"].text.strip("'\""), match["name"].first, (match["name"].text,)) for match in matches)
+    return [*source.outline.imports, *named]
 
 
 def _imports_module(target: str, other: FileVersion, was: str, surroundings: ReviewContext) -> bool:
@@ -208,7 +211,7 @@ def _imports_module(target: str, other: FileVersion, was: str, surroundings: Rev
     if found or was in surroundings.paths:
         return found[:1] == [was]
     module = re.sub(r"(?:/__init__|/index)?\.\w+$", "", was)
-    plain = target.strip("./").replace(".", "/") if other.language_name == "python" else target.lstrip("./")
+    plain = target.strip("./").replace(".", "/") if other.language.renames.dotted_modules else target.lstrip("./")
     suffix = was.rpartition(".")[2]
     candidates = (f"{plain}{end}.{suffix}" for end in ("", "/__init__", "/index"))
     if not target.startswith(".") and any(map(surroundings.paths.by_suffix, candidates)):
@@ -278,7 +281,7 @@ def call_mismatch(files: Sequence[ReviewedFile], surroundings: ReviewContext) ->
 
 def _changed_signatures(file: ReviewedFile) -> dict[str, tuple[CallSignature, CallSignature, int]]:
     """Return the old and the new signature of top-level functions where these differ, with the line."""
-    if not file.versions or file.versions[1].language_name != "python":
+    if not file.versions or file.versions[1].language_name not in call_mismatch.languages:
         return {}
     before, now = map(_signatures, file.versions)
     return {

@@ -333,7 +333,7 @@ def syntax_error(file: ReviewedFile) -> Iterator[Finding]:
     new, old = file.new, file.old
     if new is None or new.language_name in _PREPROCESSED or (old is None and new.language_name not in _TRUSTED):
         return
-    if new.errors and not (old and old.errors) and (new.language_name != "python" or new.python is None):
+    if new.errors and not (old and old.errors) and new.python is None:
         yield _report_error(file, new.errors[0], "It does not parse any more")
 
 

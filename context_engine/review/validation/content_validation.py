@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ from context_engine.review.content_parsers import (
     load_json,
 )
 from context_engine.review.finding import mark_new, redact_finding
-from context_engine.review.source_versions import Parsers
+from context_engine.review.source_versions import FileVersion, Parsers
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
 from context_engine.review.validation.structured_content import (
     check_diff,
@@ -63,6 +62,11 @@ DATA: Mapping[str, Callable[[str], SyntaxErrors | str]] = {
     "json": find_json_errors,
     "yaml": find_yaml_errors,
     "toml": find_toml_errors,
+}
+VALUES: Mapping[str, Callable[[str], Any]] = {
+    "json": load_json,
+    "yaml": lambda text: read_yaml(text, nodes_max=YAML_NODES_MAX),
+    "toml": read_toml,
 }
 PROSE = frozenset({"markdown", "rst", "asciidoc", "text"})
 DIAGRAMS_MAX = 50
@@ -154,11 +158,12 @@ class _ContentCheck:
         self.service = service
         self.skipped: list[tuple[int, str]] = []
         self.is_sound = False
+        self.data = content.encode("utf-8", "replace")
+        self.language = self._find_language()
+        self.source = FileVersion(request.path, self.data, service.parsers, self.language)
         self.lines = content.split("\n")
 
-    @cached_property
-    def language(self) -> Language | None:
-        """The language of the content, as far as it is known."""
+    def _find_language(self) -> Language | None:
         languages, request = self.service.parsers.languages, self.request
         if request.kind in DATA or request.kind == "markdown":
             return languages.get(request.kind)
@@ -169,7 +174,7 @@ class _ContentCheck:
         if request.language:
             name = request.language.lower()
             return languages.get(name) or languages.detect(f"x.{name}")  # many call it `py`
-        return languages.detect(request.path, self.content.encode("utf-8", "replace"))
+        return languages.detect(request.path, self.data)
 
     # -- tier 0 --
 
@@ -262,16 +267,15 @@ class _ContentCheck:
             yield from find_omissions(self.lines)
         else:
             yield from check_style(self.lines, self._code_lines(), name, 0 if name in DATA else LINE_LENGTH)
-        if name == "python" and not self.request.path.endswith(".pyi"):
-            yield from find_empty_bodies(self.content)
+        if not self.request.path.endswith(".pyi"):
+            yield from find_empty_bodies(self.source.python)
         yield from self._check_claims()
 
     def _code_lines(self) -> list[str]:
         """Return the lines without strings and comments; none where the language is not known well enough."""
-        if self.language is None or self.language.content != "code":
+        if self.language is None or not self.source.is_code:
             return []
-        encoded = self.content.encode("utf-8", "replace")
-        data = blank_comments_and_strings(self.language, encoded, self.service.parsers.grammars)
+        data = blank_comments_and_strings(self.language, self.data, self.service.parsers.grammars)
         return data.decode("utf-8", "replace").split("\n") if data is not None else []
 
     def _check_claims(self) -> Iterable[Finding]:
@@ -283,23 +287,16 @@ class _ContentCheck:
             return find_misplaced_hunks(parse_diff(self.content, bytes_max=GIT_DIFF_BYTES_MAX), service.read)
         if kind in ("markdown", "raw_text") and (language is None or language.name in PROSE):
             return find_unknown_names(self.content, workspace)
-        if language is None or language.content != "code":
+        if not self.source.is_code:
             return ()
-        paths, grammars = workspace.symbols.paths(), service.parsers.grammars
-        return find_unresolved_imports(self.content, self.request.path, language, grammars, paths, service.read)
+        return find_unresolved_imports(self.source, workspace.symbols.paths(), service.read)
 
 
 def _check_value(content: str, language: str, schema: Mapping[str, Any]) -> Iterable[Finding]:
+    if language not in VALUES:
+        return ()
     try:
-        match language:
-            case "json":
-                value = load_json(content.removeprefix("\ufeff"))
-            case "toml":
-                value = read_toml(content)
-            case "yaml":
-                value = read_yaml(content, nodes_max=YAML_NODES_MAX)
-            case _:
-                return ()
+        value = VALUES[language](content)
     except (ParseError, ValueError, RecursionError):  # one value per line, or tags that only its reader knows
         return ()
     return find_schema_errors(value, schema)

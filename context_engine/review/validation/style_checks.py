@@ -13,7 +13,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from context_engine.edit import placeholders
-from context_engine.review.content_parsers import parse_python
 from context_engine.review.validation.validation_request import report
 
 if TYPE_CHECKING:
@@ -143,9 +142,8 @@ def _find_mixed_indents(code: Sequence[str]) -> Iterator[Finding]:
         yield report("mixed-indentation", f"{rare[1]} here, {usual} elsewhere", (line, 1))
 
 
-def find_empty_bodies(text: str) -> Iterator[Finding]:
+def find_empty_bodies(module: ast.Module | None) -> Iterator[Finding]:
     """Report Python functions whose body is `...`, except in stubs, protocols and abstract classes."""
-    module = parse_python(text)
     for owner in ast.walk(module) if module else ():
         for node in owner.body if isinstance(owner, ast.Module | ast.ClassDef) else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_empty(node, owner):

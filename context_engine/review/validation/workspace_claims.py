@@ -8,29 +8,26 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.context import parse_mentions, resolve_mentions
-from context_engine.languages import Import, blank_comments_and_strings, outline_file, resolve_import
-from context_engine.review.content_parsers import parse_python
+from context_engine.languages import resolve_import
+from context_engine.review.checks.change_checks import list_named_imports
 from context_engine.review.validation.validation_request import report
 
 if TYPE_CHECKING:
     from context_engine.context import Workspace
-    from context_engine.languages import Grammars, Language, PathIndex
+    from context_engine.languages import Language, PathIndex
     from context_engine.model import Finding
+    from context_engine.review.source_versions import FileVersion
     from context_engine.text import DiffHunk, UnifiedDiff
 
 NEAR_LINES = 200
 """A hunk that fits within this distance belongs to a file that has changed since; patch programs search as far."""
-NAME_LANGUAGES = frozenset({"python", "javascript", "typescript", "tsx"})
-"""Languages in which an import names what the other file has."""
 NAME_SUFFIXES = (".py", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
+"""Files from which an import takes names that they have."""
 GENERATED_MODULE = re.compile(
     r"(?i)(?:^|[./])_?version(?:\.py)?$|_pb2|generated|\bgen\b|(?:^|[./])dist\b|(?:^|[./])build\b|\?"
     r"|/[^/]{1,200}\.(?![cm]?[jt]sx?$)[a-z0-9]{1,8}$"
 )
 """Modules that a program may write, so that no repository contains them."""
-_NAMED_IMPORT = re.compile(
-    r"^import\s{1,4}(?:type\s{1,4})?\{([^{}]{1,2000})\}\s{0,4}from\s{0,4}['\"]([^'\"\n]{1,300})['\"]", re.MULTILINE
-)
 _OPEN_MODULE = re.compile(
     r"^(?:def )?__getattr__|import\s+\*|export\s+(?:type\s+)?\*|module\.exports|globals\(\)|\bvars\(\)|sys\.modules"
     r"|\blazy_?(?:load|import|module|object)|\blazy\.|setattr\(",
@@ -55,46 +52,40 @@ def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
 # -- imports ----------------------------------------------------------------------------------------------------------
 
 
-def find_unresolved_imports(
-    text: str, path: str, language: Language, grammars: Grammars, paths: PathIndex, read: ReadText
-) -> Iterator[Finding]:
+def find_unresolved_imports(source: FileVersion, paths: PathIndex, read: ReadText) -> Iterator[Finding]:
     """Report imports that must mean a file of the workspace and mean none, and names that their file does not have.
 
     Other packages are not checked. An import that the code tries, or whose file a program may write, is a warning.
     """
-    tried = _tried_lines(text) if language.name == "python" else frozenset()
-    reported: set[tuple[str, int]] = set()
-    for imported in _read_imports(text, language, grammars):
+    if source.language is None:
+        return
+    tried = _list_tried_lines(source.python)
+    reported: set[str] = set()
+    for imported in list_named_imports(source):
         target, line = imported.target, imported.line
         severity = "warning" if line in tried or GENERATED_MODULE.search(target) else "error"
-        found = resolve_import(language, path, target, paths, imported.names)
-        if not _is_local(target, path, language, paths):
+        if not _is_local(target, source.path, source.language, paths):
             continue
-        if not found and (target, line) not in reported:
-            reported.add((target, line))
+        found = resolve_import(source.language, source.path, target, paths, imported.names)
+        if not found and target not in reported:
+            reported.add(target)
             message = f"{target[:80]} is not a file of this workspace"
             yield report("unresolved-import", message, (line, 1), severity=severity)
-        if found and imported.names:
-            for name in _missing_names(imported.names, found[0], language, read, paths):
-                message = f"{found[0]} has no {name[:80]}"
-                yield report("unknown-import-name", message, (line, 1), severity=severity)
+        for name in _list_missing_names(imported.names, found[0], read, paths) if found else ():
+            message = f"{found[0]} has no {name[:80]}"
+            yield report("unknown-import-name", message, (line, 1), severity=severity)
 
 
-def _tried_lines(text: str) -> frozenset[int]:
+def _list_tried_lines(module: ast.Module | None) -> frozenset[int]:
     """Return the lines of Python code that run only under a condition: in `try`, or in `if`."""
-    module = parse_python(text)
     nodes = [node for node in ast.walk(module) if isinstance(node, ast.Try | ast.If)] if module else []
     return frozenset(line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
-def _missing_names(
-    names: Sequence[str], path: str, language: Language, read: ReadText, paths: PathIndex
-) -> Iterator[str]:
+def _list_missing_names(names: Sequence[str], path: str, read: ReadText, paths: PathIndex) -> Iterator[str]:
     """Yield the imported names that a file does not contain, where that is certain."""
     has_types = path.endswith("js") and f"{path.rpartition('.')[0]}.d.ts" in paths
-    if language.name not in NAME_LANGUAGES or not path.endswith(NAME_SUFFIXES) or has_types:
-        return
-    text = read(path)
+    text = read(path) if names and path.endswith(NAME_SUFFIXES) and not has_types else None
     if text is None or _OPEN_MODULE.search(text):
         return
     words = frozenset(re.findall(r"\w+", text))
@@ -106,42 +97,12 @@ def _missing_names(
             yield name
 
 
-def _read_imports(text: str, language: Language, grammars: Grammars) -> Sequence[Import]:
-    """Return what a text imports. Python parses itself: its grammar needs quadratic time for a run of comments."""
-    if language.name != "python":
-        outlined = outline_file(language, text.encode("utf-8", "replace"), grammars).imports
-        if language.name in NAME_LANGUAGES:
-            return [*outlined, *_named_imports(text, language, grammars)]
-        return outlined
-    imports: list[Import] = []
-    module = parse_python(text)
-    for node in ast.walk(module) if module else ():
-        if isinstance(node, ast.Import):
-            imports += (Import(name.name, node.lineno) for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            target = "." * node.level + (node.module or "")
-            imports.append(Import(target, node.lineno, tuple(name.name for name in node.names)))
-    return sorted(imports, key=lambda imported: imported.line)
-
-
-def _named_imports(text: str, language: Language, grammars: Grammars) -> Iterator[Import]:
-    """Yield the imports of JavaScript with the names between their braces, which an outline does not have."""
-    matches = list(_NAMED_IMPORT.finditer(text))
-    code = blank_comments_and_strings(language, text.encode("utf-8", "replace"), grammars) if matches else None
-    lines = code.decode("utf-8", "replace").split("\n") if code is not None else []
-    for found in matches:
-        number = text.count("\n", 0, found.start()) + 1
-        if number <= len(lines) and "import" in lines[number - 1]:  # else it is in a string or a comment
-            parts = (part.split(" as ")[0].split() for part in found[1].split(","))
-            yield Import(found[2], number, tuple(words[-1] for words in parts if words))
-
-
 def _is_local(target: str, path: str, language: Language, paths: PathIndex) -> bool:
-    """Whether an import must mean a file of the workspace: a relative one, or one of Python below a folder of it."""
+    """Whether an import must mean a file of the workspace: a relative one, or one of a module below a folder of it."""
     if target.startswith("."):
         return bool(path) and bool(target.strip("."))
     first, dot, _ = target.partition(".")
-    return bool(dot) and language.name == "python" and bool(resolve_import(language, path, first, paths))
+    return bool(dot) and language.renames.dotted_modules and bool(resolve_import(language, path, first, paths))
 
 
 # -- diffs ------------------------------------------------------------------------------------------------------------
