@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import ModuleStyle
 from context_engine.references.nodes import get
-from context_engine.references.values import EXTERNAL, Meaning, NamePlace, NameUsage, Value, Values
+from context_engine.references.values import Meaning, NamePlace, NameUsage, Value, Values
 
 if TYPE_CHECKING:
     from context_engine.references.symbol_graph import SymbolDefinition
@@ -205,4 +205,3 @@ def count_arguments(call: SyntaxNode) -> int:
 
 TYPE = NameUsage("type")
 VALUE = NameUsage("value")
-UNTYPED = (EXTERNAL,)
