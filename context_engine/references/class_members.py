@@ -125,14 +125,10 @@ class ClassMembers:
         node = found[1].statement if found is not None else self._resolver.style(file).unnamed_class(file, place)
         return next(((file, number) for number in file.around(place.start) if file.scopes[number].node == node), None)
 
-    def scope_values(self, file: SyntaxFile, number: int, kind: str) -> tuple[Value, ...]:
-        """Return the class of a scope, or an instance of it."""
-        return self._resolver.style(file).class_of_scope(file, number, kind)
-
     def of_scope(self, file: SyntaxFile, number: int, name: str, usage: NameUsage | None = None) -> list[NameBinding]:
         """Return the inherited members of the class of a scope that are in the same file."""
         found: list[NameBinding] = []
-        for value in self.scope_values(file, number, "class"):
+        for value in self._resolver.style(file).class_of_scope(file, number, "class"):
             for place in self.find(value, name, usage)[0]:
                 bound = self._resolver.project.binding_at(place)
                 if bound is not None and bound[0] is file:

@@ -1,6 +1,6 @@
-"""How the files of a language see one another, and the other rules that a table of nodes cannot say.
+"""The rules of a language that a table of nodes cannot say: the interface that the resolver asks.
 
-`ModuleStyle` has the rules of most languages; each language that needs more overrides some of its methods.
+`ModuleStyle` has the rules of most languages; each language overrides those that it has differently.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import NOWHERE, NameBinding, SyntaxFile, SyntaxNode, child_of
 from context_engine.references.nodes import NO_NODE, around, get
 from context_engine.references.values import HiddenUse, Meaning, NamePlace, NameUsage, Value, Values
 
@@ -36,8 +36,6 @@ class ModuleStyle:
     implements_by_methods = False
     unnamed_classes: tuple[str, ...] = ()
     """The types of nodes that are classes also without a name."""
-    libraries_give_own_types = False
-    """Whether what a library gives is never something of the project: it is a type of its own, or written."""
 
     def __init__(self, resolver: Resolver) -> None:
         self.resolver = resolver
@@ -71,31 +69,24 @@ class ModuleStyle:
         found = self.project.binding_at(place)
         return found is not None and found[1].role == "function"
 
-    # -- names --
+    def unnamed_class(self, file: SyntaxFile, place: NamePlace) -> SyntaxNode:
+        """Return the class without a name that begins at a place."""
+        node = around(file.node_at(place.start, place.start + 1) or NO_NODE, *self.unnamed_classes)
+        return node if node.start_byte == place.start and not get(node, "name") else NO_NODE
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
-        """Return what an identifier of an import means that binds nothing; None for all other identifiers."""
+    # -- what names mean --
+
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+        """Return what an identifier means that binds nothing; None if the rules for scopes and labels say it."""
+        return None
+
+    def binding_meaning(self, file: SyntaxFile, binding: NameBinding) -> Meaning | None:
+        """Return what a name means where it is bound, if that is more than the place itself: `{ name } = thing`."""
         return None
 
     def unbound(self, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
         """Return the definitions of a name that its file does not bind; none: elsewhere. None: not known."""
         return None
-
-    def unbound_values(self, file: SyntaxFile, name: str) -> Values:
-        """Return what a name may be that is bound in another way than by an identifier."""
-        return ()
-
-    def label_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
-        """Return what a label means in another way than as a field of what is called."""
-        return None
-
-    def binding_meaning(self, file: SyntaxFile, binding: NameBinding) -> Meaning | None:
-        """Return what a name means that is bound and looked up at once: `{ name } = thing`."""
-        return None
-
-    def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
-        """Return what a test around an offset says about a name."""
-        return ()
 
     def usage_at(self, file: SyntaxFile, offset: int) -> NameUsage | None:
         """Return how the name at an offset is used, where only definitions of some kinds can be meant."""
@@ -113,39 +104,26 @@ class ModuleStyle:
         """Return the uses of a name where the syntax tree has only text."""
         return []
 
-    def gives_own_types(self, name: str) -> bool:
-        """Whether what a library gives under a name is never something of the project."""
-        return self.libraries_give_own_types and name != ""
+    def namesakes(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
+        """Return the definitions that a name does not mean, and that it has to be called as all the same.
 
-    def is_required_outside(self, file: SyntaxFile, binding: NameBinding) -> bool | None:
-        """Return whether something outside of the project requires a member by its name; None if its bases show it."""
-        return None
-
-    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
-        """Whether only the project can use a definition; `head` is the text before its name."""
-        return False
-
-    def says_override(self, binding: NameBinding) -> bool | None:
-        """Whether a member overrides another one, by how it is written; None where nothing has to be written."""
-        return None
+        None if there is such a definition, and it is not known.
+        """
+        return []
 
     # -- imports and modules --
 
-    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
-        """Return the definitions that an imported name means."""
+    def is_import(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a binding takes a name of another file."""
+        return binding.role == "import"
+
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace] | None:
+        """Return the definitions that an imported name means; None if it means one that is not found."""
         return []
 
     def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what an imported name may be."""
-        return self.resolver.place_values(self.imported_places(file, binding))
-
-    def is_import(self, file: SyntaxFile, binding: NameBinding) -> bool:
-        """Whether an assignment takes a name of another file."""
-        return False
-
-    def is_foreign(self, file: SyntaxFile, binding: NameBinding) -> bool:
-        """Whether an import whose definition is not found leads out of the project."""
-        return True
+        return self.resolver.place_values(self.imported_places(file, binding) or ())
 
     def submodule(self, module: Value, name: str) -> Values:
         """Return the module of that name inside of another."""
@@ -155,7 +133,7 @@ class ModuleStyle:
         """Return the definitions of a name in a module; None if they cannot be known."""
         return None
 
-    # -- classes and functions --
+    # -- classes and their members --
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the bases of a class as written."""
@@ -165,51 +143,6 @@ class ModuleStyle:
             holder = child_of(node, field)
             bases += holder.named_children if holder is not None else ()
         return bases
-
-    def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
-        """Return the class that a function outside of its body belongs to."""
-        return ""
-
-    def class_of_member(self, file: SyntaxFile, binding: NameBinding) -> Values:
-        """Return the class that has a member."""
-        return self.resolver.members.scope_values(file, binding.scope, "class")
-
-    def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
-        """Return the members that are added to a class outside of its body."""
-        return []
-
-    def is_module_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
-        """Whether an assigned member is one of a module, which is not looked up in other objects."""
-        return False
-
-    def own_members(self, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
-        """Return the members of a thing without a written class; None for classes."""
-        return None
-
-    def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
-        """Return the bases of a thing without a written class, and whether they are known; None for classes."""
-        return None
-
-    def unnamed_class(self, file: SyntaxFile, place: NamePlace) -> SyntaxNode:
-        """Return the class without a name that begins at a place."""
-        node = around(file.node_at(place.start, place.start + 1) or NO_NODE, *self.unnamed_classes)
-        return node if node.start_byte == place.start and not get(node, "name") else NO_NODE
-
-    def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return a class that is written as a value."""
-        return ()
-
-    def record_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
-        """Return an object that is written with its members, in a language where these are looked up."""
-        return None
-
-    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return what a member is that no definition says."""
-        return ()
-
-    def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
-        """Return the object of the function around an offset; None: that of the class around it."""
-        return None
 
     def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
         """Return the class whose scope this is, or an instance of it; one without a name is where it begins."""
@@ -221,64 +154,85 @@ class ModuleStyle:
         place = NamePlace(file.path, (name or node).start_byte)
         return (Value("class" if kind == "class" else "instance", place, file.text(name)),)
 
-    def namesakes(self, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace] | None:
-        """Return the definitions that a name does not mean, and that it has to be called as all the same.
+    def class_of_member(self, file: SyntaxFile, binding: NameBinding) -> Values:
+        """Return the class that has a member."""
+        return self.class_of_scope(file, binding.scope, "class")
 
-        None if there is such a definition, and it is not known.
-        """
+    def is_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a definition is looked up in a class."""
+        return binding.scope == NOWHERE or file.scopes[binding.scope].role in ("class", "extends")
+
+    def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+        """Return the members that are added to a class outside of its body."""
         return []
 
-    def extension_places(self, values: Values, name: str, usage: NameUsage | None) -> list[NamePlace]:
-        """Return the functions that are called like methods of values, outside of their classes."""
-        return []
+    def own_members(self, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
+        """Return the members of a thing without a written class; None for classes."""
+        return None
 
-    def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
-        """Return those members of one name that a place can mean."""
+    def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
+        """Return the bases of a thing without a written class, and whether they are known; None for classes."""
+        return None
+
+    def fitting_members(
+        self, file: SyntaxFile, node: SyntaxNode, values: Values, places: list[NamePlace]
+    ) -> list[NamePlace]:
+        """Return those members of some values that a name can mean, from the ones of that name in their classes."""
         return places
+
+    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
+        """Whether only the project can use a definition; `head` is the text before its name."""
+        return False
+
+    def is_required_outside(self, file: SyntaxFile, binding: NameBinding) -> bool | None:
+        """Return whether something outside of the project requires a member by its name; None if its bases show it."""
+        return None
+
+    def says_override(self, binding: NameBinding) -> bool | None:
+        """Whether a member overrides another one, by how it is written; None where nothing has to be written."""
+        return None
+
+    # -- what names and expressions may be --
+
+    def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
+        """Return what a test around an offset says about a name."""
+        return ()
+
+    def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
+        """Return the object of the function around an offset; None: that of the class around it."""
+        return None
+
+    def unbound_values(self, file: SyntaxFile, name: str) -> Values:
+        """Return what a name may be that is bound in another way than by an identifier."""
+        return ()
 
     def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what a name is that is bound in a way of the language's own; None for other names."""
         return None
 
-    def generic_values(self, file: SyntaxFile, name: str, arguments: tuple[Values, ...]) -> Values | None:
-        """Return what a generic type with a meaning of its own means; None for other types."""
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return what an expression with a meaning of its own is; None for other ones."""
         return None
 
-    def self_parameter(self, file: SyntaxFile, binding: NameBinding) -> Values:
-        """Return the object, where a parameter is the one of its method."""
-        return ()
-
-    def is_property(self, file: SyntaxFile, binding: NameBinding) -> bool:
-        """Whether a function is read like a field."""
-        return False
-
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
-        """Return what a call with a meaning of its own gives; None for other calls."""
+    def written_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return what a thing of a written type is, for types with a meaning of their own; None for other ones."""
         return None
 
     def result_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what calling a function gives, in a language with rules of its own; None for others."""
         return None
 
+    def is_property(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a function is read like a field."""
+        return False
+
     def elements_of(self, value: Value) -> Values | None:
         """Return what indexing an instance gives; None if its methods say it."""
         return None
 
-    def finish_results(self, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
-        """Return what a call gives if the function says that it returns something."""
-        return results
-
-    def loop_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
-        """Return what a loop gives its names one after the other."""
-        return self.resolver.take_apart(self.resolver.elements(self.resolver.values(file, given)), binding.positions)
-
-    def context_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
-        """Return what entering a context gives."""
-        return self.resolver.values(file, given)
-
-    def quoted_type(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
-        """Return the type that a string names."""
-        return None
+    def gives_own_types(self, name: str) -> bool:
+        """Whether what a library gives under a name is never something of the project."""
+        return False
 
 
 def places_of(file: SyntaxFile, bindings: Iterable[NameBinding]) -> list[NamePlace]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import ModuleStyle
-from context_engine.references.nodes import get
+from context_engine.references.nodes import NO_NODE, get
 from context_engine.references.values import Meaning, NamePlace, NameUsage, Value, Values
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ class PackageStyle(ModuleStyle):
     """The rules that Java and C# share; their styles say how the nodes are named."""
 
     depth_first = True
-    libraries_give_own_types = True
     package_pattern = re.compile(rb"^package\s+([\w.]+)", re.MULTILINE)
 
     def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
         """Whether only the project can use a definition: one that says so."""
         return "private" in re.findall(r"[\w$]+", head)
+
+    def gives_own_types(self, name: str) -> bool:
+        """Whether what a library gives is a type of its own, or written."""
+        return name != ""
 
     # -- to be answered by each language --
 
@@ -154,12 +157,10 @@ class PackageStyle(ModuleStyle):
 
     # -- values --
 
-    def loop_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
-        """Return the written type of the variable of a loop, or the elements."""
-        written = get(binding.statement, "type")
-        if written and file.text(written) != "var":
-            return self.resolver.type_values(file, written)
-        return super().loop_values(file, binding, given)
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
+        """Return the written type of the variable of a loop."""
+        written = get(binding.statement, "type") if binding.role == "loop" else NO_NODE
+        return self.resolver.type_values(file, written) if written and file.text(written) != "var" else None
 
     def called_values(self, file: SyntaxFile, holder: SyntaxNode, name: str, arity: int) -> Values:
         """Return what calling a method of an expression gives."""

@@ -436,16 +436,7 @@ class ReferenceFinder:
     def is_member(self, place: NamePlace) -> bool:
         """Whether a definition is looked up in a class."""
         found = self._project.binding_at(place)
-        if found is None:
-            return False
-        file, binding = found
-        if self.resolver.style(file).is_module_member(file, binding):
-            return False
-        return (
-            binding.scope == NOWHERE
-            or file.scopes[binding.scope].role in ("class", "extends")
-            or self.resolver.style(file).owner(file, binding) != ""
-        )
+        return found is not None and self.resolver.style(found[0]).is_member(*found)
 
     def members_named(self, name: str) -> set[NamePlace]:
         """Return everything of a name in the project that is looked up in a class."""

@@ -55,36 +55,29 @@ class Resolver:
         holder = child_of(parent, fields[0]) if fields and child_of(parent, fields[1]) == node else None
         if holder is not None and holder != node:
             return self._member_meaning(file, holder, node)
+        style = self.style(file)
         fields = file.role_fields(parent, "label")
-        if fields and (fields[0] == "." or child_of(parent, fields[0]) == node):
-            labeled = self.style(file).label_meaning(file, node)
-            return labeled if labeled is not None else self._label_meaning(file, parent, file.text(node))
-        binding = file.binding_of(node)
-        if binding is not None and (binding.role == "import" or self.style(file).is_import(file, binding)):
-            return self.import_meaning(file, binding)
+        is_label = bool(fields) and child_of(parent, fields[0]) == node
+        binding = file.binding_of(node) if not is_label else None
         if binding is not None:
-            taken = self.style(file).binding_meaning(file, binding)
+            if style.is_import(file, binding):
+                return self.import_meaning(file, binding)
+            taken = style.binding_meaning(file, binding)
             return taken or Meaning((NamePlace(file.path, node.start_byte),), is_known=True)
-        special = self.style(file).statement_meaning(file, node)
-        return special if special is not None else self.visible_meaning(file, node)
+        special = style.meaning(file, node)
+        if special is not None:
+            return special
+        return self._label_meaning(file, parent, file.text(node)) if is_label else self.visible_meaning(file, node)
 
     def visible_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return the definitions that a plain name means."""
         return self._name_meaning(file, file.text(node), node.start_byte)
 
     def _member_meaning(self, file: SyntaxFile, holder: SyntaxNode, node: SyntaxNode) -> Meaning:
-        places: list[NamePlace] = []
-        values = self.values(file, holder)
-        usage = self.style(file).usage_at(file, node.start_byte)
-        is_known = bool(values)
-        for value in values:
-            found, known = self.member_places(value, file.text(node), usage)
-            places += found
-            is_known = is_known and (known or bool(found))
-        places = self.style(file).fitting_members(file, node, places)
-        if not places and values:
-            places = self.style(file).extension_places(values, file.text(node), usage)
-        return Meaning(tuple(dict.fromkeys(places)), is_known, is_member=True)
+        values, style = self.values(file, holder), self.style(file)
+        found = style.member_meaning(values, file.text(node), style.usage_at(file, node.start_byte))
+        places = style.fitting_members(file, node, values, list(found.places))
+        return found._replace(places=tuple(dict.fromkeys(places)))
 
     def _label_meaning(self, file: SyntaxFile, label: SyntaxNode, name: str) -> Meaning:
         """`Cat(name=...)` names a field of the class, where it has one."""
@@ -102,7 +95,7 @@ class Resolver:
         is_known = True
         bindings = self.visible_bindings(file, name, offset)
         for binding in bindings:
-            if binding.role == "import" or self.style(file).is_import(file, binding):
+            if self.style(file).is_import(file, binding):
                 imported = self.import_meaning(file, binding)
                 places += imported.places
                 is_known = is_known and imported.is_known
@@ -118,8 +111,7 @@ class Resolver:
     def import_meaning(self, file: SyntaxFile, binding: NameBinding) -> Meaning:
         """Return the definitions that an imported name means."""
         places = self.style(file).imported_places(file, binding)
-        is_known = bool(places) or self.style(file).is_foreign(file, binding)
-        return Meaning(tuple(dict.fromkeys(places)), is_known)
+        return UNKNOWN if places is None else Meaning(tuple(dict.fromkeys(places)), is_known=True)
 
     def visible_bindings(self, file: SyntaxFile, name: str, offset: int) -> list[NameBinding]:
         """Return the bindings of a plain name that apply at an offset: those of the innermost scope that has any."""
@@ -195,17 +187,15 @@ class Resolver:
             return self.super_values(file, node.start_byte)
         if file.is_identifier(node):
             return self.name_values(file, file.text(node), node.start_byte)
+        special = self.style(file).expression_values(file, node)
+        if special is not None:
+            return special
         for role in EXPRESSIONS:
             if role in roles:
                 return EXPRESSIONS[role](self, file, node, roles[role])
-        if "class" in roles:
-            return self.style(file).class_expression(file, node)
         return (EXTERNAL,) if "function" in roles or roles.get("scope") is not None else ()
 
     def _literal(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        written = self.style(file).record_values(file, node) if "record" in file.roles[node.type] else None
-        if written is not None:
-            return written
         kept = self._elements_of_literal(file, node) if node.type in SEQUENCES else ()
         return (Value("external", name=fields[0] if fields else node.type, arguments=(kept,) if kept else ()),)
 
@@ -227,9 +217,6 @@ class Resolver:
         holder, name = child_of(node, fields[0]), child_of(node, fields[1])
         if name is None:
             return ()
-        special = self.style(file).special_member(file, node)
-        if special:
-            return special
         if holder is None:  # a call without an object: `run()` in Java
             return self.name_values(file, file.text(name), name.start_byte)
         found: list[Value] = []
@@ -239,11 +226,7 @@ class Resolver:
         return tuple(found)
 
     def _call(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        function = get(node, fields[0])
-        if not function:
-            return ()
-        special = self.style(file).call_values(file, node, function)
-        return special if special is not None else self.results(self.values(file, function))
+        return self.results(self.values(file, get(node, fields[0])))
 
     def _cast(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
         return self.type_values(file, get(node, fields[0]))
@@ -297,7 +280,7 @@ class Resolver:
             return (Value("class", place, binding.name),)
         if binding.role == "function":
             return self._function_values(file, binding, place, receiver)
-        if binding.role == "import" or self.style(file).is_import(file, binding):
+        if self.style(file).is_import(file, binding):
             return self.style(file).imported_values(file, binding)
         if binding.role == "alias":
             return self._alias_values(file, binding, place)
@@ -306,10 +289,6 @@ class Resolver:
         declared = binding.field(1) if len(binding.fields) > 2 or binding.role == "parameter" else None
         if declared is not None:
             return self.take_apart(self.type_values(file, declared), binding.positions)
-        if binding.role == "parameter":
-            own = self.style(file).self_parameter(file, binding)
-            if own:
-                return own
         return self._assigned_values(file, binding)
 
     def _alias_values(self, file: SyntaxFile, binding: NameBinding, place: NamePlace) -> Values:
@@ -326,9 +305,7 @@ class Resolver:
         if binding.role == "parameter":  # a default shows one type of several
             return tuple(value for value in self.values(file, given) if value.kind != "external")
         if binding.role == "loop":
-            return self.style(file).loop_values(file, binding, given)
-        if binding.role == "context":
-            return self.style(file).context_values(file, binding, given)
+            return self.take_apart(self.elements(self.values(file, given)), binding.positions)
         return self.take_apart_expression(file, given, binding.positions)
 
     def _function_values(
@@ -471,7 +448,7 @@ class Resolver:
             own = tuple(one for one in results if one.name == SELF_TYPE)
             if own and value.receiver is not None:
                 return (Value("instance", value.receiver),)
-            return self.style(file).finish_results(file, binding, results)
+            return results
         return self._keep(file, function, "returns", self.returned_values)
 
     def returned_values(self, file: SyntaxFile, function: SyntaxNode) -> Values:
@@ -504,7 +481,7 @@ class Resolver:
             return own
         for number in file.around(offset):
             if file.scopes[number].role in ("class", "extends"):
-                return self.members.scope_values(file, number, kind)
+                return self.style(file).class_of_scope(file, number, kind)
         return ()
 
     def super_values(self, file: SyntaxFile, offset: int) -> Values:
@@ -522,6 +499,9 @@ class Resolver:
     # -- written types --
 
     def _evaluate_type(self, file: SyntaxFile, node: SyntaxNode) -> Values:
+        special = self.style(file).written_values(file, node)
+        if special is not None:
+            return special
         roles = file.roles.get(node.type, {})
         if "generic" in roles:
             return self._generic_type(file, node, roles["generic"])
@@ -540,8 +520,7 @@ class Resolver:
         if "through" in roles:
             return self.type_values(file, get(node, roles["through"][0]))
         if "literal" in roles:
-            quoted = self.style(file).quoted_type(file, node)
-            return quoted if quoted is not None else (EXTERNAL,)
+            return (EXTERNAL,)
         return self.instances(self.values(file, node), file.text(node))
 
     def instances(self, values: Values, written: str = "") -> Values:
@@ -565,9 +544,6 @@ class Resolver:
         if len(parts) == 1 and parts[0].type in ARGUMENT_LISTS:
             parts = parts[0].named_children
         arguments = tuple(self.type_values(file, part) for part in parts[:6])
-        special = self.style(file).generic_values(file, name, arguments)
-        if special is not None:
-            return special
         if name in file.rules.transparent:
             return tuple(value for argument in arguments for value in argument)
         if name in ("type", "Type"):

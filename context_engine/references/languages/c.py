@@ -31,7 +31,6 @@ from context_engine.references.values import (
     HiddenUse,
     Meaning,
     NamePlace,
-    NameUsage,
     Value,
     Values,
 )
@@ -93,7 +92,7 @@ class CStyle(ModuleStyle):
         places = tuple(dict.fromkeys((*places_of(file, [binding]), *entity.places)))
         return Meaning(places, True, entity.is_member, is_sure=entity.kind == "macro" or not macros)
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a name means that is not looked up in an object."""
         if node.type == "field_identifier":
             return self._field_meaning(file, node, up(node))
@@ -331,7 +330,7 @@ class CStyle(ModuleStyle):
 
     # -- classes --
 
-    def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def _class_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return the struct, the class or the enum that is written or named."""
         if get(node, "body"):
             return (Value("class", class_place(file, node)),)
@@ -374,10 +373,10 @@ class CStyle(ModuleStyle):
         """Return the bases of a class as written."""
         return children(get(node, "@base_class_clause"), *BASE_TYPES)
 
-    def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
-        """Return the scope that a definition outside of it is written with."""
-        is_outside = binding.role == "function" and is_qualified(binding)
-        return "::".join(qualifiers(file, binding.node) or ()) if is_outside else ""
+    def is_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a definition is in a class, or is written with its scope."""
+        is_outside = binding.role == "function" and is_qualified(binding) and bool(qualifiers(file, binding.node))
+        return is_outside or super().is_member(file, binding)
 
     # -- values --
 
@@ -421,27 +420,33 @@ class CStyle(ModuleStyle):
             written = get(statement, "declarator", "@trailing_return_type", ".")
         return self.resolver.type_values(file, written) if written else self.resolver.returned_values(file, statement)
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
-        """Return what casts, makers of pointers and functions that hand a value on give."""
-        at = function
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return what casts, makers of pointers and functions that hand a value on give, and what a class is."""
+        if node.type in CLASSES:
+            return self._class_values(file, node)
+        if node.type != "call_expression":
+            return None
+        at = function = get(node, "function")
         while at.type == "qualified_identifier" and get(at, "name"):
             at = get(at, "name")
         name = file.text(get(at, "name") or at)
         if at.type == "template_function" and name in POINTER_MAKERS and get(at, "arguments"):
             return self.resolver.type_values(file, get(at, "arguments", "."))
-        if name in HANDING_ON and function.type == "qualified_identifier" and get(call, "arguments"):
-            return self.resolver.values(file, get(call, "arguments", "."))
+        if name in HANDING_ON and function.type == "qualified_identifier" and get(node, "arguments"):
+            return self.resolver.values(file, get(node, "arguments", "."))
         return None
 
     def elements_of(self, value: Value) -> Values | None:
         """Return the object itself: it is an element of an array, or a pointer to it."""
         return (value,)
 
-    def extension_places(self, values: Values, name: str, usage: NameUsage | None) -> list[NamePlace]:
-        """Return the members of the elements of a container: `cats.back()->purr()`."""
+    def fitting_members(
+        self, file: SyntaxFile, node: SyntaxNode, values: Values, places: list[NamePlace]
+    ) -> list[NamePlace]:
+        """Return the members, or else those of the elements of a container: `cats.back()->purr()`."""
         calls = [value for value in values if value.kind == "external" and value.name.endswith("()")]
         elements = tuple(one for value in calls if value.arguments for one in value.arguments[-1])
-        return self.member_places(elements, name)
+        return places or self.member_places(elements, file.text(node))
 
 
 def _wanted_kinds(node: SyntaxNode) -> Kinds:

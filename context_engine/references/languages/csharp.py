@@ -88,7 +88,7 @@ class CSharpStyle(PackageStyle):
             return True  # a method group
         return super().accepts(file, binding, usage)
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what names in initializers, arguments and after `?.` mean."""
         outer = up(node)
         is_label = outer.type == "argument" and get(outer, "name") == node
@@ -109,11 +109,16 @@ class CSharpStyle(PackageStyle):
         return Meaning(is_known=True) if is_name else None
 
     def _member_of(self, file: SyntaxFile, node: SyntaxNode, values: Values) -> Meaning:
-        usage = self.usage_at(file, node.start_byte)
-        found = self.member_meaning(values, file.text(node), usage)
-        return found._replace(places=found.places or tuple(self.extension_places(values, file.text(node), usage)))
+        found = self.member_meaning(values, file.text(node), self.usage_at(file, node.start_byte))
+        return found._replace(places=tuple(self.fitting_members(file, node, values, list(found.places))))
 
-    def extension_places(self, values: Values, name: str, usage: NameUsage | None) -> list[NamePlace]:
+    def fitting_members(
+        self, file: SyntaxFile, node: SyntaxNode, values: Values, places: list[NamePlace]
+    ) -> list[NamePlace]:
+        """Return the members, or else the extension methods."""
+        return places or self._find_extensions(values, file.text(node), self.usage_at(file, node.start_byte))
+
+    def _find_extensions(self, values: Values, name: str, usage: NameUsage | None) -> list[NamePlace]:
         """Return the extension methods of values: static ones whose first parameter is marked with `this`."""
         owners = [value.place for value in values if value.kind == "instance"]
         if usage is None or usage.kind != "call" or not owners:
@@ -168,9 +173,22 @@ class CSharpStyle(PackageStyle):
             called = get(function, "<argument", "<", "<", "function") if is_passed else NO_NODE
             name = file.text(get(called, "name")).partition("<")[0]
             return self.element_of_call(file, get(called, "expression"), name)
-        return None
+        return super().bound_values(file, binding)
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return what calling a method gives, and what a generic member and one after `?.` are."""
+        if node.type == "invocation_expression":
+            return self._results_of_call(file, node, get(node, "function"))
+        name, holder = get(node, "name"), get(node, "expression")
+        if node.type == "member_binding_expression":
+            holder = _condition_of(node)
+        elif node.type not in MEMBERS or name.type != "generic_name":
+            return None
+        text = file.text(name).partition("<")[0]
+        values = self.resolver.values(file, holder)
+        return tuple(one for value in values for one in self.resolver.member_values(value, text)) or None
+
+    def _results_of_call(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
         """Return what calling a method of an object gives, or of the object before a `?.`."""
         holder = get(function, "expression")
         if function.type == "conditional_access_expression":
@@ -182,19 +200,8 @@ class CSharpStyle(PackageStyle):
         if found:
             return found
         usage = NameUsage("call", count_arguments(call))
-        added = self.extension_places(self.resolver.values(file, holder), name, usage)
+        added = self._find_extensions(self.resolver.values(file, holder), name, usage)
         return self.resolver.results(self.resolver.place_values(added))
-
-    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return what a generic member and one after `?.` are."""
-        name, holder = get(node, "name"), get(node, "expression")
-        if node.type == "member_binding_expression":
-            holder = _condition_of(node)
-        elif name.type != "generic_name":
-            return ()
-        text = file.text(name).partition("<")[0]
-        values = self.resolver.values(file, holder)
-        return tuple(one for value in values for one in self.resolver.member_values(value, text))
 
 
 def _call_around(node: SyntaxNode) -> SyntaxNode:

@@ -36,11 +36,14 @@ class GoStyle(ModuleStyle):
     """The rules of Go."""
 
     implements_by_methods = True
-    libraries_give_own_types = True
 
     def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
         """Whether only the project can use a definition: one of a package in small letters."""
         return not definition.name[0].isupper() and "." not in definition.qualified
+
+    def gives_own_types(self, name: str) -> bool:
+        """Whether what a library gives is a type of its own."""
+        return name != ""
 
     # -- packages --
 
@@ -100,9 +103,9 @@ class GoStyle(ModuleStyle):
 
     # -- types and functions --
 
-    def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
-        """Return the type of the receiver of a method."""
-        return receiver_type(file, binding.statement)
+    def is_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a definition is looked up in a type, that of its receiver for a method."""
+        return super().is_member(file, binding) or receiver_type(file, binding.statement) != ""
 
     def class_of_member(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return the type of the receiver of a method, or the type around a field."""
@@ -110,15 +113,6 @@ class GoStyle(ModuleStyle):
         if owner:
             return self.resolver.place_values(self._in_package(dirname(file.path), owner, package_of(file)))
         return super().class_of_member(file, binding)
-
-    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return the embedded type that a selector names: `self.Door` in a type that embeds `cage.Door`."""
-        holder, name = get(node, "operand"), file.text(get(node, "field"))
-        if not holder or not name:
-            return ()
-        owners = [value.place for value in self.resolver.values(file, holder) if value.kind == "instance"]
-        bases = [base for owner in owners for base in self.resolver.members.bases(owner)[0]]
-        return self.resolver.instances(tuple(base for base in bases if base.name.rpartition(".")[2] == name))
 
     def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the methods of a type in the files of its package."""
@@ -130,7 +124,7 @@ class GoStyle(ModuleStyle):
             )
         return found
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the field that a key of a struct literal means; one without a name is called as its type."""
         pair = _pair_of_key(node)
         found = self._literal_type(file, up(pair)) if pair else None
@@ -195,12 +189,21 @@ class GoStyle(ModuleStyle):
 
     # -- values --
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
-        """Return what `new`, `make` and `append` give."""
-        given, name = get(call, "arguments", "."), file.text(function)
-        if name in ("new", "make") and given:
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return what `new`, `make` and `append` give, and the embedded type that a selector names."""
+        if node.type == "selector_expression":
+            return self._embedded_values(file, get(node, "operand"), file.text(get(node, "field"))) or None
+        given = get(node, "arguments", ".") if node.type == "call_expression" else NO_NODE
+        name = file.text(get(node, "function")) if given else ""
+        if name in ("new", "make"):
             return self.resolver.type_values(file, given)
-        return self.resolver.values(file, given) if name == "append" and given else None
+        return self.resolver.values(file, given) if name == "append" else None
+
+    def _embedded_values(self, file: SyntaxFile, holder: SyntaxNode, name: str) -> Values:
+        """Return the embedded type that a selector names: `self.Door` in a type that embeds `cage.Door`."""
+        owners = [value.place for value in self.resolver.values(file, holder) if value.kind == "instance"]
+        bases = [base for owner in owners for base in self.resolver.members.bases(owner)[0]]
+        return self.resolver.instances(tuple(base for base in bases if base.name.rpartition(".")[2] == name))
 
     def elements_of(self, value: Value) -> Values | None:
         """Return the elements of a type that is a list or a map: `type nodes []*node`."""
@@ -210,8 +213,11 @@ class GoStyle(ModuleStyle):
             return None
         return self.resolver.elements(self.resolver.type_values(found[0], written))
 
-    def loop_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return the elements for the second name of a `range`."""
+        if binding.role != "loop":
+            return None
+        given = get(binding.statement, "right")
         return self.resolver.elements(self.resolver.values(file, given)) if binding.positions == (1,) else ()
 
     def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:

@@ -69,7 +69,7 @@ class JavaStyle(PackageStyle):
             return is_static if usage.kind == "call" else usage.kind == "value" or not is_static
         return super().accepts(file, binding, usage)
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what the parts of an import, a label of a loop and a case of a switch mean."""
         written, outer = node, up(node)
         if outer.type == "switch_label":
@@ -131,17 +131,13 @@ class JavaStyle(PackageStyle):
             function = outer if statement.type == "inferred_parameters" else statement
             call = get(function, "<argument_list", "<")
             return self.element_of_call(file, get(call, "object"), file.text(get(call, "name")))
-        return None
+        return super().bound_values(file, binding)
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
-        """Return what calling a method gives."""
-        holder = get(call, "object")
-        if call.type != "method_invocation" or not holder:
-            return None
-        return self.called_values(file, holder, file.text(function), count_arguments(call))
-
-    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return what `Cat.this` and a type with its package are."""
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return what calling a method gives, and what `Cat.this` and a type with its package are."""
+        if node.type == "method_invocation":
+            holder, name = get(node, "object"), file.text(get(node, "name"))
+            return self.called_values(file, holder, name, count_arguments(node)) if holder else None
         if node.type == "field_access" and get(node, "$").type == "this":
             return self.resolver.instances(self.resolver.values(file, get(node, ".")))
-        return self.dotted_values(file, node)
+        return (self.dotted_values(file, node) or None) if "member" in file.roles.get(node.type, {}) else None

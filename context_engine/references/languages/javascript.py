@@ -58,22 +58,24 @@ class JavaScriptStyle(ModuleStyle):
     # -- imports --
 
     def is_import(self, file: SyntaxFile, binding: NameBinding) -> bool:
-        """Whether a variable is what `require` gives, or a part of it."""
+        """Whether a binding is an import, or a variable is what `require` gives, or a part of it."""
+        if binding.role == "import":
+            return True
         if binding.role != "variable" or len(binding.positions) > 1 or b"require" not in file.data:
             return False
         given = _value_of(binding)
         return not (given.type == "member_expression" and binding.positions) and required_module(file, given) != ""
 
-    def is_module_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
-        """Whether a name is assigned to `exports`."""
+    def is_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a definition is looked up in a class; what is assigned to `exports` is one of a module."""
         holder = get(binding.node, "^object") if binding.role == "attribute" else NO_NODE
-        return file.text(holder) in ("exports", "module.exports")
+        return super().is_member(file, binding) and file.text(holder) not in ("exports", "module.exports")
 
-    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace] | None:
         """Return the definitions that an imported name means."""
         source, name = _read_import(file, binding)
         name = ASSIGNED if name == WHOLE and binding.role == "variable" else name
-        return self._find_exported(file, source, name)
+        return self._find_exported(file, source, name) or ([] if self._is_foreign(source) else None)
 
     def _find_exported(self, file: SyntaxFile, source: str, name: str, seen: set[str] | None = None) -> list[NamePlace]:
         """Return the definitions of a name of the module that a file calls `source`."""
@@ -85,17 +87,15 @@ class JavaScriptStyle(ModuleStyle):
         source, name = _read_import(file, binding)
         module = self._module(file, source)
         if module is None:
-            is_foreign = self.is_foreign(file, binding)
-            return (Value("external", name=f"{source}.{name}"),) if is_foreign else ()
+            return (Value("external", name=f"{source}.{name}"),) if self._is_foreign(source) else ()
         found = self.resolver.place_values(self._find_exported(file, source, ASSIGNED if name == WHOLE else name))
         if not found and name in (DEFAULT, ASSIGNED, WHOLE):
             found = self._default_values(module)
         is_whole = name in (WHOLE, ASSIGNED) or (name == DEFAULT and not found and self._is_common(module))
         return (*found, module) if is_whole else found
 
-    def is_foreign(self, file: SyntaxFile, binding: NameBinding) -> bool:
+    def _is_foreign(self, source: str) -> bool:
         """Whether an import leads out of the project; a package of this workspace may be built elsewhere."""
-        source = _read_import(file, binding)[0]
         name = source.split("/")[source.startswith("@") and "/" in source]
         is_near = name.startswith(".") or self._modules.is_package(source)
         return not is_near and not self.project.paths.folders_by_suffix(f"packages/{name}/src")
@@ -125,8 +125,7 @@ class JavaScriptStyle(ModuleStyle):
             return self._default(file, seen, name)
         found = self._find_specified(file, name, seen, file.root)
         if not found:
-            bound = [one for one in file.bindings_in(name, 0) if one.role != "import"]
-            found = places_of(file, (one for one in bound if not self.is_import(file, one)))
+            found = places_of(file, (one for one in file.bindings_in(name, 0) if not self.is_import(file, one)))
         for source in _star_sources(file) if not found else ():
             found = found or self._find_exported(file, source, name, seen)
         if not found:
@@ -151,8 +150,8 @@ class JavaScriptStyle(ModuleStyle):
             return self._find_exported(file, _unquote(file, source), name, seen)
         found: list[NamePlace] = []
         for binding in self.resolver.visible_bindings(file, name, specifier.start_byte):
-            is_import = binding.role == "import" or self.is_import(file, binding)
-            found += self.imported_places(file, binding) if is_import else places_of(file, [binding])
+            is_import = self.is_import(file, binding)
+            found += (self.imported_places(file, binding) or ()) if is_import else places_of(file, [binding])
         return found
 
     def _default(self, file: SyntaxFile, seen: set[str], name: str) -> list[NamePlace]:
@@ -210,9 +209,12 @@ class JavaScriptStyle(ModuleStyle):
 
     # -- names --
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
-        """Return what a name in an import or export list means that binds nothing in its file."""
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+        """Return what a name in an import or export list means that binds nothing in its file, and what a key does."""
         outer = up(node)
+        label = file.role_fields(outer, "label")
+        if label and get(outer, label[0]) == node:
+            return self._label_meaning(file, node, outer)
         if outer and node.type == "shorthand_property_identifier":
             # It is the value of a member of the same name as well.
             meaning = self.resolver.visible_meaning(file, node)
@@ -227,9 +229,8 @@ class JavaScriptStyle(ModuleStyle):
         bound = file.binding_of(get(outer, "alias") or node)
         return self.resolver.import_meaning(file, bound) if bound is not None else Meaning(is_known=True)
 
-    def label_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def _label_meaning(self, file: SyntaxFile, node: SyntaxNode, part: SyntaxNode) -> Meaning:
         """Return the member that a key of an object literal, or an attribute of an element, gives a value."""
-        part = up(node)
         if part.type == "jsx_attribute":
             return self._attribute_meaning(file, node, up(part))
         expected = expected_values(self.resolver, file, up(part)) if up(part).type == "object" else ()
@@ -289,15 +290,6 @@ class JavaScriptStyle(ModuleStyle):
             return found
         return find_assigned_members(self.resolver, file, NamePlace(file.path, named.start_byte), name)
 
-    def record_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
-        """Return an object literal; one without members may get them anywhere."""
-        return record_value(file, node) if node.named_child_count else None
-
-    def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return a class that is written as a value."""
-        name = get(node, "name")
-        return (Value("class", NamePlace(file.path, (name or node).start_byte), file.text(name)),)
-
     def self_values(self, file: SyntaxFile, offset: int) -> Values | None:
         """Return the object of a function outside of a class."""
         return find_self(self.resolver, file, offset)
@@ -330,9 +322,16 @@ class JavaScriptStyle(ModuleStyle):
 
     # -- values --
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
-        """Return the module that `require` or `import` gives."""
-        source = required_module(file, call) if call.type == "call_expression" else ""
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return what `require`, `module.exports`, `Thing.prototype`, and objects and classes that are written give."""
+        if node.type == "object":  # one without members may get them anywhere
+            return record_value(file, node) if node.named_child_count else None
+        if node.type == "class":
+            name = get(node, "name")
+            return (Value("class", NamePlace(file.path, (name or node).start_byte), file.text(name)),)
+        if node.type == "member_expression":
+            return self._exports_or_prototype(file, node) or None
+        source = required_module(file, node) if node.type == "call_expression" else ""
         if not source:
             return None
         module = self._module(file, source)
@@ -345,8 +344,7 @@ class JavaScriptStyle(ModuleStyle):
         """Return the module itself for `exports`."""
         return (Value("module", NamePlace(file.path)),) if name == "exports" else ()
 
-    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return what `module.exports` and `Thing.prototype` are."""
+    def _exports_or_prototype(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         name, holder = file.text(get(node, "property")), get(node, "object")
         if name == "exports" and file.text(holder) == "module":
             module = Value("module", NamePlace(file.path))
@@ -354,16 +352,18 @@ class JavaScriptStyle(ModuleStyle):
         values = self.resolver.values(file, holder) if name == "prototype" else ()
         return tuple(Value("instance", one.place, one.name) for one in values if one.kind in ("class", "function"))
 
-    def self_parameter(self, file: SyntaxFile, binding: NameBinding) -> Values:
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return the element, where the first parameter belongs to a function that is called with elements."""
+        if binding.role != "parameter" or binding.field(1) is not None:
+            return None
         function = file.scopes[binding.scope].node
         arguments = get(function, "<arguments")
         called = get(arguments, "^function")
         is_first = get(arguments, ".") == function and called.type == "member_expression"
         if not is_first or file.text(get(called, "property")) not in OVER_ELEMENTS:
-            return ()
+            return None
         elements = self.resolver.elements(self.resolver.values(file, get(called, "object")))
-        return self.resolver.take_apart(elements, binding.positions)
+        return self.resolver.take_apart(elements, binding.positions) or None
 
 
 def required_module(file: SyntaxFile, node: SyntaxNode) -> str:

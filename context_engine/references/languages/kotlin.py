@@ -47,7 +47,6 @@ class KotlinStyle(PackageStyle):
     depth_first = False
     joins_members = True
     unnamed_classes = ("companion_object", "object_literal")
-    libraries_give_own_types = False
     package_pattern = re.compile(rb"^[ \t]*package[ \t]+([\w.`]+)", re.MULTILINE)
 
     def package_of_binding(self, file: SyntaxFile, binding: NameBinding) -> str | None:
@@ -93,9 +92,13 @@ class KotlinStyle(PackageStyle):
             return not any(one.role == "function" and self.accepts(file, one, usage) for one in others)
         return not is_type_parameter
 
-    def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
-        """Return the type that an extension belongs to."""
-        return file.text(_receiver_of(binding))
+    def is_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a definition is in a class, or extends one."""
+        return super().is_member(file, binding) or bool(_receiver_of(binding))
+
+    def gives_own_types(self, name: str) -> bool:
+        """Whether what a library gives is never something of the project: it may be typed by what it is given."""
+        return False
 
     def says_override(self, binding: NameBinding) -> bool | None:
         """Whether a member has the word for it."""
@@ -116,7 +119,7 @@ class KotlinStyle(PackageStyle):
                 found.append(HiddenUse(start, stop, "read", meaning))
         return found
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a plain name means."""
         outer = up(node)
         if not outer or outer.type == "labeled_expression" or "package_header" in (outer.type, up(outer).type):
@@ -286,12 +289,13 @@ class KotlinStyle(PackageStyle):
         found = self.places_of_dotted([name for name in names[:-1] if name != "Companion"] + names[-1:], None)
         return self.select(found, lambda _, one: one.role != "parameter" or one.statement.type == "class_parameter")
 
-    def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
+    def fitting_members(
+        self, file: SyntaxFile, node: SyntaxNode, values: Values, places: list[NamePlace]
+    ) -> list[NamePlace]:
         """Return the members that a place can mean: a nested class or an extension where no member has the name."""
         if places:
             return places
         usage = self.usage_at(file, node.start_byte) or VALUE
-        values = self.resolver.values(file, get(node, "<", "."))
         members = (self._members(value, file.text(node), usage) for value in values)
         return next(filter(None, members), []) or self._extensions(file, values, node, usage)
 
@@ -331,10 +335,6 @@ class KotlinStyle(PackageStyle):
         inner = [get(specifier, ".") or specifier for specifier in get(node, "@delegation_specifiers").named_children]
         invoked = ("constructor_invocation", "explicit_delegation")
         return [get(one, ".") if one.type in invoked else one for one in inner]
-
-    def class_expression(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return an object that is written as a value."""
-        return (Value("instance", NamePlace(file.path, node.start_byte)),)
 
     def self_values(self, file: SyntaxFile, offset: int) -> Values:
         """Return the innermost receiver, or the one that a label names."""
@@ -410,7 +410,17 @@ class KotlinStyle(PackageStyle):
         function = get(given, ".") if given.type == "call_expression" else given
         return self._last_values(file, syntax.read_call(given).trailing) if file.text(function) == "lazy" else ()
 
-    def record_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return what calls, branches, objects that are written there and some members are."""
+        if node.type == "call_expression":
+            return self._results_of_call(file, node)
+        if node.type == "navigation_expression":
+            return self._special_member(file, node) or None
+        if node.type == "object_literal":
+            return (Value("instance", NamePlace(file.path, node.start_byte)),)
+        return self._branch_values(file, node) if "record" in file.roles.get(node.type, {}) else None
+
+    def _branch_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return what the branches of an `if`, a `when` and a `try` give."""
         branches = [one for one in node.named_children if one != get(node, "condition")][:8]
         found: list[Value] = []
@@ -431,8 +441,7 @@ class KotlinStyle(PackageStyle):
         given = get(function, "@function_body", "$")
         return self.resolver.values(file, given) if given and given.type != "block" else (EXTERNAL,)
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
-        """Return what a call gives."""
+    def _results_of_call(self, file: SyntaxFile, call: SyntaxNode) -> Values:
         read = syntax.read_call(call)
         special = self._standard_member(file, read) if read.holder else self._standard_call(file, read)
         if special is not None:
@@ -490,9 +499,9 @@ class KotlinStyle(PackageStyle):
             return tuple(found)
         return self.resolver.place_values(self._extensions(file, holders, call.name, usage))
 
-    def special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
+    def _special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         """Return what `Cat.Companion`, `x::class`, a tested member and an extension are."""
-        if node.type != "navigation_expression" or node.named_child_count < 2:
+        if node.named_child_count < 2:
             return ()
         name, is_short = get(node, "$"), node.end_byte - node.start_byte < 100
         tested = syntax.find_smart_cast(file, file.text(node), node) if is_short else NO_NODE

@@ -46,7 +46,7 @@ class PhpStyle(ModuleStyle):
         nodes = file.find(f"${name}") if not name.startswith("$") else ()
         return [HiddenUse(one.start_byte + 1, one.end_byte, "read", self.resolver.meaning(file, one)) for one in nodes]
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a name means by its place: a class or a function."""
         if node.type != "name":
             return None
@@ -109,7 +109,9 @@ class PhpStyle(ModuleStyle):
         own = [one for one in bound if one.scope == scope]
         return places_of(file, own + [one for one in promoted if file.scopes[one.scope].parent == scope])
 
-    def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
+    def fitting_members(
+        self, file: SyntaxFile, node: SyntaxNode, values: Values, places: list[NamePlace]
+    ) -> list[NamePlace]:
         """Return the methods where a member is called, and the others where it is read."""
         is_call = up(node).type in CALLS
         return [place for place in places if self.is_function(place) == is_call]
@@ -125,14 +127,12 @@ class PhpStyle(ModuleStyle):
             return None
         return self._written_values(file, _documented_type(file, binding)) or None
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return what a call of a method gives."""
-        fields = file.role_fields(call, "member")
-        holder = get(call, fields[0]) if fields else NO_NODE
-        if not holder:
+        if node.type not in CALLS:
             return None
         found: list[Value] = []
-        name = file.text(function)
+        holder, name = get(node, "object") or get(node, "scope"), file.text(get(node, "name"))
         for value in self.resolver.values(file, holder):
             if value.kind == "external":
                 found += self.resolver.results(self.resolver.member_values(value, name))

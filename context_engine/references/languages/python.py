@@ -136,7 +136,7 @@ class PythonStyle(ModuleStyle):
         """Return the definitions that a star import brings."""
         return self._from_stars(file, name, {file.path}) or None
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what the parts of a dotted import mean: modules, which are no definitions."""
         statement = beyond(up(node), "dotted_name", "aliased_import", "relative_import")
         if "import" not in file.roles.get(statement.type, {}):
@@ -153,45 +153,26 @@ class PythonStyle(ModuleStyle):
         named = [base for base in bases if base.type not in ("keyword_argument", "comment")]
         return [base for base in named if file.text(base) != "object"]
 
-    def self_parameter(self, file: SyntaxFile, binding: NameBinding) -> Values:
-        """Return the object or the class, for the first parameter of a method."""
-        scope = file.scopes[binding.scope]
-        is_method = scope.role == "function" and scope.parent >= 0 and file.scopes[scope.parent].role == "class"
-        if not is_method or not covers(get(scope.node, "parameters", "."), binding.node.start_byte):
-            return ()
-        marks = _decorators(file, scope.node)
-        if "staticmethod" in marks:
-            return ()
-        is_class = "classmethod" in marks or file.text(get(scope.node, "name")) in OF_CLASS
-        return self.resolver.self_values(file, scope.start, "class" if is_class else "instance")
-
     def is_property(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a method is decorated as a property."""
         return any(mark in PROPERTIES or mark.endswith("property") for mark in _decorators(file, binding.statement))
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
-        """Return what `super()`, `cast` and `type` give."""
-        name, given = file.text(function), get(call, "arguments").named_children
-        if name == "super":
-            return self.resolver.super_values(file, call.start_byte)
-        if name in ("cast", "typing.cast", "t.cast") and len(given) == 2:
-            return self.resolver.type_values(file, given[0])
-        if name == "type" and len(given) == 1:
-            values = self.resolver.values(file, given[0])
-            return tuple(value._replace(kind="class") for value in values if value.place.path)
-        if name == "next" and given:
-            return self.resolver.elements(self.resolver.values(file, given[0])) or None
-        return self.resolver.values(file, given[0]) or None if name in PASSING and given else None
-
-    def finish_results(self, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
+    def result_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return the yielded thing for a context manager that a generator makes."""
-        is_generator = any(mark in CONTEXT_MANAGERS for mark in _decorators(file, binding.statement))
-        return self.resolver.elements(results) if is_generator else results
+        if not any(mark in CONTEXT_MANAGERS for mark in _decorators(file, binding.statement)):
+            return None
+        written = get(binding.statement, "return_type")
+        return self.resolver.elements(self.resolver.type_values(file, written)) if written else None
 
     # -- values --
 
-    def context_values(self, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
-        """Return what `with value as name` or `except value as name` binds."""
+    def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
+        """Return what the first parameter of a method, and the name of a context or an exception, is."""
+        if binding.role == "parameter":
+            return self._own_object(file, binding) if binding.field(1) is None else None
+        if binding.role != "context":
+            return None
+        given = get(binding.statement, ".")
         if get(binding.statement, "<except_clause"):
             parts = given.named_children if given.type == "tuple" else (given,)
             return self.resolver.instances(tuple(one for part in parts for one in self.resolver.values(file, part)))
@@ -202,6 +183,34 @@ class PythonStyle(ModuleStyle):
             entered = next(filter(None, results), ())
             found += entered if any(one.kind != "external" for one in entered) else (value,)
         return self.resolver.take_apart(tuple(found), binding.positions)
+
+    def _own_object(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
+        """Return the object or the class, for the first parameter of a method."""
+        scope = file.scopes[binding.scope]
+        is_method = scope.role == "function" and scope.parent >= 0 and file.scopes[scope.parent].role == "class"
+        if not is_method or not covers(get(scope.node, "parameters", "."), binding.node.start_byte):
+            return None
+        marks = _decorators(file, scope.node)
+        if "staticmethod" in marks:
+            return None
+        is_class = "classmethod" in marks or file.text(get(scope.node, "name")) in OF_CLASS
+        return self.resolver.self_values(file, scope.start, "class" if is_class else "instance") or None
+
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return what calls of `super()`, `cast` and other functions of the language give."""
+        if node.type != "call":
+            return None
+        name, given = file.text(get(node, "function")), get(node, "arguments").named_children
+        if name == "super":
+            return self.resolver.super_values(file, node.start_byte)
+        if name in ("cast", "typing.cast", "t.cast") and len(given) == 2:
+            return self.resolver.type_values(file, given[0])
+        if name == "type" and len(given) == 1:
+            values = self.resolver.values(file, given[0])
+            return tuple(value._replace(kind="class") for value in values if value.place.path)
+        if name == "next" and given:
+            return self.resolver.elements(self.resolver.values(file, given[0])) or None
+        return self.resolver.values(file, given[0]) or None if name in PASSING and given else None
 
     def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return the type that an `isinstance` around an offset gives to a name."""
@@ -214,8 +223,10 @@ class PythonStyle(ModuleStyle):
                 return self.resolver.instances(tuple(v for part in parts for v in self.resolver.values(file, part)))
         return ()
 
-    def quoted_type(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+    def written_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return the type that a string names, where it names a single one."""
+        if "literal" not in file.roles.get(node.type, {}):
+            return None
         found: list[Value] = []
         for written in _DOTTED.findall(file.text(node)):
             first, *rest = written.split(".")

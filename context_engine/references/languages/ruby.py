@@ -63,9 +63,10 @@ class RubyStyle(ModuleStyle):
         """Return how a definition may be written: `attr_reader :name` has a symbol."""
         return (name, f":{name}")
 
-    def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
-        """Return the class or the module that a method is in."""
-        return "::".join(_nesting(file, binding.node.start_byte)) if binding.role == "function" else ""
+    def is_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a definition is in a class or a module."""
+        is_method = binding.role == "function" and bool(_nesting(file, binding.node.start_byte))
+        return is_method or super().is_member(file, binding)
 
     # -- names --
 
@@ -81,7 +82,7 @@ class RubyStyle(ModuleStyle):
         is_member = entity.kind == "method" and bool(entity.path)
         return Meaning(tuple(dict.fromkeys((place, *entity.places))), is_known=True, is_member=is_member)
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what a constant, a variable or the name of a method means."""
         name, outer, start = file.text(node), up(node), node.start_byte
         call = outer if outer.type == "call" and get(outer, "method") == node else NO_NODE
@@ -210,9 +211,11 @@ class RubyStyle(ModuleStyle):
         kind: Literal["class", "instance"] = "class" if context.is_singleton else "instance"
         return (Value(kind, NamePlace(file.path, 0), "::".join(context.path)),)
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return what a call of a method gives."""
-        name, receiver = file.text(function), get(call, "receiver")
+        if node.type != "call" or not get(node, "method"):
+            return None
+        name, receiver, call = file.text(get(node, "method")), get(node, "receiver"), node
         if not receiver and name != "new":
             return self._own_results(file, name, call.start_byte)
         values = self.resolver.values(file, receiver) if receiver else self.self_values(file, call.start_byte)

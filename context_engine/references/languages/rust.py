@@ -48,7 +48,10 @@ class RustStyle(ModuleStyle):
     """The rules of Rust."""
 
     joins_members = True
-    libraries_give_own_types = True
+
+    def gives_own_types(self, name: str) -> bool:
+        """Whether what a library gives is a type of its own."""
+        return name != ""
 
     def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
         """Whether only the project can use a definition: one that is not public."""
@@ -61,10 +64,13 @@ class RustStyle(ModuleStyle):
 
     # -- imports --
 
-    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+    def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace] | None:
         """Return the definitions that a `use` names."""
         *path, name = use_path(file, binding.node)
-        return self._ask(file, path, binding.node.start_byte, "places", lambda at: self.member_places((at,), name))
+        start = binding.node.start_byte
+        found = self._ask(file, path, start, "places", lambda at: self.member_places((at,), name))
+        holders = self._ask(file, path or [name], start, "foreign", lambda at: (at,)) if not found else ()
+        return found or ([] if any(value.kind == "external" for value in holders) else None)
 
     def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what a `use` names."""
@@ -73,12 +79,6 @@ class RustStyle(ModuleStyle):
             return self._crate(file, name)
         start = binding.node.start_byte
         return tuple(self._ask(file, path, start, "values", lambda at: self.resolver.member_values(at, name)))
-
-    def is_foreign(self, file: SyntaxFile, binding: NameBinding) -> bool:
-        """Whether a `use` leads out of the project."""
-        path = use_path(file, binding.node)
-        values = self._ask(file, path[:-1] or path, binding.node.start_byte, "foreign", lambda at: (at,))
-        return any(value.kind == "external" for value in values)
 
     def _ask(
         self, file: SyntaxFile, path: Iterable[str], offset: int, question: str, answer: Callable[[Value], Iterable[T]]
@@ -245,7 +245,7 @@ class RustStyle(ModuleStyle):
         found = found or self.resolver.place_values(self.unbound(file, name, offset) or ())
         return found or (() if bound or name in file.rules.builtins else self._crate(file, name))
 
-    def statement_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return the meaning of a name inside of a macro call, and of the field that an initializer names."""
         outer = up(node)
         if outer.type == "token_tree":
@@ -355,7 +355,9 @@ class RustStyle(ModuleStyle):
         inherited = [place for one in required for place in self.resolver.members.own(one, binding.name)]
         return places_of(file, [binding]) + inherited
 
-    def fitting_members(self, file: SyntaxFile, node: SyntaxNode, places: list[NamePlace]) -> list[NamePlace]:
+    def fitting_members(
+        self, file: SyntaxFile, node: SyntaxNode, values: Values, places: list[NamePlace]
+    ) -> list[NamePlace]:
         """Return the functions where a member is called, and the fields where it is read."""
         outer = get(node, "<field_expression")
         if not outer:
@@ -428,11 +430,14 @@ class RustStyle(ModuleStyle):
                 return self.resolver.type_values(found[0], types[0]) if types else ()
         return ()
 
-    def call_values(self, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode) -> Values | None:
+    def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return what the usual methods of the library pass on, and what `Some(x)` or `Box::new(x)` has in it."""
+        if node.type != "call_expression":
+            return None
+        function = get(node, "function")
         if function.type == "generic_function":
             function = get(function, "function")
-        given = get(call, "arguments", ".")
+        given = get(node, "arguments", ".")
         if file.text(function) in WRAPPERS and given:
             return self.resolver.values(file, given)
         if function.type != "field_expression":
@@ -446,9 +451,11 @@ class RustStyle(ModuleStyle):
             return self.resolver.elements(values) or values
         return None if values and all(one.kind == "external" and not one.arguments for one in values) else ()
 
-    def generic_values(self, file: SyntaxFile, name: str, arguments: tuple[Values, ...]) -> Values | None:
+    def written_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return the result of a `Result`; `?`, `unwrap` and patterns take it out."""
-        return arguments[0] if name == "Result" and arguments else None
+        is_result = node.type == "generic_type" and file.text(get(node, "type")).rpartition(":")[2] == "Result"
+        given = get(node, "type_arguments", ".") if is_result else NO_NODE
+        return self.resolver.type_values(file, given) if given else None
 
 
 # -- paths ------------------------------------------------------------------------------------------------------------
