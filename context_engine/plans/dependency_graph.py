@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any
 
 from context_engine.plans.model import Plan
 
@@ -36,14 +36,6 @@ class StepGraph:
     def order(self) -> tuple[str, ...]:
         """Every step after all that it waits for."""
         return tuple(uid for level in self.levels for uid in level)
-
-
-class GraphTiming(NamedTuple):
-    """The earliest start of each step, in hours by uid, and the longest chain."""
-
-    start: Mapping[str, float]
-    duration_h: float
-    critical_path: tuple[str, ...]
 
 
 def build_graph(plan: Plan) -> StepGraph:
@@ -89,37 +81,24 @@ def _disjoint(level: Iterable[str], files: Mapping[str, frozenset[str]]) -> list
     return [tuple(uids) for uids, _ in groups]
 
 
-def compute_timing(drawn: StepGraph, hours: Mapping[str, float]) -> GraphTiming:
-    """Compute the earliest start of each step and the critical path, the longest chain of steps.
+def compute_timing(drawn: StepGraph, hours: Mapping[str, float]) -> tuple[float, tuple[str, ...]]:
+    """Return the hours of the longest chain of steps, which the plan takes with unlimited hands, and that chain.
 
     A step without hours takes none. Of equal chains the one through the first steps counts.
     """
     place = {uid: number for number, uid in enumerate(drawn.order)}
-    start: dict[str, float] = {}
     ends: dict[str, float] = {}
     before: dict[str, str] = {}
     for uid in drawn.order:
         earlier = [other for other in drawn.depends[uid] if place[other] < place[uid]]
-        start[uid] = max((ends[other] for other in earlier), default=0.0)
-        ends[uid] = start[uid] + hours.get(uid, 0.0)
+        ends[uid] = hours.get(uid, 0.0)
         if earlier:
             before[uid] = max(earlier, key=lambda other: (ends[other], -place[other]))
+            ends[uid] += ends[before[uid]]
     path = [max(drawn.order, key=lambda uid: (ends[uid], -place[uid]))] if ends else []
     while path and path[-1] in before:
         path.append(before[path[-1]])
-    # The longest chain decides how long the whole plan takes with unlimited hands.
-    return GraphTiming(start, max(ends.values(), default=0.0), tuple(reversed(path)))
-
-
-def find_dependents(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str]) -> set[str]:
-    """Return all steps that depend on any of these, directly or not."""
-    found: set[str] = set()
-    waiting = list(uids)
-    while waiting:
-        fresh = [other for other in needed_by.get(waiting.pop(), ()) if other not in found]
-        found.update(fresh)
-        waiting += fresh
-    return found
+    return max(ends.values(), default=0.0), tuple(reversed(path))
 
 
 def compute_closure(order: Iterable[str], edges: Mapping[str, Iterable[str]]) -> dict[str, int]:
@@ -165,13 +144,13 @@ def find_parallel(drawn: StepGraph, uid: str) -> tuple[str, ...]:
 def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
     """Return the graph as JSON values with step numbers; `duration_h` only if every step has an estimate."""
     number = plan.step_numbers()
-    timed = compute_timing(drawn, {step.uid: step.weight for step in plan.steps})
+    duration_h, critical_path = compute_timing(drawn, {step.uid: step.weight for step in plan.steps})
     graph = {
         "nodes": [{"id": step.uid, "step_number": number[step.uid]} for step in plan.steps],
         "edges": [{"from": number[one], "to": number[uid]} for uid in drawn.depends for one in drawn.depends[uid]],
-        "critical_path": [number[uid] for uid in timed.critical_path],
+        "critical_path": [number[uid] for uid in critical_path],
         "parallel_groups": [[number[uid] for uid in group] for group in drawn.groups],
         "execution_order": [number[uid] for uid in drawn.order],
         "levels": [[number[uid] for uid in level] for level in drawn.levels],
     }
-    return graph if not plan.has_estimates else graph | {"duration_h": round(timed.duration_h, 2)}
+    return graph if not plan.has_estimates else graph | {"duration_h": round(duration_h, 2)}

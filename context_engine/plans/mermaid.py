@@ -7,13 +7,13 @@ names are used as identifiers. The same plan always gives the same diagram.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from context_engine.plans.dependency_graph import build_graph, compute_timing
 from context_engine.plans.model import DAY_HOURS, Plan
 from context_engine.plans.plan_events import DONE, Execution
-from context_engine.timestamps import DAY_S, format_timestamp
+from context_engine.timestamps import format_timestamp
 
 Direction = Literal["TD", "LR"]
 
@@ -24,11 +24,8 @@ EDGES_MAX = 400
 """Mermaid refuses to draw more than 500 unless it is configured to."""
 STEPS_SHOWN_MAX = 8
 """Numbers of steps in the label of a module."""
-QUARTER_H = 0.25
-"""The shortest bar: a thinner one cannot be seen."""
-MORNING_H = 9
-CHART_HOURS_MAX = 1_000_000
-"""Five centuries of work: what would end later ends there, since calendars have an end too."""
+BAR_HOURS = (0.25, 4_000)
+"""The shortest bar that can be seen, and two years of work, which is longer than any chart that can be read."""
 START = 1_704_067_200.0
 """2024-01-01, a Monday: the start of a chart when the plan has no date."""
 DONE_NODE, LATER_NODE = "allDone", "later"
@@ -63,20 +60,21 @@ def draw_dependencies(
     plan: Plan, execution: Execution | None = None, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
 ) -> MermaidDiagram:
     """Draw the dependencies of the steps; the critical path is highlighted."""
-    view = _DiagramView(plan, execution)
+    view = _DiagramView(plan, execution, label_chars)
     legend = f"An arrow leads from a step to one that waits for it. Red border: critical path, {view.duration_h:g} h."
-    members = {"critical": [name for uid, name in view.names.items() if uid in view.critical]}
-    return view.draw_flowchart(members, legend, direction, label_chars)
+    return view.draw_flowchart(
+        {"critical": [view.nodes[uid] for uid in view.shown if uid in view.critical]}, legend, direction
+    )
 
 
 def draw_progress(
     plan: Plan, execution: Execution, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
 ) -> MermaidDiagram:
     """Draw the dependencies, colored by state."""
-    view = _DiagramView(plan, execution)
+    view = _DiagramView(plan, execution, label_chars)
     members: dict[str, list[str]] = {name: [] for name in _STYLES}
-    for uid, name in view.names.items():
-        members[_display_state(execution, uid)].append(name)
+    for uid in view.shown:
+        members[_display_state(execution, uid)].append(view.nodes[uid])
     members["done"] += [DONE_NODE] if view.done else []
     members["waiting"] += [LATER_NODE] if view.later else []
     counted = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in sorted(execution.counts.items()))
@@ -84,34 +82,40 @@ def draw_progress(
         f"{execution.percentage:g} % done: {counted or 'no steps'}. Green: done, blue: in progress, yellow: ready, "
         "red: failed, red dashes: blocked by a failure, gray: waiting."
     )
-    return view.draw_flowchart(members, legend, direction, label_chars)
+    return view.draw_flowchart(members, legend, direction)
 
 
 def draw_gantt(
     plan: Plan, execution: Execution | None = None, *, start: float | None = None, label_chars: int = LABEL_CHARS
 ) -> MermaidDiagram:
-    """Draw the earliest times: working days of eight hours from nine, Monday to Friday, with unlimited hands."""
-    view, start = _DiagramView(plan, execution), START if start is None else start
-    lines = [
-        "gantt",
-        f"  title {escape_label(plan.goal, label_chars) or 'Plan'}",
-        "  dateFormat YYYY-MM-DD HH:mm",
-        "  axisFormat %m-%d",
-        *view.draw_grouped_bar(view.done, "Done", f"{len(view.done)} steps done", f"done, {DONE_NODE}", start),
-    ]
-    labels = view.labels(label_chars)
+    """Draw each step after those it waits for, with unlimited hands. A day is a working day of eight hours."""
+    view = _DiagramView(plan, execution, label_chars)
+    hours = {step.uid: step.weight for step in plan.steps}
+    first_day = format_timestamp(START if start is None else start)[:10]
+
+    def bar(label: str, tags: Sequence[str], name: str, uids: Sequence[str]) -> str:
+        needed = {view.nodes[other] for uid in uids for other in view.drawn.depends[uid]} - {name}
+        begin = f"after {' '.join(sorted(needed))}" if needed else first_day
+        length = min(max(sum(hours[uid] for uid in uids), BAR_HOURS[0]), BAR_HOURS[1])
+        # Mermaid rounds days, but not hours: three of its hours are one of a day that has eight.
+        return f"  {label} :{', '.join([*tags, name])}, {begin}, {length * 24 / DAY_HOURS:g}h"
+
+    lines = ["gantt", f"  title {escape_label(plan.goal, label_chars) or 'Plan'}", "  dateFormat YYYY-MM-DD"]
+    lines += ["  axisFormat %m-%d", "  excludes weekends"]
+    if view.done:
+        lines += ["  section Done", bar(f"{len(view.done)} steps done", ["done"], DONE_NODE, view.done)]
     for place, level in enumerate(view.drawn.levels, 1):
-        shown = [uid for uid in level if uid in view.names]
+        shown = [uid for uid in level if uid in view.shown]
         lines += [f"  section Stage {place}"] if shown else []
         for uid in shown:
             state = _display_state(execution, uid) if execution else ""
-            tags = [state] if state in ("done", "active") else []
-            tags += ["crit"] if uid in view.critical else []
-            lines.append(f"  {labels[uid]} :{', '.join([*tags, view.names[uid]])}, {view.format_span([uid], start)}")
-    lines += view.draw_grouped_bar(view.later, "Later", f"{len(view.later)} later steps", LATER_NODE, start)
+            tags = [tag for tag in ("done", "active") if tag == state] + ["crit"] * (uid in view.critical)
+            lines.append(bar(view.shown[uid], tags, view.nodes[uid], [uid]))
+    if view.later:
+        lines += ["  section Later", bar(f"{len(view.later)} later steps", [], LATER_NODE, view.later)]
     legend = "Order, not time: a step without an estimate is drawn as one hour; red: critical path."
     if plan.has_estimates:
-        legend = f"Earliest times in working hours; red: critical path, {view.duration_h:g} h."
+        legend = f"Earliest times in working days of eight hours; red: critical path, {view.duration_h:g} h."
     return MermaidDiagram("\n".join(lines) + "\n", legend + view.grouped_note, view.omitted)
 
 
@@ -194,78 +198,39 @@ def _display_state(execution: Execution, uid: str) -> str:
 
 
 class _DiagramView:
-    """The steps that get a box of their own, by name, and those that share one: what is done, and what comes last."""
+    """The steps with a box of their own by label, those that share one (what is done, what comes last), and all nodes.
 
-    def __init__(self, plan: Plan, execution: Execution | None) -> None:
+    The number of a step begins its label, so that no title is taken for a keyword or a date.
+    """
+
+    def __init__(self, plan: Plan, execution: Execution | None, label_chars: int) -> None:
         self.drawn = build_graph(plan)
-        self._plan = plan
-        self._hours = {step.uid: step.weight for step in plan.steps}
-        self._start, self.duration_h, critical_path = compute_timing(self.drawn, self._hours)
-        self.critical = set(critical_path)
-        self.done: tuple[str, ...] = ()
-        if len(self.drawn.order) > NODES_MAX and execution:
-            finished = [level for level in self.drawn.levels if all(execution.steps[u].status in DONE for u in level)]
-            self.done = tuple(uid for level in finished for uid in level)
+        self.duration_h, self.critical = compute_timing(self.drawn, {step.uid: step.weight for step in plan.steps})
+        self.done: list[str] = []
+        if len(plan.steps) > NODES_MAX and execution:
+            for level in self.drawn.levels:
+                self.done += level if all(execution.steps[uid].status in DONE for uid in level) else ()
         done = set(self.done)
-        open_ones = tuple(uid for uid in self.drawn.order if uid not in done)
-        room = NODES_MAX - bool(done)
-        shown = open_ones if len(open_ones) <= room else open_ones[: room - 1]
-        self.later = open_ones[len(shown) :]
+        rest = [uid for uid in self.drawn.order if uid not in done]
+        room = NODES_MAX - bool(self.done)
+        self.later = rest[room - 1 :] if len(rest) > room else []
         number = plan.step_numbers()
-        self.names = {uid: f"n{number[uid]}" for uid in shown}
-        self.omitted = tuple(sorted(number[uid] for uid in (*self.done, *self.later)))
+        labels = {step.uid: f"{number[step.uid]} · {escape_label(step.title, label_chars)}" for step in plan.steps}
+        self.shown = {uid: labels[uid] for uid in rest[: len(rest) - len(self.later)]}
+        grouped = dict.fromkeys(self.done, DONE_NODE) | dict.fromkeys(self.later, LATER_NODE)
+        self.nodes = {uid: grouped.get(uid, f"n{number[uid]}") for uid in self.drawn.order}
+        self.omitted = tuple(sorted(number[uid] for uid in grouped))
         self.grouped_note = f" {len(self.omitted)} steps are shown together." if self.omitted else ""
 
-    def labels(self, label_chars: int) -> dict[str, str]:
-        """Return the label of each step. Its number comes first, so that no title is taken for a keyword or a date."""
-        steps = enumerate(self._plan.steps, 1)
-        return {step.uid: f"{number} · {escape_label(step.title, label_chars)}" for number, step in steps}
-
     def draw_flowchart(
-        self, members: Mapping[str, Collection[str]], legend: str, direction: Direction, label_chars: int
+        self, members: Mapping[str, Collection[str]], legend: str, direction: Direction
     ) -> MermaidDiagram:
         """Draw the boxes in the style of their class, and an arrow for each pair one of which waits for the other."""
         boxes = {DONE_NODE: f"{len(self.done)} steps done"} if self.done else {}
-        boxes |= {self.names[uid]: label for uid, label in self.labels(label_chars).items() if uid in self.names}
+        boxes |= {self.nodes[uid]: label for uid, label in self.shown.items()}
         boxes |= {LATER_NODE: f"{len(self.later)} later steps"} if self.later else {}
-        node = {**dict.fromkeys(self.done, DONE_NODE), **dict.fromkeys(self.later, LATER_NODE), **self.names}
-        pairs = ((node[other], node[uid]) for uid in self.drawn.order for other in self.drawn.depends[uid])
-        arrows = list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+        pairs = [(self.nodes[other], self.nodes[uid]) for uid in self.drawn.order for other in self.drawn.depends[uid]]
+        arrows = [(one, other) for one, other in dict.fromkeys(pairs) if one != other]
         hidden = f" {len(arrows) - EDGES_MAX} arrows are not shown." if len(arrows) > EDGES_MAX else ""
         chart = _draw_flowchart(boxes, arrows[:EDGES_MAX], members, direction)
         return MermaidDiagram(chart, legend + self.grouped_note + hidden, self.omitted)
-
-    def draw_grouped_bar(self, uids: Sequence[str], section: str, label: str, tags: str, start: float) -> Iterator[str]:
-        """Yield one bar for grouped steps."""
-        if uids:
-            yield f"  section {section}"
-            yield f"  {label} :{tags}, {self.format_span(uids, start)}"
-
-    def format_span(self, uids: Sequence[str], start: float) -> str:
-        """Format the first start of these steps and their last end, as Mermaid reads them."""
-        begin_h = min(self._start[uid] for uid in uids)
-        end_h = max(self._start[uid] + self._hours[uid] for uid in uids)
-        return (
-            f"{_format_moment(begin_h, start)}, {_format_moment(max(end_h, begin_h + QUARTER_H), start, is_end=True)}"
-        )
-
-
-def _format_moment(hours: float, start: float, *, is_end: bool = False) -> str:
-    """Format a working hour after a start as a calendar time, from Monday to Friday.
-
-    The end of a day is its evening, the beginning of the next is its morning.
-
-    >>> [_format_moment(8, START), _format_moment(8, START, is_end=True), _format_moment(38, START + 5 * DAY_S)]
-    ['2024-01-02 09:00', '2024-01-01 17:00', '2024-01-12 15:00']
-    """
-    minutes = round(min(hours, CHART_HOURS_MAX) * 60)
-    days, rest = divmod(minutes, round(DAY_HOURS * 60))
-    if is_end and days and not rest:
-        days, rest = days - 1, round(DAY_HOURS * 60)
-    day = int(start // DAY_S)
-    weekday = (day + 3) % 7  # the first day of 1970 was a Thursday
-    if weekday > 4:  # work begins on the next Monday
-        day, weekday = day + 7 - weekday, 0
-    weeks, left = divmod(weekday + days, 5)
-    midnight = (day - weekday + 7 * weeks + left) * DAY_S
-    return format_timestamp(midnight + MORNING_H * 3600 + rest * 60)[:16].replace("T", " ")

@@ -49,8 +49,7 @@ from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
 from context_engine.plans.plan_events import DONE, planning_status
 from context_engine.plans.plan_json import ChangeType, ParsedPlan, PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_markdown import single_line
-from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
-from context_engine.plans.plan_storage import check_version
+from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan, check_version
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.text import shorten_line
 

@@ -7,7 +7,7 @@ counts what steps are going to do with files, as `git diff --stat` counts it aft
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from context_engine.plans.dependency_graph import build_graph, compute_timing
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_json import VOLATILE_FIELDS
+from context_engine.text import format_count
 
 STEP_ORDER = "step_order"
 """In a comparable value: the uids in the order of the plan, because `steps` itself is by uid."""
@@ -31,35 +32,10 @@ class FieldChange(msgspec.Struct, frozen=True, rename={"old": "old_value", "new"
     new: Any = None
 
 
-class MovedStep(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
-    """A step with another position; the numbers are those of the two versions."""
-
-    uid: str
-    before: int
-    after: int
-
-
-class StepEdge(msgspec.Struct, frozen=True, order=True, rename={"before": "from", "after": "to"}):
-    """A step and one that depends on it, by uid."""
-
-    before: str
-    after: str
-
-
-class GraphChange(msgspec.Struct, frozen=True):
-    """The changes of the graph; `duration_delta_h` is None if a step has no estimate."""
-
-    edges_added: list[StepEdge]
-    edges_removed: list[StepEdge]
-    critical_path_before: list[str]
-    critical_path_after: list[str]
-    duration_delta_h: float | None
-
-
 class PlanDifference(NamedTuple):
-    """All that differs between two plans.
+    """All that differs between two plans; steps by uid.
 
-    `added` and `modified` are uids of the later one, `removed` of the earlier.
+    `modified` has the fields that changed, `moved` the numbers in both versions.
     """
 
     before: Plan
@@ -67,9 +43,8 @@ class PlanDifference(NamedTuple):
     added: tuple[str, ...]
     removed: tuple[str, ...]
     modified: Mapping[str, tuple[str, ...]]
-    moved: tuple[MovedStep, ...]
+    moved: Mapping[str, tuple[int, int]]
     changes: tuple[FieldChange, ...]
-    graph: GraphChange
 
     @property
     def summary(self) -> str:
@@ -85,13 +60,30 @@ class PlanDifference(NamedTuple):
         changed = (f"step {number[uid]} changed ({', '.join(fields)})" for uid, fields in self.modified.items())
         heads = dict.fromkeys(change.path.split("/")[1] for change in self.changes)
         parts = [
-            _describe_count(self.added, "added", number),
-            _describe_count(self.removed, "removed", old_number),
+            _describe_steps(self.added, "added", number),
+            _describe_steps(self.removed, "removed", old_number),
             f"{len(self.modified)} steps changed" if len(self.modified) > NAMED_MAX else ", ".join(changed),
-            _describe_count([step.uid for step in self.moved], "moved", number),
+            _describe_steps(self.moved, "moved", number),
             *(head.replace("_", " ") for head in heads if head not in ("steps", STEP_ORDER)),
         ]
         return ", ".join(part for part in parts if part) or "nothing changed"
+
+    def graph_changes(self) -> dict[str, Any]:
+        """Return the changes of the graph as JSON values; `duration_delta_h` is None if a step has no estimate."""
+        edges, timings = [], []
+        for plan in (self.before, self.after):
+            drawn = build_graph(plan)
+            edges.append({(other, uid) for uid, waits in drawn.depends.items() for other in waits})
+            timings.append(compute_timing(drawn, {step.uid: step.weight for step in plan.steps}))
+        (old_h, old_path), (new_h, new_path) = timings
+        is_estimated = self.before.has_estimates and self.after.has_estimates
+        return {
+            "edges_added": [{"from": one, "to": other} for one, other in sorted(edges[1] - edges[0])],
+            "edges_removed": [{"from": one, "to": other} for one, other in sorted(edges[0] - edges[1])],
+            "critical_path_before": list(old_path),
+            "critical_path_after": list(new_path),
+            "duration_delta_h": round(new_h - old_h, 2) if is_estimated else None,
+        }
 
     def serialize(self) -> dict[str, Any]:
         """Return the difference as JSON values; steps of both versions by uid and number."""
@@ -108,11 +100,11 @@ class PlanDifference(NamedTuple):
             "steps_added": [step(uid, number) for uid in self.added],
             "steps_removed": [step(uid, old_number) for uid in self.removed],
             "steps_modified": [step(uid, number) | {"fields": list(fields)} for uid, fields in self.modified.items()],
-            "steps_moved": [msgspec.to_builtins(moved) for moved in self.moved],
+            "steps_moved": [{"uid": uid, "from": old, "to": new} for uid, (old, new) in self.moved.items()],
             "files_added": sorted(self.after.files - self.before.files),
             "files_removed": sorted(self.before.files - self.after.files),
-            "field_changes": [msgspec.to_builtins(change) for change in self.changes],
-            "graph_changes": msgspec.to_builtins(self.graph),
+            "field_changes": msgspec.to_builtins(self.changes),
+            "graph_changes": self.graph_changes(),
         }
 
 
@@ -133,7 +125,6 @@ def compare_plans(before: Plan, after: Plan) -> PlanDifference:
         modified,
         _find_moved(before, after),
         tuple(_find_changes(old, new, "")),
-        _graph_change(before, after),
     )
 
 
@@ -163,13 +154,13 @@ def _find_changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
             yield from _find_changes(old[key], new[key], at)
 
 
-def _find_moved(before: Plan, after: Plan) -> tuple[MovedStep, ...]:
+def _find_moved(before: Plan, after: Plan) -> dict[str, tuple[int, int]]:
     """Return the fewest steps to move to get from one order to the other, of those that both plans have."""
     old, new = before.step_numbers(), after.step_numbers()
     common = [uid for uid in new if uid in old]
     # Steps of the longest run that is in order in both versions stay; all others have moved.
     staying = _longest_rise([old[uid] for uid in common])
-    return tuple(MovedStep(uid, old[uid], new[uid]) for place, uid in enumerate(common) if place not in staying)
+    return {uid: (old[uid], new[uid]) for place, uid in enumerate(common) if place not in staying}
 
 
 def _longest_rise(values: Sequence[int]) -> set[int]:
@@ -194,26 +185,9 @@ def _longest_rise(values: Sequence[int]) -> set[int]:
     return found
 
 
-def _graph_change(before: Plan, after: Plan) -> GraphChange:
-    edges, timed = [], []
-    for plan in (before, after):
-        drawn = build_graph(plan)
-        edges.append({StepEdge(other, uid) for uid, waits in drawn.depends.items() for other in waits})
-        timed.append(compute_timing(drawn, {step.uid: step.weight for step in plan.steps}))
-    old, new = timed
-    is_estimated = before.has_estimates and after.has_estimates
-    return GraphChange(
-        sorted(edges[1] - edges[0]),
-        sorted(edges[0] - edges[1]),
-        list(old.critical_path),
-        list(new.critical_path),
-        round(new.duration_h - old.duration_h, 2) if is_estimated else None,
-    )
-
-
-def _describe_count(uids: Sequence[str], what: str, number: Mapping[str, int]) -> str:
+def _describe_steps(uids: Collection[str], what: str, number: Mapping[str, int]) -> str:
     named = f" ({', '.join(str(number[uid]) for uid in uids)})" if len(uids) <= NAMED_MAX else ""
-    return f"{len(uids)} step{'s' if len(uids) > 1 else ''} {what}{named}" if uids else ""
+    return f"{format_count(len(uids), 'step')} {what}{named}" if uids else ""
 
 
 FileAction = Literal["create", "modify", "delete"]
@@ -221,44 +195,37 @@ ACTION_WORDS: Mapping[FileAction, str] = {"create": "created", "modify": "modifi
 
 
 class FileDiffstat(NamedTuple):
-    """The net change of one file, the numbers of its steps, and how many lines it has now (None: unknown)."""
+    """The net change of one file, and the numbers of its steps."""
 
     path: str
     change: FileAction
     steps: tuple[int, ...]
-    lines: int | None = None
 
 
 class Diffstat(NamedTuple):
-    """Every file, by path."""
+    """Every file, by path, and one line for a reviewer."""
 
-    files: tuple[FileDiffstat, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        """One line for a reviewer."""
-        counts = []
-        for change, word in ACTION_WORDS.items():
-            if rows := [file for file in self.files if file.change == change]:
-                noun = "" if counts else " file" if len(rows) == 1 else " files"
-                counts.append(f"{len(rows)}{noun} {word}")
-        gone = sum(file.lines or 0 for file in self.files if file.change == "delete")
-        return ", ".join(counts) + (f" (-{gone:,} lines)" if gone else "")
+    files: tuple[FileDiffstat, ...]
+    summary: str
 
 
-def compute_diffstat(plan: Plan, steps: Collection[PlanStep], lines_of: Callable[[str], int | None]) -> Diffstat:
+def compute_diffstat(plan: Plan, steps: Collection[PlanStep]) -> Diffstat:
     """Return what steps are going to do with files. A file that one creates and a later one deletes is left out."""
-    number, place = plan.step_numbers(), {uid: at for at, uid in enumerate(build_graph(plan).order)}
+    number, order = plan.step_numbers(), build_graph(plan).order
     fates: dict[str, list[tuple[FileAction, int]]] = {}
-    for step in sorted(steps, key=lambda step: place.get(step.uid, len(place))):
+    for step in sorted(steps, key=lambda step: order.index(step.uid)):
         for change in ACTION_WORDS:
             for path in getattr(step, f"files_to_{change}"):
                 fates.setdefault(path, []).append((change, number[step.uid]))
-    planned = []
+    files = []
     for path, rows in sorted(fates.items()):
-        is_new, is_gone = rows[0][0] == "create", rows[-1][0] == "delete"
-        fate: FileAction = "delete" if is_gone else "create" if is_new else "modify"
-        if not (is_new and is_gone):
-            lines = None if fate == "create" else lines_of(path)
-            planned.append(FileDiffstat(path, fate, tuple(sorted({step for _, step in rows})), lines))
-    return Diffstat(tuple(planned))
+        first, last = rows[0][0], rows[-1][0]
+        if not (first == "create" and last == "delete"):
+            change = "create" if first == "create" else "delete" if last == "delete" else "modify"
+            files.append(FileDiffstat(path, change, tuple(sorted({step for _, step in rows}))))
+    counts = []
+    for change, word in ACTION_WORDS.items():
+        if count := sum(file.change == change for file in files):
+            noun = "" if counts else " file" if count == 1 else " files"
+            counts.append(f"{count}{noun} {word}")
+    return Diffstat(tuple(files), ", ".join(counts))

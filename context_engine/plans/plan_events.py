@@ -174,6 +174,7 @@ class Execution:
     steps: Mapping[str, StepState]
     ready: tuple[str, ...]
     current: tuple[str, ...]
+    done: frozenset[str]
     remaining: tuple[str, ...]
     blocked: Mapping[str, tuple[str, ...]]
     percentage: float
@@ -237,20 +238,21 @@ def fold_progress(plan: Plan, events: Iterable[PlanEvent], *, retries_max: int =
     drawn = build_graph(plan)
     states = _derive_states(drawn, states)
     left = {step.uid: 0.0 if states[step.uid].status in DONE else step.weight for step in plan.steps}
-    timed = compute_timing(drawn, left)
+    hours_left, critical_path = compute_timing(drawn, left)
     hours = sum(step.weight for step in plan.steps)
-    done = {uid for uid, state in states.items() if state.status in DONE}
+    done = frozenset(uid for uid, state in states.items() if state.status in DONE)
     return Execution(
         status=_execution_status(states),
         steps=states,
         ready=tuple(uid for uid, state in states.items() if state.status == "ready"),
         current=tuple(uid for uid, state in states.items() if state.status == "in_progress"),
+        done=done,
         remaining=tuple(uid for uid in drawn.order if uid not in done),
         blocked={uid: state.blocked_by for uid, state in states.items() if state.blocked_by},
         percentage=_percent(len(done), len(states)),
         weighted_percentage=_percent(hours - sum(left.values()), hours),
-        critical_path_remaining=tuple(uid for uid in timed.critical_path if uid not in done),
-        eta_hours=_estimate_remaining(plan, states, timed.duration_h),
+        critical_path_remaining=tuple(uid for uid in critical_path if uid not in done),
+        eta_hours=_estimate_remaining(plan, states, hours_left),
         next=_most_urgent(plan, drawn, left, states),
         passed_over=passed_over,
     )

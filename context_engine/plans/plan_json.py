@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import count
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 from context_engine.errors import InvalidArgument, InvalidPlan, TooLarge, conversion_error, invalid_field
 from context_engine.plans.dependency_graph import build_graph, find_parallel, serialize_graph
 from context_engine.plans.model import (
+    FILE_FIELDS,
     LEVELS,
     NUMBER_DIGITS,
     Milestone,
@@ -42,10 +44,7 @@ STEPS_MAX = 2_000
 SHOWN_UNKNOWN_MAX = 10
 VOLATILE_FIELDS = ("id", "version", "created_at", "uids_minted")
 """Fields that may differ between two plans with the same content."""
-WORK_FIELDS = (
-    *("uid", "title", "description", "files_to_modify", "files_to_create", "files_to_delete"),
-    *("acceptance_criteria", "checks"),
-)
+WORK_FIELDS = ("uid", "title", "description", *FILE_FIELDS, "acceptance_criteria", "checks")
 """Fields of a step that describe its work."""
 _ADVICE = "load_plan shows how a plan looks."
 _ALONE = {PlanRisk: "issue", Milestone: "name", PlanStep: "title", PlanQuestion: "text"}
@@ -146,10 +145,10 @@ def normalize_plan(plan: Plan, before: Plan | None = None) -> Plan:
     return _resolve_references(_assign_uids(plan, before), range(1, len(plan.steps) + 1))
 
 
-def sort_uids(uids: Iterable[str]) -> tuple[str, ...]:
+def _sort_uids(uids: Iterable[str]) -> tuple[str, ...]:
     """Return unique uids in an order that does not depend on the positions of steps.
 
-    >>> sort_uids(["s10", "s2", "api", "s2"])
+    >>> _sort_uids(["s10", "s2", "api", "s2"])
     ('s2', 'api', 's10')
     """
     return tuple(sorted(set(uids), key=lambda uid: (len(uid), uid)))
@@ -161,33 +160,35 @@ def draft_schema() -> dict[str, Any]:
     An endpoint can enforce it: every object has exactly these fields.
     """
     text, level = {"type": "string"}, {"type": "string", "enum": list(LEVELS)}
-    texts = {"type": "array", "items": text}
-
-    def form(**fields: Any) -> dict[str, Any]:
-        return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
-
-    step = form(
+    texts = _list_of(text)
+    step = _object_of(
         uid={**text, "description": "As it was; empty for a new step."},
         title={**text, "description": "An order, on one line."},
         description=text,
-        files_to_modify=texts,
-        files_to_create=texts,
-        files_to_delete=texts,
-        depends_on={"type": "array", "items": {"type": "integer"}, "description": "Numbers of steps; the first is 1."},
+        **dict.fromkeys(FILE_FIELDS, texts),
+        depends_on={**_list_of({"type": "integer"}), "description": "Numbers of steps; the first is 1."},
         priority=level,
         estimated_effort={**text, "description": "Such as 2-4 hours."},
         acceptance_criteria=texts,
         checks={**texts, "description": "Commands."},
     )
-    return form(
+    return _object_of(
         goal=text,
-        steps={"type": "array", "items": step},
+        steps=_list_of(step),
         mvp_features=texts,
         nice_to_have_features=texts,
-        risks={"type": "array", "items": form(issue=text, mitigation=text, likelihood=level)},
+        risks=_list_of(_object_of(issue=text, mitigation=text, likelihood=level)),
         questions_for_clarification=texts,
-        testing_strategy=form(unit=text, integration=text, coverage_target=text),
+        testing_strategy=_object_of(unit=text, integration=text, coverage_target=text),
     )
+
+
+def _list_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": item}
+
+
+def _object_of(**fields: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
 # -- from loose input to a plan ----------------------------------------------------------------------------------------
@@ -326,11 +327,11 @@ def _resolve_references(plan: Plan, numbers: Sequence[int]) -> Plan:
     """Resolve references to uids; the number of a missing step stays as it is, but not in a milestone."""
     uids = {str(number): step.uid for number, step in zip(numbers, plan.steps, strict=True)}
     known = {step.uid for step in plan.steps}
-    steps = (replace(step, depends_on=sort_uids(uids.get(ref, ref) for ref in step.depends_on)) for step in plan.steps)
+    steps = (replace(step, depends_on=_sort_uids(uids.get(ref, ref) for ref in step.depends_on)) for step in plan.steps)
     milestones = []
     for milestone in plan.milestones:
         included = {uids.get(ref, ref) for ref in milestone.steps_included}
-        milestones.append(replace(milestone, steps_included=sort_uids(included & known)))
+        milestones.append(replace(milestone, steps_included=_sort_uids(included & known)))
     return replace(plan, steps=tuple(steps), milestones=tuple(milestones))
 
 
@@ -342,15 +343,8 @@ def _identify_questions(plan: Plan, texts: object) -> tuple[PlanQuestion, ...]:
     questions = [*plan.questions, *(PlanQuestion("", text) for text in new if text and text not in known)]
     _check_unique([question.id or None for question in questions], "question id")
     used = {question.id for question in questions}
-    made = []
-    for number, question in enumerate(questions, 1):
-        free = number
-        while not question.id and f"q{free}" in used:
-            free += 1
-        name = question.id or f"q{free}"
-        used.add(name)
-        made.append(replace(question, id=name))
-    return tuple(made)
+    free = (name for name in map("q{}".format, count(1)) if name not in used)
+    return tuple(question if question.id else replace(question, id=next(free)) for question in questions)
 
 
 # -- from a plan to JSON -----------------------------------------------------------------------------------------------
@@ -380,12 +374,6 @@ def serialize_plan(plan: Plan) -> dict[str, Any]:
         if not content[key]:
             del content[key]
     return {key: content[key] for key in ("id", "version", "goal")} | content
-
-
-def carry_forward(target: Plan, current: Plan) -> Plan:
-    """Carry an earlier version forward as the next one of the same plan: uids given since then are not reused."""
-    minted = max(target.uids_minted, current.uids_minted)
-    return replace(target, id=current.id, created_at=current.created_at, uids_minted=minted)
 
 
 def hash_content(plan: Plan) -> str:
@@ -441,17 +429,6 @@ def encode_version(version: PlanVersion, plan: Plan) -> bytes:
 
 def decode_version(data: bytes) -> tuple[PlanVersion, Plan]:
     """Decode a version. Raises: ValueError, whose text continues `it is damaged:`."""
-    content = _decode_sealed(data)
-    # A ValidationError is a ValueError.
-    return msgspec.convert(content, prepare_type(PlanVersion)), msgspec.convert(content["plan"], prepare_type(Plan))
-
-
-def decode_metadata(data: bytes) -> PlanVersion:
-    """Decode a version without its plan. Raises: ValueError."""
-    return msgspec.convert(_decode_sealed(data), prepare_type(PlanVersion))
-
-
-def _decode_sealed(data: bytes) -> dict[str, Any]:
     try:
         content = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -460,7 +437,8 @@ def _decode_sealed(data: bytes) -> dict[str, Any]:
         raise ValueError("it is not a version of a plan")
     if content.pop("seal") != _seal(content):
         raise ValueError("it was changed after it was written")
-    return content
+    # A ValidationError is a ValueError.
+    return msgspec.convert(content, prepare_type(PlanVersion)), msgspec.convert(content["plan"], prepare_type(Plan))
 
 
 def _seal(content: Mapping[str, Any]) -> str:

@@ -113,16 +113,14 @@ def render_difference(found: PlanDifference) -> str:
                 [number.get(uid, uid) for uid in uids] if isinstance(uids, list | tuple) else uids for uids in values
             ]
         rows.append([_field_name(change.path, number), change.type, *map(shorten_value, values)])
-    moved = [f"step {step.after} was step {step.before}" for step in found.moved]
+    moved = [f"step {after} was step {before}" for before, after in found.moved.values()]
     head = f"Version {found.before.version} to {found.after.version}: {found.summary}."
     table = render_table(("field", "change", "before", "after"), rows) if rows else ""
-    graph, graph_line = found.graph, ""
-    if graph.critical_path_before != graph.critical_path_after or graph.duration_delta_h:
-        before, after = (
-            " → ".join(number[uid] for uid in path) or "none"
-            for path in (graph.critical_path_before, graph.critical_path_after)
-        )
-        longer = f"; {graph.duration_delta_h:+g} h" if graph.duration_delta_h is not None else ""
+    graph, graph_line = found.graph_changes(), ""
+    paths = [graph["critical_path_before"], graph["critical_path_after"]]
+    if paths[0] != paths[1] or graph["duration_delta_h"]:
+        before, after = (" → ".join(number[uid] for uid in path) or "none" for path in paths)
+        longer = "" if graph["duration_delta_h"] is None else f"; {graph['duration_delta_h']:+g} h"
         graph_line = f"Critical path: {before}, now {after}{longer}."
     return _join([head, _render_list("", moved), table, graph_line])
 
@@ -161,10 +159,10 @@ def _render_damage(execution: Execution | None) -> str:
 def _render_head(plan: Plan, execution: Execution | None) -> str:
     """Render one line: id, version, progress, and the duration if every step has an estimate."""
     number = plan.step_numbers()
-    timed = compute_timing(build_graph(plan), {step.uid: step.weight for step in plan.steps})
-    path = " → ".join(str(number[uid]) for uid in timed.critical_path[:PATH_SHOWN_MAX])
-    more = " …" if len(timed.critical_path) > PATH_SHOWN_MAX else ""
-    duration = f"{format_effort(timed.duration_h)} at least" if plan.has_estimates else "longest chain"
+    hours, critical_path = compute_timing(build_graph(plan), {step.uid: step.weight for step in plan.steps})
+    path = " → ".join(str(number[uid]) for uid in critical_path[:PATH_SHOWN_MAX])
+    more = " …" if len(critical_path) > PATH_SHOWN_MAX else ""
+    duration = f"{format_effort(hours)} at least" if plan.has_estimates else "longest chain"
     facts = [
         f"`{plan.id}`" if plan.id else "",
         f"version {plan.version}" if plan.version else "",

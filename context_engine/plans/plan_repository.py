@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, get_args
 import msgspec
 from msgspec.structs import replace
 
-from context_engine.errors import Conflict, InvalidArgument, InvalidPlan, PreconditionFailed, StorageCorrupt
+from context_engine.errors import Conflict, InvalidArgument, InvalidPlan, NextStep, PreconditionFailed, StorageCorrupt
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, PlanStatus, fold_progress
@@ -29,7 +29,6 @@ from context_engine.plans.plan_json import (
     ChangeType,
     ParsedPlan,
     PlanVersion,
-    carry_forward,
     check_size,
     hash_content,
     hash_step,
@@ -39,11 +38,9 @@ from context_engine.plans.plan_json import (
 from context_engine.plans.plan_storage import (
     DAMAGED,
     NAME_CHARS_MAX,
-    PlanIndex,
     PlanRow,
     PlanState,
     PlanStorage,
-    check_version,
     shorten_headline,
     unknown_plan,
 )
@@ -51,7 +48,7 @@ from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths,
 from context_engine.plans.step_tracking import PlanDrift, PlanWorkTree
 from context_engine.storage import prepare_type
 from context_engine.storage import version_file_name as file_of
-from context_engine.text import format_cursor, hash_page, make_slugs, parse_cursor, resolve_slug
+from context_engine.text import format_count, format_cursor, hash_page, make_slugs, parse_cursor, resolve_slug
 from context_engine.timestamps import format_timestamp
 
 NAMES = "names"
@@ -101,15 +98,6 @@ class RollbackResult:
 
 
 @dataclass(frozen=True, slots=True)
-class DeletedPlan:
-    """Where a deleted plan is now; an empty path when it was purged."""
-
-    plan_id: str
-    name: str
-    trashed_to: str
-
-
-@dataclass(frozen=True, slots=True)
 class PlanQuery:
     """A filter for plans; empty fields do not filter. All `tags` and all words of `query` must match."""
 
@@ -124,15 +112,6 @@ class PlanQuery:
     sort_order: str = "desc"
     limit: int = 50
     cursor: str = ""
-
-    def check(self) -> None:
-        """Check the words. Raises: InvalidArgument."""
-        choices = (("status", ("", *self.STATUSES)), ("sort_by", self.SORTS), ("sort_order", self.ORDERS))
-        for name, among in choices:
-            value = getattr(self, name)
-            if value not in among:
-                suggestion = f"It is one of {', '.join(filter(None, among))}."
-                raise InvalidArgument(f"{name} is {value[:40]!r}", suggestion=suggestion, details={"argument": name})
 
     def matches(self, row: PlanRow) -> bool:
         """Return whether a plan passes."""
@@ -163,12 +142,12 @@ class PlanListPage:
 class PlanRepository:
     """The plans of one workspace. Thread-safe; other processes may work on them, too."""
 
-    def __init__(self, storage: PlanStorage, index: PlanIndex, tree: PlanWorkTree, ground: WorkspacePaths) -> None:
+    def __init__(self, storage: PlanStorage, tree: PlanWorkTree, ground: WorkspacePaths) -> None:
         """Create the repository; `ground` knows which files exist, and which a plan may name."""
         self._storage = storage
-        self._index = index
         self._tree = tree
         self._ground = ground
+        self.clean = storage.clean
 
     # -- saving --
 
@@ -226,26 +205,29 @@ class PlanRepository:
             if tags is not None:
                 cleaned = (" ".join(tag.split()) for tag in self._storage.clean(tags))
                 kept_tags = tuple(dict.fromkeys(filter(None, cleaned)))
-            path = self._storage.records.display_path(f"{plan_id}/{file_of(made.version)}")
             same = (hash_content(made), title, kept_tags)
             if before and current and (current.content_hash, current.name, current.tags) == same:
-                path = self._storage.records.display_path(f"{plan_id}/{file_of(current.version)}")
-                return SavedPlan(before.plan, current, path, True, tuple(warnings), checked)
+                return SavedPlan(before.plan, current, self._path(current), True, tuple(warnings), checked)
             again = _find_reworded(before, made, reopened) if before else ()
             metadata = {"author": author, "reason": reason, "name": title, "tags": kept_tags}
-            version = self._new_version(made, before, change if before else "created", metadata, again)
+            events = [self._storage.new_event("step_reopened", actor=author, step=uid) for uid in again]
+            kind = "plan_changed" if before else "plan_created"
+            version = self._new_version(made, before, change if before else "created", metadata, kind, {}, events)
             self._storage.add_version(version, made, before)
-        self._index.rows()  # writes the new row, so that the next list reads no plan
+        self._storage.rows()  # writes the new row, so that the next list reads no plan
         if again:
             listed = ", ".join(str(made.step_numbers()[uid]) for uid in again)
             warnings.append(f"open again, because its work changed after it was done: step {listed}")
-        return SavedPlan(made, version, path, False, tuple(warnings), checked)
+        return SavedPlan(made, version, self._path(version), False, tuple(warnings), checked)
+
+    def _path(self, version: PlanVersion) -> str:
+        return self._storage.records.display_path(f"{version.plan_id}/{file_of(version.version)}")
 
     def _validate(self, plan: Plan, before: PlanState | None, *, allow_invalid: bool) -> PlanValidation:
         """Remove secrets from the plan and validate it. Raises: Cycle, DanglingDependency, InvalidPlan."""
         clean = msgspec.convert(self._storage.clean(msgspec.to_builtins(plan)), prepare_type(Plan))
         clean = normalize_plan(clean, before.plan if before else None)
-        closed = _done_uids(before.execution) if before else ()
+        closed = before.execution.done if before else ()
         checked = validate_plan(clean, self._ground, closed=closed)
         checked.raise_fatal_errors()
         if allow_invalid:
@@ -275,8 +257,8 @@ class PlanRepository:
         wanted = " ".join(self._storage.clean(name).split())[:NAME_CHARS_MAX]
         if before and wanted in ("", before.version.name):
             return before.version.name, []
-        wanted = wanted or shorten_headline(plan.goal or plan.task)
-        used = {row.name.casefold() for row in self._index.rows() if row.id != plan.id}
+        wanted = wanted or shorten_headline(plan.goal)
+        used = {row.name.casefold() for row in self._storage.rows() if row.id != plan.id}
         names = (f"{wanted} ({twin})" if twin > 1 else wanted for twin in count(1))
         free = next(numbered for numbered in names if numbered.casefold() not in used)
         return free, [f"another plan is called {wanted!r}; this one is {free!r}"] if name and free != wanted else []
@@ -287,15 +269,15 @@ class PlanRepository:
         before: PlanState | None,
         change: ChangeType,
         metadata: dict[str, Any],
-        reopened: Sequence[str] = (),
+        kind: str,
+        data: Mapping[str, Any],
+        events: Sequence[PlanEvent] = (),
     ) -> PlanVersion:
-        """Return the metadata of a new version with its events; its own event is the last."""
+        """Return the metadata of a new version with its events; its own event, of a kind and with data, is the last."""
+        hashed = hash_content(plan)
         metadata = self._storage.clean(metadata)
-        hashed, author = hash_content(plan), metadata["author"]
-        data = {"version": plan.version, "hash": hashed, "change_type": change}
-        kind = "plan_changed" if before else "plan_created"
-        again = [self._storage.new_event("step_reopened", actor=author, step=uid) for uid in reopened]
-        created = f"created with {len(plan.steps)} step{'s' * (len(plan.steps) != 1)}"
+        data = {"version": plan.version, "hash": hashed, "change_type": change, **data}
+        created = f"created with {format_count(len(plan.steps), 'step')}"
         return PlanVersion(
             plan_id=plan.id,
             version=plan.version,
@@ -304,15 +286,11 @@ class PlanRepository:
             content_hash=hashed,
             change_summary=compare_plans(before.plan, plan).summary if before else created,
             provenance=plan.provenance,
-            events=(*again, self._storage.new_event(kind, actor=author, data=data)),
+            events=(*events, self._storage.new_event(kind, actor=metadata["author"], data=data)),
             **metadata,
         )
 
     # -- finding --
-
-    def slugs(self) -> dict[str, str]:
-        """Return a short name that can be typed for each plan, by id."""
-        return make_slugs((row.id, row.name) for row in self._index.rows())
 
     def resolve_id(self, which: str, *, by_prefix: bool = False) -> str:
         """Resolve the id, name or slug of a plan to its id; for people at a terminal also the beginning of a slug.
@@ -322,7 +300,7 @@ class PlanRepository:
         typed = " ".join(which.split())
         if _ID.fullmatch(typed) and self._storage.version_numbers(typed):
             return typed
-        rows = self._index.rows()
+        rows = self._storage.rows()
         folded = typed.casefold()
         names = {row.name.casefold(): row for row in reversed(rows)} | {row.id: row for row in rows}
         if folded in names:
@@ -332,10 +310,6 @@ class PlanRepository:
             return short
         near = difflib.get_close_matches(folded[:NAME_CHARS_MAX], list(names), NEAR_MAX, 0.4)
         raise unknown_plan(which, [name if name == names[name].id else names[name].name for name in near])
-
-    def clean(self, text: str) -> str:
-        """Return a text without secrets."""
-        return self._storage.clean(text)
 
     def load(self, which: str, version: int | None = None) -> LoadedPlan:
         """Load the newest or another version of a plan.
@@ -370,7 +344,7 @@ class PlanRepository:
         damaged: list[str] = []
         for number in reversed(self._storage.version_numbers(plan_id)):
             try:
-                versions.append(self._storage.read_metadata(plan_id, number))
+                versions.append(self._storage.read_version(plan_id, number)[0])
             except StorageCorrupt as error:
                 damaged.append(error.message)
         with suppress(StorageCorrupt):  # then the version reports it
@@ -378,12 +352,8 @@ class PlanRepository:
         return tuple(versions), tuple(damaged)
 
     def list_page(self, wanted: PlanQuery) -> PlanListPage:
-        """Return a page of the plans that match a query.
-
-        Raises: InvalidArgument for unknown words, or a cursor of another list.
-        """
-        wanted.check()
-        known = self._index.rows()
+        """Return a page of the plans that match a query. Raises: InvalidArgument for a cursor of another list."""
+        known = self._storage.rows()
         rows = sorted(filter(wanted.matches, known), key=lambda row: row.id)
         keys = {"name": lambda row: row.name.casefold()}
         rows.sort(key=keys.get(wanted.sort_by, attrgetter(wanted.sort_by)), reverse=wanted.sort_order == "desc")
@@ -404,7 +374,6 @@ class PlanRepository:
         execution: str = "reconcile",
         expected_version: int | None = None,
         force: bool = False,
-        author: str = "agent",
     ) -> RollbackResult:
         """Make an earlier version the newest again, as a new one. Approvals expire; nothing is lost.
 
@@ -418,7 +387,8 @@ class PlanRepository:
         plan_id = self.resolve_id(which)
         with self._storage.lock(plan_id):
             before = self._storage.read_state(plan_id)
-            check_version(before.version.version, expected_version)
+            current = before.version
+            check_version(current.version, expected_version)
             _, old = self._storage.read_version(plan_id, target)  # before anything is decided: it may be damaged
             if before.execution.current and not force:
                 number = before.plan.step_numbers()
@@ -428,26 +398,26 @@ class PlanRepository:
                     suggestion="Complete or fail it first, or repeat the call with force: true.",
                     details={"plan_id": plan_id, "steps": steps},
                 )
-            plan = replace(carry_forward(old, before.plan), version=before.version.version + 1)
+            minted = max(old.uids_minted, before.plan.uids_minted)  # no uid is ever given twice
+            plan = replace(old, version=current.version + 1, created_at=before.plan.created_at, uids_minted=minted)
             kept, lost, reopened = _carry_progress(before, plan, execution, retries_max=self._storage.retries_max)
-            metadata = {"author": author, "reason": reason, "name": before.version.name, "tags": before.version.tags}
-            version = self._new_version(plan, before, "rolled_back", metadata)
-            data = {"version": plan.version, "to": target, "execution": execution, "reopened": list(reopened)}
-            event = self._storage.new_event("rolled_back", actor=author, data=data | {"hash": version.content_hash})
-            version = replace(version, rolled_back_from=before.version.version, rolled_back_to=target, events=(event,))
+            metadata = {"author": "agent", "reason": reason, "name": current.name, "tags": current.tags}
+            data = {"to": target, "execution": execution, "reopened": list(reopened)}
+            version = self._new_version(plan, before, "rolled_back", metadata, "rolled_back", data)
+            version = replace(version, rolled_back_from=current.version, rolled_back_to=target)
             self._storage.add_version(version, plan, before)
-        self._index.rows()
+        self._storage.rows()
         return RollbackResult(plan, version, kept, lost, reopened)
 
-    def delete(self, which: str, *, purge: bool = False, confirm: bool = False) -> DeletedPlan:
-        """Move a plan into the trash, or delete it for good.
+    def delete(self, which: str, *, purge: bool = False, confirm: bool = False) -> tuple[PlanRow, str]:
+        """Move a plan into the trash, or delete it for good; return what it was, and its path in the trash.
 
         Raises: PlanNotFound, PreconditionFailed (a plan under way, without `confirm`), WriteFailed, DiskFull,
         StorageBusy.
         """
         plan_id = self.resolve_id(which)
         with self._storage.lock(plan_id):
-            row = next((row for row in self._index.rows() if row.id == plan_id), None)
+            row = next((row for row in self._storage.rows() if row.id == plan_id), None)
             if row is None:
                 raise unknown_plan(which)
             if row.status == "executing" and not confirm:
@@ -458,36 +428,39 @@ class PlanRepository:
                 )
             stamp = format_timestamp(self._storage.now()).partition(".")[0].replace("-", "").replace(":", "")
             trashed = self._storage.records.move_to_trash(plan_id, stamp, purge=purge)
-        self._index.rows()
-        return DeletedPlan(plan_id, row.name, trashed)
+        self._storage.rows()
+        return row, trashed
 
 
-def _done_uids(execution: Execution) -> set[str]:
-    return {uid for uid, state in execution.steps.items() if state.status in DONE}
+def check_version(current: int, expected: int | None) -> None:
+    """Refuse a call that is based on another version than the newest. Raises: Conflict with the present number."""
+    if expected is not None and expected != current:
+        raise Conflict(
+            f"the plan is at version {current}, not {expected}",
+            suggestion="Repeat the change on the newest version.",
+            next_steps=NextStep("compare_plan_versions", "to see what changed"),
+            details={"expected_version": expected, "current": current},
+        )
 
 
-def _find_reworded(before: PlanState, plan: Plan, named_open: Iterable[str]) -> tuple[str, ...]:
+def _find_reworded(before: PlanState, plan: Plan, named_open: Sequence[str]) -> tuple[str, ...]:
     """Return the uids of done steps whose work changed in this version, and of those that are named."""
-    old, done = {step.uid: hash_step(step) for step in before.plan.steps}, _done_uids(before.execution)
-    named = done.intersection(named_open)
-    return tuple(
-        step.uid for step in plan.steps if step.uid in named or (step.uid in done and old[step.uid] != hash_step(step))
-    )
+    old, done = {step.uid: hash_step(step) for step in before.plan.steps}, before.execution.done
+    there = [step for step in plan.steps if step.uid in done]
+    return tuple(step.uid for step in there if step.uid in named_open or old[step.uid] != hash_step(step))
 
 
 def _carry_progress(
     before: PlanState, plan: Plan, how: str, *, retries_max: int
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Decide about done steps after a rollback: which stay done, which no longer exist, which are reopened."""
-    there = {step.uid: step for step in plan.steps}
+    work = {step.uid: hash_step(step) for step in plan.steps}
     states = fold_progress(plan, before.events, retries_max=retries_max).steps
     hashes = {step.uid: hash_step(step) for step in before.plan.steps}
     # Events of a step say in `hash` what it was like then.
     hashes |= {event.step: event.data["hash"] for event in before.events if event.step and event.data.get("hash")}
     touched = [uid for uid, state in states.items() if state.status not in ("pending", "ready")]
-    same = {uid for uid in touched if hash_step(there[uid]) == hashes.get(uid)}
-    stay = {"keep": set(touched), "reset": set[str]()}.get(how, same)
+    stay = {uid for uid in touched if how == "keep" or (how == "reconcile" and work[uid] == hashes.get(uid))}
     kept = tuple(uid for uid in touched if uid in stay and states[uid].status in DONE)
-    done = _done_uids(before.execution)
-    lost = tuple(step.uid for step in before.plan.steps if step.uid in done and step.uid not in there)
+    lost = tuple(step.uid for step in before.plan.steps if step.uid in before.execution.done and step.uid not in work)
     return kept, lost, tuple(uid for uid in touched if uid not in stay)

@@ -44,7 +44,7 @@ from context_engine.plans.plan_events import (
 )
 from context_engine.plans.plan_execution import ChangeVerifier, PlanExecutor, Review, parse_commands
 from context_engine.plans.plan_repository import PlanRepository
-from context_engine.plans.plan_storage import PlanIndex, PlanState, PlanStorage
+from context_engine.plans.plan_storage import PlanState, PlanStorage
 from context_engine.plans.plan_validation import WorkspacePaths
 from context_engine.plans.step_tracking import PlanWorkTree, StepTracker
 from context_engine.repo import Git, Root
@@ -89,10 +89,9 @@ class ApprovalService:
     was asked, else the agent that answered. What a caller claims about itself is not proof.
     """
 
-    def __init__(self, storage: PlanStorage, index: PlanIndex, repository: PlanRepository, rules: PlanRules) -> None:
+    def __init__(self, storage: PlanStorage, repository: PlanRepository, rules: PlanRules) -> None:
         """Create the service; nothing is read yet."""
         self._storage = storage
-        self._index = index
         self._repository = repository
         self._rules = rules
 
@@ -186,7 +185,7 @@ class ApprovalService:
 
     def _find_plan(self, request_id: str) -> str:
         """Return the id of the plan of a request. Raises: ApprovalNotFound."""
-        for row in self._index.rows():
+        for row in self._storage.rows():
             if request_id in row.requests:
                 return row.id
         raise _unknown_request(request_id)
@@ -243,10 +242,9 @@ class PlanService:
         storage = PlanStorage(
             records, now=place.now, chance=os.urandom, redact_text=place.redact_text, retries_max=place.retries_max
         )
-        index = PlanIndex(storage)
-        self.repository = PlanRepository(storage, index, tree, self.paths)
+        self.repository = PlanRepository(storage, tree, self.paths)
         self.steps = StepTracker(storage, self.repository.resolve_id, tree, rules)
-        self.approvals = ApprovalService(storage, index, self.repository, rules)
+        self.approvals = ApprovalService(storage, self.repository, rules)
         self._workspace = place.workspace
         self._knowledge = place.knowledge
         self.factory = PlanFactory(self.sources, self.repository, self.paths)

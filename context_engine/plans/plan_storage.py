@@ -1,12 +1,13 @@
 """Plan storage: each version is a file that is written once, and everything that happens is an event in a log.
 
 A writer locks the plan, reads its state, decides, and appends an event or a version. Status, progress and approvals
-are derived at each call, so a crash loses nothing. The index is derived too.
+are derived at each call, so a crash loses nothing. The index is derived too: a row for each plan in `index.json`, next
+to the stamp of the files it was made from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -26,11 +27,11 @@ from context_engine.plans.plan_events import (
     is_approved,
     plan_status,
 )
-from context_engine.plans.plan_json import PlanVersion, decode_metadata, decode_version, encode_version
+from context_engine.plans.plan_json import PlanVersion, decode_version, encode_version
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.storage import LogContent, VersionedRecords, corrupt_version_error, prepare_type
 from context_engine.storage import version_file_name as file_of
-from context_engine.text import CHANCE_BYTES, uuid7
+from context_engine.text import CHANCE_BYTES, shorten_prose, uuid7
 from context_engine.timestamps import Now, format_timestamp
 
 MIRROR = "PLAN.md"
@@ -42,6 +43,8 @@ DAMAGED_LOG_ADVICE = (
 )
 NAME_CHARS_MAX = 120
 """A headline."""
+INDEX_FORMAT = 1
+"""1: pairs of the stamp of what a row was made from, and the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,34 @@ class PlanState:
     def status(self) -> PlanStatus:
         """The status of the plan as lists show it."""
         return plan_status(self.plan, self.execution, approved=is_approved(self.approvals, self.plan))
+
+
+class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row in a list of plans. `progress` is a percentage; `problem` describes damage to its files.
+
+    `requests` are the ids of all approval requests ever made about it.
+    """
+
+    id: str
+    name: str
+    goal: str = ""
+    status: str
+    version: int
+    step_count: int = 0
+    progress: float = 0.0
+    created_at: str = ""
+    updated_at: str = ""
+    tags: tuple[str, ...] = ()
+    problem: str = ""
+    requests: tuple[str, ...] = ()
+
+
+class _PlanIndexFile(msgspec.Struct):
+    """The content of `index.json`. The limit of retries decides what counts as `failed`."""
+
+    format: int = 0
+    retries_max: int = 0
+    plans: list[tuple[tuple[int, ...], PlanRow]] = []
 
 
 class PlanStorage:
@@ -101,19 +132,12 @@ class PlanStorage:
 
     def read_version(self, plan_id: str, number: int) -> tuple[PlanVersion, Plan]:
         """Read a version and its plan. Raises: PlanNotFound, StorageCorrupt naming the file."""
-        return self._read(plan_id, number, decode_version)
-
-    def read_metadata(self, plan_id: str, number: int) -> PlanVersion:
-        """Read the metadata of a version. Raises: PlanNotFound, StorageCorrupt naming the file."""
-        return self._read(plan_id, number, decode_metadata)
-
-    def _read(self, plan_id: str, number: int, decode: Callable[[bytes], Any]) -> Any:
         versions = self.records.versions(plan_id)
         data = versions.read(number)
         if data is None:
-            raise unknown_version(plan_id, number, versions.numbers())
+            raise _unknown_version(plan_id, number, versions.numbers())
         try:
-            return decode(data)
+            return decode_version(data)
         except ValueError as error:
             raise corrupt_version_error(versions.path(number), str(error)) from error
 
@@ -134,7 +158,7 @@ class PlanStorage:
         named = (event.data.get("version") for event in logged)
         known = max((number for number in named if isinstance(number, int)), default=0)
         # A version that the log does not name was written by a process that died before it appended its events.
-        missed = [self.read_metadata(version.plan_id, number).events for number in numbers if number > known]
+        missed = [self.read_version(version.plan_id, number)[0].events for number in numbers if number > known]
         late = tuple(
             msgspec.structs.replace(event, seq=seq)
             for seq, event in enumerate((event for events in missed for event in events), len(logged) + 1)
@@ -189,8 +213,8 @@ class PlanStorage:
             self.records.put_mirror(plan_id, MIRROR, text.encode())
         return after
 
-    def add_version(self, version: PlanVersion, plan: Plan, before: PlanState | None) -> PlanState:
-        """Add a version of a plan and append its events; return the state after them. The caller must have the lock.
+    def add_version(self, version: PlanVersion, plan: Plan, before: PlanState | None) -> None:
+        """Add a version of a plan and append its events. The caller must have the lock.
 
         Raises: Conflict when that version exists, WriteFailed, DiskFull, StorageCorrupt.
         """
@@ -202,124 +226,39 @@ class PlanStorage:
             )
         numbers = (*(before.versions if before else ()), version.version)
         log = before.log if before else self.records.log(version.plan_id).read()
-        return self.append_events(self._build_state(version, plan, numbers, log))
+        self.append_events(self._build_state(version, plan, numbers, log))
 
-
-def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return the value with each text in it changed; keys stay."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {key: _map_texts(part, change) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_map_texts(item, change) for item in value)
-    return value
-
-
-def check_version(current: int, expected: int | None) -> None:
-    """Refuse a call that is based on another version than the newest. Raises: Conflict with the present number."""
-    if expected is not None and expected != current:
-        raise Conflict(
-            f"the plan is at version {current}, not {expected}",
-            suggestion="Repeat the change on the newest version.",
-            next_steps=NextStep("compare_plan_versions", "to see what changed"),
-            details={"expected_version": expected, "current": current},
-        )
-
-
-def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
-    """Return the error for an unknown plan."""
-    return PlanNotFound(
-        f"there is no plan {which[:80]!r}",
-        suggestion=f"Did you mean {' or '.join(near)}?" if near else "",
-        next_steps=NextStep("list_plans", "to see all plans"),
-        details={"plan": which[:80], "near": list(near)},
-    )
-
-
-def unknown_version(plan_id: str, number: int, there: Iterable[int]) -> PlanNotFound:
-    """Return the error for an unknown version."""
-    listed = tuple(there)
-    if not listed:
-        return unknown_plan(plan_id)
-    return PlanNotFound(
-        f"{plan_id} has no version {number}",
-        suggestion=f"It has versions {listed[0]} to {listed[-1]}.",
-        next_steps=NextStep("view_history", "to see what changed in each"),
-        details={"plan_id": plan_id, "version": number, "current": listed[-1]},
-    )
-
-
-# -- the index: a row for each plan in `index.json`, next to the stamp of its files ------------------------------------
-
-INDEX_FORMAT = 1
-"""1: pairs of the stamp of what a row was made from, and the row."""
-
-
-class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row in a list of plans. `progress` is a percentage; `problem` describes damage to its files.
-
-    `requests` are the ids of all approval requests ever made about it.
-    """
-
-    id: str
-    name: str
-    goal: str = ""
-    status: str
-    version: int
-    step_count: int = 0
-    progress: float = 0.0
-    created_at: str = ""
-    updated_at: str = ""
-    tags: tuple[str, ...] = ()
-    problem: str = ""
-    requests: tuple[str, ...] = ()
-
-
-class _PlanIndexFile(msgspec.Struct):
-    """The content of `index.json`. The limit of retries decides what counts as `failed`."""
-
-    format: int = 0
-    retries_max: int = 0
-    plans: list[tuple[tuple[int, ...], PlanRow]] = []
-
-
-class PlanIndex:
-    """The rows of all plans of one workspace. Thread-safe; other processes may work on the plans, too."""
-
-    def __init__(self, storage: PlanStorage) -> None:
-        """Create the index; nothing is read yet."""
-        self._storage = storage
+    # -- the index --
 
     def rows(self) -> list[PlanRow]:
         """Return every plan, by id. Rows of unchanged plans come from the file, which is repaired where it is wrong."""
-        records, made_with = self._storage.records, (INDEX_FORMAT, self._storage.retries_max)
+        made_with = (INDEX_FORMAT, self.retries_max)
         try:
-            stored = msgspec.json.decode(records.read_index() or b"{}", type=prepare_type(_PlanIndexFile))
+            stored = msgspec.json.decode(self.records.read_index() or b"{}", type=prepare_type(_PlanIndexFile))
         except msgspec.DecodeError:
             stored = _PlanIndexFile()
         is_valid = (stored.format, stored.retries_max) == made_with
         index = {row.id: (stamp, row) for stamp, row in stored.plans if is_valid}
         rows: list[tuple[tuple[int, ...], PlanRow]] = []
-        for plan_id in records.list_names():
+        for plan_id in self.records.list_names():
             stamp, row = index.get(plan_id, ((), None))
-            if row is None or not stamp or records.stamp(plan_id, file_of(row.version)) != stamp:
+            if row is None or not stamp or self.records.stamp(plan_id, file_of(row.version)) != stamp:
                 stamp, row = self._build_row(plan_id)
             if row is not None:
                 rows.append((stamp, row))
         if rows != list(index.values()):  # also when a plan was deleted
             data = msgspec.json.encode(_PlanIndexFile(*made_with, rows))
-            records.put_index(msgspec.json.format(data, indent=1))
+            self.records.put_index(msgspec.json.format(data, indent=1))
         return [row for _, row in rows]
 
     def _build_row(self, plan_id: str) -> tuple[tuple[int, ...], PlanRow | None]:
         """Build the row of a plan, and the stamp of its files; None for a folder without a plan."""
-        numbers = self._storage.version_numbers(plan_id)
+        numbers = self.version_numbers(plan_id)
         if not numbers:
             return (), None
-        stamp = self._storage.records.stamp(plan_id, file_of(numbers[-1]))
+        stamp = self.records.stamp(plan_id, file_of(numbers[-1]))
         try:
-            now = self._storage.read_state(plan_id)
+            now = self.read_state(plan_id)
         except PlanNotFound:  # deleted in this moment
             return (), None
         except StorageCorrupt as error:
@@ -336,16 +275,27 @@ class PlanIndex:
         """Return the row of an unreadable plan, from its newest sound version."""
         for number in reversed(numbers):
             with suppress(StorageCorrupt, PlanNotFound):
-                row = _new_row(*self._storage.read_version(plan_id, number), DAMAGED)
+                row = _new_row(*self.read_version(plan_id, number), DAMAGED)
                 return msgspec.structs.replace(row, version=numbers[-1], problem=problem)
         return PlanRow(id=plan_id, name=plan_id, status=DAMAGED, version=numbers[-1], problem=problem)
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return the value with each text in it changed; keys stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _map_texts(part, change) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_map_texts(item, change) for item in value)
+    return value
 
 
 def _new_row(version: PlanVersion, plan: Plan, status: str) -> PlanRow:
     return PlanRow(
         id=plan.id,
         name=version.name,
-        goal=shorten_headline(plan.goal or plan.task),
+        goal=shorten_headline(plan.goal),
         status=status,
         version=version.version,
         step_count=len(plan.steps),
@@ -357,5 +307,25 @@ def _new_row(version: PlanVersion, plan: Plan, status: str) -> PlanRow:
 
 def shorten_headline(text: str) -> str:
     """Return the first line of a text, cut to the length of a headline."""
-    line = " ".join(text.strip().split("\n", 1)[0].split())
-    return line if len(line) <= NAME_CHARS_MAX else line[: NAME_CHARS_MAX - 1].rstrip() + "…"
+    return shorten_prose(" ".join(text.strip().split("\n", 1)[0].split()), NAME_CHARS_MAX)
+
+
+def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
+    """Return the error for an unknown plan."""
+    return PlanNotFound(
+        f"there is no plan {which[:80]!r}",
+        suggestion=f"Did you mean {' or '.join(near)}?" if near else "",
+        next_steps=NextStep("list_plans", "to see all plans"),
+        details={"plan": which[:80], "near": list(near)},
+    )
+
+
+def _unknown_version(plan_id: str, number: int, numbers: Sequence[int]) -> PlanNotFound:
+    if not numbers:
+        return unknown_plan(plan_id)
+    return PlanNotFound(
+        f"{plan_id} has no version {number}",
+        suggestion=f"It has versions {numbers[0]} to {numbers[-1]}.",
+        next_steps=NextStep("view_history", "to see what changed in each"),
+        details={"plan_id": plan_id, "version": number, "current": numbers[-1]},
+    )

@@ -28,7 +28,7 @@ from context_engine.errors import (
     TooLarge,
     UnsupportedHost,
 )
-from context_engine.plans.dependency_graph import build_graph, find_dependents
+from context_engine.plans.dependency_graph import build_graph
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import (
     DONE,
@@ -427,10 +427,11 @@ def _last_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
 
 def _open_dependents(now: PlanState, step: PlanStep) -> tuple[PlanStep, ...]:
     """Return the open steps that depend on this one, directly or not."""
-    uids = find_dependents(build_graph(now.plan).needed_by, [step.uid])
-    return tuple(
-        other for other in now.plan.steps if other.uid in uids and now.execution.steps[other.uid].status not in DONE
-    )
+    drawn, waiting = build_graph(now.plan), {step.uid}
+    for uid in drawn.order:  # a step comes after all that it depends on
+        if not waiting.isdisjoint(drawn.depends[uid]):
+            waiting.add(uid)
+    return tuple(other for other in now.plan.steps if other.uid in waiting - {step.uid} - now.execution.done)
 
 
 def _step_name(plan: Plan, step: PlanStep) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 from context_engine.context import ASSIST_MODES, SecondPassResult, estimate_max_tokens
-from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
+from context_engine.errors import ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
 from context_engine.plans import (
     AGENT,
     APPROVAL_HOURS_MAX,
@@ -93,7 +93,7 @@ def request_approval(
     """Show the user a plan or steps to approve of."""
     steps = tuple(int(item) if item.isdecimal() and len(item) < 7 else item for item in step_numbers)
     request = engine.plans.approvals.request(plan_id, steps=steps, note=note, expires_in_hours=expires_in_hours)
-    planned = _request_diffstat(engine, request)
+    planned = compute_diffstat(request.plan, request.steps)
     decided = _ask_person(engine, call, request, planned) if ask_user else None
     row = approval_row(decided.approval if decided else request.approval, request.plan) | {"changes": planned.summary}
     if detail:
@@ -129,7 +129,7 @@ def respond_approval(
         decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
     except NeedsApproval:
         request = approvals.get(request_id)
-        outcome = _ask_person(engine, call, request, _request_diffstat(engine, request))
+        outcome = _ask_person(engine, call, request, compute_diffstat(request.plan, request.steps))
         if outcome is None:
             raise
         decided = outcome
@@ -156,19 +156,6 @@ def _ask_person(
         modifications=changes if answer.choice == "request_modification" else "",
         by=PERSON,
     )
-
-
-def _request_diffstat(engine: "Engine", request: "ApprovalResult") -> "Diffstat":
-    """Return what the steps of a request are going to do with files."""
-    code = engine.plans.sources().code
-
-    def lines_of(path: str) -> int | None:
-        try:
-            return code.files.read(path).lines
-        except CallError:  # it is gone, or not to be read: then only its name is known
-            return None
-
-    return compute_diffstat(request.plan, request.steps, lines_of)
 
 
 def _status_row(decided: "ApprovalResult") -> dict[str, Any]:

@@ -364,9 +364,9 @@ def delete_plan(
     confirm: Annotated[bool, BooleanArg("Though under way.")] = False,
 ) -> Reply:
     """Delete a plan: move it into the trash folder."""
-    deleted = engine.plans.repository.delete(plan_id, purge=purge, confirm=confirm)
-    fields: dict[str, Any] = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
-    return format_reply(fields | {"trashed_to": deleted.trashed_to, "purged": not deleted.trashed_to or None})
+    row, trashed = engine.plans.repository.delete(plan_id, purge=purge, confirm=confirm)
+    fields: dict[str, Any] = {"success": True, "plan_id": row.id, "name": row.name}
+    return format_reply(fields | {"trashed_to": trashed, "purged": not trashed or None})
 
 
 @tool(touches="nothing")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -11,11 +9,15 @@ from hypothesis import strategies as st
 
 from context_engine.plans.model import Plan, PlanQuestion, PlanScope, PlanStep
 from context_engine.plans.plan_diff import (
+    Diffstat,
     FieldChange,
+    FileDiffstat,
     comparable_value,
     compare_plans,
+    compute_diffstat,
 )
 from context_engine.plans.plan_json import hash_content
+from tests.support.desks import plan, step
 from tests.support.planned import apply_changes, plan_of, plans
 
 
@@ -26,14 +28,6 @@ def test_the_changes_lead_from_one_version_to_the_other(one: Plan, other: Plan) 
     assert apply_changes(before, found.changes) == comparable_value(other)
     assert before == comparable_value(one), "the value that was given stays as it is"
     assert apply_changes(comparable_value(other), compare_plans(other, one).changes) == comparable_value(one)
-
-
-@given(plans(), plans())
-def test_the_changes_lead_there_as_json_too(one: Plan, other: Plan) -> None:
-    rows = json.loads(json.dumps(compare_plans(one, other).serialize()["field_changes"]))
-    changes = [FieldChange(row["path"], row["type"], row["old_value"], row["new_value"]) for row in rows]
-    plain = [json.loads(json.dumps(comparable_value(plan))) for plan in (one, other)]
-    assert apply_changes(plain[0], changes) == plain[1]
 
 
 @given(plans(), plans())
@@ -48,7 +42,7 @@ def test_steps_that_only_stand_elsewhere_are_moved_and_not_modified(told: tuple[
     plan, order = told
     found = compare_plans(plan, msgspec.structs.replace(plan, steps=tuple(order)))
     assert (found.modified, found.added, found.removed) == ({}, (), ())
-    moved = {each.uid for each in found.moved}
+    moved = set(found.moved)
     kept = [step.uid for step in order if step.uid not in moved]
     assert kept == [step.uid for step in plan.steps if step.uid not in moved]
     assert bool(moved) == (tuple(order) != plan.steps)
@@ -57,7 +51,7 @@ def test_steps_that_only_stand_elsewhere_are_moved_and_not_modified(told: tuple[
 def test_as_few_steps_as_possible_are_said_to_be_moved() -> None:
     plan = plan_of(*[()] * 6)
     last_first = msgspec.structs.replace(plan, steps=(plan.steps[5], *plan.steps[:5]))
-    assert [(each.uid, each.before, each.after) for each in compare_plans(plan, last_first).moved] == [("s6", 6, 1)]
+    assert compare_plans(plan, last_first).moved == {"s6": (6, 1)}
 
 
 def test_a_changed_description_is_told_by_the_uid_of_its_step() -> None:
@@ -88,8 +82,8 @@ def test_a_difference_of_hours_needs_estimates() -> None:
         msgspec.structs.replace(plan, steps=tuple(msgspec.structs.replace(step, hours=2) for step in plan.steps))
         for plan in plans
     )
-    assert compare_plans(before, after).graph.duration_delta_h == -2.0
-    assert compare_plans(before, plans[1]).graph.duration_delta_h is None
+    assert compare_plans(before, after).graph_changes()["duration_delta_h"] == -2.0
+    assert compare_plans(before, plans[1]).graph_changes()["duration_delta_h"] is None
 
 
 @pytest.mark.parametrize(
@@ -107,3 +101,59 @@ def test_a_difference_of_hours_needs_estimates() -> None:
 )
 def test_what_changed_is_said_in_one_sentence(after: Plan, said: str) -> None:
     assert compare_plans(plan_of((), ()), after).summary == said
+
+
+# -- what steps mean to do with files comes to the same as doing it to a small world of files ------------------------------
+
+PATHS = ("a.py", "b.py", "c.py")
+
+
+def told(made: Plan, *uids: str) -> Diffstat:
+    return compute_diffstat(made, [each for each in made.steps if not uids or each.uid in uids])
+
+
+def test_a_summary_reads_like_that_of_git() -> None:
+    made = plan(
+        step("s1", files_to_create=("new.py",), files_to_modify=("a.py",)),
+        step("s2", "s1", files_to_modify=("new.py", "a.py", "c.py")),
+        step("s3", "s2", files_to_delete=("b.py",)),
+    )
+    assert told(made).summary == "1 file created, 2 modified, 1 deleted"
+    assert told(made).files[0] == FileDiffstat("a.py", "modify", (1, 2))
+    assert told(made, "s2").summary == "3 files modified"
+
+
+def test_steps_count_in_the_order_in_which_they_can_be_done() -> None:
+    made = plan(step("s1", "s2", files_to_delete=("tmp.py",)), step("s2", files_to_create=("tmp.py",)))
+    assert told(made).files == ()
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[set[str], list[tuple[str, str]]]:
+    """Files that are there, and a sound sequence of what is done to them, each by a step of its own."""
+    there = draw(st.sets(st.sampled_from(PATHS)))
+    now, done = set(there), []
+    for _ in range(draw(st.integers(0, 6))):
+        path = draw(st.sampled_from(PATHS))
+        change = draw(st.sampled_from(("modify", "delete"))) if path in now else "create"
+        now = now - {path} if change == "delete" else now | {path}
+        done.append((change, path))
+    return there, done
+
+
+@given(worlds())
+def test_what_is_counted_is_what_happens_to_the_files(world: tuple[set[str], list[tuple[str, str]]]) -> None:
+    there, done = world
+    fields = {"modify": "files_to_modify", "create": "files_to_create", "delete": "files_to_delete"}
+    steps = [
+        step(f"s{number}", *([f"s{number - 1}"] if number > 1 else []), **{fields[change]: (path,)})
+        for number, (change, path) in enumerate(done, 1)
+    ]
+    files = compute_diffstat(Plan(goal="g", steps=tuple(steps)), steps).files
+    found = {each.path: each.change for each in files}
+    after = set(there)
+    for change, path in done:
+        after = after - {path} if change == "delete" else after | {path}
+    assert {path for path, fate in found.items() if fate == "create"} == after - there
+    assert {path for path, fate in found.items() if fate == "delete"} == there - after
+    assert {path for path, fate in found.items() if fate == "modify"} == {p for _, p in done} & there & after

@@ -151,7 +151,7 @@ def test_a_plan_that_is_thrown_away_is_so_everywhere_and_can_be_taken_back_anywh
     here, there = machine("here"), machine("there")
     plan_id = here.desk.save(plan(), name="Cents").plan.id
     before = there.files()
-    trashed = there.desk.delete("Cents").trashed_to
+    trashed = there.desk.delete("Cents")[1]
     with pytest.raises(PlanNotFound):
         here.desk.load("Cents")
     assert here.files() == there.files() != before

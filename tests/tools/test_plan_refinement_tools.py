@@ -239,7 +239,7 @@ def test_nothing_to_do_and_no_plan_are_refused_with_the_next_call(shop: Engine) 
     [
         ("dependencies", ['n2["2 · Use it"]', "n1 --> n2"]),
         ("progress", ["class n1 readyStyle", "class n2,n3 waitingStyle"]),
-        ("gantt", ["2026-11-23 09:00, 2026-11-23 10:00"]),
+        ("gantt", ["n1, 2026-11-21, 3h", "n2, after n1, 3h"]),
         ("architecture", ['m1["shop/orders.py · step 2"]', 'm2["shop/prices.py · step 1"]', "m1 --> m2", "m3 --> m2"]),
     ],
 )
