@@ -22,7 +22,7 @@ from context_engine.memory.memory_checks import hash_content
 from context_engine.memory.memory_file import LinkedFile, Memory
 from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
 from context_engine.model import FileOutline, RelPath
-from context_engine.repo import Root, read_file, size_and_mtime
+from context_engine.repo import Root, read_bytes, read_file, size_and_mtime
 from context_engine.storage import UNSETTLED_NS, FileStamp, RecordFolder, prepare_type
 
 VERSION_CHARS = 12
@@ -264,7 +264,7 @@ class LinkedFiles:
 
     def _hash_content(self, path: RelPath) -> str:
         try:
-            return git_blob_hash(read_file(self._root, path, bytes_max=BYTES_MAX).data)
+            return git_blob_hash(read_bytes(self._root, path, bytes_max=BYTES_MAX)[0])
         except ContextEngineError:
             return ""
 

@@ -68,7 +68,7 @@ class SymbolService:
         """
         rel = self._root.rel(path)
         source = read_file(self._root, rel)
-        language = self._parses.languages.detect(rel, source.text.encode("utf-8", "replace"))
+        language = self._parses.languages.detect(rel, source.data)
         lines = count_lines(source.text)
         if details:
             parsed = self._parses.parse(rel)

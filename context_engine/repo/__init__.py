@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         LineWindow,
         LoadedFile,
         load_for_index,
+        read_bytes,
         read_file,
         read_lines_at,
         size_and_mtime,

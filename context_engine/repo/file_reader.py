@@ -11,8 +11,8 @@ import errno
 import hashlib
 import os
 import re
-import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, Invali
 from context_engine.model import RelPath, Skipped
 from context_engine.repo.paths import Root
 from context_engine.secrets import AROUND_BYTES, WHOLE_BYTES_MAX, RedactedDocument
-from context_engine.storage import ConfinedFolder, OpenFolder
+from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError, read_open_file
 from context_engine.text import shorten_line
 
 SOURCE_BYTES_MAX = 50_000_000
@@ -56,14 +56,8 @@ _BOMS = (
 )
 _WIDE_BOMS = tuple(mark for mark, encoding in _BOMS if encoding != "utf-8")
 _UTF32_BOMS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_CONTROLS_8BIT = bytes(range(0x80, 0xA0))
 _CONTROLS = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f\r\b\x1b") + b"\x7f"
-_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hold us
-    | getattr(os, "O_NOFOLLOW", 0)  # what was a file when it was checked may be a link by now
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 
 
 class DecodedText(NamedTuple):
@@ -77,10 +71,7 @@ class DecodedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file for the index.
-
-    `data` is `text` in UTF-8 without a byte order mark, as parsers need it; `sha256` is of the raw bytes.
-    """
+    """A text file. `data` is `text` in UTF-8 without a byte order mark; `sha256` is of the bytes on the disk."""
 
     data: bytes
     text: str
@@ -89,36 +80,6 @@ class LoadedFile:
     mtime_ns: int
     sha256: bytes
     lossy: bool = False
-
-
-@dataclass(frozen=True)
-class SourceFile:
-    """A file that a caller reads. `data` are its bytes on the disk; everything else is computed on first use."""
-
-    path: RelPath
-    data: bytes
-    size: int
-    mtime_ns: int
-
-    @cached_property
-    def content(self) -> DecodedText:
-        """The text and its encoding."""
-        return decode(self.data)
-
-    @property
-    def text(self) -> str:
-        """The whole text with its line ends, without a byte order mark."""
-        return self.content.text
-
-    @property
-    def encoding(self) -> str:
-        """Python's name of the encoding."""
-        return self.content.encoding
-
-    @cached_property
-    def sha256(self) -> bytes:
-        """The hash of the bytes on the disk."""
-        return hashlib.sha256(self.data).digest()
 
 
 # -- for the index: failures are values -----------------------------------------------------------------------------
@@ -131,15 +92,16 @@ def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded
     """
     try:
         with root.open_folder() as top:
-            read = _read(top, path, bytes_max)
+            loaded = _decode_file(path, *_read(top, path, bytes_max))
     except OSError as error:
-        read = _Failure(*_explain_failure(error))
-    if isinstance(read, _Failure):
-        return Skipped(path, read.reason, read.detail)
-    return _decode_for_index(path, *read)
+        return Skipped(path, *_explain_failure(error))
+    if isinstance(loaded, LoadedFile) and (why := why_minified(loaded.data)):
+        return Skipped(path, "minified", why)
+    return loaded
 
 
-def _decode_for_index(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | Skipped:
+def _decode_file(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | Skipped:
+    """Return a file that was read as text; it is skipped where it is none."""
     if why := why_binary(raw):
         return Skipped(path, "binary", why)
     text, encoding, bom, lossy = decode(raw)
@@ -149,97 +111,65 @@ def _decode_for_index(path: str, raw: bytes, status: os.stat_result) -> LoadedFi
         return Skipped(path, "binary", why)
     else:
         data = text.encode("utf-8", "replace")
-    if why := why_minified(data):
-        return Skipped(path, "minified", why)
     return LoadedFile(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest(), lossy)
 
 
-class _Failure(NamedTuple):
-    """Why a file was not read; `size` is that of one that is too large."""
+class _SizeError(OSError):
+    """A file is larger than its reader takes; `size` is how large it is, or was when reading ended."""
 
-    reason: str
-    detail: str
-    size: int = 0
+    def __init__(self, size: int, bytes_max: int) -> None:
+        super().__init__(errno.EFBIG, f"{size:,} bytes; the limit is {bytes_max:,}")
+        self.size = size
 
 
-def _read(folder: OpenFolder, name: str, bytes_max: int) -> tuple[bytes, os.stat_result] | _Failure:
-    """Return the bytes of a plain file beneath an open folder, and its status from just before."""
-    try:
-        descriptor = folder.open(name, _FLAGS)
-    except OSError as error:
-        return _Failure(*_explain_failure(error))
+def _read(folder: OpenFolder, name: str, bytes_max: int) -> tuple[bytes, os.stat_result]:
+    """Return the bytes of a plain file beneath an open folder, and its status from just before. Raises: OSError."""
+    descriptor = folder.open_file(name)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return _Failure("special", "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, socket or device")
         if status.st_size > bytes_max:
-            detail = f"{status.st_size:,} bytes; the limit is {bytes_max:,}"
-            return _Failure("too_large", detail, status.st_size)
-        raw = _read_whole(descriptor, status.st_size, bytes_max)
-    except OSError as error:
-        return _Failure("unreadable", error.strerror or str(error))
+            raise _SizeError(status.st_size, bytes_max)
+        raw = read_open_file(descriptor, bytes_max, status.st_size)
     finally:
         os.close(descriptor)
     if len(raw) > bytes_max:
-        return _Failure("too_large", f"it grows; the limit is {bytes_max:,}", len(raw))
+        raise _SizeError(len(raw), bytes_max)
     return raw, status
 
 
 def _explain_failure(error: OSError) -> tuple[str, str]:
-    """Return what it means for the index that a file cannot be opened: (reason, detail)."""
+    """Return what it means for the index that a file cannot be read: (reason, detail)."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return "vanished", ""
+    if isinstance(error, _SizeError):
+        return "too_large", str(error.strerror)
     if error.errno in {errno.ELOOP, errno.EMLINK}:  # O_NOFOLLOW; some systems say EMLINK
         return "special", "a link by now"
+    if isinstance(error, UnsafePathError) and error.errno == errno.EINVAL:
+        return "special", str(error.strerror).removeprefix("is ")
     if error.errno in {errno.ENXIO, errno.EOPNOTSUPP}:
         return "special", "a socket or device"
     return "unreadable", error.strerror or str(error)
 
 
-def _read_whole(descriptor: int, size: int, bytes_max: int) -> bytes:
-    """Return the bytes of an open file, which may have changed since it was measured; stop over `bytes_max`."""
-    raw = os.read(descriptor, size + 1)
-    if len(raw) == size:
-        return raw
-    parts, total = [raw], len(raw)
-    while raw and total <= bytes_max:
-        raw = os.read(descriptor, 1 << 20)
-        parts.append(raw)
-        total += len(raw)
-    return b"".join(parts)
-
-
 def open_root(root: ConfinedFolder) -> OpenFolder:
     """Open the root for many files. Raises: FileNotFound, AccessFailed."""
-    try:
+    with _translate_errors(os.fspath(root.path)):
         return root.open_folder()
-    except OSError as error:
-        raise _error_of(_Failure(*_explain_failure(error)), os.fspath(root.path)) from error
 
 
 def why_not_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
     """Return why a search passes over a file, judged by its first bytes: (reason, detail); None for text."""
     try:
-        descriptor = open_plain_file(top, path)
+        descriptor = top.open_file(path)
+        try:
+            head = os.read(descriptor, SNIFF_BYTES)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         return _explain_failure(error)
-    try:
-        head = os.read(descriptor, SNIFF_BYTES)
-    except OSError as error:
-        return "unreadable", error.strerror or str(error)
-    finally:
-        os.close(descriptor)
     why = "it is UTF-32" if head.startswith(_UTF32_BOMS) else why_binary(head)
     return ("binary", why) if why else None
-
-
-def open_plain_file(top: OpenFolder, path: str) -> int:
-    """Return a descriptor of a plain file, to read parts of it. Raises: OSError, also for anything else than a file."""
-    descriptor = top.open(path, _FLAGS)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.ENXIO, "a folder, pipe, socket or device")
-    return descriptor
 
 
 def size_and_mtime(path: str) -> tuple[int, int] | None:
@@ -254,20 +184,19 @@ def size_and_mtime(path: str) -> tuple[int, int] | None:
 # -- for a caller: failures are errors ------------------------------------------------------------------------------
 
 
-def read_file(root: Root, path: RelPath, *, bytes_max: int = SOURCE_BYTES_MAX) -> SourceFile:
+def read_file(root: Root, path: RelPath, *, bytes_max: int = SOURCE_BYTES_MAX) -> LoadedFile:
     """Read a text file for a caller.
 
     Raises: FileNotFound, AccessFailed, BinaryFile, TooLarge (`details` has `size` and `limit`), InvalidPath.
     """
-    raw, status = read_bytes(root, path, bytes_max=bytes_max)
-    source = SourceFile(path, raw, status.st_size, status.st_mtime_ns)
-    if why := why_binary(raw) or _why_decoded_binary(source.text, source.encoding):
+    loaded = _decode_file(path, *read_bytes(root, path, bytes_max=bytes_max))
+    if isinstance(loaded, Skipped):
         raise BinaryFile(
-            f"{path} is not text: {why}",
+            f"{path} is not text: {loaded.detail}",
             suggestion="Only text can be read here; open it with a program for its format.",
             details={"path": path},
         )
-    return source
+    return loaded
 
 
 def read_bytes(root: Root, path: RelPath, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
@@ -281,27 +210,35 @@ def contents_in(folder: OpenFolder, name: str, path: str, *, bytes_max: int) -> 
 
     Raises: as `read_file`.
     """
-    read = _read(folder, name, bytes_max)
-    if isinstance(read, _Failure):
-        raise _error_of(read, path, bytes_max)
-    return read
+    with _translate_errors(path, bytes_max):
+        return _read(folder, name, bytes_max)
 
 
-def _error_of(failure: _Failure, path: str, bytes_max: int = 0) -> FileNotFound | InvalidPath | TooLarge | AccessFailed:
+@contextmanager
+def _translate_errors(path: str, bytes_max: int = 0) -> Generator[None]:
+    """Raise errors of this package in place of the operating system's."""
+    try:
+        yield
+    except OSError as error:
+        raise _error_of(error, path, bytes_max) from error
+
+
+def _error_of(error: OSError, path: str, bytes_max: int) -> FileNotFound | InvalidPath | TooLarge | AccessFailed:
+    reason, detail = _explain_failure(error)
     details = {"path": path}
-    if failure.reason == "vanished":
+    if reason == "vanished":
         return FileNotFound(f"there is no {path}", suggestion="It may just have been deleted.", details=details)
-    if failure.reason == "special":
-        suggestion = f"list_directory {path!r} shows it." if failure.detail == "a folder" else "Name a file."
-        return InvalidPath(f"{path} is {failure.detail}, not a file", suggestion=suggestion, details=details)
-    if failure.reason == "too_large":
+    if reason == "special":
+        suggestion = f"list_directory {path!r} shows it." if detail == "a folder" else "Name a file."
+        return InvalidPath(f"{path} is {detail}, not a file", suggestion=suggestion, details=details)
+    if isinstance(error, _SizeError):
         return TooLarge(
-            f"{path} has {failure.size:,} bytes, over the limit of {bytes_max:,}",
+            f"{path} has {error.size:,} bytes, over the limit of {bytes_max:,}",
             suggestion="Read a part of it: pass the first and the last line.",
-            details={"path": path, "size": failure.size, "limit": bytes_max},
+            details={"path": path, "size": error.size, "limit": bytes_max},
         )
     suggestion = "Give this user permission to read it."
-    return AccessFailed(f"{path} cannot be read: {failure.detail}", suggestion=suggestion, details=details)
+    return AccessFailed(f"{path} cannot be read: {detail}", suggestion=suggestion, details=details)
 
 
 # -- what bytes are -------------------------------------------------------------------------------------------------
@@ -383,9 +320,6 @@ def _decode_other(raw: bytes) -> DecodedText:
         return DecodedText(raw.decode("latin-1"), "latin-1")
 
 
-_CONTROLS_8BIT = bytes(range(0x80, 0xA0))
-
-
 def newline_of(text: str) -> str:
     r"""Return how the lines of a text end: `\n`, `\r\n`, `\r`, "mixed", or "" when there is one line only.
 
@@ -441,7 +375,7 @@ def read_lines_at(
     `redact` replaces secrets. Raises: OSError when the file is gone, closed, or no plain file any more.
     """
     with root.open_folder() as top:
-        descriptor = open_plain_file(top, path)
+        descriptor = top.open_file(path)
     try:
         window = _Window(descriptor, redact)
         return [_line(window, spot, chars_max) for spot in spots]

@@ -28,7 +28,6 @@ FOLDERS_OPEN_MAX = 64
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_SUPPORTED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """The answers of file systems without hard links, extended attributes or flushing of folders."""
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
 class ParentFolder:
@@ -211,7 +210,7 @@ class TargetFile:
         another file.
         """
         with _translate_errors(self.path), self.folder.open() as folder:
-            descriptor = folder.open(self.name, os.O_WRONLY | _NO_WAIT)
+            descriptor = folder.open(self.name, os.O_WRONLY)
             try:
                 self.check_same(os.fstat(descriptor))
                 try:
@@ -454,7 +453,7 @@ def _copy_attributes(descriptor: int, folder: OpenFolder, file: TargetFile) -> N
     """Copy extended attributes, among which are access lists. Some belong to the system and cannot be set."""
     refusals = {*_NOT_SUPPORTED, errno.EPERM, errno.EACCES}
     try:
-        old = folder.open(file.name, os.O_RDONLY | _NO_WAIT)
+        old = folder.open(file.name, os.O_RDONLY)
     except OSError:
         return
     try:
@@ -476,7 +475,7 @@ def _set_mode(folder: OpenFolder, temporary: str, mode: int) -> None:
     if not hasattr(os, "fchmod"):
         os.chmod(folder.name_of(temporary), mode)
         return
-    descriptor = folder.open(temporary, os.O_RDONLY | _NO_WAIT)
+    descriptor = folder.open(temporary, os.O_RDONLY)
     try:
         os.fchmod(descriptor, mode)
     finally:

@@ -73,12 +73,6 @@ BINARY_SUFFIXES = frozenset(
 
 _BY_DESCRIPTOR = os.scandir in os.supports_fd
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_FILE_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hold us
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 _SUSPECT_SUFFIXES = BINARY_SUFFIXES | SENSITIVE_SUFFIXES.keys()
 
 
@@ -608,10 +602,10 @@ def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
 
     Raises: OSError.
     """
-    descriptor = folder.open(name, _FILE_FLAGS) if folder else os.open(name, _FILE_FLAGS)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a plain file")
+    if folder is None:  # a link to it may well be the user's
+        above, name = os.path.split(os.path.realpath(name))
+        folder = OpenFolder(above, None)
+    with os.fdopen(folder.open_file(name), "rb") as file:
         return file.read(size)
 
 

@@ -70,11 +70,10 @@ class WorkspaceFiles:
         )
         lines = count_lines(source.text)
         span = _requested_lines(first, last, lines, rel)
-        data = source.text.encode("utf-8", "replace")
-        shown = self._texts.of(data, rel)
+        shown = self._texts.of(source.data, rel)
         text = shown.lines(*span) if is_part else shown.text
         mark_searched(text)
-        language = self._languages.detect(rel, data)
+        language = self._languages.detect(rel, source.data)
         return FileText(
             path=rel,
             text=text,

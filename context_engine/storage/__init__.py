@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         UnsafePathError,
         describe_kind,
         is_temporary,
+        read_open_file,
         temporary_name,
         write_all,
     )

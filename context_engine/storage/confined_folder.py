@@ -100,7 +100,7 @@ class ConfinedFolder:
         descriptor = self.open(relative)
         try:
             if os.fstat(descriptor).st_size <= bytes_max:
-                data = _read(descriptor, bytes_max)
+                data = read_open_file(descriptor, bytes_max)
                 if len(data) <= bytes_max:
                     return data
         finally:
@@ -337,7 +337,7 @@ class OpenFolder:
 
     def open(self, way: str, flags: int, mode: int = 0o666) -> int:
         """Open a file or folder beneath it, of any kind, and return its descriptor."""
-        flags |= _COMMON
+        flags |= _COMMON | _NO_WAIT
         if self.descriptor is None:
             return os.open(_check_names(self.path, way, follow_links=False), flags, mode)
         parts = way.split("/")
@@ -346,6 +346,15 @@ class OpenFolder:
         if len(parts) == 1:
             return os.open(way or ".", flags | _NO_LINK, mode, dir_fd=self.descriptor)
         return _walk(os.dup(self.descriptor), self.path, way, flags, mode, follow_links=False)
+
+    def open_file(self, way: str) -> int:
+        """Open a regular file beneath it for reading. Raises: UnsafePathError for anything else, OSError."""
+        descriptor = self.open(way, os.O_RDONLY)
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode):
+            return descriptor
+        os.close(descriptor)
+        raise UnsafePathError(errno.EINVAL, f"is {describe_kind(mode)}", way)
 
     def create(
         self, name: str, data: bytes, mode: int, finish: Callable[[int], None] | None = None, *, flush: bool
@@ -540,9 +549,15 @@ def _explain_error(top: str, way: str, error: OSError, *, follow_links: bool) ->
 # -- the system calls -------------------------------------------------------------------------------------------------
 
 
-def _read(descriptor: int, bytes_max: int) -> bytes:
-    """Return the bytes of an open file, and one more than the limit of a file that grows."""
-    parts, rest = [], bytes_max + 1
+def read_open_file(descriptor: int, bytes_max: int, size: int = 1 << 20) -> bytes:
+    """Return the bytes of an open file, and one more than the limit of a file that grows; `size` is how large it was.
+
+    Raises: OSError.
+    """
+    data = os.read(descriptor, min(size, bytes_max) + 1)
+    if len(data) == size:  # nearly every file is read by one call
+        return data
+    parts, rest = [data], bytes_max + 1 - len(data)
     while rest > 0 and (part := os.read(descriptor, min(rest, 1 << 20))):
         parts.append(part)
         rest -= len(part)

@@ -17,7 +17,6 @@ from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, Invali
 from context_engine.model import Skipped
 from context_engine.repo.file_reader import (
     LoadedFile,
-    SourceFile,
     decode,
     load_for_index,
     newline_of,
@@ -47,7 +46,7 @@ def reason(path: Path, bytes_max: int = MB) -> str:
     return found.reason
 
 
-def source(path: Path, bytes_max: int = MB) -> SourceFile:
+def source(path: Path, bytes_max: int = MB) -> LoadedFile:
     return read_file(Root(path.parent), path_of_listing(path.name), bytes_max=bytes_max)
 
 
@@ -76,28 +75,17 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("raw", "text", "encoding", "has_bom"), TEXTS)
-def test_each_encoding_is_recognised_and_kept(
+def test_each_encoding_is_recognised_and_kept_and_the_index_gets_utf8_without_a_mark(
     tmp_path: Path, raw: bytes, text: str, encoding: str, has_bom: bool
 ) -> None:
-    found = source(written(tmp_path / "a.txt", raw))
-    assert (found.text, found.encoding, bool(found.content.bom), found.content.lossy) == (
-        text,
-        encoding,
-        has_bom,
-        False,
-    )
-    assert found.content.bom + found.text.encode(found.encoding) == found.data == raw
-
-
-@pytest.mark.parametrize(("raw", "text", "encoding", "has_bom"), TEXTS)
-def test_the_index_gets_utf8_without_a_mark_and_the_hash_of_the_disk(
-    tmp_path: Path, raw: bytes, text: str, encoding: str, has_bom: bool
-) -> None:
+    assert (*decode(raw)[:2], bool(decode(raw).bom), decode(raw).lossy) == (text, encoding, has_bom, False)
+    assert decode(raw).bom + text.encode(encoding) == raw
     path = written(tmp_path / "a.txt", raw)
     found = load(path)
+    assert found == source(path)
     assert isinstance(found, LoadedFile)
     assert (found.text, found.data, found.encoding) == (text, text.encode(), encoding)
-    assert found.sha256 == source(path).sha256 == hashlib.sha256(raw).digest()
+    assert found.sha256 == hashlib.sha256(raw).digest()
     assert (found.size, found.mtime_ns) == size_and_mtime(str(path)) == (len(raw), path.stat().st_mtime_ns)
 
 
