@@ -202,7 +202,7 @@ class Git:
 
         Raises: as `run`.
         """
-        wanted = list(dict.fromkeys(names))
+        wanted = [name for name in dict.fromkeys(names) if "\n" not in name]  # git reads one a line
         if not wanted:
             return {}
         rows = self.run("cat-file", "--batch-check", given=_as_lines(wanted)).split(b"\n")

@@ -7,10 +7,8 @@ hash of a commit before.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from context_engine.errors import (
     AccessFailed,
@@ -25,7 +23,7 @@ from context_engine.model import Skipped
 from context_engine.repo.file_reader import read_bytes, why_binary
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing
-from context_engine.text import quote_path, unquote_path
+from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, parse_diff, quote_path
 
 VERSION_BYTES_MAX = 2_000_000
 """A larger file is rarely written by hand, and no checker finishes it in time."""
@@ -33,19 +31,14 @@ RENAMED_FILES_MAX = 1_000
 """In a change with more added and deleted files only exact renames are found, which is git's default too."""
 UNTRACKED_MAX = 1_000
 """More new files are a folder that should have been ignored."""
-ABSENT = "000000"
-SUBMODULE = "160000"
-SYMLINK = "120000"
+STAGED = ("--cached",)
 
 SHAPE = (
-    *("-p", "--raw", "--full-index", "--no-abbrev", "--no-color", "--relative", "--submodule=short"),
+    *("-p", "--full-index", "--no-color", "--relative", "--submodule=short"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=myers", "--indent-heuristic", "--inter-hunk-context=0"),
     *("-M", f"-l{RENAMED_FILES_MAX}", "-O/dev/null"),
 )
 """The form of differences, whatever the user's own settings are."""
-
-_HEADER = re.compile(r"^diff --git .*$", re.MULTILINE)
-_RAW = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\t([^\t]+)(?:\t([^\t]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,39 +51,33 @@ class DiffRequest:
     include_untracked: bool = False
 
 
-class TouchedFile(NamedTuple):
-    """One file of a change: git's status letter, and path, mode and blob on both sides; `""` where there is none.
-
-    The new side of a file in the work tree has no blob.
-    """
-
-    status: str
-    old_path: str
-    new_path: str
-    old_mode: str = ""
-    new_mode: str = ""
-    old_blob: str = ""
-    new_blob: str = ""
-
-    @property
-    def path(self) -> str:
-        """Its present name; of a deleted file its old one."""
-        return self.new_path or self.old_path
-
-
 @dataclass(frozen=True, slots=True)
 class GitDiff:
-    """A diff and where it comes from. `commit` is empty where the new side is the stage or the work tree."""
+    """Two versions, which are the `args` of `git diff`, and how they differ.
 
-    text: str
-    files: tuple[TouchedFile, ...]
-    target: str
-    base: str
-    base_commit: str
-    commit: str
-    merge_base: str
-    command: str
+    `commit` is empty where the new version is the stage or the work tree; `nothing` says why there is no change.
+    """
+
+    args: tuple[str, ...]
+    nothing: str
+    base: str = ""
+    base_commit: str = ""
+    commit: str = ""
+    merge_base: str = ""
+    target: str = ""
+    text: str = ""
+    files: tuple[FileDiff, ...] = ()
     left_out: tuple[Skipped, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The git command that shows it."""
+        return f"git diff {' '.join(self.args)}".strip()
+
+    @property
+    def is_of_work_tree(self) -> bool:
+        """Whether the new version are the files on the disk."""
+        return not self.commit and not set(STAGED).issubset(self.args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +116,31 @@ class DiffReader:
         except UnsupportedHost as error:
             raise GitUnavailable(error.message, suggestion=error.suggestion, details=error.details) from error
 
-    def versions(self, files: Iterable[TouchedFile], *, bytes_max: int = VERSION_BYTES_MAX) -> ChangeContents:
+    def versions(
+        self, diff: GitDiff, files: Iterable[FileDiff], *, bytes_max: int = VERSION_BYTES_MAX
+    ) -> ChangeContents:
         """Return both sides of these files in memory: ask for some hundred at a time. Raises: AccessFailed."""
         left_out: dict[str, Skipped] = {}
         files = [file for file in files if not _is_left_out(file, left_out)]
-        names = [blob for file in files for blob in (file.old_blob, file.new_blob) if blob]
-        blobs = self._git.read_blobs(names, bytes_max=bytes_max)
+        below = f"{self._git.below()}/".lstrip("/")
+
+        def name_of(blob: str, tree: str, path: str) -> str:  # git names no blob of a file that was only renamed
+            return blob or f"{tree}:{below}{path}"
+
+        old_names, new_names = {}, {}
+        for file in files:
+            if file.old_path:
+                old_names[file.path] = name_of(file.old_blob, diff.merge_base or diff.base_commit, file.old_path)
+            if file.new_path and not diff.is_of_work_tree:
+                new_names[file.path] = name_of(file.new_blob, diff.commit, file.new_path)
+        blobs = self._git.read_blobs([*old_names.values(), *new_names.values()], bytes_max=bytes_max)
         old: dict[str, bytes] = {}
         new: dict[str, bytes] = {}
         for file in files:
-            before = blobs.get(file.old_blob) if file.old_path else None
-            after: bytes | Skipped | None = blobs.get(file.new_blob)
-            if file.new_path and not file.new_blob:
-                after = self._in_work_tree(file, bytes_max)
+            before = blobs.get(old_names.get(file.path, ""))
+            after: bytes | Skipped | None = blobs.get(new_names.get(file.path, ""))
+            if file.new_path and diff.is_of_work_tree:
+                after = self._in_work_tree(file.new_path, bytes_max)
             if before is not None:
                 old[file.old_path] = before
             elif file.old_path:
@@ -157,30 +156,19 @@ class DiffReader:
     def _take(self, asked: DiffRequest) -> GitDiff:
         scope = scope_of(self._git, asked.target, asked.base)
         said = self._git.run("diff", *SHAPE, f"-U{asked.context_lines}", *scope.args, "--")
-        files, text = split_raw_diff(said.decode("utf-8", "replace"))
+        text = said.decode("utf-8", "replace")
         left_out: list[Skipped] = []
-        if asked.include_untracked and not scope.commit and "--cached" not in scope.args:
-            for touched, written in self._untracked_files(left_out):
-                files.append(touched)
-                text += written
+        if asked.include_untracked and scope.is_of_work_tree:
+            text += "".join(self._untracked_files(left_out))
+        files = parse_diff(text, bytes_max=GIT_DIFF_BYTES_MAX, may_be_empty=True).files
         if not files:
             raise self._empty(scope, asked)
-        return GitDiff(
-            text=text,
-            files=tuple(files),
-            target=asked.target,
-            base=scope.base,
-            base_commit=scope.base_commit,
-            commit=scope.commit,
-            merge_base=scope.merge_base,
-            command=f"git diff {' '.join(scope.args)}".strip(),
-            left_out=tuple(left_out),
-        )
+        return replace(scope, target=asked.target, text=text, files=files, left_out=tuple(left_out))
 
-    def _empty(self, scope: DiffRange, asked: DiffRequest) -> PreconditionFailed:
+    def _empty(self, scope: GitDiff, asked: DiffRequest) -> PreconditionFailed:
         """Return the error that there is no change, with the other target that has one."""
         suggestion = "Compare others: staged, unstaged, head, a branch, a commit, a..b or a...b, or another base."
-        for other, args, place in (("staged", ("--cached",), "staged"), ("unstaged", (), "not staged")):
+        for other, args, place in (("staged", STAGED, "staged"), ("unstaged", (), "not staged")):
             if asked.target in ("staged", "unstaged") and asked.target != other:
                 count = self._git.run("diff", "--name-only", "-z", *args, "--").count(b"\0")
                 if count:
@@ -194,25 +182,20 @@ class DiffReader:
 
     # -- files that git does not know yet --
 
-    def _untracked_files(self, left_out: list[Skipped]) -> Iterator[tuple[TouchedFile, str]]:
-        """Yield each untracked file that is not ignored, with the diff that adds it."""
+    def _untracked_files(self, left_out: list[Skipped]) -> Iterator[str]:
+        """Yield the diff that adds each untracked file that is not ignored."""
         names = self._git.untracked_paths()
         if len(names) > UNTRACKED_MAX:
             rest = f"{len(names) - UNTRACKED_MAX:,} more untracked files"
             left_out.append(Skipped(_printable(names[UNTRACKED_MAX]), "too_many", rest))
         for path in names[:UNTRACKED_MAX]:
-            shown = _printable(path)
-            touched = TouchedFile("A", "", shown, "", "100644")
-            content = self._in_work_tree(touched._replace(new_path=path), VERSION_BYTES_MAX)
+            content = self._in_work_tree(path, VERSION_BYTES_MAX)
             if isinstance(content, bytes):
-                yield touched, adding(shown, content)
+                yield adding(_printable(path), content)
             else:
-                left_out.append(Skipped(shown, content.reason, content.detail))
+                left_out.append(replace(content, path=_printable(path)))
 
-    def _in_work_tree(self, touched: TouchedFile, bytes_max: int) -> bytes | Skipped:
-        path = touched.new_path
-        if not path or touched.new_mode == SUBMODULE:
-            return Skipped(touched.path, "submodule" if path else "gone")
+    def _in_work_tree(self, path: str, bytes_max: int) -> bytes | Skipped:
         if reason := is_sensitive(path):
             return Skipped(path, "sensitive", reason)
         try:
@@ -224,28 +207,6 @@ class DiffReader:
             return Skipped(path, error.code.lower(), error.message)
         except (OSError, ValueError) as error:  # a link that vanished, a name that this system cannot have
             return Skipped(path, "access_failed", str(error))
-
-
-def split_raw_diff(said: str) -> tuple[list[TouchedFile], str]:
-    """Return the files in the list before a diff, and the diff.
-
-    A file whose content did not change is only in the list: one of the work tree may be listed for its times alone.
-    """
-    at = 0
-    listed: list[TouchedFile] = []
-    while said.startswith(":", at):
-        end = said.find("\n", at)
-        listed.append(_parse_touched(said[at:end]))
-        at = end + 1
-    text = said[at:].removeprefix("\n")
-    shown = set(_HEADER.findall(text))
-    compared = {file.path for file in listed if file.status != "U"}  # in a conflict, with our side
-    files = []
-    for file in listed:
-        is_compared = file.status != "M" or file.new_blob or _header(file.path) in shown
-        if is_compared and not (file.status == "U" and file.path in compared):
-            files.append(file)
-    return files, text
 
 
 def adding(path: str, content: bytes) -> str:
@@ -260,7 +221,7 @@ def adding(path: str, content: bytes) -> str:
     +one
     """
     new = quote_path(f"b/{path}")
-    head = f"{_header(path)}\nnew file mode 100644\n"
+    head = f"diff --git {quote_path(f'a/{path}')} {new}\nnew file mode 100644\n"
     if why_binary(content):
         return f"{head}Binary files /dev/null and {new} differ\n"
     text = content.decode("utf-8", "replace")
@@ -272,33 +233,11 @@ def adding(path: str, content: bytes) -> str:
     return f"{head}--- /dev/null\n+++ {new}\n@@ -0,0 +1,{len(lines)} @@\n{body}{ends}"
 
 
-def _header(path: str) -> str:
-    return f"diff --git {quote_path(f'a/{path}')} {quote_path(f'b/{path}')}"
-
-
-def _parse_touched(line: str) -> TouchedFile:
-    said = _RAW.fullmatch(line)
-    if said is None:
-        raise AccessFailed(f"git lists a change in words we do not know: {line[:80]!r}", suggestion="report this")
-    old_mode, new_mode, old_blob, new_blob, status, first, second = said.groups()
-    old, new = unquote_path(first), unquote_path(second or first)
-    has_old, has_new = old_mode != ABSENT or status == "U", new_mode != ABSENT or status == "U"
-    return TouchedFile(
-        status,
-        old if has_old else "",
-        new if has_new else "",
-        old_mode.replace(ABSENT, ""),
-        new_mode.replace(ABSENT, ""),
-        old_blob if old_blob.strip("0") else "",
-        new_blob if new_blob.strip("0") else "",
-    )
-
-
-def _is_left_out(file: TouchedFile, left_out: dict[str, Skipped]) -> bool:
+def _is_left_out(file: FileDiff, left_out: dict[str, Skipped]) -> bool:
     """Return whether a file has no contents to compare, and say why."""
-    if SUBMODULE in (file.old_mode, file.new_mode):
+    if file.is_submodule:
         left_out[file.path] = Skipped(file.path, "submodule", "another repository")
-    elif file.status == "U":
+    elif file.kind == "unmerged":
         left_out[file.path] = Skipped(file.path, "unmerged", "in the middle of a merge")
     return file.path in left_out
 
@@ -317,35 +256,20 @@ NAMES_MAX = 10_000
 """Refs among which near names are searched."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiffRange:
-    """Two versions.
-
-    `commit` is empty where the new one is the stage or the work tree; `nothing` says why there is no change.
-    """
-
-    args: tuple[str, ...]
-    nothing: str
-    base: str = ""
-    base_commit: str = ""
-    commit: str = ""
-    merge_base: str = ""
-
-
-def scope_of(git: Git, target: str, base: str = "") -> DiffRange:
-    """Return the two versions that a target means.
+def scope_of(git: Git, target: str, base: str = "") -> GitDiff:
+    """Return the two versions that a target means, not compared yet.
 
     Raises: RefNotFound, InvalidArgument, PreconditionFailed (no branch to compare with, a shallow clone), AccessFailed.
     """
     match target:
         case "staged":
-            return _uncommitted_range(git, base, ("--cached",), "nothing is staged")
+            return _uncommitted_range(git, base, STAGED, "nothing is staged")
         case "head":
             return _uncommitted_range(git, base, (), "nothing differs from the last commit")
         case "unstaged" if base:
             return _uncommitted_range(git, base, (), f"nothing differs from {base}")
         case "unstaged":
-            return DiffRange(("--ours",), "nothing is changed that is not staged", base="index")
+            return GitDiff(("--ours",), "nothing is changed that is not staged", base="index")
     if "..." in target:
         old, _, new = target.partition("...")
         return _branch_range(git, old or "HEAD", new or "HEAD")
@@ -353,7 +277,7 @@ def scope_of(git: Git, target: str, base: str = "") -> DiffRange:
         old, _, new = target.partition("..")
         old, new = old or "HEAD", new or "HEAD"
         before, after = commit_of(git, old), commit_of(git, new)
-        return DiffRange((before, after), f"{old} and {new} hold the same files", old, before, after)
+        return GitDiff((before, after), f"{old} and {new} hold the same files", old, before, after)
     if base:
         return _branch_range(git, base, target)
     if _is_branch(git, target):
@@ -385,17 +309,17 @@ def commit_of(git: Git, name: str) -> str:
         raise RefNotFound(message, suggestion=did, details=details) from error
 
 
-def _uncommitted_range(git: Git, base: str, args: tuple[str, ...], nothing: str) -> DiffRange:
+def _uncommitted_range(git: Git, base: str, args: tuple[str, ...], nothing: str) -> GitDiff:
     """Return a commit against the stage or the work tree; before the first commit, the empty tree."""
     head = git.head()
     if base or (head and head.commit):
         commit = commit_of(git, base or "HEAD")
-        return DiffRange((*args, commit), nothing, base or "HEAD", commit)
+        return GitDiff((*args, commit), nothing, base or "HEAD", commit)
     empty = _empty_tree(git)
-    return DiffRange((*args, empty), nothing, "the empty tree", empty)
+    return GitDiff((*args, empty), nothing, "the empty tree", empty)
 
 
-def _branch_range(git: Git, base: str, target: str) -> DiffRange:
+def _branch_range(git: Git, base: str, target: str) -> GitDiff:
     """Return the changes of a branch since it left its base."""
     before, after = commit_of(git, base), commit_of(git, target)
     meets = git.run("merge-base", before, after, may_be_empty=True).decode("ascii").split()
@@ -406,10 +330,10 @@ def _branch_range(git: Git, base: str, target: str) -> DiffRange:
             details={"base": base, "target": target},
         )
     nothing = f"{target} brings nothing that {base} has not"
-    return DiffRange((meets[0], after), nothing, base, before, after, meets[0])
+    return GitDiff((meets[0], after), nothing, base, before, after, meets[0])
 
 
-def _one_commit(git: Git, name: str) -> DiffRange:
+def _one_commit(git: Git, name: str) -> GitDiff:
     """Return a commit against its first parent; the first commit against the empty tree."""
     commit = commit_of(git, name)
     if commit in git.shallow_commits():
@@ -423,8 +347,8 @@ def _one_commit(git: Git, name: str) -> DiffRange:
         parent = git.commit(f"{commit}^1")
     except InvalidArgument:
         empty = _empty_tree(git)
-        return DiffRange((empty, commit), nothing, "the empty tree", empty, commit)
-    return DiffRange((parent, commit), nothing, f"{commit[:12]}^1", parent, commit)
+        return GitDiff((empty, commit), nothing, "the empty tree", empty, commit)
+    return GitDiff((parent, commit), nothing, f"{commit[:12]}^1", parent, commit)
 
 
 def _empty_tree(git: Git) -> str:

@@ -50,7 +50,7 @@ class GitRevision:
 
     def read(self, paths: Iterable[str]) -> Mapping[str, bytes]:
         """Return the bytes of these files; files that do not exist, are too large or contain secrets are left out."""
-        wanted = [path for path in dict.fromkeys(paths) if path and "\n" not in path and not is_sensitive(path)]
+        wanted = [path for path in dict.fromkeys(paths) if path and not is_sensitive(path)]
         if self.commit == self.WORK_TREE:
             return {path: data for path in wanted if (data := self.on_disk(path)) is not None}
         below = self.git.below()

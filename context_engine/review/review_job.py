@@ -21,7 +21,7 @@ import msgspec
 
 from context_engine.errors import Cancelled, NextStep, PreconditionFailed
 from context_engine.model import Finding
-from context_engine.repo import DiffRequest, GitDiff, TouchedFile
+from context_engine.repo import DiffRequest, GitDiff
 from context_engine.review.finding import assign_ids, redact_finding
 from context_engine.review.review_formats import review_to_json
 from context_engine.review.review_store import ReviewStore, ReviewUnit
@@ -36,7 +36,7 @@ from context_engine.review.verdict import (
     summarize_change,
 )
 from context_engine.storage import prepare_type
-from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
+from context_engine.text import FileDiff, UnifiedDiff
 
 if TYPE_CHECKING:
     from context_engine.review.finding import ReviewRequest
@@ -114,7 +114,7 @@ def open_review_job(request: ReviewRequest, workspace: ReviewWorkspace, store: R
     """
     start = time.perf_counter()
     taken = workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}"))
-    diff = parse_diff(taken.text, bytes_max=GIT_DIFF_BYTES_MAX)
+    diff = UnifiedDiff(taken.files)
     if request.paths:
         diff = diff.filter_paths(set(request.paths).__contains__)
     is_excluded = workspace.make_exclude_filter(request.options)
@@ -166,18 +166,19 @@ class ReviewJob:
         options = self.request.options
         reviewer, _ = self.workspace.make_reviewer(options)
         analyzers = self.workspace.analyzers.fingerprint(options, self.taken.commit)
-        touched = self._touched_files
         common = (reviewer.ruleset, analyzers, options.key)
-        facts = {path: "\0".join((*touched[path], *common)) for path in self._diffs if path in touched}
+        facts = {path: "\0".join((*self._identify(file), *common)) for path, file in self._diffs.items()}
         return {path: hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() for path, text in facts.items()}
 
     @cached_property
     def _diffs(self) -> Mapping[str, FileDiff]:
         return {file.path: file for file in self.diff.files}
 
-    @cached_property
-    def _touched_files(self) -> Mapping[str, TouchedFile]:
-        return {file.path: file for file in self.taken.files}
+    def _identify(self, file: FileDiff) -> tuple[str, ...]:
+        """Return what tells two versions of a file from any others; git names no blobs where no content changed."""
+        blobs = (file.old_blob, file.new_blob)
+        versions = blobs if any(blobs) else (self.request.base, self.taken.commit)
+        return (file.kind, file.old_path, file.new_path, file.old_mode, file.new_mode, *versions)
 
     def count_cached(self) -> int:
         """Return how many of the files were reviewed before, in the same versions and by the same rules."""
@@ -270,10 +271,10 @@ class ReviewJob:
         return reviews
 
     def _read_files(self, paths: Sequence[str]) -> tuple[list[ReviewedFile], dict[str, str]]:
-        touched = [self._touched_files[path] for path in paths if path in self._touched_files]
-        versions = self.workspace.diffs.versions(touched)
+        diffs = [self._diffs[path] for path in paths]
+        versions = self.workspace.diffs.versions(self.taken, diffs)
         files = []
-        for diff in (self._diffs[path] for path in paths):
+        for diff in diffs:
             old, new = versions.old.get(diff.old_path), versions.new.get(diff.new_path)
             files.append(ReviewedFile.of(diff, old, new, self.workspace.parsers))
         return files, {skipped.path: skipped.detail or skipped.reason for skipped in versions.left_out}

@@ -34,7 +34,7 @@ from context_engine.review.source_versions import Parsers, ReviewContext, Review
 from context_engine.review.verdict import NO_TIME, Coverage, FileCoverage, ReviewResult, make_result, summarize_change
 from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
 from context_engine.team_parts import load_team_part
-from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
+from context_engine.text import parse_diff
 from context_engine.timestamps import Now
 
 if TYPE_CHECKING:
@@ -316,17 +316,15 @@ class ReviewService:
         workspace = self.workspace
         taken = workspace.diffs.read_diff(request)
         is_included = compile_globs(include_patterns) if include_patterns else lambda _path: True
-        touched = [file for file in taken.files if is_included(file.path)]
-        if not touched:
+        diffs = [file for file in taken.files if is_included(file.path)]
+        if not diffs:
             paths = ", ".join(file.path for file in taken.files[:3])
             raise PreconditionFailed(
                 f"there is no change left: the patterns leave none of {len(taken.files)} changed files",
                 suggestion=f"Leave include_patterns out, or let it match one of: {paths}",
                 details={"reason": "filtered out"},
             )
-        versions = workspace.diffs.versions(touched)
-        wanted = {file.path for file in touched}
-        diffs = [diff for diff in parse_diff(taken.text, bytes_max=GIT_DIFF_BYTES_MAX).files if diff.path in wanted]
+        versions = workspace.diffs.versions(taken, diffs)
         files = tuple(
             ReviewedFile.of(diff, versions.old.get(diff.old_path), versions.new.get(diff.new_path), workspace.parsers)
             for diff in diffs

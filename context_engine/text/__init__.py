@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         UnifiedDiff,
         parse_diff,
         quote_path,
-        unquote_path,
     )
     from context_engine.text.formatting import (
         compact_json,

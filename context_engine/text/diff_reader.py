@@ -205,8 +205,8 @@ _BODY = frozenset((" ", "+", "-", "\\", "", "\r"))
 """The first characters of the lines of a hunk; a blank context line may have lost its blank."""
 
 
-def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> UnifiedDiff:
-    """Parse a diff; prose around it, as in a mail, is left out.
+def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX, may_be_empty: bool = False) -> UnifiedDiff:
+    """Parse a diff; prose around it, as in a mail, is left out. Without a change it is refused, unless `may_be_empty`.
 
     Raises: DiffInvalid, DiffTruncated, DiffCombinedUnsupported, TooLarge.
     """
@@ -218,7 +218,7 @@ def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> UnifiedDiff:
             details={"bytes": size, "limit": bytes_max},
         )
     sections = _Reader(text).read()
-    if not sections:
+    if not sections and not may_be_empty:
         raise DiffInvalid(
             "the text contains no change of a file in the unified format",
             suggestion="Send what git diff or diff -u writes: `--- a/x`, `+++ b/x`, `@@ -1 +1 @@`, then the lines.",

@@ -13,9 +13,9 @@ import pytest
 
 from context_engine.errors import GitUnavailable, InvalidArgument, PreconditionFailed, RefNotFound
 from context_engine.repo.git import Git
-from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff, adding
+from context_engine.repo.git_diffs import ChangeContents, DiffReader, DiffRequest, GitDiff, adding
 from context_engine.repo.paths import Root
-from context_engine.text.diff_reader import UnifiedDiff, parse_diff
+from context_engine.text.diff_reader import parse_diff
 from tests.support.trees import commit, git, repository, tree
 
 
@@ -39,15 +39,11 @@ def taken(root: Path, target: str = "staged", **asked: Any) -> GitDiff:
 
 
 def paths(root: Path, target: str = "staged", **asked: Any) -> list[str]:
-    """The files of a change; the list before the diff and the diff itself must name the same."""
-    found = taken(root, target, **asked)
-    listed = [each.path for each in found.files]
-    assert [each.path for each in read(found).files] == listed
-    return listed
+    return [each.path for each in taken(root, target, **asked).files]
 
 
-def read(found: GitDiff) -> UnifiedDiff:
-    return parse_diff(found.text)
+def versions(root: Path, found: GitDiff, **limits: Any) -> ChangeContents:
+    return diffs(root).versions(found, found.files, **limits)
 
 
 # -- which versions ---------------------------------------------------------------------------------------------------
@@ -70,9 +66,9 @@ def test_the_new_side_of_the_stage_is_the_stage_and_not_the_work_tree(repo: Path
     tree(repo, {"a.py": "on disk\n"})
     for target, new in (("staged", b"staged\n"), ("unstaged", b"on disk\n"), ("head", b"on disk\n")):
         found = taken(repo, target)
-        versions = diffs(repo).versions(found.files)
-        assert versions.new == {"a.py": new}
-        assert versions.old == {"a.py": b"staged\n" if target == "unstaged" else b"one\ntwo\n"}
+        contents = versions(repo, found)
+        assert contents.new == {"a.py": new}
+        assert contents.old == {"a.py": b"staged\n" if target == "unstaged" else b"one\ntwo\n"}
         assert found.commit == ""
 
 
@@ -91,8 +87,8 @@ def test_a_commit_is_compared_with_its_first_parent(repo: Path) -> None:
 def test_the_first_commit_is_compared_with_nothing(repo: Path) -> None:
     first = git(repo, "rev-list", "--max-parents=0", "HEAD")
     found = taken(repo, first)
-    assert [each.status for each in found.files] == ["A", "A", "A"]
-    assert diffs(repo).versions(found.files).old == {}
+    assert {each.kind for each in found.files} == {"added"}
+    assert versions(repo, found).old == {}
 
 
 def test_before_the_first_commit_all_that_is_staged_is_new(tmp_path: Path) -> None:
@@ -145,7 +141,7 @@ def test_histories_that_never_met_have_no_merge_base(repo: Path) -> None:
 def test_a_workspace_below_the_top_sees_its_own_files_only(repo: Path) -> None:
     tree(repo, {"a.py": "1\n", "src/c.py": "C\n"})
     assert paths(repo / "src", "unstaged") == ["c.py"]
-    assert diffs(repo / "src").versions(taken(repo / "src", "unstaged").files).new == {"c.py": b"C\n"}
+    assert versions(repo / "src", taken(repo / "src", "unstaged")).new == {"c.py": b"C\n"}
 
 
 def test_renames_and_modes_are_told(repo: Path) -> None:
@@ -154,9 +150,11 @@ def test_renames_and_modes_are_told(repo: Path) -> None:
     git(repo, "mv", "b.py", "moved.py")
     (repo / "a.py").chmod(0o755)
     git(repo, "add", "--all")
-    changed = {each.path: each for each in read(taken(repo)).files}
+    changed = {each.path: each for each in taken(repo).files}
     assert (changed["moved.py"].kind, changed["moved.py"].old_path) == ("renamed", "b.py")
     assert (changed["a.py"].hunks, changed["a.py"].new_mode) == ((), "100755")
+    assert versions(repo, taken(repo)).new == versions(repo, taken(repo, "head")).new
+    assert versions(repo, taken(repo)).old == {"a.py": b"one\ntwo\n", "b.py": b"line\n" * 30}
 
 
 # -- what is missing --------------------------------------------------------------------------------------------------
@@ -230,9 +228,9 @@ def test_any_name_of_a_file_is_read_back(repo: Path, name: str) -> None:
     commit(repo, "named")
     tree(repo, {name: "1\nzwei\n"})
     found = taken(repo, "unstaged")
-    assert [each.path for each in read(found).files] == [name]
-    versions = diffs(repo).versions(found.files)
-    assert (versions.old, versions.new) == ({name: b"1\n2\n"}, {name: b"1\nzwei\n"})
+    assert [each.path for each in found.files] == [name]
+    contents = versions(repo, found)
+    assert (contents.old, contents.new) == ({name: b"1\n2\n"}, {name: b"1\nzwei\n"})
 
 
 def test_a_new_file_is_shown_as_git_would_show_it(repo: Path) -> None:
@@ -254,7 +252,7 @@ def test_untracked_secrets_links_and_ignored_files_are_not_read_out(repo: Path) 
     assert [(each.path, each.reason) for each in found.left_out] == [(".env", "sensitive")]
     assert "TOKEN" not in found.text
     assert "root:" not in found.text
-    added = {each.path: [line.text for line in each.added_lines] for each in read(found).files}
+    added = {each.path: [line.text for line in each.added_lines] for each in found.files}
     assert added["out"] == ["/etc/passwd"]
 
 
@@ -264,19 +262,19 @@ def test_a_submodule_and_a_pointer_of_lfs_are_listed(repo: Path, tmp_path: Path)
     tree(repo, {"big.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 5\n"})
     git(repo, "add", "--all")
     found = taken(repo)
-    changed = {each.path: each for each in read(found).files}
+    changed = {each.path: each for each in found.files}
     assert changed["sub"].is_submodule
     assert changed["big.bin"].is_lfs
-    versions = diffs(repo).versions(found.files)
-    assert [(each.path, each.reason) for each in versions.left_out] == [("sub", "submodule")]
+    contents = versions(repo, found)
+    assert [(each.path, each.reason) for each in contents.left_out] == [("sub", "submodule")]
 
 
 def test_a_large_file_is_left_out_and_named(repo: Path) -> None:
     tree(repo, {"a.py": "x\n" * 100})
     git(repo, "add", "a.py")
-    versions = diffs(repo).versions(taken(repo).files, bytes_max=100)
-    assert versions.old == {"a.py": b"one\ntwo\n"}
-    assert [(each.path, each.reason, each.detail) for each in versions.left_out] == [
+    contents = versions(repo, taken(repo), bytes_max=100)
+    assert contents.old == {"a.py": b"one\ntwo\n"}
+    assert [(each.path, each.reason, each.detail) for each in contents.left_out] == [
         ("a.py", "too_large", "the new version")
     ]
 
@@ -286,12 +284,11 @@ def test_a_file_that_becomes_a_link_is_one_file(repo: Path) -> None:
     (repo / "a.py").symlink_to("b.py")
     git(repo, "add", "--all")
     found = taken(repo)
-    assert [each.status for each in found.files] == ["T"]
-    (change,) = read(found).files
+    (change,) = found.files
     assert (change.kind, change.old_mode, change.new_mode, change.is_symlink) == ("modified", "100644", "120000", True)
     assert [line.text for line in change.added_lines] == ["b.py"]
-    versions = diffs(repo).versions(found.files)
-    assert (versions.old, versions.new) == ({"a.py": b"one\ntwo\n"}, {"a.py": b"b.py"})
+    contents = versions(repo, found)
+    assert (contents.old, contents.new) == ({"a.py": b"one\ntwo\n"}, {"a.py": b"b.py"})
 
 
 def test_hashes_may_be_of_any_kind(tmp_path: Path) -> None:
@@ -303,7 +300,7 @@ def test_hashes_may_be_of_any_kind(tmp_path: Path) -> None:
     assert paths(root, "head") == ["a"]
     commit(root, "first")
     found = taken(root, "HEAD")
-    assert diffs(root).versions(found.files).new == {"a": b"1\n"}
+    assert versions(root, found).new == {"a": b"1\n"}
 
 
 def test_of_a_folder_that_nobody_ignored_only_so_much_is_read(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,11 +325,11 @@ def test_in_the_middle_of_a_merge_the_conflict_is_seen_from_our_side(repo: Path)
     for target in ("unstaged", "head"):
         found = taken(repo, target)
         assert paths(repo, target) == ["a.py"]
-        assert ">>>>>>> side" in [line.text for each in read(found).files for line in each.added_lines]
-        assert b">>>>>>> side" in diffs(repo).versions(found.files).new["a.py"]
-    assert [(each.path, each.status) for each in taken(repo, "staged").files] == [("a.py", "U")]
-    assert diffs(repo).versions(taken(repo, "staged").files).new == {}
-    assert {each.kind for each in read(taken(repo, "staged")).files} == {"unmerged"}
+        assert ">>>>>>> side" in [line.text for each in found.files for line in each.added_lines]
+        assert b">>>>>>> side" in versions(repo, found).new["a.py"]
+    assert paths(repo, "staged") == ["a.py"]
+    assert versions(repo, taken(repo, "staged")).new == {}
+    assert {each.kind for each in taken(repo, "staged").files} == {"unmerged"}
 
 
 # -- a repository with programs of its own -----------------------------------------------------------------------------
@@ -372,7 +369,7 @@ def test_no_program_that_a_repository_names_is_started(repo: Path, tmp_path: Pat
     tree(repo, {"a.py": "1\n", "t.txt": "T\n", "d.md": "D\n", "new.py": "n\n"})
     assert paths(repo, "unstaged", include_untracked=True) == ["a.py", "d.md", "t.txt", "new.py"]
     assert paths(repo, "head") == ["a.py", "d.md", "t.txt"]
-    diffs(repo).versions(taken(repo, "head").files)
+    versions(repo, taken(repo, "head"))
     with pytest.raises(PreconditionFailed, match="nothing is staged"):
         taken(repo, "staged")
     assert taken(repo, "HEAD").files
