@@ -38,7 +38,7 @@ from context_engine.search import WITH_NEXT_RUN
 from context_engine.settings import Settings
 from context_engine.storage import (
     close_to_others,
-    is_network_drive,
+    find_network_drive,
     make_private_folder,
     user_cache_folder,
     user_data_folder,
@@ -143,7 +143,7 @@ def cache(case: DoctorContext) -> Iterator[CheckResult]:
         step = "Give this user a folder to write to: CTX_CACHE_FOLDER=PATH, or cache_folder in the settings."
         yield problem("cache", f"{folder} cannot be written: {error.strerror or error}", step)
         return
-    if is_network_drive(folder):
+    if find_network_drive(folder):
         step = "Set CTX_CACHE_FOLDER to a folder of this machine."
         yield warning("cache", f"{folder} is on a network drive, where an index may be damaged", step)
     step = "Free some space, or set CTX_CACHE_FOLDER to another disk." if free < FREE_BYTES_LOW else ""

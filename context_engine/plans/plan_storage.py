@@ -29,7 +29,7 @@ from context_engine.plans.plan_events import (
 )
 from context_engine.plans.plan_json import PlanVersion, decode_version, encode_version
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.storage import LogContent, VersionedRecords, corrupt_version_error, prepare_type
+from context_engine.storage import LogContent, VersionedRecords, prepare_type
 from context_engine.storage import version_file_name as file_of
 from context_engine.text import CHANCE_BYTES, shorten_prose, uuid7
 from context_engine.timestamps import Now, format_timestamp
@@ -139,7 +139,7 @@ class PlanStorage:
         try:
             return decode_version(data)
         except ValueError as error:
-            raise corrupt_version_error(versions.path(number), str(error)) from error
+            raise versions.corrupt_error(number, str(error)) from error
 
     def read_state(self, plan_id: str) -> PlanState:
         """Read the present state of a plan.

@@ -21,7 +21,7 @@ from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, Invali
 from context_engine.model import RelPath, Skipped
 from context_engine.repo.paths import Root
 from context_engine.secrets import AROUND_BYTES, WHOLE_BYTES_MAX, RedactedDocument
-from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError, read_open_file
+from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError
 from context_engine.text import shorten_line
 
 SOURCE_BYTES_MAX = 50_000_000
@@ -92,7 +92,7 @@ def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded
     """
     try:
         with root.open_folder() as top:
-            loaded = _decode_file(path, *_read(top, path, bytes_max))
+            loaded = _decode_file(path, *top.read_bytes(path, bytes_max=bytes_max))
     except OSError as error:
         return Skipped(path, *_explain_failure(error))
     if isinstance(loaded, LoadedFile) and (why := why_minified(loaded.data)):
@@ -114,35 +114,12 @@ def _decode_file(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | 
     return LoadedFile(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest(), lossy)
 
 
-class _SizeError(OSError):
-    """A file is larger than its reader takes; `size` is how large it is, or was when reading ended."""
-
-    def __init__(self, size: int, bytes_max: int) -> None:
-        super().__init__(errno.EFBIG, f"{size:,} bytes; the limit is {bytes_max:,}")
-        self.size = size
-
-
-def _read(folder: OpenFolder, name: str, bytes_max: int) -> tuple[bytes, os.stat_result]:
-    """Return the bytes of a plain file beneath an open folder, and its status from just before. Raises: OSError."""
-    descriptor = folder.open_file(name)
-    try:
-        status = os.fstat(descriptor)
-        if status.st_size > bytes_max:
-            raise _SizeError(status.st_size, bytes_max)
-        raw = read_open_file(descriptor, bytes_max, status.st_size)
-    finally:
-        os.close(descriptor)
-    if len(raw) > bytes_max:
-        raise _SizeError(len(raw), bytes_max)
-    return raw, status
-
-
 def _explain_failure(error: OSError) -> tuple[str, str]:
     """Return what it means for the index that a file cannot be read: (reason, detail)."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return "vanished", ""
-    if isinstance(error, _SizeError):
-        return "too_large", str(error.strerror)
+    if isinstance(error, UnsafePathError) and error.errno == errno.EFBIG:
+        return "too_large", str(error.strerror).removeprefix("has ")
     if error.errno in {errno.ELOOP, errno.EMLINK}:  # O_NOFOLLOW; some systems say EMLINK
         return "special", "a link by now"
     if isinstance(error, UnsafePathError) and error.errno == errno.EINVAL:
@@ -161,7 +138,7 @@ def open_root(root: ConfinedFolder) -> OpenFolder:
 def why_not_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
     """Return why a search passes over a file, judged by its first bytes: (reason, detail); None for text."""
     try:
-        descriptor = top.open_file(path)
+        descriptor, _ = top.open_file(path)
         try:
             head = os.read(descriptor, SNIFF_BYTES)
         finally:
@@ -187,7 +164,7 @@ def size_and_mtime(path: str) -> tuple[int, int] | None:
 def read_file(root: Root, path: RelPath, *, bytes_max: int = SOURCE_BYTES_MAX) -> LoadedFile:
     """Read a text file for a caller.
 
-    Raises: FileNotFound, AccessFailed, BinaryFile, TooLarge (`details` has `size` and `limit`), InvalidPath.
+    Raises: FileNotFound, AccessFailed, BinaryFile, TooLarge, InvalidPath.
     """
     loaded = _decode_file(path, *read_bytes(root, path, bytes_max=bytes_max))
     if isinstance(loaded, Skipped):
@@ -210,20 +187,20 @@ def contents_in(folder: OpenFolder, name: str, path: str, *, bytes_max: int) -> 
 
     Raises: as `read_file`.
     """
-    with _translate_errors(path, bytes_max):
-        return _read(folder, name, bytes_max)
+    with _translate_errors(path):
+        return folder.read_bytes(name, bytes_max=bytes_max)
 
 
 @contextmanager
-def _translate_errors(path: str, bytes_max: int = 0) -> Generator[None]:
+def _translate_errors(path: str) -> Generator[None]:
     """Raise errors of this package in place of the operating system's."""
     try:
         yield
     except OSError as error:
-        raise _error_of(error, path, bytes_max) from error
+        raise _error_of(error, path) from error
 
 
-def _error_of(error: OSError, path: str, bytes_max: int) -> FileNotFound | InvalidPath | TooLarge | AccessFailed:
+def _error_of(error: OSError, path: str) -> FileNotFound | InvalidPath | TooLarge | AccessFailed:
     reason, detail = _explain_failure(error)
     details = {"path": path}
     if reason == "vanished":
@@ -231,12 +208,9 @@ def _error_of(error: OSError, path: str, bytes_max: int) -> FileNotFound | Inval
     if reason == "special":
         suggestion = f"list_directory {path!r} shows it." if detail == "a folder" else "Name a file."
         return InvalidPath(f"{path} is {detail}, not a file", suggestion=suggestion, details=details)
-    if isinstance(error, _SizeError):
-        return TooLarge(
-            f"{path} has {error.size:,} bytes, over the limit of {bytes_max:,}",
-            suggestion="Read a part of it: pass the first and the last line.",
-            details={"path": path, "size": error.size, "limit": bytes_max},
-        )
+    if reason == "too_large":
+        suggestion = "Read a part of it: pass the first and the last line."
+        return TooLarge(f"{path} has {detail}", suggestion=suggestion, details=details)
     suggestion = "Give this user permission to read it."
     return AccessFailed(f"{path} cannot be read: {detail}", suggestion=suggestion, details=details)
 
@@ -375,7 +349,7 @@ def read_lines_at(
     `redact` replaces secrets. Raises: OSError when the file is gone, closed, or no plain file any more.
     """
     with root.open_folder() as top:
-        descriptor = top.open_file(path)
+        descriptor, _ = top.open_file(path)
     try:
         window = _Window(descriptor, redact)
         return [_line(window, spot, chars_max) for spot in spots]

@@ -605,7 +605,7 @@ def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
     if folder is None:  # a link to it may well be the user's
         above, name = os.path.split(os.path.realpath(name))
         folder = OpenFolder(above, None)
-    with os.fdopen(folder.open_file(name), "rb") as file:
+    with os.fdopen(folder.open_file(name)[0], "rb") as file:
         return file.read(size)
 
 

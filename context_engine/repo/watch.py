@@ -21,7 +21,7 @@ from context_engine.repo.ignore_rules import IGNORE_FILES
 from context_engine.repo.inotify import Inotify
 from context_engine.repo.paths import is_under
 from context_engine.repo.walker import NEVER, walk
-from context_engine.storage import file_system_of
+from context_engine.storage import find_network_drive
 
 QUIET_MS = 500
 """An editor's save is several events within some 10 ms, a formatter's run over many files has gaps of 100 to 300."""
@@ -33,13 +33,6 @@ START_WAIT_S = 1.0
 STOP_WAIT_S = 0.9
 HEAD = ".git/HEAD"
 """How a change of branch is reported, wherever the repository keeps its HEAD."""
-
-
-NETWORK_FILE_SYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph 9p drvfs vboxsf davfs fuse.sshfs fuse.s3fs fuse.gcsfuse fuse.rclone "
-    "fuse.glusterfs fuse.davfs2 fuse.vmhgfs-fuse".split()
-)
-"""What other machines change there, the local kernel does not report."""
 
 
 class Batch:
@@ -99,61 +92,6 @@ class WorkspaceWatcher(Protocol):
         ...
 
 
-class Watcher:
-    """Watches one root in a thread of its own and calls `on_batch`, there, with relative POSIX paths.
-
-    A batch holds files and folders that were made, changed, renamed (both names) or deleted; of a deleted folder
-    perhaps only its own path. `problem` is empty, or says in a sentence why nothing is watched any more.
-    """
-
-    QUIET_MS = QUIET_MS
-
-    def __init__(
-        self, root: str | Path, on_batch: Callable[[frozenset[str]], None], *, quiet_ms: int = QUIET_MS
-    ) -> None:
-        self.problem = ""
-        self._root = os.path.realpath(root)
-        self._on_batch = on_batch
-        self._quiet_s = quiet_ms / 1_000
-        self._run: _WatchThread | None = None
-
-    def start(self) -> None:
-        """Begin to watch. Returns when it runs or has failed; on a very large tree before that: see `is_running`."""
-        if self._run is not None and self._run.thread.is_alive():
-            return
-        self.problem = _why_deaf(self._root)
-        if not self.problem:
-            run = self._run = _WatchThread(self, self._root, self._on_batch, self._quiet_s)
-            run.thread.start()
-            run.settled.wait(START_WAIT_S)  # by a name of its own: `stop` may come meanwhile
-
-    def stop(self) -> None:
-        """End within a second; what was not handed over yet is dropped. A receiver at work is not interrupted."""
-        run, self._run = self._run, None
-        if run is not None:
-            run.stop()
-            if run.thread is not threading.current_thread():
-                run.thread.join(STOP_WAIT_S)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether every change is being noticed right now."""
-        run = self._run
-        return run is not None and run.is_listening and run.thread.is_alive()
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether `pending` holds every change that was made before it was asked, as on Linux."""
-        run = self._run
-        return run is not None and run.is_exact
-
-    @property
-    def pending(self) -> frozenset[str]:
-        """Paths that have changed and were not reported yet, because it is not quiet."""
-        run = self._run
-        return run.pending() if run else frozenset()
-
-
 class RecursiveListener:
     """The changes below a root, as macOS and Windows report them some 0.1 s later. Used by one thread at a time."""
 
@@ -206,41 +144,67 @@ class _StoppedEarly(Exception):  # noqa: N818 - it ends the thread, it is not an
 Listener = Inotify | RecursiveListener
 
 
-class _WatchThread:
-    """One thread from `start` to `stop`. Its events are sorted out by it, and by callers of `pending`."""
+class Watcher:
+    """Watches one root in a thread of its own and calls `on_batch`, there, with relative POSIX paths.
 
-    def __init__(self, owner: Watcher, root: str, on_batch: Callable[[frozenset[str]], None], quiet_s: float) -> None:
-        self._owner = owner
-        self._root = root
-        self._prefix = root.rstrip(os.sep) + os.sep
+    A batch holds files and folders that were made, changed, renamed (both names) or deleted; of a deleted folder
+    perhaps only its own path. `problem` is empty, or says in a sentence why nothing is watched any more. Events are
+    sorted out by the thread, and by callers of `pending`.
+    """
+
+    QUIET_MS = QUIET_MS
+
+    def __init__(
+        self, root: str | Path, on_batch: Callable[[frozenset[str]], None], *, quiet_ms: int = QUIET_MS
+    ) -> None:
+        self.problem = ""
+        self._root = os.path.realpath(root)
+        self._prefix = self._root.rstrip(os.sep) + os.sep
         self._on_batch = on_batch
         self._git_dir = ""
         self._folders: set[str] = set()
         self._has_other_rules = False
-        self._batch = Batch(quiet_s=quiet_s, longest_s=BATCH_S_MAX)
+        self._batch = Batch(quiet_s=quiet_ms / 1_000, longest_s=BATCH_S_MAX)
+        self._reporting: frozenset[str] = frozenset()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
+        self._settled = threading.Event()
+        self._is_listening = False
         self._listener: Listener | None = None
         self._failure: Exception | None = None
-        self._reporting: frozenset[str] = frozenset()
-        self.is_listening = False
-        self.settled = threading.Event()
-        self.thread = threading.Thread(target=self._follow, name="ctx-watcher", daemon=True)
+        self._thread = threading.Thread(target=self._follow, name="ctx-watcher", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch, once. Returns when it runs or has failed; on a very large tree before: see `is_running`."""
+        if self._thread.ident or self._stopping.is_set():
+            return
+        self.problem = _why_deaf(self._root)
+        if not self.problem:
+            self._thread.start()
+            self._settled.wait(START_WAIT_S)
 
     def stop(self) -> None:
-        """Have the thread end."""
+        """End within a second; what was not handed over yet is dropped. A receiver at work is not interrupted."""
         self._stopping.set()
         with self._lock:
             if self._listener:
                 self._listener.wake()
+        if self._thread.ident and self._thread is not threading.current_thread():
+            self._thread.join(STOP_WAIT_S)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether every change is being noticed right now."""
+        return self._is_listening and self._thread.is_alive() and not self._stopping.is_set()
 
     @property
     def is_exact(self) -> bool:
-        """Whether `pending` holds every change that was made before."""
-        return self.is_listening and self._listener is not None and self._listener.is_exact
+        """Whether `pending` holds every change that was made before it was asked, as on Linux."""
+        return self._is_listening and self._listener is not None and self._listener.is_exact
 
+    @property
     def pending(self) -> frozenset[str]:
-        """Return what was heard and not reported yet."""
+        """Paths that have changed and were not reported yet, because it is not quiet."""
         with self._lock:
             if self.is_exact and self._listener:
                 known = self._batch.paths
@@ -252,20 +216,22 @@ class _WatchThread:
                     self._listener.wake()
             return self._batch.paths | self._reporting
 
+    # -- the thread --
+
     def _follow(self) -> None:
         try:
             self._listen()
         except _StoppedEarly:
             return
         except Exception as error:  # noqa: BLE001 - a thread has no caller; `problem` has the error
-            self._owner.problem = _in_words(error)
+            self.problem = _in_words(error)
         finally:
             with self._lock:
-                self.is_listening = False
+                self._is_listening = False
                 if self._listener:
                     self._listener.close()
                     self._listener = None
-            self.settled.set()
+            self._settled.set()
 
     def _listen(self) -> None:
         if sys.platform == "linux":  # there a recursive watch follows links and enters ignored folders
@@ -273,8 +239,8 @@ class _WatchThread:
         else:
             listener = self._listener = RecursiveListener(self._root, *filter(None, [self._find_git_dir()]))
         self._enter_all(listener)
-        self.is_listening = True
-        self.settled.set()
+        self._is_listening = True
+        self._settled.set()
         wait_s: float | None = None
         while True:
             listener.wait(wait_s)
@@ -379,8 +345,7 @@ def _why_deaf(root: str) -> str:
     """Return why the system would not report every change below this folder; empty when it would."""
     if not os.path.isdir(root):
         return f"Edits are not followed: there is no folder {root}."
-    kind = file_system_of(root)
-    if kind in NETWORK_FILE_SYSTEMS:
+    if kind := find_network_drive(root):
         return f"Edits are not followed: on a network file system ({kind}) changes by other machines are not reported."
     return ""
 

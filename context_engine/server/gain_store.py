@@ -27,7 +27,7 @@ import apsw
 from context_engine.secrets import redact_reply
 from context_engine.storage import (
     database,
-    is_network_drive,
+    find_network_drive,
     make_private_folder,
     transaction,
     user_data_folder,
@@ -273,7 +273,7 @@ def _has_viewer(db: apsw.Connection, now: float) -> bool:
 def _connect(file: Path, busy_ms: int = BUSY_MS) -> apsw.Connection:
     """Open the file, or make it. Raises: apsw.Error, OSError, HostError."""
     make_private_folder(file.parent)
-    if is_network_drive(file.parent):
+    if find_network_drive(file.parent):
         raise database.write_failed_error(file, ADVICE, "it is on a network drive, where each call would wait")
     db = database.open_in_cache(file, busy_ms=busy_ms, settings="PRAGMA synchronous = NORMAL")
     try:

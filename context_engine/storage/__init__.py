@@ -1,6 +1,6 @@
 """Storage on this machine: confined folders, atomic files, SQLite, logs of events, versions, locks and the trash.
 
-`database` and `trash` are used as modules; all other names are exported here.
+`database` and `records` are used as modules, too; all other names are exported here.
 """
 
 from __future__ import annotations
@@ -9,22 +9,19 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.storage.cache_database import CacheDatabase
     from context_engine.storage.confined_folder import (
         ConfinedFolder,
         OpenFolder,
         UnsafePathError,
         describe_kind,
         is_temporary,
-        read_open_file,
         temporary_name,
         write_all,
     )
-    from context_engine.storage.database import transaction
+    from context_engine.storage.database import CacheDatabase, transaction
     from context_engine.storage.event_log import LogContent, head_path
     from context_engine.storage.index_folders import (
-        file_system_of,
-        is_network_drive,
+        find_network_drive,
         readable_config_folder,
         user_cache_folder,
         user_config_folder,
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
         workspace_id,
     )
     from context_engine.storage.locks import LivenessLock, PathLocks, home_id
-    from context_engine.storage.numbered_versions import corrupt_version_error, version_file_name
     from context_engine.storage.private_files import (
         close_to_others,
         create_private,
@@ -47,6 +43,7 @@ if TYPE_CHECKING:
         SharedRecords,
         SyncedRecords,
         VersionedRecords,
+        version_file_name,
     )
     from context_engine.storage.state_folder import (
         ABANDONED_AFTER_S,

@@ -99,13 +99,9 @@ class ConfinedFolder:
         """Return the content of a file. Its size is checked before it is read. Raises: OSError, UnsafePathError."""
         descriptor = self.open(relative)
         try:
-            if os.fstat(descriptor).st_size <= bytes_max:
-                data = read_open_file(descriptor, bytes_max)
-                if len(data) <= bytes_max:
-                    return data
+            return _read(descriptor, os.fstat(descriptor).st_size, bytes_max, self._full_path(relative))
         finally:
             os.close(descriptor)
-        raise UnsafePathError(errno.EFBIG, f"has more than {bytes_max:,} bytes", self._full_path(relative))
 
     def stat(self, relative: str = "") -> os.stat_result:
         """Return the status of a file, folder or link; a link at its end is not followed. Raises: OSError."""
@@ -347,14 +343,25 @@ class OpenFolder:
             return os.open(way or ".", flags | _NO_LINK, mode, dir_fd=self.descriptor)
         return _walk(os.dup(self.descriptor), self.path, way, flags, mode, follow_links=False)
 
-    def open_file(self, way: str) -> int:
-        """Open a regular file beneath it for reading. Raises: UnsafePathError for anything else, OSError."""
+    def open_file(self, way: str) -> tuple[int, os.stat_result]:
+        """Open a regular file beneath it for reading; return its descriptor and status.
+
+        Raises: UnsafePathError for anything else, OSError.
+        """
         descriptor = self.open(way, os.O_RDONLY)
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISREG(mode):
-            return descriptor
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            return descriptor, status
         os.close(descriptor)
-        raise UnsafePathError(errno.EINVAL, f"is {describe_kind(mode)}", way)
+        raise UnsafePathError(errno.EINVAL, f"is {describe_kind(status.st_mode)}", way)
+
+    def read_bytes(self, way: str, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
+        """Return the content of a file beneath it, and its status from just before. Raises: as `open_file`."""
+        descriptor, status = self.open_file(way)
+        try:
+            return _read(descriptor, status.st_size, bytes_max, way), status
+        finally:
+            os.close(descriptor)
 
     def create(
         self, name: str, data: bytes, mode: int, finish: Callable[[int], None] | None = None, *, flush: bool
@@ -549,19 +556,20 @@ def _explain_error(top: str, way: str, error: OSError, *, follow_links: bool) ->
 # -- the system calls -------------------------------------------------------------------------------------------------
 
 
-def read_open_file(descriptor: int, bytes_max: int, size: int = 1 << 20) -> bytes:
-    """Return the bytes of an open file, and one more than the limit of a file that grows; `size` is how large it was.
-
-    Raises: OSError.
-    """
-    data = os.read(descriptor, min(size, bytes_max) + 1)
-    if len(data) == size:  # nearly every file is read by one call
-        return data
-    parts, rest = [data], bytes_max + 1 - len(data)
-    while rest > 0 and (part := os.read(descriptor, min(rest, 1 << 20))):
-        parts.append(part)
-        rest -= len(part)
-    return b"".join(parts)
+def _read(descriptor: int, size: int, bytes_max: int, way: str) -> bytes:
+    """Return the bytes of an open file, which had `size` bytes just before. Raises: OSError, UnsafePathError."""
+    if size <= bytes_max:
+        data = os.read(descriptor, size + 1)
+        if len(data) != size:  # it grows, or does not say its size
+            parts, rest = [data], bytes_max + 1 - len(data)
+            while rest > 0 and (part := os.read(descriptor, min(rest, 1 << 20))):
+                parts.append(part)
+                rest -= len(part)
+            data = b"".join(parts)
+        if len(data) <= bytes_max:
+            return data
+        size = len(data)
+    raise UnsafePathError(errno.EFBIG, f"has {size:,} bytes; the limit is {bytes_max:,}", way)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

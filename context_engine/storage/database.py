@@ -15,14 +15,17 @@ from collections.abc import Callable, Collection, Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 import msgspec
 
 from context_engine.errors import ContextEngineError, DiskFull, StorageBusy, StorageCorrupt, WriteFailed
-from context_engine.storage.index_folders import is_network_drive
-from context_engine.storage.private_files import create_private
+from context_engine.storage.index_folders import find_network_drive
+from context_engine.storage.private_files import create_private, make_private_folder
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, StateFolder
+
+Result = TypeVar("Result")
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 CLOSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST})
@@ -187,9 +190,61 @@ def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection
     return db
 
 
+class CacheDatabase:
+    """A database of what can be made again: one that is damaged or of another layout is replaced by an empty one.
+
+    Not thread-safe: its owner has a lock.
+    """
+
+    def __init__(self, path: Path, tables: str, *, version: int, busy_ms: int) -> None:
+        """Open nothing yet. `tables` is the SQL that creates the layout `version`."""
+        self.path = path
+        self._tables, self._version = tables, version
+        self._busy_ms = busy_ms
+        self._handle = DatabaseHandle()
+
+    @property
+    def is_created(self) -> bool:
+        """Whether there is one on the disk."""
+        return bool(read_inode(self.path))
+
+    def run(self, work: Callable[[apsw.Connection], Result]) -> Result:
+        """Return what some work with the database returns. Raises: OSError, apsw.Error."""
+        try:
+            return work(self._handle.open(self.path, self._connect))
+        except DAMAGED:
+            self.discard()
+            return work(self._handle.open(self.path, self._connect))
+
+    def close(self) -> None:
+        """Close the file; it can be used again afterwards."""
+        self._handle.close()
+
+    def discard(self) -> None:
+        """Delete it. Raises: OSError."""
+        self._handle.close()
+        for suffix in ("", *COMPANION_SUFFIXES):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+    def _connect(self) -> apsw.Connection:
+        make_private_folder(self.path.parent)
+        db = open_in_cache(self.path, busy_ms=self._busy_ms, settings="PRAGMA synchronous = NORMAL")
+        try:
+            with transaction(db):
+                found = db.pragma("user_version")
+                if not found:
+                    db.execute(f"{self._tables}; PRAGMA user_version = {self._version}").fetchall()
+            if found not in (0, self._version):
+                raise apsw.NotADBError(f"the layout {found} is another one")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
 def set_journal_mode(db: apsw.Connection, path: Path, settings: str) -> None:
     """Use a write-ahead log, except on a network drive, which has no shared memory for one."""
-    log = "TRUNCATE" if is_network_drive(path) else "WAL"
+    log = "TRUNCATE" if find_network_drive(path) else "WAL"
     db.execute(f"PRAGMA journal_mode = {log}; {settings}").fetchall()
 
 

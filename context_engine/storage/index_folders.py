@@ -27,7 +27,7 @@ def user_cache_folder() -> Path:
     Raises: HostError.
     """
     folder = Path(platformdirs.user_cache_dir("context-engine", appauthor=False))
-    if is_network_drive(folder):
+    if find_network_drive(folder):
         return _own_folder(Path(tempfile.gettempdir()) / f"context-engine-{getpass.getuser()}")
     return folder
 
@@ -67,11 +67,15 @@ def workspace_id(root: Path) -> str:
     return f"{root.name or 'root'}-{digest}"
 
 
-NETWORK_DRIVES = frozenset("nfs nfs4 cifs smb3 smbfs fuse.sshfs afs ceph glusterfs".split())
+NETWORK_FILE_SYSTEMS = frozenset(
+    "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph glusterfs 9p drvfs vboxsf davfs fuse.sshfs fuse.s3fs fuse.gcsfuse "
+    "fuse.rclone fuse.glusterfs fuse.davfs2 fuse.vmhgfs-fuse".split()
+)
+"""What other machines change there, the local kernel does not report; and SQLite's log is not safe there."""
 
 
-def file_system_of(path: str | os.PathLike[str]) -> str:
-    """Return the type of the file system that a real path is on; empty where it is unknown."""
+def find_network_drive(path: str | os.PathLike[str]) -> str:
+    """Return the type of the network file system that a real path is on; empty for another one, or where unknown."""
     best, kind = "", ""
     with suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
         for line in mounts:  # only Linux has this list
@@ -79,9 +83,4 @@ def file_system_of(path: str | os.PathLike[str]) -> str:
             folder = place.replace("\\040", " ").rstrip("/")
             if len(folder) >= len(best) and f"{os.fspath(path)}/".startswith(f"{folder}/"):
                 best, kind = folder, file_system
-    return kind
-
-
-def is_network_drive(path: Path) -> bool:
-    """Return whether a folder is on a network file system, where SQLite's log is not safe (False except on Linux)."""
-    return file_system_of(path) in NETWORK_DRIVES
+    return kind if kind in NETWORK_FILE_SYSTEMS else ""

@@ -76,24 +76,23 @@ class LockFile:
 
 
 class PathLocks:
-    """The locks of one workspace, kept in `folder`. Thread-safe. `wait_s`: how long to wait for a path in use."""
+    """The locks of one workspace, kept in `folder`. Thread-safe."""
 
-    def __init__(self, folder: Path, *, wait_s: float = WAIT_S) -> None:
+    def __init__(self, folder: Path) -> None:
         """Create nothing until a lock is acquired."""
         self._folder = StateFolder(folder.parent).folder(folder.name)
-        self._wait_s = wait_s
         self._here = [threading.Lock() for _ in range(LOCKS)]
 
     @contextmanager
     def hold(self, paths: Iterable[str], *, wait_s: float | None = None) -> Generator[None]:
-        """Lock these paths.
+        """Lock these paths, waiting for `wait_s` at most, WAIT_S by default.
 
         They are always locked in the same order, so that no callers wait for each other in a circle.
 
         Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt.
         """
         wanted = sorted(set(paths))
-        wait_s = self._wait_s if wait_s is None else wait_s
+        wait_s = WAIT_S if wait_s is None else wait_s
         with ExitStack() as stack:
             for number in sorted({_lock_number(path) for path in wanted}):
                 if not self._here[number].acquire(timeout=wait_s):

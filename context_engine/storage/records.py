@@ -9,6 +9,7 @@ Where a team shares them, every read and write synchronizes them first. A file a
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -17,10 +18,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
-from context_engine.storage import numbered_versions
 from context_engine.storage.event_log import EventLog
 from context_engine.storage.locks import PathLocks
-from context_engine.storage.numbered_versions import NumberedVersions
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, UNSETTLED_NS, FileStamp, PublishFiles, StateFolder
 
 SUFFIX = ".md"
@@ -28,6 +27,13 @@ BYTES_MAX = 262_144
 """Fifty times what may be written through us; a larger file of a person is a document, not a record."""
 INDEX_BYTES_MAX = 64_000_000
 LOG = "events.jsonl"
+VERSION_BYTES_MAX = 16_000_000
+"""Several times what callers may save."""
+TRASH_FOLDER = ".trash"
+"""A record is moved there by one rename, as a whole or not at all, or deleted for good."""
+TRASH_BYTES_MAX = 256_000_000
+"""The size of the longest log."""
+_VERSION_NAME = re.compile(r"v(\d{4}|[1-9]\d{4,8})\.json")
 
 MergePolicy = Literal["edited", "grows", "fixed", "derived"]
 """How a record changes: anyone may edit it, lines are appended, it never changes, or it is made from other records."""
@@ -50,7 +56,7 @@ def versioned_merge_policy(path: str) -> MergePolicy | None:
     >>> [versioned_merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json", "p/PLAN.md", "p/notes.txt")]
     ['grows', 'fixed', 'derived', None]
     """
-    if path.startswith(f"{numbered_versions.TRASH_FOLDER}/"):
+    if path.startswith(f"{TRASH_FOLDER}/"):
         return "fixed"
     if path.endswith(f"/{LOG}"):
         return "grows"
@@ -189,6 +195,59 @@ class RecordFolder(_StoredRecords):
         self._files.remove_empty(name.rpartition("/")[0])
 
 
+class NumberedVersions:
+    """The versions of a record, each an immutable file. Any number of processes may use the same folder.
+
+    A version is written once: the second writer of a number gets False, and nothing is overwritten. `flush=False` gives
+    up surviving a power cut, for data that can be made again; `share` is set where a team shares them.
+    """
+
+    def __init__(self, files: StateFolder, *, flush: bool = True, share: PublishFiles | None = None) -> None:
+        """Create nothing until a version is added."""
+        self.folder = files.path
+        self._files = files
+        self._flush = flush
+        self._share = share
+
+    def numbers(self) -> tuple[int, ...]:
+        """Return the numbers of all versions, ascending."""
+        return tuple(sorted(int(match[1]) for file in self._files.names() if (match := _VERSION_NAME.fullmatch(file))))
+
+    def read(self, number: int) -> bytes | None:
+        """Return the content of a version; None when it is missing. Raises: StorageCorrupt, naming the file."""
+        data = self._files.read(version_file_name(number), bytes_max=VERSION_BYTES_MAX)
+        if isinstance(data, str):
+            raise self.corrupt_error(number, data)
+        return data
+
+    def corrupt_error(self, number: int, why: str) -> StorageCorrupt:
+        """Return the error for a version that differs from what was written."""
+        path = self.folder / version_file_name(number)
+        return StorageCorrupt(
+            f"{path.name} of {path.parent.name} is damaged: {why}",
+            suggestion="Restore this file from git or a backup; all other versions can be read.",
+            details={"path": str(path), "file": path.name},
+        )
+
+    def add(self, number: int, data: bytes) -> bool:
+        """Write a version; return False when the number is used. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        name = version_file_name(number)
+        if name in self._files.names():
+            return False
+        if self._share:
+            self._share({self.folder / name: data})
+        return self._files.create(name, data, flush=self._flush)
+
+
+def version_file_name(number: int) -> str:
+    """Return the file name of a version.
+
+    >>> version_file_name(7), version_file_name(12345)
+    ('v0007.json', 'v12345.json')
+    """
+    return f"v{number:04d}.json"
+
+
 class VersionedRecords(_StoredRecords):
     """The records of one kind that have versions and a log."""
 
@@ -259,7 +318,34 @@ class VersionedRecords(_StoredRecords):
 
         Raises: WriteFailed, DiskFull, StorageCorrupt.
         """
-        trashed = numbered_versions.move_to_trash(self._files, name, stamp, self._share)
-        if purge:
-            numbered_versions.purge(self._files, trashed, self._share)
-        return "" if purge else self.display_path(trashed)
+        target = f"{TRASH_FOLDER}/{_free_name(self._files.names(TRASH_FOLDER), f'{name}-{stamp}')}"
+        self._files.folder(TRASH_FOLDER).make()
+        if self._share:
+            read = {
+                file: self._files.read(f"{name}/{file}", bytes_max=TRASH_BYTES_MAX) for file in self._files.files(name)
+            }
+            contents = {file: data for file, data in read.items() if isinstance(data, bytes)}
+            moved = {} if purge else {self.folder / target / file: data for file, data in contents.items()}
+            self._share({**moved, **dict.fromkeys(self.folder / name / file for file in contents)})
+        self._files.rename(name, target)
+        if not purge:
+            return self.display_path(target)
+        self._files.remove_tree(target)
+        return ""
+
+
+def is_copy_of(trashed: str, path: str) -> bool:
+    """Return whether a file of the trash is the one that was moved there from a path.
+
+    >>> is_copy_of(".trash/plan_1-20261121T120000/v0001.json", "plan_1/v0001.json")
+    True
+    """
+    folder, _, name = path.rpartition("/")
+    _, was, was_name = trashed.rsplit("/", 2)
+    return name == was_name and was.startswith(f"{folder}-")
+
+
+def _free_name(taken: set[str], name: str) -> str:
+    """Return a name that nothing in the trash has."""
+    names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
+    return next(free for free in names if free not in taken)

@@ -29,7 +29,7 @@ from context_engine.storage import (
     StateFolder,
     SyncedRecords,
     head_path,
-    numbered_versions,
+    records,
 )
 from context_engine.team.remote_store import RETRY_DELAY_S, TeamStore, open_backend, serves
 from context_engine.team.sync_state import MergeBase, SyncState
@@ -53,7 +53,7 @@ NO_STAMP = (0, 0, 0)
 """The stamp of no file: the file is read again."""
 INODE_BITS = (1 << 63) - 1
 """The largest integers of SQLite."""
-TRASH = numbered_versions.TRASH_FOLDER
+TRASH = records.TRASH_FOLDER
 
 MergeAction = Literal["same", "pull", "push", "conflict"]
 """Do nothing; replace ours by the team's; replace the team's by ours; keep ours next to the team's."""
@@ -325,7 +325,7 @@ def _find_moves(
             continue
         is_trash = old.startswith(TRASH)
         for path in [path for path, sha in shas.items() if sha == file.sha]:
-            if numbered_versions.is_copy_of(old, path) if is_trash else path not in theirs:
+            if records.is_copy_of(old, path) if is_trash else path not in theirs:
                 moves[path] = old
     return moves
 

@@ -311,10 +311,10 @@ def test_without_a_place_for_the_journal_nothing_is_written(tmp_path: Path) -> N
     assert contents(tmp_path) == before
 
 
-def test_a_file_that_somebody_else_edits_for_long_is_busy(tmp_path: Path) -> None:
+def test_a_file_that_somebody_else_edits_for_long_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("context_engine.storage.locks.WAIT_S", 0.01)
     world(tmp_path)
     with editing(tmp_path) as one, PathLocks(tmp_path / STATE_FOLDER / "locks").hold(["a.py"]):
-        one._locks = PathLocks(tmp_path / STATE_FOLDER / "locks", wait_s=0.01)
         with pytest.raises(StorageBusy):
             one.apply(changes())
         one.apply([swap("b.py", ("line 7", "seven"))])

@@ -79,6 +79,7 @@ OPENS_BESIDE_STATE = {
     "storage/database.py": {
         "os.stat": "whether it is still the file that was opened; follows no link",
         "os.path.realpath": "where the workspace is: SQLite follows no link on the way to the file",
+        "Path(f'{self.path}{suffix}').unlink": "a database in the cache, which can be made again",
         "shutil.disk_usage": "whether the disk is full, which SQLite does not distinguish from a broken one",
     },
     "storage/locks.py": {"os.path.realpath": "a name for the workspace among machines"},
@@ -90,7 +91,6 @@ OPENS_BESIDE_STATE = {
         "os.stat": "who owns the workspace",
         "self.open": "of this StateFolder",
     },
-    "storage/numbered_versions.py": {"files.rename": "of a StateFolder"},
 }
 THROUGH_A_HANDLE = ("self._files.", "self._folder.", "home._files.", "ConfinedFolder(", "os.read", "os.write")
 """How a call begins that asks such a folder, or what is open already."""

@@ -329,15 +329,13 @@ def test_of_many_watchers_each_hears_its_own_edits(tmp_path: Path, watched: Watc
 def test_stopping_takes_less_than_a_second_and_ends_the_thread(tmp_path: Path) -> None:
     watcher = Watcher(tmp_path, Receiver(), quiet_ms=60_000)
     watcher.start()
-    assert watcher._run
-    thread = watcher._run.thread
     tree(tmp_path, {"a.py": "2"})
     began = time.monotonic()
     watcher.stop()
     assert time.monotonic() - began < PATIENCE_S  # a second, and not the minute until it is quiet
     assert not watcher.is_running
-    thread.join(PATIENCE_S)
-    assert not thread.is_alive()
+    watcher._thread.join(PATIENCE_S)
+    assert not watcher._thread.is_alive()
 
 
 def test_stopping_does_not_wait_for_a_receiver_at_work(tmp_path: Path) -> None:
@@ -374,15 +372,14 @@ def test_a_receiver_may_stop_the_watcher_itself(tmp_path: Path) -> None:
 def test_stopping_and_starting_twice_does_no_harm(tmp_path: Path) -> None:
     receiver = Receiver()
     watcher = Watcher(tmp_path, receiver, quiet_ms=QUIET_MS)
-    watcher.stop()
     watcher.start()
-    watcher.start()
-    watcher.stop()
-    watcher.stop()
     watcher.start()
     tree(tmp_path, {"a.py": "2"})
     assert receiver.next() == {"a.py"}
     watcher.stop()
+    watcher.stop()
+    watcher.start()
+    assert not watcher.is_running, "who was stopped stays so"
 
 
 # -- what cannot be watched -------------------------------------------------------------------------------------------
@@ -424,7 +421,7 @@ def test_a_receiver_that_fails_ends_the_watch_with_its_reason(tmp_path: Path) ->
 
 
 def test_a_network_file_system_is_not_trusted_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "file_system_of", lambda path: "nfs4")
+    monkeypatch.setattr(watching, "find_network_drive", lambda path: "nfs4")
     watcher = Watcher(tmp_path, Receiver())
     watcher.start()
     assert not watcher.is_running
@@ -432,9 +429,10 @@ def test_a_network_file_system_is_not_trusted_to_tell(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists what is mounted there")
-def test_the_file_system_of_a_path_is_that_of_its_nearest_mount() -> None:
-    assert watching.file_system_of("/proc/self") == "proc"
-    assert watching.file_system_of("/processes") != "proc"
+def test_the_file_system_of_a_path_is_that_of_its_nearest_mount(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("context_engine.storage.index_folders.NETWORK_FILE_SYSTEMS", {"proc"})
+    assert watching.find_network_drive("/proc/self") == "proc"
+    assert watching.find_network_drive("/processes") == ""
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_closing_a_folder_touches_no_target_of_a_link(tmp_path: Path) -> None:
 def test_a_cache_among_the_folders_of_all_users_is_refused_where_another_was_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_folders, "is_network_drive", lambda _: True)
+    monkeypatch.setattr(index_folders, "find_network_drive", lambda _: "nfs")
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     folder = index_folders.user_cache_folder()
     assert folder.stat().st_mode & 0o777 == 0o700

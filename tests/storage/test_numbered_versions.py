@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from context_engine.errors import StorageCorrupt
-from context_engine.storage import numbered_versions as module
-from context_engine.storage.numbered_versions import NumberedVersions
+from context_engine.storage import records
+from context_engine.storage.records import NumberedVersions
 from context_engine.storage.state_folder import StateFolder
 
 
@@ -33,7 +33,7 @@ def test_a_version_is_made_once_and_read_as_it_was_written(versions: NumberedVer
 def test_a_damaged_file_is_named_and_the_others_are_read(
     versions: NumberedVersions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BYTES_MAX", 1_000)
+    monkeypatch.setattr(records, "VERSION_BYTES_MAX", 1_000)
     versions.add(1, b"x" * 1_001)
     versions.add(2, b"sound")
     with pytest.raises(StorageCorrupt, match=r"v0001\.json of one") as caught:
