@@ -19,3 +19,9 @@ __all__ = [
     "Answer", "CallError", "ContextEngineError", "Engine", "Filter", "Hit", "HostError", "Query", "Settings",
 ]  # fmt: skip
 __getattr__ = lazy_exports(__name__)
+
+_CLIENT = """ROOT WORKSPACE PROFILE TOOLS EXCLUDE_TOOLS READ_ONLY STRUCTURED CHUNKS_DIR AUDIT_LOG DAEMON QUIET VERBOSE
+HTTP HTTP_TOKEN HTTP_TOKEN_FILE HTTP_TOKENS HTTP_NO_TOKEN HTTP_HOSTS HTTP_STATELESS HTTP_SHUTDOWN_TIMEOUT_S
+HTTP_SHUTDOWN_DELAY_S"""
+CLIENT_VARIABLES = frozenset(f"CTX_{name}" for name in _CLIENT.split())
+"""Environment variables that each process reads for itself, most for options of `ctx serve`; they are no settings."""

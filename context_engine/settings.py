@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from context_engine import CLIENT_VARIABLES
 from context_engine.errors import InvalidArgument
 from context_engine.repo import resolve_path
 from context_engine.storage import (
@@ -41,15 +42,8 @@ CONFIG_BYTES_MAX = 100_000
 """A settings file has a few dozen lines; a larger file is something else."""
 SHOWN_CHARS_MAX = 80
 """The characters of a wrong name or value that a message shows."""
-OTHER_VARIABLES = frozenset(
-    (
-        *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_STRUCTURED"),
-        *("CTX_CHUNKS_DIR", "CTX_WORKSPACE", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
-        *("CTX_HTTP_TOKENS", "CTX_HTTP_NO_TOKEN", "CTX_AUDIT_LOG", "CTX_HTTP_STATELESS", "CTX_HTTP_SHUTDOWN_TIMEOUT_S"),
-        *("CTX_HTTP_SHUTDOWN_DELAY_S", "CTX_DAEMON", "CTX_FAKE_NOW", "CTX_DEBUG", "CTX_QUIET", "CTX_VERBOSE"),
-    )
-)
-"""Environment variables of ours that are not settings: options of `ctx serve`, a fixed clock for tests, tracebacks."""
+OTHER_VARIABLES = CLIENT_VARIABLES | {"CTX_FAKE_NOW", "CTX_DEBUG"}
+"""Environment variables of ours that are not settings: those of a client, a fixed clock for tests, tracebacks."""
 
 
 @dataclass(frozen=True, slots=True)

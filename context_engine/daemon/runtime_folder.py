@@ -17,7 +17,7 @@ import stat
 import sys
 from contextlib import suppress
 
-from context_engine import __version__
+from context_engine import CLIENT_VARIABLES, __version__
 
 try:
     from _blake2 import blake2b  # `hashlib` loads OpenSSL, which takes longer than all else here
@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 KEY_BYTES = 10
 PATH_BYTES_MAX = 100
 """A Unix socket has a path of at most 104 bytes on macOS, 108 on Linux."""
-CLIENT_VARIABLES = frozenset(
-    {
-        *("CTX_ROOT", "CTX_WORKSPACE", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY"),
-        *("CTX_CHUNKS_DIR", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS", "CTX_HTTP_TOKENS"),
-        "CTX_HTTP_NO_TOKEN",
-        *("CTX_AUDIT_LOG", "CTX_HTTP_STATELESS", "CTX_HTTP_SHUTDOWN_TIMEOUT_S", "CTX_HTTP_SHUTDOWN_DELAY_S"),
-        *("CTX_STRUCTURED", "CTX_DAEMON"),
-        *("CTX_QUIET", "CTX_VERBOSE"),
-    }
-)
-"""Variables that clients read themselves: they neither belong to the key nor reach the daemon."""
 SHARED_VARIABLES = (
     *("HOME", "PATH", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SUDO_UID"),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"),
@@ -57,7 +46,10 @@ class RuntimeFolderError(OSError):
 
 
 def process_key(env: Mapping[str, str]) -> str:
-    """Return the key of the daemon for this environment: 20 hexadecimal digits."""
+    """Return the key of the daemon for this environment: 20 hexadecimal digits.
+
+    The variables of a client neither belong to the key nor reach the daemon.
+    """
     settings = {name: value for name, value in env.items() if name.startswith("CTX_") and name not in CLIENT_VARIABLES}
     secrets = [value for name, value in settings.items() if name.endswith("_KEY_VARIABLE")]
     names = sorted({*settings, *SHARED_VARIABLES, *secrets})

@@ -48,25 +48,9 @@ POLITE = frozenset(
 COMMANDS = (
     *("git", "commit", "push", "pull", "fetch", "rebase", "squash", "stash", "cherry-pick", "tag", "merge", "amend"),
     *("undo", "check out", "checkout", "run", "rerun", "install", "uninstall", "start", "restart", "stop", "kill"),
-    *(
-        "deploy",
-        "publish",
-        "release",
-        "delete the",
-        "clean the",
-        "show me the diff",
-        "show the diff",
-        "show me the log",
-    ),
-    *(
-        "open a pr",
-        "open the pr",
-        "create a pr",
-        "make a pr",
-        "update the pr",
-        "create a branch",
-        "open a pull request",
-    ),
+    *("deploy", "publish", "release", "delete the", "clean the"),
+    *("show me the diff", "show the diff", "show me the log", "open a pr", "open the pr", "open a pull request"),
+    *("create a pr", "create a branch", "make a pr", "update the pr"),
 )
 GENERAL_QUESTIONS = (
     *("what is a", "what's a", "what is an", "what's an", "what is the difference", "what's the difference"),

@@ -52,9 +52,6 @@ SESSIONS_A_TOKEN_MAX = 100
 """The maximum for one token, or for all clients of a server without one; four more tokens can have as many."""
 IDLE_S = 30 * 60
 """A session without a request for this long ends; its client has to start a new one."""
-SHUTDOWN_TIMEOUT_S = 0.6
-"""How long running calls may take when the server ends, by default."""
-ENDING_S_MAX = 3_600.0
 SENT_S = 0.2
 """How long their replies then have to be sent."""
 LET_IN_SHARE = 0.25
@@ -83,8 +80,6 @@ def serve_http(
     A `shared` server has its own tokens. Raises: InvalidArgument, HostError before anything is served.
     """
     host, port = parse_address(options.http or "")
-    timeout_s = parse_seconds("--shutdown-timeout", options.shutdown_timeout, SHUTDOWN_TIMEOUT_S)
-    delay_s = parse_seconds("--shutdown-delay", options.shutdown_delay, 0.0)
     hosts = AllowedHosts(host, tuple(options.http_hosts))
     if options.no_token and not hosts.is_loopback:
         raise InvalidArgument(
@@ -114,7 +109,12 @@ def serve_http(
         shared=shared,
         stateless=bool(options.stateless),
     )
-    hosting = create_http_server(application, server, shutdown=shutdown, timeout_s=timeout_s, delay_s=delay_s)
+    hosting = create_http_server(
+        *(application, server),
+        shutdown=shutdown,
+        timeout_s=options.shutdown_timeout,
+        delay_s=options.shutdown_delay,
+    )
     if hangup := getattr(signal, "SIGHUP", None):
         signal.signal(hangup, hosting.handle_exit)  # uvicorn handles the others itself
     hosting.run(sockets=[listening])
@@ -138,23 +138,6 @@ def parse_address(text: str) -> tuple[str, int]:
         )
     host = found["six"] or found["host"] or "127.0.0.1"
     return "127.0.0.1" if host == "localhost" else host, int(found["port"])
-
-
-def parse_seconds(option: str, text: str | None, default: float) -> float:
-    """Return the seconds of an option, or `default` when it is not set. Raises: InvalidArgument.
-
-    >>> parse_seconds("--shutdown-timeout", None, 0.6), parse_seconds("--shutdown-timeout", "20", 0.6)
-    (0.6, 20.0)
-    """
-    try:
-        seconds = default if text is None else float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= ENDING_S_MAX:
-        raise InvalidArgument(
-            f"{option} {text!r} is not a duration", suggestion=f"Write seconds, 0 to {ENDING_S_MAX:,.0f}, such as 20."
-        )
-    return seconds
 
 
 def endpoint_url(listening: socket.socket) -> str:
@@ -367,7 +350,7 @@ def create_http_server(
     server: mcp_server.Server[Any],
     *,
     shutdown: ShutdownCoordinator | None = None,
-    timeout_s: float = SHUTDOWN_TIMEOUT_S,
+    timeout_s: float = 0.6,
     delay_s: float = 0.0,
 ) -> uvicorn.Server:
     """Create the server that runs the application until SIGINT or SIGTERM.

@@ -296,11 +296,10 @@ class _RequestHandlers:
             return more
         dispatcher, uri = self._view_of(context).dispatcher, str(params.uri)
         if uri in resources.APP_VIEWS and _shows_apps(context):
-            mime_type, text = resources.APP_TYPE, resources.render_view(uri)
+            content = resources.render_view(uri)
         else:
             read = partial(resources.read_resource, dispatcher, uri)
-            mime_type, text = await self._run(context, dispatcher, read, uri=uri)
-        content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
+            content = await self._run(context, dispatcher, read, uri=uri)
         return types.ReadResourceResult(contents=[content])
 
     async def list_prompts(

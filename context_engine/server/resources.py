@@ -15,7 +15,6 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 import mcp_types as types
@@ -41,13 +40,6 @@ MIME_TYPES = {
     "xml": "application/xml",
 }
 """The languages whose type is registered; the others go by the customary `text/x-<language>`."""
-
-
-class ResourceContent(NamedTuple):
-    """The content of a resource."""
-
-    mime_type: str
-    text: str
 
 
 def list_resources(projects: Sequence[str]) -> list[types.Resource]:
@@ -85,7 +77,7 @@ def file_template(projects: Sequence[str]) -> types.ResourceTemplate:
     )
 
 
-def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> ResourceContent:
+def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> types.TextResourceContents:
     """Return the redacted content of an address.
 
     Raises: FileNotFound for an unknown address, and why a file must not or cannot be read.
@@ -96,23 +88,22 @@ def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> ResourceC
         outcome = dispatcher.call("index_status", {"project": project} if project else {}, call)
         if outcome.error:
             raise outcome.error
-        return ResourceContent(JSON, outcome.reply.text)
+        return types.TextResourceContents(uri=uri, mime_type=JSON, text=outcome.reply.text)
     with collect_redactions():
         if address == RULES:
             engine = dispatcher.engine(project)
-            page = render_rules_page(engine, chars_max=engine.settings.result_chars_max)
-            return ResourceContent(MARKDOWN, dispatcher.redact(page, SENDER))
-        if uri == METRICS:
-            rows = json.dumps(dispatcher.metrics.rows(), ensure_ascii=False)
-            return ResourceContent(JSON, dispatcher.redact(rows, SENDER))
-        if address.startswith(FILE):
+            text, kind = render_rules_page(engine, chars_max=engine.settings.result_chars_max), MARKDOWN
+        elif uri == METRICS:
+            text, kind = json.dumps(dispatcher.metrics.rows(), ensure_ascii=False), JSON
+        elif address.startswith(FILE):
             if off := [name for name in ("read", "read_file") if dispatcher.selection.excludes(name)]:
                 raise AccessDenied(f"files are not read out: {off[0]} is switched off with --exclude-tools")
-            read = dispatcher.engine(project).files.read(unquote(address.removeprefix(FILE)))
-            return ResourceContent(mime_type(read.language), dispatcher.redact(read.text, SENDER))
-    raise FileNotFound(
-        f"there is no resource {uri}", suggestion=f"There are {STATUS}, {RULES}, {METRICS} and {FILE}path/of/a/file."
-    )
+            file = dispatcher.engine(project).files.read(unquote(address.removeprefix(FILE)))
+            text, kind = file.text, mime_type(file.language)
+        else:
+            known = f"There are {STATUS}, {RULES}, {METRICS} and {FILE}path/of/a/file."
+            raise FileNotFound(f"there is no resource {uri}", suggestion=known)
+        return types.TextResourceContents(uri=uri, mime_type=kind, text=dispatcher.redact(text, SENDER))
 
 
 def project_in_uri(uri: str) -> str:
@@ -182,10 +173,11 @@ def list_views() -> list[types.Resource]:
 
 
 @cache
-def render_view(uri: str) -> str:
+def render_view(uri: str) -> types.TextResourceContents:
     """Return the document of a view; its scripts are one module, without their imports of each other."""
     title, names = APP_VIEWS[uri]
     assets = files("context_engine") / "ui" / "assets"
     script = "\n".join((assets / name).read_text(encoding="utf-8") for name in names)
     style = (assets / "style.css").read_text(encoding="utf-8")
-    return PAGE.format(title=title, style=style, script=_IMPORT_OR_EXPORT.sub("", script))
+    page = PAGE.format(title=title, style=style, script=_IMPORT_OR_EXPORT.sub("", script))
+    return types.TextResourceContents(uri=uri, mime_type=APP_TYPE, text=page)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 ServeOption = namedtuple("ServeOption", "name kind variable metavar meaning")  # noqa: PYI024 - annotations need `typing`
-"""The kinds are `paths` (repeatable; the variable lists them as PATH does), `names` (comma list, repeatable), `text`
-and `flag`."""
+"""The kinds are `paths` (repeatable; the variable lists them as PATH does), `names` (comma list, repeatable), `text`,
+`seconds` and `flag`."""
 
 OPTIONS = (
     ServeOption(
@@ -81,25 +81,24 @@ OPTIONS = (
         "With --http: keep no sessions, so that any of several servers can answer any request.",
     ),
     ServeOption(
-        *("shutdown-timeout", "text", "CTX_HTTP_SHUTDOWN_TIMEOUT_S", "SECONDS"),
+        *("shutdown-timeout", "seconds", "CTX_HTTP_SHUTDOWN_TIMEOUT_S", "SECONDS"),
         "With --http: how long running calls may take once the server is asked to end (default 0.6).",
     ),
     ServeOption(
-        *("shutdown-delay", "text", "CTX_HTTP_SHUTDOWN_DELAY_S", "SECONDS"),
+        *("shutdown-delay", "seconds", "CTX_HTTP_SHUTDOWN_DELAY_S", "SECONDS"),
         "With --http: how long /ready reports the end before the server stops accepting requests (default 0), so that "
         "a load balancer can send clients elsewhere.",
     ),
 )
 TOKEN_VARIABLE = "CTX_HTTP_TOKEN"  # noqa: S105 - the name of a variable; an option would show the token in every process list
-VARIABLES = (*(option.variable for option in OPTIONS), TOKEN_VARIABLE)
-"""Every environment variable that this module reads."""
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+SECONDS_MAX = 3_600.0
 
 ServeOptions = namedtuple(  # noqa: PYI024 - as above
     "ServeOptions",
     "roots selection http_token chunks_dir http token_file http_hosts tokens audit_log stateless workspace"
     " shutdown_timeout shutdown_delay no_token given_names",
-    defaults=(None, None, None, None, (), None, None, False, None, None, None, False, ()),
+    defaults=(None, None, None, None, (), None, None, False, None, 0.6, 0.0, False, ()),
 )
 """The parsed options: `roots` as they were typed; None for a text option that is not set.
 
@@ -156,7 +155,7 @@ def _create_parser() -> _Parser:
         add_help=False,
     )
     parser.add_argument("-h", "--help", action="help", help="Show this message and exit.")
-    actions = {"flag": {"action": "store_const", "const": True}, "text": {}}
+    actions = {"flag": {"action": "store_const", "const": True}, "text": {}, "seconds": {}}
     for option in OPTIONS:
         how: dict[str, Any] = dict(actions.get(option.kind, {"action": "append"}))
         if option.metavar:
@@ -173,7 +172,21 @@ def _option_value(parser: _Parser, option: ServeOption, given: Any, text: str) -
         return given or text.lower() in YES
     if option.kind == "text":
         return given or text or None
+    if option.kind == "seconds":
+        return _parse_seconds(parser, option, text if given is None else given)
     if option.kind == "paths":
         return tuple(given or (path for path in text.split(os.pathsep) if path.strip()))
     words = ",".join(given or [text]).split(",")
     return tuple(dict.fromkeys(filter(None, map(str.strip, words))))
+
+
+def _parse_seconds(parser: _Parser, option: ServeOption, text: str) -> float:
+    if not text:
+        return ServeOptions._field_defaults[option.name.replace("-", "_")]
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= SECONDS_MAX:
+        parser.error(f"--{option.name} {text!r} is not a duration; write seconds, 0 to {SECONDS_MAX:,.0f}, such as 20")
+    return seconds

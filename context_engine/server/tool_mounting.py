@@ -9,16 +9,12 @@ Register after the server has its own tools. The engine stays its owner's: index
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import anyio
 import mcp_types as types
 from mcp.server import MCPServer, Server
 from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import LATEST_MODERN_VERSION
 
 from context_engine import tools
 from context_engine.errors import InvalidArgument
@@ -42,7 +38,7 @@ def register_tools(
 
     Tools that the profile does not list are reached through its `call_tool`.
 
-    Raises: InvalidArgument for an unknown profile, and when the server has tools of these names already.
+    A listing fails when the server has tools of these names too. Raises: InvalidArgument for an unknown profile.
     """
     selection = ToolSelection(profiles=tuple(part.strip() for part in profile.split(",")))
     if trouble := selection.find_unknown_name():
@@ -54,15 +50,10 @@ def register_tools(
     ours = [wire_tool(tool, selection, prefix + name) for name, tool in listed.items()]
     their_list, their_call = (host.get_request_handler(method) for method in ("tools/list", "tools/call"))
 
-    async def list_theirs(context: Context, params: types.PaginatedRequestParams) -> types.ListToolsResult:
-        result = await their_list.handler(context, params) if their_list else types.ListToolsResult(tools=[])
-        if isinstance(result, Mapping):
-            return types.ListToolsResult.model_validate(result)
-        return cast("types.ListToolsResult", result)
-
     async def list_both(context: Context, params: types.PaginatedRequestParams) -> types.ListToolsResult:
         """Return the pages of the server, with our tools on the last one."""
-        theirs = await list_theirs(context, params)
+        listed = await their_list.handler(context, params) if their_list else types.ListToolsResult(tools=[])
+        theirs = types.ListToolsResult.model_validate(listed)
         if clashing := sorted(names.keys() & {tool.name for tool in theirs.tools}):
             raise MCPError(types.INTERNAL_ERROR, f"two tools each are called {', '.join(clashing)}: use a prefix")
         if theirs.next_cursor:
@@ -77,35 +68,6 @@ def register_tools(
             raise MCPError(types.INVALID_PARAMS, f"no tool is called {params.name!r}")
         return await their_call.handler(context, params)
 
-    if clashing := sorted(names.keys() & set(_list_names(list_theirs))):
-        raise InvalidArgument(
-            f"the server has tools of these names already: {', '.join(clashing)}",
-            suggestion='Give ours a prefix: register_tools(server, engine, prefix="ctx_").',
-            details={"names": clashing},
-        )
     host.add_request_handler("tools/list", types.PaginatedRequestParams, list_both)
     host.add_request_handler("tools/call", types.CallToolRequestParams, call_either)
     return tuple(names)
-
-
-def _list_names(
-    list_page: Callable[[Context, types.PaginatedRequestParams], Awaitable[types.ListToolsResult]],
-) -> list[str]:
-    """Return the tools that a server lists without a client; empty if it cannot, and the first listing checks them."""
-    context = ServerRequestContext(
-        session=cast("Any", None), lifespan_context={}, protocol_version=LATEST_MODERN_VERSION, method="tools/list"
-    )
-
-    async def list_all() -> list[str]:
-        names, page = [], await list_page(context, types.PaginatedRequestParams())
-        names += [tool.name for tool in page.tools]
-        while page.next_cursor:
-            page = await list_page(context, types.PaginatedRequestParams(cursor=page.next_cursor))
-            names += [tool.name for tool in page.tools]
-        return names
-
-    with ThreadPoolExecutor(1) as pool:  # the caller may be inside an event loop, where no second one can run
-        try:
-            return pool.submit(lambda: anyio.run(list_all)).result()
-        except Exception:  # noqa: BLE001 - it is the code of the host, and this check is optional
-            return []

@@ -13,9 +13,7 @@ import pytest
 from context_engine.daemon import DaemonLog, RuntimeFolder, RuntimeFolderError, ask_daemon, process_key, start_daemon
 from context_engine.daemon.daemon_client import check_peer
 from context_engine.daemon.daemon_server import FORMER_LOG_FILE, LOG_FILE
-from context_engine.daemon.runtime_folder import CLIENT_VARIABLES
-from context_engine.server.serve_options import VARIABLES
-from context_engine.settings import OTHER_VARIABLES, list_settings
+from context_engine.settings import list_settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
 NOBODY = 65_534
@@ -83,11 +81,6 @@ def test_another_user_on_the_socket_is_refused(tmp_path: Path) -> None:
             own.connect(address)
             check_peer(own)
     Path(address).unlink()
-
-
-def test_variables_of_a_client_are_those_of_its_options() -> None:
-    assert CLIENT_VARIABLES - {"CTX_DAEMON", "CTX_QUIET", "CTX_VERBOSE"} == set(VARIABLES)
-    assert {"CTX_FAKE_NOW", "CTX_DEBUG"} == OTHER_VARIABLES - CLIENT_VARIABLES
 
 
 def test_every_setting_belongs_to_the_key_of_a_daemon() -> None:

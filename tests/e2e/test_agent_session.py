@@ -79,14 +79,6 @@ def test_files_are_read_and_listed(wire: Wire) -> None:
     assert "ignored.log" not in tree
 
 
-def test_no_path_leads_out_of_the_workspace(wire: Wire) -> None:
-    for path in ("../outside", "/etc/passwd", "till\\..\\..\\x", "a\x00b", ".git/config"):
-        result = wire.call("read_file", path=path)
-        assert result["isError"], path
-        code = json.loads(result["content"][0]["text"])["error"]["code"]
-        assert code in ("INVALID_PATH", "ACCESS_DENIED", "FILE_NOT_FOUND"), path
-
-
 def test_an_edit_is_found_without_asking_for_it(wire: Wire, root: Path) -> None:
     (root / "till" / "refund.py").write_text('def refund_customer(order):\n    """Give the money back."""\n')
     wait_for(lambda: "till/refund.py" in wire.text("codebase_retrieval", query="refund customer", profile="fast"))

@@ -106,31 +106,6 @@ def test_calls_that_come_before_the_library_is_loaded_are_answered_when_it_is(re
         assert wire.end() == 0
 
 
-def test_every_tool_is_reachable_over_the_pipes_by_each_of_its_names(repository: Path) -> None:
-    names = [name for tool in tools.ALL for name in (tool.name, *tool.aliases)]
-    assert len(names) > len(LISTED)
-    with Wire(repository) as wire:
-        wire.shake_hands()
-        for name in names:
-            answer = wire.ask("tools/call", {"name": name, "arguments": {}})
-            assert "no tool is called" not in json.dumps(answer), name
-            assert "INTERNAL" not in json.dumps(answer), name
-        assert "no tool is called" in json.dumps(wire.ask("tools/call", {"name": "teleport", "arguments": {}}))
-        assert wire.end() == 0
-
-
-def test_options_choose_the_tools_and_a_wrong_one_is_told_in_one_line(repository: Path) -> None:
-    with Wire(repository, options=["--tools", "read_file,list_directory"]) as wire:
-        wire.shake_hands()
-        assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == ["read_file", "list_directory"]
-        assert "def total" in wire.text("read_file", path="till/orders.py")
-        assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == ["read_file", "list_directory"]
-        assert wire.end() == 0
-    ended = subprocess.run([*SERVE, "--rooot", "x"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "ctx serve: there is no option --rooot; did you mean --root?\n"
-
-
 # -- ending -------------------------------------------------------------------------------------------------------
 
 
@@ -415,16 +390,6 @@ def test_a_client_that_does_not_read_the_log_is_served_all_the_same(repository: 
         process.stdin.close()
         assert process.wait(timeout=ENDED_S) == 0
     os.close(reading)
-
-
-def test_a_root_that_cannot_be_a_workspace_is_told_with_each_call(tmp_path: Path) -> None:
-    with Wire(tmp_path / "missing") as wire:
-        wire.shake_hands()
-        result = wire.call("codebase_retrieval", query="anything")
-        assert result["isError"]
-        error = json.loads(result["content"][0]["text"])["error"]
-        assert "missing" in error["message"]
-        wire.end()
 
 
 def test_each_call_leaves_one_line_of_json_on_stderr(repository: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from context_engine.server.serve_options import VARIABLES
+from context_engine import CLIENT_VARIABLES
 from context_engine.settings import list_settings
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -27,7 +27,7 @@ def servers() -> dict[str, dict[str, Any]]:
 
 def test_every_variable_that_is_set_is_one_of_ours() -> None:
     ours = {
-        *VARIABLES,
+        *CLIENT_VARIABLES,
         *(f"CTX_{name.upper()}" for name in list_settings()),
         "FORWARDED_ALLOW_IPS",
     }  # the last is uvicorn's

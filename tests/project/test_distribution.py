@@ -25,6 +25,7 @@ import pytest
 import typer.main
 
 import context_engine
+from context_engine import CLIENT_VARIABLES
 from context_engine.cli.app import app
 from context_engine.server import serve_options
 from scripts import dist
@@ -113,7 +114,7 @@ def test_the_container_writes_into_its_volume_only() -> None:
 def test_the_container_is_asked_for_its_health_only_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
     [check] = instructions("HEALTHCHECK")
     _, flag, script = json.loads(check.partition("CMD ")[2])
-    assert "CTX_HTTP" in serve_options.VARIABLES
+    assert "CTX_HTTP" in CLIENT_VARIABLES
     monkeypatch.delenv("CTX_HTTP", raising=False)
     subprocess.run([sys.executable, flag, script], check=True)
     monkeypatch.setenv("CTX_HTTP", "127.0.0.1:1")  # nobody listens there

@@ -72,7 +72,7 @@ async def test_every_other_client_gets_what_it_got_before(
 
 @pytest.mark.parametrize("uri", resources.APP_VIEWS)
 def test_a_view_is_one_document_that_loads_nothing(uri: str) -> None:
-    page = resources.render_view(uri)
+    page = resources.render_view(uri).text
     assert page.count("</script") == page.count("</style") == 1
     assert not re.search(r"^(?:import|export) ", page, re.MULTILINE)
     assert not re.search(r"(?:src|href)=", page.replace("<img src", ""))

@@ -21,7 +21,7 @@ from context_engine.errors import Cancelled
 from context_engine.server import client_requests, mcp_server
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call, Reply
-from context_engine.tools.tool import UserAnswer, UserQuestion, no_answer, tool
+from context_engine.tools.tool import UserQuestion, no_answer, tool
 from tests.support.tools_stand_in import StandIn
 
 pytestmark = pytest.mark.anyio
@@ -231,9 +231,3 @@ def test_a_client_that_only_opens_addresses_shows_no_forms() -> None:
         )
         asker = client_requests.create_asker(context, types.CallToolRequestParams(name="x"), str)
         assert (asker is not no_answer) == asks
-
-
-def test_a_call_without_a_client_asks_nobody() -> None:
-    assert Call().ask is no_answer and Call().ask(APPROVAL) is None
-    assert APPROVAL.read_answer("accept", {"choice": "approve", "comment": 3}) == UserAnswer("accept", "approve", "")
-    assert APPROVAL.read_answer("accept", None) is None

@@ -39,11 +39,6 @@ def test_a_line_over_the_limit_is_not_kept_and_the_next_one_is_heard(most: int, 
     assert lines == [TOO_LONG, b"ok"[:most]]
 
 
-def test_a_line_over_the_limit_is_refused_with_the_limit() -> None:
-    refused = parse_line(TOO_LONG, bytes_max=16_000_000).error
-    assert refused["error"] == {"code": INVALID_REQUEST, "message": "a message has at most 16,000,000 bytes"}
-
-
 @pytest.mark.parametrize("ending", ["", "\r", " \t"])
 @pytest.mark.parametrize("beginning", ["", "\ufeff", "  "])
 def test_a_message_is_heard_whatever_white_stands_around_it(beginning: str, ending: str) -> None:

@@ -193,17 +193,6 @@ def test_a_file_of_a_newer_release_is_left_alone(engine: Engine, file: Path) -> 
         assert db.execute("SELECT calls FROM session").fetchall() == [(1,)]
 
 
-def test_counting_takes_less_than_a_millisecond(engine: Engine, file: Path) -> None:
-    door = dispatcher(engine)
-    reply = door.call("get_context_for_prompt", QUESTION | {"token_budget": 8_000}, AGENT).reply
-    took: list[float] = []
-    for number in range(200):
-        started = time.perf_counter()
-        door.gain.record("", f"agent {number % 5}", "get_context", reply)
-        took.append(time.perf_counter() - started)
-    assert sorted(took)[100] < 0.001
-
-
 # -- end to end --
 
 

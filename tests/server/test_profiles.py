@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from typing import Any
 
 import mcp_types as types
@@ -73,10 +71,6 @@ def test_every_profile_names_each_tool_once_and_only_known_ones() -> None:
         assert set(held) <= set(KNOWN_NAMES), profile
 
 
-def test_edit_and_code_add_to_core() -> None:
-    assert set(PROFILES["core"]) < set(PROFILES["edit"]) < set(PROFILES["code"]) < set(PROFILES["all"])
-
-
 def test_every_tool_is_listed_once_by_all_but_the_replaced_ones() -> None:
     names = {each.name for each in tools.ALL}
     assert set(PROFILES["all"]) == names - set(REPLACED)
@@ -95,12 +89,6 @@ def test_profiles_add_up_and_single_tools_come_on_top() -> None:
     assert names(profiles=("core", "code")) == ["search_code", "rename_symbol", "write_file", "call_tool"]
     assert names(tools=("clear_index",)) == ["search_code", "clear_index", "write_file", "call_tool"]
     assert names(profiles=(), tools=("rename_symbol",)) == ["rename_symbol"]
-
-
-def test_what_is_excluded_is_listed_nowhere() -> None:
-    assert names(profiles=("all",), tools=("rename_symbol",), exclude=("rename_symbol", "call_tool")) == [
-        "search_code", "index_workspace", "clear_index", "write_file", "add_memory",
-    ]  # fmt: skip
 
 
 def test_an_older_name_is_listed_only_where_it_is_asked_for() -> None:
@@ -176,15 +164,6 @@ def test_what_is_listed_is_wanted_and_never_refused(shown: ToolSelection) -> Non
 def test_an_unknown_name_is_told_with_the_nearest(shown: ToolSelection, says: str) -> None:
     assert shown.find_unknown_name().startswith(says)
     assert bool(shown.find_unknown_name()) == bool(says)
-
-
-def test_the_front_can_read_profiles_without_loading_anything_heavy() -> None:
-    code = "import sys, context_engine.server.profiles; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
-                          capture_output=True, text=True, check=True)  # fmt: skip
-    loaded = set(done.stdout.split())
-    assert "context_engine.server.profiles" in loaded
-    assert loaded & {"typing", "dataclasses", "difflib", "inspect", "context_engine.tools", "mcp", "anyio"} == set()
 
 
 # -- what it costs ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import CallError, InvalidArgument, UnsuitableRoot
+from context_engine.errors import CallError, UnsuitableRoot
 from context_engine.server.projects import Projects, initial_folders, name_folders
 
 PARTS = st.lists(st.sampled_from(["a", "b", "web"]), min_size=1, max_size=4)
@@ -31,41 +31,11 @@ def made(*named: Path, here: Path | str = "") -> Projects:
     return Projects([str(each) for each in named], here=str(here), log=lambda line: None, follow=False)
 
 
-def test_options_come_before_the_variable_of_a_client(work: Path) -> None:
-    env = {"CLAUDE_PROJECT_DIR": str(work / "api")}
-    assert initial_folders([str(work / "web")], env) == (str(work / "web"),)
-    assert initial_folders([], env) == (str(work / "api"),)
-    assert initial_folders([], {}) == ()
-
-
 def test_one_named_project_answers_calls_that_name_none(work: Path) -> None:
     projects = made(work / "web", here=work / "api")
     assert projects.engine().root == work / "web"
     assert projects.engine("web") is projects.engine(str(work / "web")) is projects.engine()
     projects.close()
-
-
-def test_what_the_client_tells_does_not_move_a_named_project(work: Path) -> None:
-    projects = made(work / "web")
-    assert projects.is_settled
-    projects.settle(roots=[str(work / "api")])
-    projects.unsettle()
-    assert projects.is_settled
-    assert projects.names == ("web",)
-    projects.close()
-
-
-def test_roots_come_before_workspaces_and_both_before_the_place_of_the_process(work: Path) -> None:
-    def settled(**told: list[str]) -> tuple[str, ...]:
-        projects = made(here=work / "old")
-        projects.settle(**told)
-        projects.close()
-        return projects.names
-
-    web, api = str(work / "web"), str(work / "api")
-    assert settled(roots=[web], workspaces=[api]) == ("web",)
-    assert settled(workspaces=[api]) == ("api",)
-    assert settled() == ("old",)
 
 
 def test_a_package_inside_a_cache_of_tools_is_no_project(work: Path) -> None:
@@ -76,34 +46,9 @@ def test_a_package_inside_a_cache_of_tools_is_no_project(work: Path) -> None:
         made(here=kept).engine()
 
 
-def test_several_projects_want_to_be_named(work: Path) -> None:
-    projects = made(work / "web", work / "api")
-    assert projects.names == ("web", "api")
-    with pytest.raises(InvalidArgument, match="2 projects are open") as unclear:
-        projects.engine()
-    assert "web, api" in unclear.value.suggestion
-    with pytest.raises(InvalidArgument, match="'shop'"):
-        projects.engine("shop")
-    assert projects.engine("api").root == work / "api"
-    assert projects.states().keys() == {"web", "api"}
-    projects.close()
-
-
 def test_the_same_folder_by_another_name_is_one_project(work: Path) -> None:
     (work / "link").symlink_to(work / "web")
     assert initial_folders([str(work / "link"), str(work / "web")], {}) == (str(work / "web"),)
-
-
-def test_a_changed_client_is_asked_again_and_open_engines_stay(work: Path) -> None:
-    projects = made(here=work / "old")
-    projects.settle(roots=[str(work / "web")])
-    web = projects.engine()
-    projects.unsettle()
-    assert not projects.is_settled
-    projects.settle(roots=[str(work / "api"), str(work / "web")])
-    assert projects.engine("web") is web
-    assert projects.engine("api").root == work / "api"
-    projects.close()
 
 
 def test_a_folder_that_does_not_exist_is_told_with_every_call(work: Path) -> None:

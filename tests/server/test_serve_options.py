@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pytest
 
+from context_engine import CLIENT_VARIABLES
 from context_engine.server.profiles import ToolSelection
-from context_engine.server.serve_options import OPTIONS, VARIABLES, ServeOptions, parse_options
-from context_engine.settings import OTHER_VARIABLES, list_settings
+from context_engine.server.serve_options import OPTIONS, TOKEN_VARIABLE, ServeOptions, parse_options
 
 SAID = {
     "root": (["--root", "/a", "--root=/b"], f"/a{os.pathsep}/b", lambda asked: asked.roots, ("/a", "/b")),
@@ -36,8 +35,8 @@ SAID = {
     "tokens": (["--tokens", "/k"], "/k", lambda asked: asked.tokens, "/k"),
     "audit-log": (["--audit-log", "/l"], "/l", lambda asked: asked.audit_log, "/l"),
     "stateless": (["--stateless"], "on", lambda asked: asked.stateless, True),
-    "shutdown-timeout": (["--shutdown-timeout", "20"], "20", lambda asked: asked.shutdown_timeout, "20"),
-    "shutdown-delay": (["--shutdown-delay", "6"], "6", lambda asked: asked.shutdown_delay, "6"),
+    "shutdown-timeout": (["--shutdown-timeout", "20"], "20", lambda asked: asked.shutdown_timeout, 20.0),
+    "shutdown-delay": (["--shutdown-delay", "6"], "6", lambda asked: asked.shutdown_delay, 6.0),
     "http-host": (["--http-host", "a.example,b"], "a.example, b", lambda asked: asked.http_hosts, ("a.example", "b")),
 }
 
@@ -95,6 +94,7 @@ def test_the_token_itself_is_never_an_option(capsys: pytest.CaptureFixture[str])
         (["--exclude-tools", "writefile"], {}, ["did you mean write_file?"]),
         ([], {"CTX_PROFILE": "plans"}, ["did you mean plan?"]),
         ([], {"CTX_READ_ONLY": "maybe"}, ["CTX_READ_ONLY", "maybe"]),
+        *((["--shutdown-timeout", text], {}, ["is not a duration"]) for text in ("soon", "-1", "nan", "inf", "1e9")),
     ],
 )
 def test_what_is_not_understood_is_one_line_and_exit_code_2(
@@ -117,7 +117,6 @@ def test_the_help_is_made_from_the_table(capsys: pytest.CaptureFixture[str]) -> 
         assert f"[{option.variable}]" in shown
 
 
-def test_no_variable_of_an_option_is_taken_for_a_setting() -> None:
-    settings: Any = {f"CTX_{name.upper()}" for name in list_settings()}
-    assert set(VARIABLES) <= OTHER_VARIABLES
-    assert not set(VARIABLES) & settings
+def test_the_variables_of_the_options_are_those_of_a_client() -> None:
+    variables = {option.variable for option in OPTIONS}
+    assert CLIENT_VARIABLES - {"CTX_DAEMON", "CTX_QUIET", "CTX_VERBOSE"} == variables | {TOKEN_VARIABLE}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ from mcp import Client
 from mcp.server import MCPServer, Server
 from mcp.shared.exceptions import MCPError
 
-from context_engine.errors import InvalidArgument
-from context_engine.model import Progress
 from context_engine.server.tool_mounting import register_tools
 from tests.support.engines import cache_for
 from tests.support.stdio_clients import StdioServerParameters
@@ -101,31 +98,12 @@ async def test_a_prefix_keeps_names_apart(era: str) -> None:
         assert "src/auth.py" in text(await client.call_tool("ctx_symbols", {"name": "login"}))
 
 
-@pytest.mark.parametrize(
-    "server", [low_level("greet", "symbols", "rename_symbol"), low_level("symbols", "a", "rename_symbol", pages=3)]
-)
-def test_names_that_are_taken_are_refused_at_once_and_named(server: Server[Any]) -> None:
-    with pytest.raises(InvalidArgument, match="rename_symbol, symbols") as caught:
-        registered(server, profile="code")
-    assert "prefix" in caught.value.suggestion
-
-
-async def test_they_are_refused_inside_a_running_loop_too() -> None:
-    with pytest.raises(InvalidArgument, match="symbols"):
-        registered(low_level("symbols"))
-
-
 async def test_a_name_that_is_taken_later_is_told_when_tools_are_listed() -> None:
     server = registered(high_level())
     server.add_tool(lambda: "mine", name="symbols")
     async with Client(server, mode="legacy") as client:
         with pytest.raises(MCPError, match="symbols"):
             await client.list_tools()
-
-
-def test_an_unknown_profile_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(InvalidArgument, match="did you mean core"):
-        registered(low_level(), profile="coer")
 
 
 @ERAS
@@ -140,20 +118,6 @@ async def test_a_server_without_tools_gets_ours_and_one_with_pages_keeps_them(er
         rest = [each.name for each in (await client.list_tools(cursor=first.next_cursor)).tools]
         assert rest[0] == "b"
         assert "search_code" in rest
-
-
-async def test_progress_is_told_through_the_host() -> None:
-    hold = threading.Event()
-    heard: list[float] = []
-
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
-        heard.append(progress)
-        hold.set()
-
-    server = registered(low_level(), StandIn(steps=(Progress("indexing", 3, 9),), hold=hold), profile="all")
-    async with Client(server, mode="legacy") as client:
-        await client.call_tool("index_workspace", {}, progress_callback=hear)
-    assert heard == [3]
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])

@@ -391,7 +391,7 @@ def test_a_client_shows_the_result_of_a_tool_as_text(
         tab.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
         tab.expose_function("callTool", call)
         tab.set_content(HOST)
-        page = render_view(next(uri for uri in APP_VIEWS if uri.endswith(view)))
+        page = render_view(next(uri for uri in APP_VIEWS if uri.endswith(view))).text
         page = page.replace("<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{POLICY}">')
         tab.evaluate(
             "([result, abilities, page]) => { Object.assign(window, { result, abilities });"
