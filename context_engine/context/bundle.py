@@ -86,8 +86,6 @@ HOT_FILES_MAX = 3
 EXPLAINED_FILES = 2
 """The first files, whose best place is shown with its callees, callers and tests."""
 MENTIONS_MAX = 3
-IMPORTED_OFTEN_MIN = 10
-"""Importers from which on their number is a fact worth telling."""
 STILL_READING = "history and memories are still being read: the next call has more of them"
 COCHANGE_CONFIDENCE = 0.5
 COCHANGE_SUPPORT = 3
@@ -408,7 +406,7 @@ def _list_extras(
         scan = workspace.text_search.scan(TextQuery((address.rstrip("/"),)))
         yield _Extra(ExternalMention(address, tuple(file.path for file in scan.files[:MENTIONS_MAX])))
     if not is_small:
-        yield from map(_Extra, _list_hints(opened, workspace if request.with_related else None, team.history))
+        yield from map(_Extra, _list_hints(opened, team.history))
 
 
 def _speaks_of(item: RememberedItem, opened: Sequence[_OpenedFile]) -> bool:
@@ -443,9 +441,7 @@ def _list_related(file: _OpenedFile, workspace: Workspace, history: FileHistory 
             yield RelatedFile(partner.path, f"changed with it in {partner.confidence:.0%} of its commits")
 
 
-def _list_hints(
-    opened: Sequence[_OpenedFile], workspace: Workspace | None, history: FileHistory | None
-) -> Iterator[str]:
+def _list_hints(opened: Sequence[_OpenedFile], history: FileHistory | None) -> Iterator[str]:
     """Yield facts that the code does not show, the most useful kind first. Never advice or a guess."""
     for file in opened if history else ():
         for partner in history.list_usual_cochanges(file.path) if history else ():
@@ -459,13 +455,6 @@ def _list_hints(
         if record:
             last_on = f"{datetime.fromtimestamp(record.last_at, UTC):%Y-%m-%d}"
             yield f"{file.path}: {format_count(record.commits, 'commit')}, the last on {last_on}"
-    for file in opened[:HOT_FILES_MAX] if workspace else ():
-        try:
-            importers = workspace.symbols.importers(file.path) if workspace else ()
-        except CallError:  # without an index
-            return
-        if len(importers) >= IMPORTED_OFTEN_MIN:
-            yield f"{file.path}: imported by {format_count(len(importers), 'file')}"
 
 
 # -- building the bundle ----------------------------------------------------------------------------------------------

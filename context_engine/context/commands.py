@@ -1,16 +1,17 @@
-r"""PURE. The commands that test and check a repository, as its own files define them.
+r"""PURE. The commands that test and check a repository, as files at its top define them.
 
->>> [str(command) for command in detect_commands({"Makefile": "test:\n\tpytest\n", "go.mod": "module x"})]
+>>> files = {"Makefile": "test:\n\tpytest\n", "go.mod": "module x"}
+>>> [str(command) for command in detect_commands(files, files.__getitem__)]
 ['make test (Makefile)', 'go test ./... (go.mod)', 'go vet ./... (go.mod)']
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from context_engine.text import ParseError, read_json, read_toml
+from context_engine.text import ParseError, read_json
 
 CommandKind = Literal["test", "lint", "types", "format", "build"]
 
@@ -38,72 +39,73 @@ KINDS: Mapping[str, CommandKind] = {
 }
 """Usual names of scripts and targets, and their purpose."""
 
-Files = Mapping[str, str]
-_NO_TEST = "no test specified"
 
+def detect_commands(names: Collection[str], read: Callable[[str], str]) -> list[Command]:
+    """Return the commands, the repository's own wrappers first: they pass what the bare tools need.
 
-def detect_commands(files: Files) -> list[Command]:
-    """Return the commands, the repository's own wrappers first. `files` are the files at its top and their texts.
-
-    A file that cannot be parsed is ignored.
+    `names` are the files at its top, `read` returns the text of one. A file that cannot be parsed is ignored.
     """
-    return list(dict.fromkeys(command for read in READERS for command in read(files)))
+
+    def text(name: str) -> str:
+        return read(name) if name in names else ""
+
+    found = (_read_targets(text), _read_scripts(names, text), _read_python(names, text), _read_others(names))
+    return list(dict.fromkeys(command for commands in found for command in commands))
 
 
-_WRAPPERS = (
+ReadText = Callable[[str], str]
+"""Returns the text of a file at the top; empty if it is not there."""
+_TARGETS = (
     ("make", ("GNUmakefile", "Makefile", "makefile"), "", r"^([A-Za-z][\w:.-]*)\s*:(?!=)"),
     ("just", ("justfile", "Justfile", ".justfile"), "", r"^@?([a-z][\w-]*)(?:[ \t]+[^:\n]*)?:(?!=)"),
     ("task", ("Taskfile.yml", "Taskfile.yaml"), "\ntasks:", r"^  ['\"]?([a-z][\w:-]*?)['\"]?:"),
 )
 """Program, its files, the line that its targets are below, and how one is written."""
-_RUNNERS = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun run"), ("bun.lockb", "bun run"))
 
 
-def _wrappers(files: Files) -> Iterator[Command]:
-    for program, names, above, target in _WRAPPERS:
+def _read_targets(text: ReadText) -> Iterator[Command]:
+    for program, names, above, target in _TARGETS:
         for name in names:
-            text = files.get(name, "")
-            targets = re.findall(target, text.partition(above)[2] if above else text, re.MULTILINE)
+            stated = text(name).partition(above)[2] if above else text(name)
+            targets = re.findall(target, stated, re.MULTILINE)
             yield from (Command(KINDS[found], f"{program} {found}", name) for found in targets if found in KINDS)
 
 
-def _scripts(files: Files) -> Iterator[Command]:
-    runner = next((runner for lock, runner in _RUNNERS if lock in files), "npm")
-    package = f"{runner.removesuffix(' run')} run"
-    manifests = (("package.json", "scripts", package), ("deno.json", "tasks", "deno task"))
-    manifests += (("deno.jsonc", "tasks", "deno task"), ("composer.json", "scripts", "composer"))
+_RUNNERS = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun run"), ("bun.lockb", "bun run"))
+_NO_TEST = "no test specified"
+
+
+def _read_scripts(names: Collection[str], text: ReadText) -> Iterator[Command]:
+    runner = next((runner for lock, runner in _RUNNERS if lock in names), "npm")
+    manifests = (
+        ("package.json", "scripts", f"{runner.removesuffix(' run')} run"),
+        *((name, "tasks", "deno task") for name in ("deno.json", "deno.jsonc")),
+        ("composer.json", "scripts", "composer"),
+    )
     for name, key, program in manifests:
-        scripts = _parse_object(files.get(name, "")).get(key)
-        for script, text in scripts.items() if isinstance(scripts, dict) else ():
-            if script in KINDS and _NO_TEST not in str(text):
+        for script, command in _parse_object(_parse_object(text(name)).get(key)).items():
+            if script in KINDS and _NO_TEST not in str(command):
                 is_short = name == "package.json" and script == "test"
                 yield Command(KINDS[script], f"{runner if is_short else program} {script}", name)
 
 
-def _python(files: Files) -> Iterator[Command]:
-    """Yield tox and nox if they are configured, then the tools that the project configures."""
-    project = files.get("pyproject.toml", "")
-    tools = _parse_toml(project).get("tool")
-    tools = tools if isinstance(tools, dict) else {}
-    tox = files.get("tox.ini", "")
-    if "[testenv" in tox or "tox" in tools:
-        yield Command("test", "tox", "tox.ini" if tox else "pyproject.toml")
-    if "noxfile.py" in files:
-        yield Command("test", "nox", "noxfile.py")
-    pytest_files = {
-        "pytest.ini": "pytest.ini" in files,
-        "pyproject.toml": "pytest" in tools,
-        "setup.cfg": "[tool:pytest]" in files.get("setup.cfg", ""),
-        "tox.ini": "[pytest]" in tox,
-        "conftest.py": "conftest.py" in files,
-    }
-    yield from (Command("test", "pytest", name) for name, is_configured in pytest_files.items() if is_configured)
-    for tool, kind, text in _PYTHON_TOOLS:
-        own = next((name for name in (f"{tool}.toml", f".{tool}.toml", f"{tool}.ini", f".{tool}") if name in files), "")
-        if tool in tools or own:
-            yield Command(kind, text, own or "pyproject.toml")
+def _parse_object(given: Any) -> Mapping[str, Any]:
+    """Return an object, given as a value or as JSON; an empty one for anything else."""
+    try:
+        found = read_json(given) if isinstance(given, str) and given else given
+    except ParseError:
+        found = {}
+    return found if isinstance(found, dict) else {}
 
 
+_PYTEST = (
+    ("pytest.ini", ""),
+    ("pyproject.toml", "[tool.pytest"),
+    ("setup.cfg", "[tool:pytest]"),
+    ("tox.ini", "[pytest]"),
+    ("conftest.py", ""),
+)
+"""Files that configure pytest, and the section with which they do."""
 _PYTHON_TOOLS: tuple[tuple[str, CommandKind, str], ...] = (
     ("ruff", "lint", "ruff check"),
     ("flake8", "lint", "flake8"),
@@ -113,19 +115,20 @@ _PYTHON_TOOLS: tuple[tuple[str, CommandKind, str], ...] = (
 )
 
 
-def _wrapped_builds(files: Files) -> Iterator[Command]:
-    gradle = next((name for name in ("build.gradle.kts", "build.gradle") if name in files), "")
-    if gradle:
-        yield Command("test", f"{'./gradlew' if 'gradlew' in files else 'gradle'} test", gradle)
-    if "pom.xml" in files:
-        yield Command("test", f"{'./mvnw' if 'mvnw' in files else 'mvn'} test", "pom.xml")
-
-
-def _by_file(files: Files) -> Iterator[Command]:
-    for pattern, kind, text in BY_FILE:
-        name = next((name for name in sorted(files) if re.fullmatch(pattern, name)), "")
-        if name:
-            yield Command(kind, text, name)
+def _read_python(names: Collection[str], text: ReadText) -> Iterator[Command]:
+    """Yield tox and nox if they are configured, then the tools that the project configures."""
+    project = text("pyproject.toml")
+    if "[testenv" in text("tox.ini") or "[tool.tox" in project:
+        yield Command("test", "tox", "tox.ini" if "tox.ini" in names else "pyproject.toml")
+    if "noxfile.py" in names:
+        yield Command("test", "nox", "noxfile.py")
+    for name, section in _PYTEST:
+        if name in names and section in text(name):
+            yield Command("test", "pytest", name)
+    for tool, kind, command in _PYTHON_TOOLS:
+        own = next((name for name in (f"{tool}.toml", f".{tool}.toml", f"{tool}.ini", f".{tool}") if name in names), "")
+        if own or f"[tool.{tool}" in project:
+            yield Command(kind, command, own or "pyproject.toml")
 
 
 BY_FILE: tuple[tuple[str, CommandKind, str], ...] = (
@@ -153,35 +156,14 @@ BY_FILE: tuple[tuple[str, CommandKind, str], ...] = (
     (r"\.pre-commit-config\.yaml", "lint", "pre-commit run --all-files"),
 )
 """Tools with one way to be called. A Rakefile may lack the task, so it comes after .rspec."""
-
-READERS: tuple[Callable[[Files], Iterator[Command]], ...] = (_wrappers, _scripts, _python, _wrapped_builds, _by_file)
-"""The repository's own wrappers come first: they pass what the bare tools need."""
-
-NAMES = re.compile(
-    r"(?i:gnumakefile|makefile|\.?justfile)|Taskfile\.ya?ml|package\.json|pnpm-lock\.yaml|yarn\.lock|bun\.lockb?|deno\.jsonc?"
-    r"|composer\.json|pyproject\.toml|setup\.cfg|tox\.ini|noxfile\.py|pytest\.ini|conftest\.py|\.?(?:ruff|mypy|flake8|black)"
-    r"(?:\.toml|\.ini)?|pyrightconfig\.json|build\.gradle(?:\.kts)?|gradlew|pom\.xml|mvnw|"
-    + "|".join(dict.fromkeys(pattern for pattern, _, _ in BY_FILE))
-)
-"""Files that are examined; for most of them the name is enough."""
-READ = re.compile(
-    r"(?i:gnumakefile|makefile|\.?justfile)|Taskfile\.ya?ml|.+\.json|pyproject\.toml|setup\.cfg|tox\.ini|deno\.jsonc"
-)
-"""Files that are read, too."""
+_BUILDS = (("build.gradle.kts", "gradle"), ("build.gradle", "gradle"), ("pom.xml", "mvn"))
 
 
-def _parse_object(text: str) -> Mapping[str, Any]:
-    try:
-        found = read_json(text) if text else {}
-    except ParseError:
-        return {}
-    if isinstance(found, dict):
-        return found
-    return {}
-
-
-def _parse_toml(text: str) -> Mapping[str, Any]:
-    try:
-        return read_toml(text)
-    except ParseError:
-        return {}
+def _read_others(names: Collection[str]) -> Iterator[Command]:
+    for name, program in _BUILDS:
+        if name in names:
+            yield Command("test", f"./{program}w test" if f"{program}w" in names else f"{program} test", name)
+    for pattern, kind, command in BY_FILE:
+        name = next((name for name in sorted(names) if re.fullmatch(pattern, name)), "")
+        if name:
+            yield Command(kind, command, name)

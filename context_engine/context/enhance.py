@@ -4,7 +4,7 @@ Names in the prompt are resolved to path:line, an ambiguous name becomes a quest
 nothing resolves and no file stands out, the prompt stays as it is, because an empty template is noise.
 
 A rewritten version is accepted if it contains the original prompt unchanged, if every file and line it names exists,
-and if it is no longer than the mode allows. Unknown names and commands are only warnings: the task may create them.
+and if it is no longer than the mode allows. Unknown names are only warnings: the task may create them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from context_engine.context.assist import BriefSection, SecondPass, build_brief, truncate_text
 from context_engine.context.budget import estimate_max_tokens
-from context_engine.context.commands import NAMES, READ, Command, detect_commands
+from context_engine.context.commands import Command, detect_commands
 from context_engine.context.localizer import GatherRequest, locate_files
 from context_engine.context.mentions import (
     PromptReference,
@@ -135,7 +135,7 @@ def build_enhanced_prompt(
     Raises: as `Engine.search`, but never for a missing index.
     """
     commands = find_commands(workspace)
-    references = tuple(resolve_mentions(parse_mentions(prompt), workspace, commands))
+    references = tuple(resolve_mentions(parse_mentions(prompt), workspace))
     likely, warnings = _find_likely_files(prompt, mode, file_filter, workspace, team)
     places = (place.path for reference in references if not reference.is_ambiguous for place in reference.places)
     named = list(dict.fromkeys(places))
@@ -249,17 +249,16 @@ def _find_likely_files(
 
 
 def find_commands(workspace: Workspace) -> list[Command]:
-    """Return the commands that files at the top of the workspace state."""
+    """Return the commands that files at the top of the workspace state. A file that cannot be read states none."""
     entries = workspace.files.list_directory(".", depth=1, max_items=TOP_ITEMS_MAX, include_hidden=True)
-    names = [entry.name for entry in entries if not entry.is_folder and NAMES.fullmatch(entry.name)]
-    return detect_commands({name: _read_text(name, workspace) if READ.fullmatch(name) else "" for name in names})
 
+    def read(name: str) -> str:
+        try:
+            return workspace.files.read(name).text
+        except CallError:
+            return ""
 
-def _read_text(name: str, workspace: Workspace) -> str:
-    try:
-        return workspace.files.read(name).text
-    except CallError:
-        return ""
+    return detect_commands([entry.name for entry in entries if not entry.is_folder], read)
 
 
 # -- rewritten versions -----------------------------------------------------------------------------------------------
@@ -327,7 +326,7 @@ def _check_names(text: str, enhanced: EnhancedPrompt, workspace: Workspace) -> t
     objections: list[RewriteObjection] = []
     warnings: list[str] = []
     new = (mention for mention in parse_mentions(text) if mention.text not in known)
-    for reference in resolve_mentions(new, workspace, find_commands(workspace)):
+    for reference in resolve_mentions(new, workspace):
         name, nearest = reference.text, _format_nearest(reference)
         if reference.kind == "path" and reference.is_missing:
             objections.append(RewriteObjection(name, f"not found{nearest}"))
@@ -335,6 +334,4 @@ def _check_names(text: str, enhanced: EnhancedPrompt, workspace: Workspace) -> t
             objections.append(RewriteObjection(name, reference.note))
         elif reference.is_missing:
             warnings.append(f"nothing here defines {name}{nearest}")
-        elif reference.kind == "command" and not reference.places:
-            warnings.append(f"no file at the top of the repository defines `{name}`")
     return objections, warnings

@@ -79,10 +79,7 @@ NO_HIT = BestHit()
 
 @dataclass(frozen=True, slots=True)
 class GatheredFiles:
-    """Files, best first. `sources` counts the places that each kind of signal helped to find.
-
-    `curve` has the shares of the best score in the order of the ranking.
-    """
+    """Files, best first. `sources` counts the places that each kind of signal helped to find."""
 
     files: tuple[FoundFile, ...]
     engine: str
@@ -91,7 +88,6 @@ class GatheredFiles:
     warnings: tuple[str, ...] = ()
     reason: str = ""  # why there are none
     next_files: tuple[str, ...] = ()  # the best of those beyond `files_max`
-    curve: tuple[float, ...] = ()
     best: BestHit = NO_HIT
 
 
@@ -157,7 +153,6 @@ def locate_files(
         warnings=(answer.weakness,) if is_weak else (),
         reason=answer.reason,
         next_files=tuple(path for path, _ in others)[:NEXT_FILES],
-        curve=tuple(round(share, 4) for _, share in relevant),
         best=BestHit(str(hits[0].chunk.path), hits[0].score, is_weak, hits[0].chance) if hits else NO_HIT,
     )
     return found, bool(answer.hits) or "building" not in answer.freshness
@@ -268,7 +263,6 @@ def _gather_by_text(request: GatherRequest, workspace: Workspace, warning: str) 
         sources=_count_kinds("lexical" for file in files for _ in file.spots),
         warnings=(warning,),
         next_files=tuple(others[:NEXT_FILES]),
-        curve=tuple(round(shares[path], 4) for path in relevant),
     )
 
 

@@ -1,4 +1,4 @@
-r"""What a prompt names: paths, symbols, errors, URLs, commands, stack frames; and where each of them leads.
+r"""What a prompt names: paths, symbols, errors, stack frames; and where each of them leads.
 
 A name that only its capitals mark as code ("GitHub") is not `certain`: no error is reported if it is not defined. Items
 and objective are the words of the prompt itself.
@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from context_engine.context.budget import find_symbol_at
-from context_engine.context.commands import Command
 from context_engine.context.project_knowledge import Workspace
 from context_engine.errors import CallError
 from context_engine.index import role_of
@@ -26,7 +25,7 @@ from context_engine.model import Definition, TextPart, TextQuery
 from context_engine.search import drop_lead_in, find_paths, list_tails
 from context_engine.text import COMMENT_MARKS, LineSpan, dotted_name, shorten_prose
 
-MentionKind = Literal["path", "symbol", "error", "url", "command"]
+MentionKind = Literal["path", "symbol", "error"]
 
 MENTIONS_MAX = 24
 """A prompt that names more is a listing; the first names show what it is about."""
@@ -60,10 +59,11 @@ _OPEN_FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
 def parse_mentions(prompt: str) -> list[Mention]:
     """Return everything that a prompt names, once each, in its order. Of two readings of the same words one wins.
 
-    A mention in a code fence is not certain: the code may be from anywhere.
+    An address names nothing here. A mention in a code fence is not certain: the code may be from anywhere.
     """
+    prompt = _URL.sub(lambda url: " " * len(url[0]), prompt)
     found: list[_Found] = []
-    for find in (_find_urls, _find_commands, _find_paths, _find_errors, _find_symbols):
+    for find in (_find_paths, _find_errors, _find_symbols):
         for start, stop, mention in find(prompt):
             fits = len(found) < FOUND_MAX and len(mention.name) <= NAME_CHARS_MAX
             if fits and not any(start < other[1] and other[0] < stop for other in found):
@@ -81,37 +81,12 @@ def parse_mentions(prompt: str) -> list[Mention]:
 
 
 _URL = re.compile(r"https?://[^\s<>\"'`]+")
-_PROGRAMS = frozenset(
-    "pytest tox nox python python3 uv poetry pip npm npx pnpm yarn bun deno node make just task cargo go composer php "
-    "phpunit gradle ./gradlew mvn ./mvnw dotnet mix bundle rake rspec swift flutter dart ruff mypy eslint tsc docker "
-    "git".split()
-)
-_ALONE = ("pytest", "tox", "nox")
-"""Programs that are a command without arguments."""
-_INLINE = re.compile(r"(?<!`)`([^`\n]{2,160})`(?!`)")
-_SHELL = re.compile(r"^[ \t]*\$ +(?P<command>\S[^\n]{0,159})$", re.MULTILINE)
 _ERROR = re.compile(r"\b[A-Z]\w{1,80}(?:Error|Exception)\b")
 _SYMBOL = re.compile(
     r"(?<![\w./@$-])(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*)(?P<call>\(\))?(?![\w/-])"
 )
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]")
 _ABBREVIATIONS = frozenset(("e.g", "i.e", "a.k.a", "etc", "vs"))
-
-
-def _find_urls(prompt: str) -> Iterator[_Found]:
-    for match in _URL.finditer(prompt):
-        url = match.group().rstrip(".,;:!?)]}*")
-        yield match.start(), match.start() + len(url), Mention(url, "url", url)
-
-
-def _find_commands(prompt: str) -> Iterator[_Found]:
-    for match in _INLINE.finditer(prompt):
-        command = match[1].strip()
-        first, _, rest = command.partition(" ")
-        if first in _PROGRAMS and (rest or first in _ALONE):
-            yield *match.span(1), Mention(match[1], "command", command)
-    for match in _SHELL.finditer(prompt):
-        yield *match.span(1), Mention(match[1], "command", match[1].strip())
 
 
 def _find_paths(prompt: str) -> Iterator[_Found]:
@@ -216,27 +191,16 @@ class PromptReference:
         return len(self.places) + self.more > 1
 
 
-def resolve_mentions(
-    mentions: Iterable[Mention], workspace: Workspace, commands: Sequence[Command] = ()
-) -> list[PromptReference]:
-    """Look up each mention. `commands` are those of the repository."""
-    found = [_resolve(mention, workspace, commands) for mention in mentions]
+def resolve_mentions(mentions: Iterable[Mention], workspace: Workspace) -> list[PromptReference]:
+    """Look up each mention."""
+    found = [
+        _resolve_path(mention, workspace) if mention.kind == "path" else _resolve_symbol(mention, workspace)
+        for mention in mentions
+    ]
     missing = [number for number, reference in enumerate(found) if reference.is_missing and reference.kind == "symbol"]
     for number in missing[:LOOKED_UP_MAX]:
         found[number] = _look_up_text(found[number], workspace)
     return found
-
-
-def _resolve(mention: Mention, workspace: Workspace, commands: Sequence[Command]) -> PromptReference:
-    match mention.kind:
-        case "path":
-            return _resolve_path(mention, workspace)
-        case "symbol" | "error":
-            return _resolve_symbol(mention, workspace)
-        case "command":
-            sources = (command.source for command in commands if mention.name.startswith(command.text))
-            return PromptReference(mention.text, "command", tuple(map(ReferencePlace, sources))[:1])
-    return PromptReference(mention.text, mention.kind)
 
 
 def _resolve_path(mention: Mention, workspace: Workspace) -> PromptReference:

@@ -17,7 +17,6 @@ import msgspec
 from context_engine.context import (
     NO_HIT,
     BestHit,
-    Command,
     GatheredFiles,
     GatherRequest,
     Mention,
@@ -129,14 +128,14 @@ class ChangeSet:
         return self.of("definition") or _probable(self.of("source"))
 
 
-def find_change_set(request: PlanRequest, known: Sequence[Command], sources: PlanSources) -> ChangeSet:
+def find_change_set(request: PlanRequest, sources: PlanSources) -> ChangeSet:
     """Find the files that a task affects. Raises: as `Engine.search` does, but never for a missing index."""
     wanted = GatherRequest(
         request.task, request.files_max, request.chosen, spots_per_file=PLACES_MAX, excluded_roles=_NOT_OURS
     )
     found = gather_files(wanted, sources.code, sources.team.predict_changes)
     first = {str(file.path) for file in found.files if 0 <= file.search_place < SURE_PLACES}
-    references = tuple(_find_references(request.task, known, sources.code, first))
+    references = tuple(_find_references(request.task, sources.code, first))
     definitions = list(_definitions(references, first))
     likely = list(_list_likely(found))
     judge = _ProbabilityJudge(request.task, found)
@@ -169,9 +168,7 @@ def find_change_set(request: PlanRequest, known: Sequence[Command], sources: Pla
 # -- what the task names ----------------------------------------------------------------------------------------------
 
 
-def _find_references(
-    task: str, commands: Sequence[Command], code: Workspace, first: Collection[str]
-) -> Iterator[PromptReference]:
+def _find_references(task: str, code: Workspace, first: Collection[str]) -> Iterator[PromptReference]:
     """Yield the names of the task that certainly mean a place: those marked as code, and members with one definition.
 
     `first` are the files that the search finds first: of several definitions of a name the one in them is meant.
@@ -181,9 +178,7 @@ def _find_references(
     members = dict.fromkeys(name for name in _MEMBER.findall(task) if name not in known)
     mentions += [Mention(name, "symbol", name, certain=False) for name in members]
     certain = {mention.text for mention in mentions if mention.certain}
-    for reference in resolve_mentions(mentions, code, commands):
-        if reference.kind not in ("path", "symbol", "error"):
-            continue
+    for reference in resolve_mentions(mentions, code):
         # A file may define a symbol several times, as overloads or under conditions; the last one has a body.
         places = list({(place.path, place.symbol or place.line): place for place in reference.places}.values())
         chosen = [place for place in places if str(place.path) in first]

@@ -323,7 +323,7 @@ class PlanFactory:
         found: dict[str, tuple[ReferencePlace, ...]] = {}
         for question in plan.questions:
             if question.answer and question.id not in known:
-                looked_up = resolve_mentions(parse_mentions(question.answer), self._sources().code, ())
+                looked_up = resolve_mentions(parse_mentions(question.answer), self._sources().code)
                 found[question.id] = tuple(reference.places[0] for reference in looked_up if len(reference.places) == 1)
         places = [place for row in found.values() for place in row]
         evidence = [PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places]

@@ -78,7 +78,7 @@ class PlanDraft:
 def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     """Draft a plan for a task. Raises: as `Engine.search` does, but never for a missing index."""
     commands = tuple(find_commands(sources.code))
-    change = find_change_set(request, commands, sources)
+    change = find_change_set(request, sources)
     objective, imports = extract_objective(request.task), _read_imports(change, sources)
     drafts, later = draft_steps(change, imports, commands)
     deferred = drafts[later:] if request.mvp_only else []

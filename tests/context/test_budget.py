@@ -113,26 +113,6 @@ def test_the_same_is_taken_in_whatever_order_it_was_offered(
     assert packed(one_first, costs, room) == packed(one_first[::-1], costs, room)
 
 
-def test_each_file_shows_something_before_any_shows_more() -> None:
-    costs = [FilePrice(5, lambda _: 10)] * 2
-    wanted = [
-        SnippetOption(0, LineSpan(1, 2), 1.0, True),
-        SnippetOption(0, LineSpan(10, 12), 0.9),
-        SnippetOption(1, LineSpan(1, 2), 0.3, True),
-    ]
-    taken = packed(wanted, costs, 2 * (5 + SNIPPET_TOKENS + 20))
-    assert [(each.file, each.span) for each in taken] == [(0, LineSpan(1, 2)), (1, LineSpan(1, 2))]
-
-
-def test_the_best_place_is_whole_before_another_file_gets_a_line() -> None:
-    costs = [FilePrice(0, lambda _: 20)] * 2
-    wanted = [SnippetOption(0, LineSpan(1, 9), 0.5, True), SnippetOption(1, LineSpan(1, 1), 0.4, True)]
-    whole = 2 * SNIPPET_TOKENS + 10 * 20
-    tight, roomy = packed(wanted, costs, whole - 8), packed(wanted, costs, whole)
-    assert (0, 9) in lines(tight) and {each.file for each in tight} == {0}
-    assert (0, 9) in lines(roomy) and (1, 1) in lines(roomy)
-
-
 def test_what_must_be_cut_begins_at_its_most_telling_line() -> None:
     wanted = [SnippetOption(0, LineSpan(1, 30), 1.0, True, best_line=20)]
     costs = [FilePrice(0, lambda _: 10)]
@@ -145,11 +125,3 @@ def test_the_first_place_is_cut_where_the_room_ends_and_the_others_are_not() -> 
     wanted = [SnippetOption(0, LineSpan(1, 9), 1.0, True), SnippetOption(0, LineSpan(20, 29), 1.0)]
     taken = packed(wanted, costs, SNIPPET_TOKENS + 45)
     assert [each.span for each in taken] == [LineSpan(1, 4)]
-
-
-def test_what_brings_most_for_its_tokens_is_taken_first() -> None:
-    costs = [FilePrice(0, lambda _: 10)]
-    first = SnippetOption(0, LineSpan(1, 1), 1.0, True)
-    long, short = SnippetOption(0, LineSpan(10, 30), 0.9), SnippetOption(0, LineSpan(40, 42), 0.5)
-    room = 10 + SNIPPET_TOKENS + 210 + SNIPPET_TOKENS
-    assert [each.span for each in packed([first, long, short], costs, room)] == [first.span, short.span]

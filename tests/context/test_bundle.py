@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import context_engine.context
 from context_engine.context.budget import estimate_max_tokens, find_symbol_at, widen_to_symbol
 from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
-from context_engine.context.localizer import extract_stems, glob_for_path
+from context_engine.context.localizer import glob_for_path
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
-from context_engine.context.related_files import RelatedFile, find_partners, merge_related
+from context_engine.context.related_files import find_partners
 from context_engine.engine import Engine
 from context_engine.index import live_index
 from context_engine.model import Definition, Filter, Query, RelPath
@@ -98,19 +96,6 @@ def test_a_file_without_room_for_its_code_has_its_most_telling_line(tmp_path: Pa
         assert "drain_overflow" in line.text and line.symbol.startswith("run_") and line.goes_on == line.span.last + 1
 
 
-def test_the_line_of_a_file_without_a_word_of_the_question_is_its_first_definition(tmp_path: Path) -> None:
-    filler = "".join(f"    gauge_{n} = read_gauge({n})\n" for n in range(14))
-    files = {"plant/overflow.py": f"import gauges\nimport pumps\n\n\ndef run_pumps(tank):\n{filler}    return tank\n"}
-    files |= {
-        f"plant/{name}.py": f"def drain_{name}(overflow):\n{filler}    return drained(overflow)\n"
-        for name in ("north", "south")
-    }
-    with indexed(tree(tmp_path / "w", files)) as engine:
-        found = made(engine, "where is overflow drained", tokens_max=775, with_related=False)
-    texts = [snippet.text for file in found.files if file.path == "plant/overflow.py" for snippet in file.snippets]
-    assert texts == ["def run_pumps(tank):"]
-
-
 @given(
     st.integers(300, 6_000), st.integers(1, 9), st.sampled_from(["drain the pool", "valve", "fill slowly", "clock now"])
 )
@@ -126,30 +111,9 @@ def test_no_bundle_is_over_its_budget_and_no_line_is_shown_twice(
         assert not any(one.touches(other) for one in spans for other in spans if one != other)
 
 
-def test_the_same_question_gets_the_same_answer(pool: Engine) -> None:
-    assert made(pool) == made(pool)
-
-
-def test_snippets_are_the_lines_of_the_file_as_it_is(pool: Engine) -> None:
-    for file in made(pool, tokens_max=3_000).files:
-        for snippet in file.snippets:
-            read = pool.files.read(file.path, first=snippet.span.first, last=snippet.span.last).text
-            if file.path != "keys.py":
-                assert snippet.text == read.removesuffix("\n")
-
-
 def test_a_secret_is_masked_before_it_is_counted(pool: Engine) -> None:
     shown = next(file for file in made(pool, "the key of the drain").files if file.path == "keys.py")
     assert "ghp_" not in shown.snippets[0].text and "[masked" in shown.snippets[0].text
-
-
-def test_a_small_budget_leaves_something_of_each_file_and_says_what_is_missing(pool: Engine) -> None:
-    large, small = made(pool, files_max=4), made(pool, files_max=4, tokens_max=SMALL)
-    assert len(large.files) == 4 and tokens(small) <= SMALL < tokens(large)
-    left = small.left_out
-    assert left.places + left.rows > large.left_out.places + large.left_out.rows or set(left.files) > set(
-        large.left_out.files
-    )
 
 
 def test_a_place_that_is_cut_says_where_it_goes_on(pool: Engine) -> None:
@@ -207,12 +171,6 @@ def test_the_best_place_comes_with_its_callees_callers_and_tests_a_line_each(poo
     ]
 
 
-def test_what_is_in_the_bundle_is_not_told_again_as_related(pool: Engine) -> None:
-    found = made(pool, files_max=20, relevance_min=0)
-    shown = {file.path for file in found.files}
-    assert not any(each.path in shown for file in found.files for each in file.related)
-
-
 def test_without_related_and_summaries_there_are_none(pool: Engine) -> None:
     found = made(pool, with_related=False, with_summaries=False)
     assert not any(file.related or file.summary for file in found.files)
@@ -220,16 +178,16 @@ def test_without_related_and_summaries_there_are_none(pool: Engine) -> None:
 
 
 @dataclass
-class Log:
-    commits: int
-    last_at: int
-
-
-@dataclass
 class Companion:
     path: str
     together: int
     confidence: float
+
+
+@dataclass
+class Log:
+    commits: int
+    last_at: int
 
 
 class Past:
@@ -246,17 +204,13 @@ class Past:
         return [Companion("pool/clock.py", 9, 0.9)] if path == "pool/drain.py" else []
 
 
-def test_history_tells_what_changes_together_and_what_is_hot(pool: Engine) -> None:
+def test_history_tells_what_changes_together(pool: Engine) -> None:
     past: Any = Past()
     found = made(pool, "drain_pool", ProjectKnowledge(history=past), files_max=1)
     assert why(found, "pool/drain.py")["pool/clock.py"] == "changed with it in 90% of its commits"
     assert "pool/drain.py: changed together with pool/clock.py in 9 of 10 commits" in found.hints
     assert "pool/drain.py: 14 commits, the last on 2026-09-21" in found.hints
     assert found.sources["history"] == 1 and found.absent == ("memories",)
-
-
-def test_a_file_that_much_leans_on_is_said_to_be_so(pool: Engine) -> None:
-    assert "pool/valve.py: imported by 12 files" in made(pool, "open_valve", files_max=1).hints
 
 
 def remembered(number: int, content: str = "Pools are drained at night.") -> RememberedItem:
@@ -291,12 +245,6 @@ def test_without_an_index_the_words_are_looked_for_and_the_bundle_says_so(tmp_pa
         assert nothing.files == () and nothing.reason
 
 
-def test_in_an_empty_folder_nothing_is_found_and_nothing_fails(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", {"none/": ""})) as engine:
-        found = made(engine, "anything at all")
-        assert found.files == () and found.reason
-
-
 def test_a_file_that_was_edited_since_it_was_indexed_is_shown_as_it_is_and_said_to_be_edited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,16 +272,6 @@ def test_a_file_that_vanished_since_the_search_is_left_out_by_name(
     monkeypatch.setattr(pool.symbols, "outline", outline)
     found = made(pool, "drain_pool", files_max=2)
     assert [each.split(":")[0] for each in found.left_out.unreadable] == ["pool/drain.py"]
-
-
-def test_the_room_of_bundles_reaches_no_store_and_no_vectors() -> None:
-    rooms = {
-        (node.module or "").split(".")[1]
-        for path in Path(context_engine.context.__file__).parent.glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("context_engine.")
-    }
-    assert rooms and not rooms & {"storage", "sharing", "semantic", "engine"}
 
 
 # -- names and symbols --
@@ -399,21 +337,6 @@ def test_a_test_and_its_source_find_each_other_by_name(source: str, test: str) -
 )
 def test_only_the_surest_names_of_tests_count(source: str, tests: list[str], found: list[str]) -> None:
     assert find_partners(source, lambda *names: [test for test in tests if test.rpartition("/")[2] in names]) == found
-
-
-@given(st.lists(st.builds(RelatedFile, st.sampled_from("abcd"), st.sampled_from(["one", "two"])), max_size=9))
-def test_each_related_file_is_told_once_with_all_its_reasons(related: list[RelatedFile]) -> None:
-    told = merge_related("a", related, most=99)
-    assert [each.path for each in told] == list(dict.fromkeys(each.path for each in related if each.path != "a"))
-    assert {(each.path, why) for each in told for why in each.why.split(", ")} == {
-        (each.path, each.why) for each in related if each.path != "a"
-    }
-
-
-@given(st.text(max_size=80))
-def test_the_words_looked_for_are_few_short_and_those_of_the_question(text: str) -> None:
-    assert all(stem in text.lower() or stem in text.casefold() for stem in extract_stems(text))
-    assert len(extract_stems(text)) <= 12
 
 
 def test_a_discovery_is_shown_only_if_it_speaks_of_the_files_and_rules_and_memories_always(pool: Engine) -> None:

@@ -253,20 +253,11 @@ def test_what_has_no_room_is_left_out_from_the_end_and_counted(zoo: Engine) -> N
     assert estimate_max_tokens(made.text) - estimate_max_tokens(made.original) <= ADDED_TOKENS_MAX["light"] + 3
 
 
-def test_the_same_prompt_is_enhanced_the_same_way(zoo: Engine) -> None:
-    assert told(zoo, "fix `feed_cat` and open_gate()") == told(zoo, "fix `feed_cat` and open_gate()")
-
-
 def test_without_an_index_files_are_still_resolved_and_nothing_is_called_missing(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "w", FILES)) as engine:
         made = told(engine, "fix `feed_cats` in zoo/cats.py:5")
         assert places(made) == {"feed_cats": [], "zoo/cats.py:5": ["zoo/cats.py:5 (Cat.purr)"]}
         assert not made.list_texts("open_questions") and "no index" in made.warnings[0]
-
-
-def test_in_an_empty_folder_nothing_is_added(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", {"none/": ""})) as engine:
-        assert not told(engine, "make it better").is_changed
 
 
 PROMPT = "fix `feed_cat`, it purrs too early"
@@ -279,11 +270,6 @@ def made(zoo: Engine) -> EnhancedPrompt:
 
 def own(draft: str, made: EnhancedPrompt, zoo: Engine, mode: EnhanceMode = "light") -> PromptRewrite:
     return check_rewrite(draft, made, mode, zoo)
-
-
-def test_a_draft_that_keeps_the_words_and_names_what_is_there_stands(made: EnhancedPrompt, zoo: Engine) -> None:
-    found = own(f"In zoo/cats.py:9: {PROMPT}. `open_gate` calls it; run `make test`.", made, zoo)
-    assert not found.objections and not found.warnings and PROMPT in found.text
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(min_size=1, max_size=20))
@@ -308,30 +294,8 @@ def test_what_is_not_so_is_an_objection(made: EnhancedPrompt, zoo: Engine, draft
     assert reason in own(draft, made, zoo).problem
 
 
-def test_rich_has_room_for_more(made: EnhancedPrompt, zoo: Engine) -> None:
-    draft = f"{PROMPT} " + "and more words, " * 400
-    assert own(draft, made, zoo, "light").objections and not own(draft, made, zoo, "rich").objections
-
-
-def test_unknown_names_and_commands_are_told_of_and_the_users_own_are_not(zoo: Engine) -> None:
-    about = build_enhanced_prompt("fix `feed_kat` in zoo/cats.py", "light", Filter(), zoo, ProjectKnowledge())
-    found = own("fix `feed_kat` in zoo/cats.py; then `feed_dat`, and run `npm run lint`", about, zoo)
-    assert found.warnings == (
-        "nothing here defines feed_dat; nearest: feed_cat",
-        "no file at the top of the repository defines `npm run lint`",
-    )
-
-
 def test_the_model_is_told_the_facts_and_the_agent_only_what_to_do(made: EnhancedPrompt) -> None:
     second = build_rewrite_request(made, "light")
     assert PROMPT in second.brief and "zoo/cats.py:9" in second.brief and estimate_max_tokens(second.brief) <= 2_000
     step = second.next()
     assert "zoo/cats.py" not in step["brief"] and step["arguments_template"].keys() == {"prompt", "mode", "draft"}
-
-
-def test_a_prompt_of_any_length_leaves_the_facts_their_room(zoo: Engine) -> None:
-    long = build_enhanced_prompt(
-        "fix `feed_cat` " + "\u4ee3\u7801 and more " * 700, "rich", Filter(), zoo, ProjectKnowledge()
-    )
-    brief = build_rewrite_request(long, "rich").brief
-    assert estimate_max_tokens(brief) <= 2_000 and "zoo/cats.py:9" in brief and "fix `feed_cat` \u4ee3" in brief

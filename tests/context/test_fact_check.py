@@ -68,14 +68,6 @@ def test_what_is_kept_names_only_what_is_there_or_is_to_be_made(claims: list[Cla
                 assert 1 <= lines.first <= lines.last <= there
 
 
-@given(st.lists(CLAIMS, max_size=4))
-def test_grounding_what_was_kept_changes_nothing(claims: list[Claim]) -> None:
-    own = [Claim(number, c.place, c.paths, (), c.symbols, c.lines, c.quotes) for number, c in enumerate(claims)]
-    kept = check_claims(own, GROUND).kept
-    again = check_claims([own[number] for number in kept], GROUND)
-    assert again.kept == kept and not again.rejected
-
-
 @given(st.lists(st.sampled_from(["x", "=", "1", "(", "y", "\u00e4"]), min_size=1, max_size=8), st.data())
 def test_a_quote_is_found_whatever_its_whitespace_and_never_with_another_word(
     words: list[str], data: st.DataObject

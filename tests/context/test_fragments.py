@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.errors import InvalidArgument, InvalidLineRange
+from context_engine.errors import InvalidArgument
 from context_engine.model import Definition, RelPath
 from context_engine.text.lines import LineSpan, group_spans, shorten_line
 from context_engine.text.words import estimate_tokens
@@ -25,7 +25,6 @@ from context_engine.tools.fragment_selection import (
     select_fragments,
     shorten_lines,
     sort_by_importance,
-    suggest_symbols,
 )
 from context_engine.tools.reply import reply_size
 
@@ -129,34 +128,6 @@ def test_what_is_shown_is_never_less_important_than_what_was_dropped(
         assert shown(found, file) <= {line + step for line in own for step in range(-context, context + 1)}
 
 
-@given(many_places, two_bodies, contexts)
-def test_something_is_shown_however_small_the_budget(
-    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int
-) -> None:
-    found = select_fragments(asked, files, context=context, room=FragmentCost(0, 0))
-    assert bool(found.fragments) == any(in_file(place, files[place.file]) for place in asked)
-
-
-def test_a_cut_place_says_where_it_goes_on_and_all_less_important_is_dropped() -> None:
-    body = FragmentBody(["def long():", *["    step()"] * 30, "salt = 1"])
-    long, salt = (
-        FragmentPlace("symbol", "long", 0, LineSpan(1, 31)),
-        FragmentPlace("keyword", "salt", 0, LineSpan(32, 32)),
-    )
-    found = select_fragments([salt, long], [body], room=FragmentCost(40, 999))
-    last = found.fragments[0].span.last
-    assert 5 < last < 20
-    assert (found.cut, found.next_line, found.dropped) == (long, last + 1, [salt])
-
-
-def test_a_place_without_room_for_its_context_is_shown_without_it() -> None:
-    body = FragmentBody(["filler " * 20, "salt = 1", "filler " * 20])
-    salt = FragmentPlace("keyword", "salt", 0, LineSpan(2, 2))
-    found = select_fragments([salt], [body], context=1, room=FragmentCost(30, 999))
-    assert [each.span for each in found.fragments] == [LineSpan(2, 2)]
-    assert found.cut is None
-
-
 # -- what is important ------------------------------------------------------------------------------------------------
 
 
@@ -169,11 +140,6 @@ def test_lines_come_before_symbols_patterns_and_keywords_and_the_rarer_word_firs
         if one.kind == other.kind in ("pattern", "keyword"):
             same = [[place.word for place in asked if place.kind == one.kind].count(each.word) for each in (one, other)]
             assert same[0] <= same[1]
-
-
-def test_what_is_equally_important_keeps_the_order_it_was_asked_in() -> None:
-    asked = [FragmentPlace("symbol", "b", 0, LineSpan(5, 6)), FragmentPlace("symbol", "a", 0, LineSpan(1, 2))]
-    assert sort_by_importance(asked) == asked
 
 
 # -- where things stand -----------------------------------------------------------------------------------------------
@@ -204,12 +170,6 @@ def test_what_is_no_range_is_refused_with_an_example(text: str) -> None:
     assert len(caught.value.message) < 100
 
 
-@pytest.mark.parametrize("text", ["0", "5-4", "0-3", "-0"])
-def test_a_range_without_lines_is_refused(text: str) -> None:
-    with pytest.raises(InvalidLineRange):
-        parse_line_range(text, 9)
-
-
 def symbol(qualified: str) -> Definition:
     name = qualified.rpartition(".")[2]
     return Definition(name, qualified, "function", RelPath("a.py"), LineSpan(1, 1), "", "", "python")
@@ -232,11 +192,6 @@ SYMBOLS = [symbol(name) for name in ("Session", "Session.login", "login", "Login
 )
 def test_a_symbol_is_meant_by_its_name_or_the_end_of_its_qualified_name(asked: str, found: list[str]) -> None:
     assert [each.qualified for each in match_symbols(SYMBOLS, asked)] == found
-
-
-def test_a_misspelled_symbol_has_near_names() -> None:
-    assert suggest_symbols(SYMBOLS, "Session.lgin") == ["Login"]
-    assert suggest_symbols(SYMBOLS, "teleport") == []
 
 
 # -- long lines -------------------------------------------------------------------------------------------------------

@@ -63,24 +63,6 @@ def test_a_draft_that_is_no_object_travels_in_one() -> None:
         assert filled(server, {"type": "string"}).draft == "a better prompt"
 
 
-@pytest.mark.parametrize("content", ["```json\n{}\n```", "<think>{ hm\n</think>\n\n{}", "  {}\n", "```\n{}```"])
-def test_what_models_put_around_their_json_is_taken_off(content: str) -> None:
-    with model_that_says(content) as server:
-        assert filled(server, {"type": "object"}).draft == {}
-
-
-@pytest.mark.parametrize(
-    ("base", "path"),
-    [("", "/v1/chat/completions"), ("/v1", "/v1/chat/completions"), ("/v1/chat/completions/", "/v1/chat/completions")],
-)
-def test_an_address_may_be_written_as_people_write_it(base: str, path: str) -> None:
-    with model_that_says(GOOD) as server:
-        model = ChatModel(server.address + base, MODEL, wait_s=20)
-        assert model.fill("Order.", SCHEMA, nothing_wrong).draft == GOOD
-        assert server.asked[0].path == path
-        model.close()
-
-
 # -- it is repaired once --
 
 
@@ -91,15 +73,6 @@ def test_a_wrong_draft_is_sent_back_once_with_what_is_wrong() -> None:
     assert second[:2] == first
     assert second[2] == {"role": "assistant", "content": '{"steps": "first"}'}
     assert "steps: 'first' is not of type 'array'" in second[3]["content"]
-
-
-def test_what_only_the_tool_knows_is_repaired_in_the_same_way() -> None:
-    def check(draft: Any) -> str:
-        return "steps[0] depends on itself" if draft["steps"] == ["loop"] else ""
-
-    with model_that_says({"steps": ["loop"]}, GOOD) as server:
-        assert filled(server, check=check).draft == GOOD
-        assert "depends on itself" in server.asked[1].body["messages"][3]["content"]
 
 
 def test_a_draft_that_stays_wrong_is_given_up_after_one_repair() -> None:
@@ -191,30 +164,10 @@ def test_a_key_that_is_refused_is_named_by_its_variable_and_never_shown() -> Non
     assert "refuses the key" in found.failure and KEY not in found.failure
 
 
-def test_an_endpoint_that_repeats_the_key_does_not_make_us_show_it() -> None:
-    with model_that_says(refused(f"Incorrect API key provided: {KEY}", 401)) as server:
-        assert KEY not in filled(server, key=KEY).failure
-
-
-def test_an_unknown_model_says_where_the_models_are_listed() -> None:
-    with model_that_says(GOOD) as server:
-        assert "CTX_ASSIST_MODEL" in filled(server, model="nobody").failure
-
-
 @pytest.mark.parametrize("reply", [Reply(hang=True), Reply(body=b"x" * 4_000, drip_s=0.05)])
 def test_an_endpoint_that_takes_too_long_is_left(reply: Reply) -> None:
     with model_that_says(reply) as server:
         assert "no answer" in filled(server, wait_s=0.3).failure
-
-
-def test_no_time_left_means_no_repair() -> None:
-    def slow(_: Any) -> str:
-        threading.Event().wait(0.4)  # the check itself takes what is left
-        return "wrong"
-
-    with model_that_says(GOOD) as server:
-        assert "wrong" in filled(server, check=slow, wait_s=0.3).failure
-        assert len(server.asked) == 1
 
 
 def test_an_endpoint_that_is_not_there_says_what_to_do() -> None:

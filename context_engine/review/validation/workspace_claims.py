@@ -39,7 +39,7 @@ ReadText = Callable[[str], str | None]
 
 def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
     """Report files and symbols that a text names and the workspace does not have, with the nearest names."""
-    for reference in resolve_mentions(parse_mentions(text), workspace, ()):
+    for reference in resolve_mentions(parse_mentions(text), workspace):
         if not reference.is_missing:
             continue
         start = text.find(reference.text)
