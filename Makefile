@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -65,9 +65,6 @@ eval: ## ranking quality on the small offline corpus, against the golden ranks
 eval-across: ## several repositories ranked together: make eval-across ARGS="--tasks FILE --corpus DIR"
 	@$(PYTHON) evals/retrieval/across.py $(ARGS)
 
-eval-stores: ## do all stores rank alike? lists compared to the last line and score: make eval-stores ARGS="--tasks FILE --corpus DIR"
-	@$(PYTHON) evals/retrieval/stores.py $(ARGS)
-
 eval-wide: ## repositories without annotations, by commits and doc comments: make eval-wide ARGS="build --mirrors DIR --out DIR"; then score
 	@$(PYTHON) evals/wide/$(firstword $(ARGS)).py $(wordlist 2,$(words $(ARGS)),$(ARGS))
 
@@ -122,10 +119,10 @@ bench-remote-search: ## search inside PostgreSQL next to a local index: quality,
 
 postgres: ## the stores that machines share, with all their trouble, on a real PostgreSQL that is started and stopped
 	@CTX_TEST_SHARED_KILLS=20 CTX_TEST_TEAM_KILLS=20 CTX_TEST_TEAM_WRITES=12 \
-		$(CHECK) tests -- tests/contracts/test_store.py tests/team/test_shared_store.py \
+		$(CHECK) tests -- tests/contracts/test_store.py tests/team/test_shared_index.py \
 		tests/team/test_remote_search.py \
 		tests/team/test_team_records.py tests/team/test_team_reviews.py tests/e2e/test_team.py \
-		tests/team/test_tenants.py tests/team/test_store.py $(ARGS)
+		tests/team/test_store.py $(ARGS)
 
 qdrant: ## the same on Qdrant's own engine behind HTTP, with 20 kills of the server and of the writer
 	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/team/test_qdrant_search.py tests/contracts -k "qdrant" $(ARGS)

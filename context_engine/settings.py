@@ -128,11 +128,11 @@ class Settings:
     store_repository: str = setting("", "What this workspace is called there; empty: where its repository comes from.")
     store_shares: bool = setting(
         False,
-        "Share what is indexed here with all who use that database; off: it stays here, over theirs.",
+        "Share what is indexed here with all who use that database; off: only start from what is there.",
     )
     store_search: bool = setting(
         False,
-        "Also share what a PostgreSQL needs to search (`ctx store search`); a Qdrant always gets it.",
+        "Also share what a PostgreSQL needs to search by itself; a Qdrant always gets it.",
     )
     store_visible: str = setting(
         "",

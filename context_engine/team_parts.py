@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TEAM_PARTS = {
-    "index_store": "index_stores:open_index_store",  # an index that machines share, or that a database searches
+    "index_store": "shared_index:open_index_store",  # an index that machines share, or that a database searches
     "records": "synced_folder:open_team_records",  # plans, memories and reviews that machines share
     "reviews": "synced_reviews:SyncedReviews",  # review sessions in these records
     "projects": "remote_search:RemoteProjects",  # repositories that only the database has

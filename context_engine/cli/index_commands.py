@@ -50,13 +50,13 @@ def index(
     screen = process_screen()
     workspace, part = _resolve_target(path, root)
     with Engine.open(workspace, settings=choose_store(Settings.load(workspace), store, share=share)) as engine:
-        warn_of_store(engine, screen)
         try:
             report = run_index(engine, path=part, force=force)
         except Cancelled:
             files = engine.status().files
             screen.warn("interrupted", f"{files:,} files are indexed; ctx index goes on from there")
             raise typer.Exit(INTERRUPTED) from None
+        warn_of_store(engine, screen)
         if as_json:
             print_json(_format_report(workspace, report))
         elif not screen.is_quiet:

@@ -144,10 +144,10 @@ class ToolCommand:
             return self.show(ShownReply(values, text, place, engine))
 
     def _ensure_index(self, place: QueryPlace, engine: Engine, question: str) -> bool:
-        """Return whether there is an index; a store that does not answer is named before another one is built."""
-        warn_of_store(engine, place.screen)
+        """Return whether there is an index, after building a missing one; warn of what went wrong with it."""
         if not place.ensure_index(engine, self.nothing, question):
             return False
+        warn_of_store(engine, place.screen)
         for what, step in engine.settings.notes():
             place.screen.warn("note", f"{what}. {step}")
         if engine.index.live.last_error:
@@ -211,8 +211,7 @@ def build_dispatcher(opened: Engine | Mapping[str, Engine], *, structured: bool 
 
 
 def warn_of_store(engine: Engine, screen: Screen) -> None:
-    """Ask the store of a team, and warn if it does not answer."""
-    engine.index.is_available()
+    """Warn if the store of a team did not answer."""
     if engine.index.store_problem:
         screen.warn("warning", engine.index.store_warning)
 

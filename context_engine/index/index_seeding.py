@@ -1,4 +1,4 @@
-"""Start the index of a work tree with a copy of another one: of another work tree, or of this one in another store."""
+"""Start the index of a work tree with a copy of another one: of another work tree, or of a team."""
 
 from __future__ import annotations
 

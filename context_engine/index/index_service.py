@@ -79,7 +79,7 @@ class IndexService:
             self.pool,
             bytes_max=options.bytes_max,
             encoder=encoder,
-            seed=self._copy_sibling,
+            seed=self._start_from_copy,
         )
         self._listeners: list[Callable[[], object]] = []
         self.live = LiveIndex(
@@ -207,17 +207,13 @@ class IndexService:
         for listener in self._listeners:
             listener()
 
-    def _copy_sibling(self, identity: str) -> None:
-        """Begin the index with that of another work tree of this repository, where there is a similar one.
-
-        A shared index begins with the one that this work tree had alone.
-        """
-        if not self.store.is_shared:
-            trees = Git(self._root.path).other_work_trees(unless=OWN_FOLDER)
-            indexes = [self._cache_folder.parent / workspace_id(Path(tree)) for tree in trees]
-            seed(self.store, [index for index in indexes if index != self._cache_folder], identity)
-        else:
-            seed(self.store, [self._cache_folder], identity)
+    def _start_from_copy(self, identity: str) -> None:
+        """Begin the index with that of the team, else of another work tree of this repository, where there is one."""
+        if self.store.start_from_team(identity):
+            return
+        trees = Git(self._root.path).other_work_trees(unless=OWN_FOLDER)
+        indexes = [self._cache_folder.parent / workspace_id(Path(tree)) for tree in trees]
+        seed(self.store, [index for index in indexes if index != self._cache_folder], identity)
 
 
 def _worker_count(configured: int) -> int:

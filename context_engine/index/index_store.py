@@ -139,8 +139,6 @@ class IndexStore(ABC):
     """The index of one work tree. Thread-safe. A team's store is in `context_engine.team`."""
 
     folder: Path
-    is_shared = False
-    """Whether other machines use it too."""
     problem = ""
     """Why its newest state may be missing here; empty when it is not."""
 
@@ -171,6 +169,10 @@ class IndexStore(ABC):
     def stats(self) -> IndexStats:
         """Return counts of what is published, and the bytes it takes on this machine."""
         return count_stats(self.snapshot(), disk_bytes(self.folder))
+
+    def start_from_team(self, identity: str) -> bool:  # noqa: ARG002 - a team's store has an index to start from
+        """Start a missing index with that of a team, if its static vectors have this `identity`; return whether."""
+        return False
 
     @abstractmethod
     def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> AbstractContextManager[IndexWriter]:

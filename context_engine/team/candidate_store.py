@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from context_engine.team.remote_store import open_backend
+from context_engine.team.remote_store import PublishedRepository, SegmentState, open_backend
 
 CANDIDATES_MAX = 300
 """Files that our ranker orders for a question (docs/benchmarks.md, "Search inside PostgreSQL")."""
@@ -121,15 +121,6 @@ class StoredFile(NamedTuple):
     texts: bytes | None
 
 
-class SegmentState(NamedTuple):
-    """The changeable part of a segment: its place, its dead files, and the importance of each file (float16)."""
-
-    name: str
-    number: int
-    dead: Sequence[int]
-    importance: bytes
-
-
 class SearchableRevision(NamedTuple):
     """One revision of a repository: its totals and its segments. `lengths`: terms of bodies, paths, names, comments."""
 
@@ -138,15 +129,6 @@ class SearchableRevision(NamedTuple):
     chunks: int
     lengths: Sequence[int]
     segments: Sequence[SegmentState]
-
-
-class PublishedRepository(NamedTuple):
-    """A repository that is searched. `committed_at`: seconds since 1970, 0 where the database does not know."""
-
-    name: str
-    files: int
-    chunks: int
-    committed_at: float = 0.0
 
 
 SegmentRows = Callable[[str], tuple[Iterable[StoredTerm], Iterable[StoredFile]]]
@@ -194,8 +176,8 @@ class CandidateStore(ABC):
         """
 
     @abstractmethod
-    def remove(self, repository: str) -> None:
-        """Delete the rows of a repository."""
+    def remove(self, repository: str) -> int:
+        """Delete the rows of a repository; return the bytes freed, 0 where they are not counted."""
 
     @abstractmethod
     def close(self) -> None:

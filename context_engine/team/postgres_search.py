@@ -22,7 +22,6 @@ from context_engine.team.candidate_store import (
     Candidate,
     CandidateQuery,
     CandidateStore,
-    PublishedRepository,
     SearchableRevision,
     SearchableTotals,
     SegmentRows,
@@ -30,6 +29,7 @@ from context_engine.team.candidate_store import (
     StoredTerm,
 )
 from context_engine.team.postgres_session import PostgresTables, SchemaPart, fetch_value
+from context_engine.team.remote_store import PublishedRepository
 
 _TABLES = """
 CREATE TABLE context_engine.search_repository (
@@ -199,14 +199,15 @@ class PostgresSearch(PostgresTables, CandidateStore):
         rows = self._database.query(SEARCH, query, (repository,))
         return rows[0][0] if rows else 0
 
-    def remove(self, repository: str) -> None:
-        """Delete the rows of a repository."""
+    def remove(self, repository: str) -> int:
+        """Delete the rows of a repository; their bytes are not counted."""
         if not self.revision(repository):
-            return
+            return 0
         with self._database.transaction(SEARCH) as connection:
             select = "SELECT id FROM context_engine.search_segment WHERE repository = %s"
             _delete_segments(connection, [number for (number,) in connection.execute(select, (repository,))])
             connection.execute("DELETE FROM context_engine.search_repository WHERE repository = %s", (repository,))
+        return 0
 
 
 def compose_candidates(repositories: Collection[str], query: CandidateQuery) -> tuple[LiteralString, dict[str, Any]]:

@@ -1,20 +1,20 @@
-"""The remote store on PostgreSQL: for each repository a manifest with a revision, and segments in pieces.
+"""The indexes of repositories on PostgreSQL: for each one the list of its segments, and the segments in pieces.
 
-A commit is one transaction, so a kill on either side leaves the state before or after it. Large segments are sent
-before the transaction, piece by piece, so that an interrupted commit need not send them again. The next commit deletes
-what it does not name. A reader sees one revision with everything that belongs to it, or gets `FileNotFoundError` when
-a newer one replaced it meanwhile. Tables are partitioned by repository, and every statement names one. The lease is an
-advisory lock of the session, which the server frees when the connection ends. Behind a pooler that connection must be
-the session's own ("session mode").
+A publication is one transaction after the segments have arrived, piece by piece, so a kill on either side leaves the
+state before or after it, and an interrupted one need not send them again. The next one deletes what it does not name.
+A reader gets the segments of one list, or `FileNotFoundError` when a newer one replaced it meanwhile. Tables are
+partitioned by repository, and every statement names one. The lock is an advisory lock of the session, which the server
+frees when the connection ends. Behind a pooler that connection must be the session's own ("session mode").
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import psycopg
 
 from context_engine.storage import open_private
@@ -24,14 +24,15 @@ from context_engine.team.postgres_session import (
     SchemaPart,
     fetch_value,
     partition_statements,
-    translate_errors,
 )
-from context_engine.team.remote_store import ManifestRevision, busy_error
+from context_engine.team.remote_store import PublishedRepository, busy_error, decode_manifest
 
 PIECE_BYTES = 8_000_000
 """Segments are sent in pieces of this size: no message, and no copy in memory, is larger."""
 PARTITIONS = 16
 """Each has its own indexes: with fifty repositories on a server, no table is larger than some gigabytes."""
+LOCK_WAIT_S = 3.0
+"""Publishing an edit takes milliseconds, a first index longer: that one must be waited for by the next run."""
 _TABLES = """
 CREATE TABLE context_engine.manifest (
     repository text PRIMARY KEY, revision bigint NOT NULL, content bytea,
@@ -53,6 +54,13 @@ ON CONFLICT (repository) DO UPDATE SET revision = EXCLUDED.revision, content = E
 WHERE now.revision = %s
 RETURNING now.revision
 """
+_LIST = """
+SELECT repository, content, coalesce(extract(epoch FROM committed_at)::float8, 0), coalesce(bytes, 0)::bigint
+FROM context_engine.manifest FULL JOIN (
+    SELECT repository, sum(octet_length(content)) AS bytes FROM context_engine.piece GROUP BY repository
+) AS stored USING (repository)
+ORDER BY repository
+"""
 
 
 class PostgresStore(PostgresTables):
@@ -67,20 +75,23 @@ class PostgresStore(PostgresTables):
         super().__init__(address)
         self.search = PostgresSearch(address)
 
-    def revision(self, repository: str) -> int:
-        """Return the revision, which rises with every change, also when the repository is cleared. One short query."""
-        query = "SELECT revision FROM context_engine.manifest WHERE repository = %s"
-        return next((revision for (revision,) in self._database.query(INDEX, query, (repository,))), 0)
+    def list_repositories(self) -> list[PublishedRepository]:
+        """Return the repositories of which something is stored, sorted."""
+        found = []
+        for name, content, committed_at, size in self._database.query(INDEX, _LIST):
+            files = chunks = None
+            if content is not None:
+                with suppress(msgspec.MsgspecError):  # another release wrote it
+                    segments = decode_manifest(content)
+                    files = sum(part.files - len(part.dead) for part in segments)
+                    chunks = sum(part.chunks for part in segments)
+            found.append(PublishedRepository(name, files, chunks, committed_at, size))
+        return found
 
-    def read_manifest(self, repository: str) -> ManifestRevision:
-        """Return the manifest and its revision."""
-        rows = self._database.query(
-            INDEX,
-            "SELECT revision, content, extract(epoch FROM committed_at)::float8 "
-            "FROM context_engine.manifest WHERE repository = %s",
-            (repository,),
-        )
-        return ManifestRevision(*rows[0]) if rows else ManifestRevision(0, None)
+    def read_manifest(self, repository: str) -> bytes | None:
+        """Return the list of segments that was published last; None without one."""
+        query = "SELECT content FROM context_engine.manifest WHERE repository = %s"
+        return next((content for (content,) in self._database.query(INDEX, query, (repository,))), None)
 
     def fetch(self, repository: str, name: str, target: Path) -> None:
         """Write a segment to a file. Raises: FileNotFoundError when it is not stored, or no longer."""
@@ -90,96 +101,54 @@ class PostgresStore(PostgresTables):
             while out.tell() < size:
                 rows = self._database.query(INDEX, query, (repository, name, number))
                 if not rows:
-                    raise FileNotFoundError(name)
+                    raise FileNotFoundError(f"segment {name[:12]} is no longer on the shared store {self.name}")
                 size, content = rows[0]
                 out.write(content)
                 number += 1
 
-    def list_segment_sizes(self, repository: str) -> dict[str, int]:
-        """Return the size of each segment that is stored completely."""
-        rows = self._database.query(
-            INDEX,
-            "SELECT name, sum(octet_length(content)) FROM context_engine.piece WHERE repository = %s "
-            "GROUP BY name HAVING sum(octet_length(content)) = max(size)",
-            (repository,),
-        )
-        return {name: int(size) for name, size in rows}
+    def publish(self, repository: str, manifest: bytes, segments: Mapping[str, Path]) -> int:
+        """Replace what is stored by a list of segments and these segments; return its revision.
 
-    def count_stored_bytes(self, repository: str) -> int:
-        """Return the size of all pieces, also of segments that have not arrived completely."""
-        query = "SELECT coalesce(sum(octet_length(content)), 0) FROM context_engine.piece WHERE repository = %s"
-        return sum(int(size) for (size,) in self._database.query(INDEX, query, (repository,)))
-
-    def list_repositories(self) -> list[str]:
-        """Return the repositories that have a manifest or pieces, sorted."""
-        rows = self._database.query(
-            INDEX,
-            "SELECT repository FROM context_engine.manifest WHERE content IS NOT NULL "
-            "UNION SELECT repository FROM context_engine.piece",
-        )
-        return sorted(name for (name,) in rows)
-
-    @contextmanager
-    def acquire_lease(self, repository: str, wait_s: float) -> Generator[RepositoryLease]:
-        """Acquire the right to write, for one process on all machines. Raises: StorageBusy."""
-        with self._database.hold_lock(INDEX, repository, wait_s, busy_error(repository)) as connection:
-            yield RepositoryLease(self, repository, connection)
-
-
-class RepositoryLease:
-    """The right to change one repository, on the connection that has the lock. It ends with it, or with its process.
-
-    All calls raise StorageBusy when the lease was lost, and DiskFull.
-    """
-
-    def __init__(self, store: PostgresStore, repository: str, connection: psycopg.Connection) -> None:
-        self._store = store
-        self._repository = repository
-        self._connection = connection
-
-    def commit(self, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]) -> int:
-        """Replace `revision` by a manifest with its new segments; return the new revision.
-
-        `named` are all segments that the manifest needs; all others are deleted. Pieces that arrived stay after an
-        interruption, and are not sent again. Raises StorageBusy when the repository is no longer at `revision`.
+        Only missing pieces are sent. One process on all machines does it at a time. Raises: StorageBusy, DiskFull.
         """
-        if sum(path.stat().st_size for path in added.values()) > PIECE_BYTES:
-            with translate_errors(self._store.name):  # each piece that arrives stays, and is not sent again
-                self._send_missing(added)
-        with translate_errors(self._store.name), self._connection.transaction():
-            if not fetch_value(self._connection, _SWAP, (self._repository, revision + 1, manifest, revision)):
-                raise busy_error(self._repository)
-            self._send_missing(added)
-            delete = "DELETE FROM context_engine.piece WHERE repository = %s AND name <> ALL(%s)"
-            self._connection.execute(delete, (self._repository, list(named)))
+        with self._database.hold_lock(INDEX, repository, LOCK_WAIT_S, busy_error(repository)) as connection:
+            query = "SELECT revision, content FROM context_engine.manifest WHERE repository = %s"
+            revision, stored = connection.execute(query, (repository,)).fetchone() or (0, None)
+            if stored == manifest:
+                return revision
+            for name, path in segments.items():
+                _send_missing(connection, repository, name, path)
+            with connection.transaction():
+                if not fetch_value(connection, _SWAP, (repository, revision + 1, manifest, revision)):
+                    raise busy_error(repository)
+                delete = "DELETE FROM context_engine.piece WHERE repository = %s AND name <> ALL(%s)"
+                connection.execute(delete, (repository, [*segments]))
         return revision + 1
 
-    def clear(self) -> int:
-        """Delete the manifest and the segments; return the bytes freed."""
-        freed = self._store.count_stored_bytes(self._repository)
-        with translate_errors(self._store.name), self._connection.transaction():
-            self._connection.execute(
-                "UPDATE context_engine.manifest SET revision = revision + 1, content = NULL, committed_at = now() "
-                "WHERE repository = %s",
-                (self._repository,),
-            )
-            self._connection.execute("DELETE FROM context_engine.piece WHERE repository = %s", (self._repository,))
-        self._store.search.remove(self._repository)
+    def remove(self, repository: str) -> int:
+        """Delete the index of a repository and its rows for searches; return the bytes freed. Raises: StorageBusy."""
+        with self._database.hold_lock(INDEX, repository, LOCK_WAIT_S, busy_error(repository)) as connection:
+            query = "SELECT coalesce(sum(octet_length(content)), 0) FROM context_engine.piece WHERE repository = %s"
+            freed = int(fetch_value(connection, query, (repository,)))
+            with connection.transaction():
+                connection.execute("DELETE FROM context_engine.manifest WHERE repository = %s", (repository,))
+                connection.execute("DELETE FROM context_engine.piece WHERE repository = %s", (repository,))
+        self.search.remove(repository)
         return freed
 
-    def write_piece(self, name: str, number: int, size: int, content: bytes) -> None:
-        """Store one piece of a segment of `size` bytes."""
-        insert = "INSERT INTO context_engine.piece VALUES (%s, %s, %s, %s, %b)"
-        self._connection.execute(insert, (self._repository, name, number, size, content))
 
-    def _send_missing(self, segments: Mapping[str, Path]) -> None:
-        query = "SELECT number FROM context_engine.piece WHERE repository = %s AND name = %s"
-        for name, path in segments.items():
-            stored = {number for (number,) in self._connection.execute(query, (self._repository, name))}
-            size = path.stat().st_size
-            for number, content in read_pieces(path):
-                if number not in stored:
-                    self.write_piece(name, number, size, content)
+def _send_missing(connection: psycopg.Connection, repository: str, name: str, path: Path) -> None:
+    """Send the pieces of a segment that have not arrived yet; each one that arrives stays."""
+    query = "SELECT number, octet_length(content) FROM context_engine.piece WHERE repository = %s AND name = %s"
+    arrived = set(connection.execute(query, (repository, name)).fetchall())
+    size = path.stat().st_size
+    insert = (
+        "INSERT INTO context_engine.piece VALUES (%s, %s, %s, %s, %b) "
+        "ON CONFLICT (repository, name, number) DO UPDATE SET size = EXCLUDED.size, content = EXCLUDED.content"
+    )
+    for number, content in read_pieces(path):
+        if (number, len(content)) not in arrived:
+            connection.execute(insert, (repository, name, number, size, content))
 
 
 def read_pieces(path: Path) -> Iterator[tuple[int, bytes]]:

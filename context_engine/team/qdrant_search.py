@@ -39,17 +39,15 @@ from context_engine.team.candidate_store import (
     CandidateQuery,
     CandidateStore,
     FileFilter,
-    PublishedRepository,
     SearchableRevision,
     SearchableTotals,
     SegmentRows,
-    SegmentState,
     StoredFile,
     StoredTerm,
     split_path,
 )
 from context_engine.team.qdrant_session import QdrantSession, match_any, match_value
-from context_engine.team.remote_store import busy_error, unavailable_error
+from context_engine.team.remote_store import PublishedRepository, SegmentState, busy_error, unavailable_error
 from context_engine.team.search_rows import damaged_row
 
 COLLECTION = "ctx_search_v1"
@@ -280,12 +278,12 @@ class QdrantSearch(CandidateStore):
             self._swap_state(payload, before.get("revision", 0))
             self._delete_unnamed(payload, lease.expires_at)
 
-    def remove(self, repository: str) -> None:
-        """Delete the points of a repository."""
-        if not self.revision(repository):
-            return
-        with self._acquire_lease(repository):
-            self._delete({"must": [match_value("repository", repository)]})
+    def remove(self, repository: str) -> int:
+        """Delete the points of a repository; their bytes are not counted."""
+        if self.revision(repository):
+            with self._acquire_lease(repository):
+                self._delete({"must": [match_value("repository", repository)]})
+        return 0
 
     def close(self) -> None:
         """Close the connections; they are opened again when needed."""

@@ -1,24 +1,22 @@
 """The database in which the machines of a team share what one of them has made: its address, its parts, its errors.
 
-For each repository a PostgreSQL keeps one manifest with a revision, and the segments that the manifest names
-(`postgres_store`). Records are next to the index (`shared_records`).
+A PostgreSQL stores the indexes of repositories (`postgres_store`), searches them (`postgres_search`) and stores records
+(`postgres_records`). A Qdrant searches (`qdrant_search`).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from context_engine.errors import InvalidArgument, StorageBusy, StoreUnavailable, UnsupportedHost
 from context_engine.repo import Git, pip_install
 from context_engine.settings import Settings
-
-if TYPE_CHECKING:  # its library is optional
-    from context_engine.team.postgres_store import PostgresStore
 
 Part = Literal["Store", "Records", "Search", "Jobs"]
 BACKENDS: Mapping[str, tuple[str, Collection[Part]]] = {
@@ -31,15 +29,38 @@ RETRY_DELAY_S = 30.0
 """A database that did not answer is tried again after this long: a try may take seconds, and an answer waits for it."""
 
 
-class ManifestRevision(NamedTuple):
-    """A manifest and its revision. Revision 0: nothing was ever stored; `manifest` None: nothing is stored now.
+class SegmentState(msgspec.Struct, array_like=True, frozen=True):
+    """One segment of an index: its place, its dead files, and the importance of each file (float16).
 
-    `committed_at` is in seconds since 1970, 0 where it is not known.
+    `name` is the SHA-256 of its bytes, so that a machine can compare what it fetched.
     """
 
-    revision: int
-    manifest: bytes | None
+    number: int
+    name: str
+    files: int
+    chunks: int
+    importance: bytes
+    dead: tuple[int, ...] = ()
+
+
+Manifest = tuple[SegmentState, ...]
+"""The segments of one state of an index, in order."""
+encode_manifest = msgspec.msgpack.Encoder().encode
+decode_manifest = msgspec.msgpack.Decoder(Manifest).decode
+
+
+class PublishedRepository(NamedTuple):
+    """A repository of a database, by its full name.
+
+    `files` and `chunks` are None where another release wrote the list, `bytes` where the database does not count them;
+    `committed_at` is in seconds since 1970, 0 until something arrived as a whole or where it is not known.
+    """
+
+    name: str
+    files: int | None
+    chunks: int | None
     committed_at: float = 0.0
+    bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +75,6 @@ class TeamStore:
     def of(cls, root: Path, settings: Settings) -> TeamStore:
         """Return the team of a workspace; its repository is named as git's remote, unless the settings name it."""
         return cls(settings.store_url, settings.store_repository or Git(root).shared_name(), settings.store_shares)
-
-
-def open_remote_store(address: str) -> PostgresStore:
-    """Return the store of indexes at an address, without connecting. Raises: InvalidArgument, UnsupportedHost."""
-    return open_backend(address, "Store")
 
 
 def serves(address: str, part: Part) -> bool:
@@ -89,12 +105,6 @@ def open_backend(address: str, part: Part) -> Any:
             suggestion=f"Install it: `{pip_install()} 'smart-context-engine[{backend.lower()}]'`",
         ) from error
     return getattr(module, f"{backend}{part}")(address)
-
-
-def hash_file(path: Path) -> str:
-    """Return the name of a segment: the SHA-256 of its bytes."""
-    with open(path, "rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def busy_error(repository: str) -> StorageBusy:

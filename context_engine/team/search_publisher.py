@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.repo import ReadFile
-from context_engine.team.candidate_store import CandidateStore, SearchableRevision, SegmentState, StoredFile
-from context_engine.team.manifest import Manifest
+from context_engine.team.candidate_store import CandidateStore, SearchableRevision, StoredFile
+from context_engine.team.remote_store import Manifest
 from context_engine.team.search_rows import LENGTH_TOTALS, damaged_row, split_files, split_terms
 
 COMPRESSION = 3
@@ -28,20 +28,16 @@ class SearchPublisher:
         self._store = store
         self._read = read
 
-    def publish(
-        self, repository: str, revision: int, manifest: Manifest, load_segment: Callable[[str], Segment]
-    ) -> None:
-        """Publish a revision unless it is there. The caller has the lease of the repository.
+    def publish(self, repository: str, revision: int, snapshot: Snapshot, manifest: Manifest) -> None:
+        """Publish a revision, whose segments are listed in `manifest`, unless it is there.
 
         Raises: StoreUnavailable, StoreUnusable, DiskFull.
         """
         if self._store.revision(repository) == revision:
             return
-        segments = {part.name: load_segment(part.name) for part in manifest.segments}
-        snapshot = manifest.snapshot(segments)
+        segments = {part.name: segment for part, segment in zip(manifest, snapshot.segments, strict=True)}
         # A merge of dead files alone is empty, and all empty segments have the same name.
-        parts = [part for part in manifest.segments if part.files]
-        states = [SegmentState(part.name, part.number, part.dead, part.importance) for part in parts]
+        states = [part for part in manifest if part.files]
         lengths = count_terms(snapshot)
         totals = [lengths[name] for name in LENGTH_TOTALS]
         state = SearchableRevision(revision, snapshot.living_files, snapshot.living_chunks, totals, states)

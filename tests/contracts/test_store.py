@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,9 @@ from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import Query
-from context_engine.team import shared_store
 from context_engine.team.candidate_store import open_candidate_store
-from context_engine.team.index_stores import PublishedStore
 from context_engine.team.search_publisher import SearchPublisher
-from context_engine.team.shared_store import SharedStore
+from context_engine.team.shared_index import SharedIndex
 from tests.support.databases import new_database, qdrant_over_http
 from tests.support.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
 from tests.support.trees import tree
@@ -42,24 +40,23 @@ def database() -> str:
     return new_database()
 
 
-def on_postgres(folder: Path, *, shares: bool) -> SharedStore:
-    """A store of its own repository for each test, in one database for all of them."""
+def published_on_postgres(folder: Path) -> SharedIndex:
+    """A store that PostgreSQL has and searches; a repository of its own for each test, in one database for all."""
     from context_engine.team.postgres_store import PostgresStore
 
-    return SharedStore(folder, PostgresStore(database()), str(folder), publishes=shares)
+    search = SearchPublisher(open_candidate_store(database()), lambda _: None)
+    return SharedIndex(folder, str(folder), remote=PostgresStore(database()), search=search, publishes=True)
 
 
-def published_on_qdrant(folder: Path) -> PublishedStore:
+def published_on_qdrant(folder: Path) -> SharedIndex:
     """A store whose rows Qdrant's own engine searches, behind real HTTP."""
-    return PublishedStore(
-        folder, str(folder), SearchPublisher(open_candidate_store(qdrant_over_http()), lambda _: None)
-    )
+    search = SearchPublisher(open_candidate_store(qdrant_over_http()), lambda _: None)
+    return SharedIndex(folder, str(folder), search=search, publishes=True)
 
 
 BACKENDS: dict[str, Callable[[Path], Any]] = {
     "embedded": EmbeddedStore,
-    "postgres": partial(on_postgres, shares=True),
-    "postgres, kept here": partial(on_postgres, shares=False),
+    "published on postgres": published_on_postgres,
     "published on qdrant": published_on_qdrant,
 }
 
@@ -286,8 +283,7 @@ def test_a_second_writer_is_told_to_come_back(make: Callable[[], Any]) -> None:
 
 
 def test_clearing_while_somebody_writes_is_refused(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (embedded_store, shared_store):
-        monkeypatch.setattr(module, "CLEAR_WAIT_S", 0.2)
+    monkeypatch.setattr(embedded_store, "CLEAR_WAIT_S", 0.2)
     store, other = make(), make()
     fill(store, {"a.py": "lion"})
     with other.writer(), pytest.raises(StorageBusy):

@@ -75,7 +75,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "workspace remove": [["no\x1b[2J"]],
     "workspace update": [["no\x1b[2J"]],
     "store list": [[]],
-    "store search": [["lion"]],
     "store remove": [["no\x1b[2J"]],
     "job add": [["no\x1b[2J"]],
     "job list": [[]],

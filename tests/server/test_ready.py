@@ -1,8 +1,7 @@
-"""/ready of servers whose index is shared: whether they can answer without their database, and when it is back."""
+"""/ready of servers whose index is published: whether they can answer without their database, and when it is back."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from context_engine.errors import StoreUnavailable
 from context_engine.server.http_server import STORE_AWAY, STORE_KEPT
 from context_engine.server.projects import Projects
-from context_engine.team import remote_view
 from tests.server.test_draining import Server, States
 from tests.support.databases import forbid, new_database
 from tests.support.engines import cache_for
@@ -93,7 +92,6 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Callabl
     """Opens the projects of a server that shares its index in the database at an address."""
     made: list[Projects] = []
     root = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
-    monkeypatch.setattr(remote_view, "RETRY_DELAY_S", 0.0)
     for name, value in {"STORE_SHARES": "1", "EMBEDDER": "none", "WORKERS": "0"}.items():
         monkeypatch.setenv(f"CTX_{name}", value)
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
@@ -109,35 +107,15 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Callabl
         each.close()
 
 
-def until(ask: Callable[[], httpx2.Response], told: Callable[[dict[str, Any]], bool]) -> httpx2.Response:
-    """The first reply that tells this: a look at the store rests for a second."""
-    by = time.monotonic() + PATIENCE_S
-    while not told((reply := ask()).json()):
-        assert time.monotonic() < by, reply.text
-    return reply
-
-
-def test_what_was_seen_last_serves_and_says_so_until_the_database_is_back(opened: Callable[[str], Projects]) -> None:
-    address = new_database()
-    projects = opened(address)
-    projects.engine().index.update()
-    with serving(projects) as ask:
-        assert ask().json() == {"ready": True, "projects": {"open": 1}}
-        with forbid(address):
-            assert until(ask, lambda told: told.get("warning") == STORE_KEPT).status_code == 200
-        assert until(ask, lambda told: "warning" not in told).status_code == 200
-
-
-def test_a_server_that_has_nothing_without_its_database_is_not_ready_until_that_is_back(
+def test_a_server_answers_without_its_database_and_says_so_until_it_has_published(
     opened: Callable[[str], Projects],
 ) -> None:
     address = new_database()
     projects = opened(address)
-    with forbid(address), serving(projects) as ask:
-        reply = ask()
-        assert (reply.status_code, reply.json()["reason"]) == (503, STORE_AWAY)
-        assert projects.engine().index.store_problem
     with serving(projects) as ask:
-        assert ask().json() == {"ready": True, "projects": {"open": 1}}, (
-            "no question is sent here that could find it out"
-        )
+        with forbid(address):
+            with pytest.raises(StoreUnavailable):
+                projects.engine().index.update()
+            assert ask().json() == {"ready": True, "projects": {"open": 1}, "warning": STORE_KEPT}
+        projects.engine().index.update()
+        assert ask().json() == {"ready": True, "projects": {"open": 1}}

@@ -11,19 +11,19 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from context_engine.cli.app import app as cli
 from context_engine.errors import AccessFailed, Cancelled, Conflict, InvalidArgument
-from context_engine.model import Progress
+from context_engine.model import Progress, Query
 from context_engine.repo import RepositoryRegistry
-from context_engine.team.index_stores import list_tenants
+from context_engine.team.candidate_store import open_candidate_store
 from context_engine.team.index_worker import IndexWorker
 from context_engine.team.job_queue import IndexSource, QueuedJob, open_job_queue
-from context_engine.team.remote_store import open_remote_store
+from context_engine.team.postgres_store import PostgresStore
+from context_engine.team.remote_search import RemoteSearch
 from tests.support.databases import new_database, sever, sql
 from tests.support.trees import repository
 
@@ -199,6 +199,12 @@ def run(worker: IndexWorker, address: str, cancel: threading.Event | None = None
     return worker.run(lease, lambda _: None, cancel or threading.Event())
 
 
+def published(address: str) -> set[str]:
+    """The repositories of a database."""
+    with closing(PostgresStore(address)) as store:
+        return {row.name.partition("/")[2] for row in store.list_repositories()}
+
+
 def test_a_worker_publishes_a_folder_and_a_clone_and_later_only_what_changed(
     worker: IndexWorker, address: str, tmp_path: Path
 ) -> None:
@@ -207,7 +213,7 @@ def test_a_worker_publishes_a_folder_and_a_clone_and_later_only_what_changed(
         open_job_queue(address).add(IndexSource(place, name=place[:4]))
     assert "1 file, 1 of them new or changed" in run(worker, address)
     assert "1 file, 1 of them new or changed" in run(worker, address)
-    assert {tenant.repository for tenant in list_tenants(open_remote_store(address))} == {str(app)[:4], "file"}
+    assert published(address) == {str(app)[:4], "file"}
     open_job_queue(address).add_all()
     assert "0 of them new or changed" in run(worker, address)
 
@@ -286,12 +292,7 @@ def test_a_worker_that_is_killed_or_stopped_loses_nothing(tmp_path: Path, addres
     last = start("--until-empty")
     assert (last.wait(120), set(states(address).values())) == (0, {"done"})
     last.communicate()
-    assert {tenant.repository for tenant in list_tenants(open_remote_store(address))} == {
-        "app0",
-        "app1",
-        "app2",
-        "app3",
-    }
+    assert published(address) == {"app0", "app1", "app2", "app3"}
 
 
 def test_a_backup_by_pg_dump_brings_back_indexes_and_queue(
@@ -308,9 +309,8 @@ def test_a_backup_by_pg_dump_brings_back_indexes_and_queue(
     restore = [postgres_program("psql"), "-q", "--single-transaction", "-v", "ON_ERROR_STOP=1", restored]
     subprocess.run(restore, input=dump, capture_output=True, check=True)
     assert states(restored) == {str(app): "done"}
-    monkeypatch.setenv("CTX_STORE_URL", restored)
-    found = CliRunner().invoke(cli, ["store", "search", "lion", "--json"])
-    assert (found.exit_code, "a.py" in found.stdout) == (0, True)
+    with closing(open_candidate_store(restored)) as store:
+        assert [hit.chunk.path for hit in RemoteSearch(store, ["app"], None).find(Query("lion")).hits] == ["app:a.py"]
     open_job_queue(restored).add_all()
     again = IndexWorker(RepositoryRegistry(tmp_path / "config", tmp_path / "cache"), restored, renew_s=0.05)
     assert "0 of them new or changed" in run(again, restored)

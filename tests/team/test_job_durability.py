@@ -19,10 +19,9 @@ from context_engine.errors import StoreUnavailable
 from context_engine.index import StaticEncoder
 from context_engine.model import Query
 from context_engine.team.candidate_store import open_candidate_store
-from context_engine.team.index_stores import list_tenants
 from context_engine.team.job_queue import IndexSource, QueuedJob, open_job_queue
+from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.remote_search import RemoteSearch
-from context_engine.team.remote_store import open_remote_store
 from tests.support.databases import OwnPostgres, sql
 from tests.support.trees import commit, repository, tree
 
@@ -161,8 +160,8 @@ def test_no_job_is_lost_when_workers_and_the_database_are_killed(tmp_path: Path,
         workers.stop()
     print(f"killed: {dict(killed)}; workers that ended, by exit code: {dict(workers.ended)}")
     assert killed["worker"] > killed["database"] > 0
-    with closing(open_remote_store(address)) as store:
-        assert Counter(tenant.repository for tenant in list_tenants(store)) == Counter(roots.keys())
+    with closing(PostgresStore(address)) as store:
+        assert {row.name.partition("/")[2] for row in store.list_repositories()} == roots.keys()
     with closing(open_candidate_store(address)) as store:
         for name in roots:
             search = RemoteSearch(store, [name], StaticEncoder().query)

@@ -27,11 +27,11 @@ from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.search.question import Question
 from context_engine.team import qdrant_search, qdrant_session
 from context_engine.team.candidate_store import CandidateQuery, FileFilter
-from context_engine.team.index_stores import PublishedStore
 from context_engine.team.qdrant_search import COLLECTION, QdrantSearch
 from context_engine.team.qdrant_session import QdrantSession, match_value
 from context_engine.team.search_publisher import SearchPublisher
 from context_engine.team.search_rows import join_files
+from context_engine.team.shared_index import SharedIndex
 from tests.contracts.test_store import fill
 from tests.support import preloaded
 from tests.support.qdrant_shim import Cut, Refused, Shim
@@ -49,13 +49,13 @@ def shim(tmp_path: Path) -> Iterator[Shim]:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[..., PublishedStore]]:
+def machine(tmp_path: Path) -> Iterator[Callable[..., SharedIndex]]:
     """Opens the index of one machine, which publishes it as some repository."""
-    opened: list[PublishedStore] = []
+    opened: list[SharedIndex] = []
 
-    def open_one(address: str, name: str = "one", repository: str = "app") -> PublishedStore:
+    def open_one(address: str, name: str = "one", repository: str = "app") -> SharedIndex:
         publisher = SearchPublisher(QdrantSearch(address), lambda _: None)
-        opened.append(PublishedStore(tmp_path / name, repository, publisher))
+        opened.append(SharedIndex(tmp_path / name, repository, search=publisher, publishes=True))
         return opened[-1]
 
     yield open_one
@@ -109,7 +109,7 @@ MODELS: dict[tuple[str, str], tuple[Any, ...]] = {
 
 
 def test_every_request_is_one_that_qdrant_describes(
-    shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch, sent: list[tuple[str, str, Any]]
+    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, sent: list[tuple[str, str, Any]]
 ) -> None:
     ci = machine(shim.url)
     fill(ci, {"src/a.py": "lion", "b.py": "lion"})
@@ -125,7 +125,7 @@ def test_every_request_is_one_that_qdrant_describes(
 
 
 def test_every_request_of_a_question_names_the_repositories_that_may_be_seen(
-    shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch, sent: list[tuple[str, str, Any]]
+    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, sent: list[tuple[str, str, Any]]
 ) -> None:
     fill(machine(shim.url, "one", "app"), {"a.py": "lion"})
     fill(machine(shim.url, "two", "other"), {"b.py": "lion"})
@@ -184,7 +184,7 @@ def _having(first: int, last: int) -> models.Filter:
 
 
 def test_a_file_without_a_word_of_the_question_is_found_by_its_summary(
-    shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
+    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     point = qdrant_search._file_point
 
@@ -199,7 +199,7 @@ def test_a_file_without_a_word_of_the_question_is_found_by_its_summary(
 
 
 def test_paths_are_compared_beyond_the_first_page(
-    shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch
+    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
 ) -> None:
     """Many better files do not pass: no part of a path says so to the engine."""
     fill(machine(shim.url), {f"src/a{number}.py": "lion lion lion" for number in range(40)} | {"docs/z.md": "# lion"})
@@ -208,7 +208,7 @@ def test_paths_are_compared_beyond_the_first_page(
 
 
 def test_a_question_that_meets_a_newer_revision_reads_again(
-    shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
+    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ci = machine(shim.url)
     fill(ci, {"a.py": "lion", "b.py": "lion"})
@@ -226,7 +226,7 @@ def test_a_question_that_meets_a_newer_revision_reads_again(
 
 
 def test_a_file_that_is_alive_again_is_found_again(
-    shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch
+    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
 ) -> None:
     """An older index comes back with the same segment, of which the newer one had deleted a file."""
     fill(machine(shim.url, "one"), {"a.py": "lion", "b.py": "lion"})
@@ -240,7 +240,7 @@ def test_a_file_that_is_alive_again_is_found_again(
 
 
 def test_what_was_published_is_there_after_a_restart(
-    shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch
+    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
 ) -> None:
     ci = machine(shim.url)
     fill(ci, {"a.py": "lion"})
@@ -261,7 +261,7 @@ REQUESTS = 14
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_connection_that_breaks_once_is_not_noticed(
-    moment: str, shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch
+    moment: str, shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
 ) -> None:
     """Before a request is carried out, or after it, when only the answer is lost."""
     ci = machine(shim.url)
@@ -277,7 +277,7 @@ def test_a_connection_that_breaks_once_is_not_noticed(
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_server_that_goes_away_between_any_two_requests_leaves_a_whole_state(
-    moment: str, shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch
+    moment: str, shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
 ) -> None:
     ci = machine(shim.url)
     fill(ci, {"a.py": "begun"})
@@ -326,7 +326,7 @@ def count_points(shim: Shim, kind: str) -> int:
 
 
 def test_a_server_that_does_not_answer_in_time_is_unavailable(
-    shim: Shim, machine: Callable[..., PublishedStore], monkeypatch: pytest.MonkeyPatch, store: QdrantSearch
+    shim: Shim, machine: Callable[..., SharedIndex], monkeypatch: pytest.MonkeyPatch, store: QdrantSearch
 ) -> None:
     fill(machine(shim.url), {"a.py": "lion"})
     monkeypatch.setattr(qdrant_session, "TIMEOUT_S", 1)
@@ -347,8 +347,9 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable(
 KILLED = """
 import sys
 from pathlib import Path
-from tests.team.test_qdrant_search import PublishedStore, QdrantSearch, SearchPublisher, fill
-store = PublishedStore(Path(sys.argv[1]), "app", SearchPublisher(QdrantSearch(sys.argv[2]), lambda _: None))
+from tests.team.test_qdrant_search import SharedIndex, QdrantSearch, SearchPublisher, fill
+search = SearchPublisher(QdrantSearch(sys.argv[2]), lambda _: None)
+store = SharedIndex(Path(sys.argv[1]), "app", search=search, publishes=True)
 print("go", flush=True)
 for number in range(1, 10_000):
     fill(store, {"a.py": f"version number{number}", "b.py": "other " * 20_000})
@@ -359,7 +360,7 @@ for number in range(1, 10_000):
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 @pytest.mark.parametrize("victim", ["server", "writer"])
 def test_a_kill_at_any_moment_leaves_a_whole_state(
-    victim: str, tmp_path: Path, machine: Callable[..., PublishedStore]
+    victim: str, tmp_path: Path, machine: Callable[..., SharedIndex]
 ) -> None:
     """Of the server's process, or of the one that writes to it."""
     server, port = _served(tmp_path / "data", 0)
@@ -405,7 +406,7 @@ def _served(folder: Path, port: int) -> tuple[subprocess.Popen[str], int]:
 
 
 def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
-    shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
+    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(qdrant_search, "LEASE_WAIT_S", 0.0)
     fill(machine(shim.url, "one"), {"a.py": "lion"})
@@ -423,7 +424,7 @@ def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
 
 
 def test_a_writer_that_wakes_up_after_its_lease_takes_nothing_from_the_next(
-    shim: Shim, machine: Callable[..., PublishedStore], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
+    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It falls asleep between its state and what it deletes; meanwhile the next one publishes."""
     slow, quick = machine(shim.url, "slow"), machine(shim.url, "quick")
@@ -484,7 +485,7 @@ def test_a_key_is_not_sent_in_the_clear_beyond_this_machine(monkeypatch: pytest.
 
 
 def test_a_key_that_only_reads_searches_and_does_not_publish(
-    tmp_path: Path, machine: Callable[..., PublishedStore]
+    tmp_path: Path, machine: Callable[..., SharedIndex]
 ) -> None:
     shim = Shim(tmp_path / "server", key="writes", reading_key="reads").start()
     with_key = shim.url.replace("http://", "http://{}@")
