@@ -43,7 +43,7 @@ def review(
     ] = "none",
     sarif: Annotated[Path | None, typer.Option("--sarif", help="Also write SARIF 2.1.0 to this file.")] = None,
     format: Annotated[  # noqa: A002 - the name of the option
-        Literal["text", "markdown", "json", "sarif"], typer.Option("--format", help="Format of the output.")
+        Literal["text", "markdown", "json", "sarif", "rdjson"], typer.Option("--format", help="Format of the output.")
     ] = "text",
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=100, help="Most findings.")] = 20,
     confidence: Annotated[float, typer.Option("--confidence", min=0, max=1, help="Minimum confidence.")] = 0.7,

@@ -1,6 +1,7 @@
-"""PURE. A review in its text formats: JSON, Markdown, and SARIF 2.1.0 (OASIS).
+"""PURE. A review in its text formats: JSON, Markdown, SARIF 2.1.0 (OASIS), and the rdjson of reviewdog.
 
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html
+https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ MARKDOWN_FILES_MAX = 20
 
 
 def render_review(result: ReviewResult, format: str, *, version: str) -> str:  # noqa: A002 - the word of the contract
-    """Return a review as `json`, `markdown` or `sarif`. `version` is that of the product."""
-    if format == "markdown":
-        return render_markdown(result)
-    return _dump(review_to_json(result)) if format == "json" else render_sarif(result, version=version)
+    """Return a review as `json`, `markdown`, `sarif` or `rdjson`. `version` is that of the product."""
+    match format:
+        case "json":
+            return _dump(review_to_json(result))
+        case "sarif":
+            return render_sarif(result, version=version)
+        case "rdjson":
+            return render_rdjson(result)
+    return render_markdown(result)
 
 
 def _dump(value: dict[str, Any]) -> str:
@@ -197,14 +203,13 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
     suggestion = finding.suggestion
     advice = f"Suggestion: {suggestion.description}" if suggestion else ""
-    texts = dict.fromkeys(filter(None, (finding.title, finding.body, *finding.evidence, advice)))
     artifact = {"uri": _to_uri(finding.path), "uriBaseId": "SRCROOT"}
     region = {"startLine": finding.span.first, "endLine": finding.span.last}
     row: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": rule_number,
         "level": SARIF_LEVELS[finding.priority],
-        "message": {"text": "\n".join(texts)},
+        "message": {"text": _join_texts(finding, advice)},
         "locations": [{"physicalLocation": {"artifactLocation": artifact, "region": region}}],
         "partialFingerprints": {FINGERPRINT: finding.id},
         "rank": round(finding.confidence * 100, 1),
@@ -230,3 +235,38 @@ def _to_uri(path: str) -> str:
     """
     data = path.encode("utf-8", "replace")
     return re.sub(rb"[^A-Za-z0-9._~/-]", lambda found: b"%%%02X" % found[0][0], data).decode()
+
+
+def _join_texts(finding: Finding, *more: str) -> str:
+    return "\n".join(dict.fromkeys(filter(None, (finding.title, finding.body, *finding.evidence, *more))))
+
+
+# -- rdjson, which reviewdog shows next to the lines of a pull request -------------------------------------------------
+
+RDJSON_SEVERITIES = ("ERROR", "ERROR", "WARNING", "INFO")
+"""By priority."""
+RDJSON_NAME = "context-engine"
+
+
+def render_rdjson(result: ReviewResult) -> str:
+    """Return the findings as rdjson."""
+    severity = min((finding.priority for finding in result.findings), default=len(RDJSON_SEVERITIES) - 1)
+    rows = [_rdjson_diagnostic(finding) for finding in result.findings]
+    return _dump({"source": {"name": RDJSON_NAME}, "severity": RDJSON_SEVERITIES[severity], "diagnostics": rows})
+
+
+def _rdjson_diagnostic(finding: Finding) -> dict[str, Any]:
+    first, last = finding.span.first, finding.span.last
+    row: dict[str, Any] = {
+        "message": _join_texts(finding),
+        "location": {"path": finding.path, "range": {"start": {"line": first}, "end": {"line": last}}},
+        "severity": RDJSON_SEVERITIES[finding.priority],
+        "source": {"name": f"{RDJSON_NAME} ({finding.source})"},
+        "code": {"value": finding.rule},
+    }
+    if finding.suggestion and finding.suggestion.can_auto_fix:
+        # whole lines end where the next one begins
+        lines = {"start": {"line": first, "column": 1}, "end": {"line": last + 1, "column": 1}}
+        text = finding.suggestion.replacement
+        row["suggestions"] = [{"range": lines, "text": f"{text}\n" if text and not text.endswith("\n") else text}]
+    return row

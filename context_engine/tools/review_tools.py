@@ -45,7 +45,7 @@ OPTIONS = (
 )
 """The arguments of `review_changes` that every review has; other tools take them as one object."""
 
-Format = Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown", "sarif"))]
+Format = Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown", "sarif", "rdjson"))]
 Assist = Annotated[str, ChoiceArg("Who looks again.", ASSIST_MODES)]
 SessionId = Annotated[str, TextArg("Its id.")]
 WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, 55)]

@@ -100,7 +100,7 @@ def test_each_way_to_name_a_change_finds_it(root: Path, review: Run, words: list
 
 def test_every_format_is_printed_whole_and_sarif_lands_in_its_file(root: Path, review: Run) -> None:
     assert review("--format", "markdown")[1].startswith("# Review: Needs attention\n")
-    for name, key in (("json", "findings"), ("sarif", "runs")):
+    for name, key in (("json", "findings"), ("sarif", "runs"), ("rdjson", "diagnostics")):
         code, out, _ = review("--format", name, "--sarif", root / f"{name}.sarif")
         assert code == 0
         assert json.loads(out)[key]

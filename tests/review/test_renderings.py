@@ -1,4 +1,4 @@
-"""A review as Markdown and SARIF: everything that was found, at its place, and everything that was not looked at."""
+"""A review as Markdown, SARIF and rdjson: everything that was found, at its place, and everything that was not looked at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from context_engine.model import Finding, Suggestion
 from context_engine.review.finding import CATEGORIES, PRIORITIES, ReviewOptions
-from context_engine.review.review_formats import FINGERPRINT, render_markdown, render_sarif
+from context_engine.review.review_formats import FINGERPRINT, render_markdown, render_rdjson, render_sarif
 from context_engine.review.verdict import AnalyzerRun, ChangeSummary, Coverage, FileCoverage, ReviewResult, make_result
 from context_engine.text.lines import LineSpan
 
@@ -122,6 +122,18 @@ def test_sarif_says_what_was_not_looked_at_and_that_an_unfinished_review_did_not
         assert any(level == "error" for level, _ in said) is partial
 
 
+def test_rdjson_is_what_reviewdog_reads() -> None:
+    told = json.loads(render_rdjson(reviewed(LEAK, TOKEN)))
+    token, leak = told["diagnostics"]
+    assert (told["source"], told["severity"]) == ({"name": "context-engine"}, "ERROR")
+    assert leak["location"] == {"path": "src/größe ä.py", "range": {"start": {"line": 3}, "end": {"line": 4}}}
+    assert (leak["code"], token["severity"]) == ({"value": "open-not-closed"}, "ERROR")
+    (fix,) = leak["suggestions"]
+    assert fix["range"] == {"start": {"line": 3, "column": 1}, "end": {"line": 5, "column": 1}}
+    assert fix["text"].endswith("pass\n")
+    assert json.loads(render_rdjson(reviewed()))["diagnostics"] == []
+
+
 texts = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=30)
 findings = st.builds(
     Finding,
@@ -150,6 +162,7 @@ def test_every_finding_is_told_in_every_form(found: list[Finding]) -> None:
     for each in run["results"]:
         assert run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] == each["ruleId"]
         assert_sarif(each)
+    assert len(json.loads(render_rdjson(whole))["diagnostics"]) == len(whole.findings)
     headings = re.findall(r"^## (P\d)", render_markdown(whole), re.MULTILINE)
     assert headings == [PRIORITIES[each.priority] for each in whole.findings]
 

@@ -42,7 +42,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "history": [[], ["alpha"], [NAME], [f"{NAME}:1-3"], ["HEAD", "--diff"]],
     "context": [["what does alpha do"], ["alpha", "--json"]],
     "undo": [["--list"], [], ["--redo"]],
-    "review": [["--format", kind] for kind in ("text", "markdown", "json", "sarif")] + [["HEAD~1..HEAD"]],
+    "review": [["--format", kind] for kind in ("text", "markdown", "json", "sarif", "rdjson")] + [["HEAD~1..HEAD"]],
     "status": [[], ["--json"]],
     "serve": [["--help"]],
     "ui": [["--root", "no\x1b[2J"], ["--workspace", "no\x1b[2J", "--no-open"]],

@@ -97,7 +97,7 @@ def test_a_finding_of_the_named_priority_fails_the_review(engine: Engine) -> Non
     assert not call(engine, review_changes, diff=DIFF, assist="off", fail_on="P0")["should_fail"]
 
 
-@pytest.mark.parametrize("shape", ["markdown", "sarif"])
+@pytest.mark.parametrize("shape", ["markdown", "sarif", "rdjson"])
 def test_a_review_is_rendered_for_people_and_for_other_programs(engine: Engine, shape: str) -> None:
     text = review_changes.call(engine, {"diff": DIFF, "format": shape}, Call()).text
     assert "mutable-default" in text or "Mutable default" in text
