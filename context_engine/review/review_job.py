@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from context_engine.errors import Cancelled, NextStep, PreconditionFailed
-from context_engine.model import Finding
 from context_engine.repo import DiffRequest, GitDiff
 from context_engine.review.finding import assign_ids, redact_finding
 from context_engine.review.review_formats import review_to_json
 from context_engine.review.review_store import ReviewStore, ReviewUnit
+from context_engine.review.reviewer import FileReview
 from context_engine.review.second_pass import make_pending
 from context_engine.review.source_versions import ReviewedFile
 from context_engine.review.verdict import (
-    AnalyzerRun,
     Coverage,
     FileCoverage,
     make_result,
@@ -62,16 +61,6 @@ class ReviewMetrics(msgspec.Struct, frozen=True):
     misses: int = 0
     bytes_read: int = 0
     failures: list[str] = []
-
-
-@dataclass(frozen=True, slots=True)
-class FileReview:
-    """The stored review of one file."""
-
-    path: str
-    findings: tuple[Finding, ...]
-    coverage: FileCoverage
-    runs: tuple[AnalyzerRun, ...] = ()
 
 
 class UnitReview(msgspec.Struct, frozen=True):
@@ -226,7 +215,7 @@ class ReviewJob:
             change_findings = reviewer.review_change(files, context)
         _check_cancelled(cancel)
         with _measure_stage(stages, "merge"):
-            reviews = sorted(reviews, key=lambda review: review.path)
+            reviews = sorted(reviews, key=lambda review: review.coverage.path)
             findings = [finding for review in reviews for finding in review.findings]
             redact = self.workspace.redact_parts(files)
             findings += [redact_finding(finding, redact) for finding in change_findings]
@@ -249,25 +238,25 @@ class ReviewJob:
     ) -> dict[str, FileReview]:
         options = self.request.options
         reviewer, _ = self.workspace.make_reviewer(options)
-        results = {}
+        found = []
         for file in files:
             _check_cancelled(cancel)
-            results[file.path] = result = reviewer.review_file(file)
-            for stage, ms in result.ms:
+            found.append(reviewer.review_file(file))
+            for stage, ms in found[-1].ms:
                 stages.setdefault(stage, []).append(ms)
         _check_cancelled(cancel)
         with _measure_stage(stages, "lint"):
             report = self.workspace.run_analyzers(files, options, self.taken)
         reviews: dict[str, FileReview] = {}
         redact = self.workspace.redact_parts(files)
-        for path, result in results.items():
-            analyzer_findings = [finding for finding in report.findings if finding.path == path]
-            findings = assign_ids((*result.findings, *analyzer_findings))
+        for review in found:
+            path = review.coverage.path
+            findings = assign_ids((*review.findings, *(row for row in report.findings if row.path == path)))
             counts = Counter(finding.source for finding in findings)
             # the first of the files stores the time of a run over all of them
             runs = tuple(replace(run, ms=0 if reviews else run.ms, findings=counts[run.name]) for run in report.runs)
             redacted = tuple(redact_finding(finding, redact) for finding in findings)
-            reviews[path] = FileReview(path, redacted, result.coverage.with_reason(missing.get(path, "")), runs)
+            reviews[path] = FileReview(redacted, review.coverage.with_reason(missing.get(path, "")), runs)
         return reviews
 
     def _read_files(self, paths: Sequence[str]) -> tuple[list[ReviewedFile], dict[str, str]]:

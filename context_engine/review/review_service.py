@@ -28,7 +28,7 @@ from context_engine.review.invariants import FILE_NAMES, InvariantSet, compile_g
 from context_engine.review.review_job import open_review_job
 from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore
-from context_engine.review.reviewer import FileFindings, Reviewer
+from context_engine.review.reviewer import FileReview, Reviewer
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
 from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile, find_versions, iterate_versions
 from context_engine.review.verdict import NO_TIME, Coverage, FileCoverage, ReviewResult, make_result, summarize_change
@@ -240,7 +240,7 @@ class ReviewService:
         is_excluded = workspace.make_exclude_filter(options)
         files = [file for file in change.files if not is_excluded(file.path)]
         deadline = change.began + options.time_budget_s
-        reviewed: dict[str, FileFindings] = {}
+        reviewed: dict[str, FileReview] = {}
         for file in files:
             _check_cancelled(cancel)
             if time.monotonic() > deadline:
@@ -349,7 +349,7 @@ class ReviewService:
 
 
 def _cover_files(
-    change: ReviewedChange, reviewed: Mapping[str, FileFindings], is_excluded: Callable[[str], bool]
+    change: ReviewedChange, reviewed: Mapping[str, FileReview], is_excluded: Callable[[str], bool]
 ) -> tuple[FileCoverage, ...]:
     """Return every file that the diff or git names: reviewed, or why not."""
     reasons = {skipped.path: skipped.detail or skipped.reason for skipped in change.left_out}

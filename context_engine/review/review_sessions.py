@@ -161,44 +161,44 @@ class SessionJob:
 
     def _end(self) -> bool:
         """Conclude the review, or leave it paused, failed, or queued for the next process; False if it goes on."""
-        status, error, bodies = self._conclude()
+        ending, bodies = self._conclude()
 
         def end(session: ReviewSession) -> ReviewSession:
-            if status:
-                return replace(session, status=status, error=error, owner="")
+            stop: dict[str, Any] = {}  # empty when it was resumed while the last units ended
             if session.status == "pausing":
-                return replace(session, status="paused", owner="")
-            if self._problem:
-                return replace(session, status="failed", error=self._problem, owner="")
-            if self.cancel.is_set():
-                return replace(session, status="queued", owner="")
-            return session  # it was resumed while the last units ended
+                stop = {"status": "paused"}
+            elif self._problem:
+                stop = {"status": "failed", "error": self._problem}
+            elif self.cancel.is_set():
+                stop = {"status": "queued"}
+            changes = ending or stop
+            return replace(session, owner="", **changes) if changes else session
 
         session = self._update(end, bodies)
-        if status:
+        if ending:
             self._store.trim()
         return session is None or session.owner != self._session.owner
 
-    def _conclude(self) -> tuple[Status | None, str, dict[str, bytes]]:
-        """Return the final status with an error and the outcome; no status while something is left to do."""
+    def _conclude(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """Return the final state of the session and its outcome; nothing while something is left to do."""
         session = self._store.session(self._session.id)
-        is_ours = session is not None and session.owner == self._session.owner and session.status == "running"
-        if session is None or not is_ours or self.cancel.is_set() or self._problem:
-            return None, "", {}
+        if session is None or session.owner != self._session.owner or session.status != "running":
+            return {}, {}
         states = {unit.state for unit in session.units}
+        if self.cancel.is_set() or self._problem or not states <= {"done", "failed"}:
+            return {}, {}
         failed = {path: unit.error for unit in session.units if unit.state == "failed" for path in unit.paths}
-        if not states <= {"done", "failed"}:
-            return None, "", {}
-        status: Status = "completed" if not failed else "partial" if "done" in states else "failed"
         files = [file for unit in _read_reviews(self._store, session) for file in unit.files]
         try:
             outcome, pending = self._job.conclude(files, failed, self.cancel)
         except Cancelled:
-            return None, "", {}
+            return {}, {}
         except Exception as problem:  # noqa: BLE001 - it is reported as the state of the session
-            return "failed", _format_error(problem), {}
+            return {"status": "failed", "error": _format_error(problem)}, {}
         self._store.keep(session.id, pending, self._now())
-        return status, next(iter(failed.values()), ""), {OUTCOME: msgspec.json.encode(outcome)}
+        status = "completed" if not failed else "partial" if "done" in states else "failed"
+        error = next(iter(failed.values()), "")
+        return {"status": status, "error": error}, {OUTCOME: msgspec.json.encode(outcome)}
 
     def _update(
         self, decide: SessionUpdate, bodies: Mapping[str, bytes] = {}, cache: Mapping[str, bytes] = {}

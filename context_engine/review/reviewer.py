@@ -19,7 +19,7 @@ from context_engine.review.checks import CHECKS, Check
 from context_engine.review.checks.change_checks import LOCKS
 from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.invariants import Invariant, find_broken
-from context_engine.review.verdict import FileCoverage
+from context_engine.review.verdict import AnalyzerRun, FileCoverage
 
 if TYPE_CHECKING:
     from context_engine.review.checks.check import CheckKind
@@ -41,11 +41,12 @@ DANGERS_ONLY = "generated: looked through for secrets, conflict markers and hidd
 
 
 @dataclass(frozen=True, slots=True)
-class FileFindings:
-    """The findings in one file, its coverage, and the milliseconds of each stage."""
+class FileReview:
+    """The review of one file: its findings, its coverage, the analyzers that looked at it, the milliseconds by stage."""
 
     findings: tuple[Finding, ...]
     coverage: FileCoverage
+    runs: tuple[AnalyzerRun, ...] = ()
     ms: tuple[tuple[str, float], ...] = ()
 
 
@@ -66,11 +67,11 @@ class Reviewer:
         """The invariants in words, for the brief of a second pass."""
         return tuple(f"{rule.id}: {rule.rule}" for rule in self._invariants)
 
-    def review_file(self, file: ReviewedFile) -> FileFindings:
+    def review_file(self, file: ReviewedFile) -> FileReview:
         """Review one file by itself. Only its two versions count, so the result may be cached by their hashes."""
         if skipped := _skip_reason(file):
             findings = self._run_file_checks(file, whole_only=False)
-            return FileFindings(assign_ids(findings), FileCoverage(file.path, skipped))
+            return FileReview(assign_ids(findings), FileCoverage(file.path, skipped))
         generated = file.new is not None and is_generated(file.new)
         times = [time.perf_counter()]
         findings = list(self._run_text_checks(file, dangers_only=generated))
@@ -81,9 +82,8 @@ class Reviewer:
         times.append(time.perf_counter())
         spent = [(end - start) * 1_000 for start, end in pairwise(times)]
         coverage = FileCoverage(file.path, partly=DANGERS_ONLY if generated else _partly_reason(file))
-        return FileFindings(
-            assign_ids(findings), coverage, tuple(zip(("text", "compare", "invariants"), spent, strict=True))
-        )
+        ms = tuple(zip(("text", "compare", "invariants"), spent, strict=True))
+        return FileReview(assign_ids(findings), coverage, ms=ms)
 
     def review_change(self, files: Sequence[ReviewedFile], surroundings: ReviewContext) -> tuple[Finding, ...]:
         """Review a change as a whole: what it breaks elsewhere, and what it forgot."""

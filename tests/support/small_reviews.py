@@ -14,7 +14,6 @@ from context_engine.errors import AccessFailed, Cancelled
 from context_engine.model import Finding
 from context_engine.review.finding import ReviewRequest
 from context_engine.review.review_job import (
-    FileReview,
     ReviewMetrics,
     SessionOutcome,
     UnitReview,
@@ -22,6 +21,7 @@ from context_engine.review.review_job import (
 )
 from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore, ReviewUnit
+from context_engine.review.reviewer import FileReview
 from context_engine.review.verdict import FileCoverage
 from context_engine.storage.locks import LivenessLock
 from context_engine.storage.state_folder import STATE_FOLDER
@@ -99,19 +99,19 @@ class SmallJob:
             )
             for span in places
         ]
-        return msgspec.json.encode(FileReview(path, tuple(found), FileCoverage(path)))
+        return msgspec.json.encode(FileReview(tuple(found), FileCoverage(path)))
 
     def conclude(
         self, files: Sequence[FileReview], failed: Mapping[str, str], cancel: threading.Event
     ) -> tuple[SessionOutcome, bytes]:
         self.gate.pass_through("end", cancel)
-        files = sorted(files, key=lambda file: file.path)
+        files = sorted(files, key=lambda file: file.coverage.path)
         found = [
             {"id": finding.id, "source": finding.source, "category": finding.category, "priority": finding.priority}
             for file in files
             for finding in file.findings
         ]
-        told = {"findings": found, "files": [file.path for file in files], "failed": len(failed)}
+        told = {"findings": found, "files": [file.coverage.path for file in files], "failed": len(failed)}
         return SessionOutcome(told), b"for a second look"
 
 
