@@ -29,9 +29,8 @@ from context_engine.review.analyzers import (
     report,
 )
 from context_engine.review.finding import ReviewOptions
-from context_engine.review.invariants import find_shape, read_invariants_file
-from context_engine.review.source_versions import FileVersion
-from tests.support.changes import PARSERS, changed_file
+from context_engine.review.invariants import read_invariants_file
+from tests.support.changes import changed_file
 
 
 def reported(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
@@ -201,12 +200,6 @@ def test_what_a_program_says_is_understood(
 def test_babble_is_never_taken_for_silence(read: Read) -> None:
     with pytest.raises(OUTPUT_ERRORS):
         read(b"panic: runtime error", "panic: runtime error", Path("/t"))
-
-
-def test_code_of_some_shape_is_found_by_a_query_of_the_parser() -> None:
-    source = FileVersion("a.py", b"x = eval(t)\ny = 1\neval(z)\n", PARSERS)
-    assert find_shape('(call function: (identifier) @name (#eq? @name "eval"))', source) == [1, 3]
-    assert find_shape("(no_such_node)", source) == []
 
 
 def test_a_shape_that_is_not_a_query_is_named() -> None:

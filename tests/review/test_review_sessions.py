@@ -49,26 +49,6 @@ def test_a_session_reviews_every_file_once_and_is_completed(process: Process, wo
     assert process.store.read_kept(session) == b"for a second look"
 
 
-def test_findings_come_while_it_runs_and_the_cursor_shows_none_twice(process: Process) -> None:
-    process.gate.open(2)
-    session = process.start()
-    process.gate.await_begun(3)
-    first = process.sessions.page(session, "", 5)
-    second = process.sessions.page(session, first.cursor, 100)
-    process.gate.open()
-    assert process.sessions.wait(session, WAIT_S, after=second.cursor).id == session
-    assert process.ended(session) == "completed"
-    rest, cursor = [], second.cursor
-    while cursor:
-        page = process.sessions.page(session, cursor, 7)
-        rest += page.findings
-        cursor = page.cursor
-    shown = [each["id"] for each in (*first.findings, *second.findings, *rest)]
-    assert len(first.findings) == 5
-    assert sorted(shown) == EVERY_TODO
-    assert len(second.findings) > 5
-
-
 def test_a_pause_holds_until_somebody_resumes(process: Process) -> None:
     process.gate.open(1)
     session = process.start()
@@ -87,17 +67,6 @@ def test_a_pause_holds_until_somebody_resumes(process: Process) -> None:
     assert process.ended(session) == "completed"
     assert set(process.tries(session)) == {1}
     assert findings(process, session) == EVERY_TODO
-
-
-def test_resuming_twice_repeats_nothing(process: Process, other: Process) -> None:
-    process.gate.open(0)
-    session = process.start()
-    process.gate.await_begun(1)
-    assert {each.sessions.resume(session).status for each in (process, other, process)} == {"running"}
-    process.gate.open()
-    assert process.ended(session) == "completed"
-    assert set(process.tries(session)) == {1}
-    assert other.gate.begun == [], "the other process had nothing to do"
 
 
 def test_another_process_reads_pauses_and_takes_over(process: Process, other: Process) -> None:
@@ -169,17 +138,6 @@ def test_a_session_of_which_nothing_could_be_reviewed_has_failed(tmp_path: Path)
     session = process.start()
     assert (process.ended(session), process.sessions.status(session).error) == ("failed", "a.py cannot be read")
     process.sessions.close()
-
-
-def test_the_second_review_of_a_change_comes_from_the_cache_and_finds_the_same(process: Process) -> None:
-    first = process.start()
-    assert process.ended(first) == "completed"
-    second = process.start()
-    assert second != first, "a review that is over is done again"
-    assert process.ended(second) == "completed"
-    assert process.sessions.telemetry(first)["cache"] == {"hits": 0, "misses": 40, "rate": 0.0}
-    assert process.sessions.telemetry(second)["cache"] == {"hits": 40, "misses": 0, "rate": 1.0}
-    assert process.sessions.outcome(first) == process.sessions.outcome(second)
 
 
 def test_the_same_review_is_one_session_as_long_as_it_is_not_over(process: Process, other: Process) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.llm_endpoint import is_strict
-from context_engine.errors import InvalidArgument, ReviewNotFound
+from context_engine.errors import InvalidArgument
 from context_engine.model import Finding
 from context_engine.review.finding import ReviewOptions
 from context_engine.review.review_store import ReviewStore
@@ -168,37 +168,12 @@ def test_a_draft_of_which_nothing_stands_is_no_second_look() -> None:
     assert len(again.rejected) == 1
 
 
-def test_only_a_second_look_may_say_that_a_patch_is_correct() -> None:
-    assert reviewed().overall_correctness == "needs attention"
-    assert kept().result.overall_correctness == "needs attention"
-    assert merge_draft_into(kept(), [], source="host").result.overall_correctness == "patch is correct"
-    assert merge_draft_into(kept(), draft(row()), source="model").result.overall_correctness == "patch is incorrect"
-    partial = replace(kept(), result=replace(reviewed(), is_partial=True))
-    assert merge_draft_into(partial, [], source="host").result.overall_correctness == "needs attention"
-
-
-def test_the_line_is_where_the_quote_stands() -> None:
-    again = merge_draft_into(kept(), draft(row(start_line=10, end_line=10)), source="host")
-    assert [each.span for each in again.result.findings] == [LineSpan(13, 13)]
-
-
 def test_what_a_check_says_as_well_is_one_finding_and_surer() -> None:
     double = row(start_line=12, end_line=12, quote="for try_number in range(3):", confidence_score=0.95,
                  title="The card is charged again", body="Each try sends the charge again, whether paid or not.")  # fmt: skip
     (found,) = merge_draft_into(kept(CHECKED), draft(double), source="host").result.findings
     assert (found.id, found.source, found.confidence) == ("id-1", "builtin", 0.95)
     assert "the second pass (host) reports it, too" in found.evidence[-1]
-
-
-def test_what_says_something_else_of_the_same_line_stays_apart() -> None:
-    other = row(
-        start_line=12,
-        end_line=12,
-        quote="for try_number in range(3):",
-        title="Three tries are too few",
-        body="Use a setting.",
-    )
-    assert len(merge_draft_into(kept(CHECKED), draft(other), source="host").result.findings) == 2
 
 
 def test_handing_in_twice_changes_nothing() -> None:
@@ -227,20 +202,6 @@ def test_nothing_secret_is_kept_or_shown(seconds: PendingReviews) -> None:
     assert (shown["arguments_template"]["review_id"], shown["tool"]) == (review_id, "review_changes")
     lines = [line.text for file in kept().files for hunk in file.hunks for line in hunk.lines]
     assert len(lines) == sum(len(hunk.lines) for file in FILES for hunk in file.hunks)
-
-
-def test_a_second_look_is_taken_by_the_id_of_its_review_and_kept(seconds: PendingReviews) -> None:
-    review_id = seconds.keep(kept(CHECKED))
-    first = seconds.merge_draft(review_id, [row()], source="host", submission_id="sub_1")
-    assert seconds.load(review_id) == first.pending
-    again = seconds.merge_draft(review_id, [row(title="Another one")], source="host", submission_id="sub_1")
-    assert again.result == first.result
-    for refused in (
-        lambda: seconds.merge_draft("rev_none", [], source="host"),
-        lambda: seconds.offer("review_changes", "rev_none"),
-    ):
-        with pytest.raises(ReviewNotFound):
-            refused()
 
 
 @pytest.mark.parametrize(

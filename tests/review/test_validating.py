@@ -207,12 +207,6 @@ def test_what_nobody_can_parse_is_skipped_with_its_reason() -> None:
     assert look("plain words").skipped == ()
 
 
-@pytest.mark.parametrize("language", ["python", "Python", "py"])
-def test_a_language_may_be_called_by_its_name_or_its_suffix(language: str) -> None:
-    assert not look("def f(:", kind="generated_code", language=language).has_passed
-    assert look("def f(:", kind="generated_code", language="no such").skipped
-
-
 def test_a_parser_that_stumbles_in_healthy_files_only_warns() -> None:
     found = look("fn main() { let x = = 1; }", "a.rs")
     assert found.has_passed
@@ -258,12 +252,6 @@ def test_a_secret_fails_content_and_is_taken_out() -> None:
     assert found.secrets == 1
     assert found.redacted is not None
     assert KEY not in found.redacted
-
-
-def test_nobody_looks_for_secrets_when_the_caller_says_so() -> None:
-    found = look(f'token = "{KEY}"\n', "a.py", redacts=False)
-    assert found.has_passed
-    assert (found.tiers_run, found.redacted, found.secrets) == ((1, 2), None, 0)
 
 
 def test_what_is_said_of_a_content_holds_none_of_its_secrets() -> None:

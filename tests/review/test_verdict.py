@@ -88,17 +88,6 @@ def test_two_programs_that_say_the_same_of_a_line_are_one_finding() -> None:
     assert (one.rule, one.related) == ("eval", (theirs.id,))
 
 
-def test_a_finding_that_is_allowed_is_not_told_and_fails_nothing() -> None:
-    (finding,) = assign_ids([FINDING])
-    assert make_result([finding], ReviewOptions(fail_on="P1"), Coverage(), ChangeSummary()).should_fail
-    allowed = make_result([finding], ReviewOptions(fail_on="P1", allow_ids=(finding.id,)), Coverage(), ChangeSummary())
-    assert (allowed.should_fail, allowed.filtered.allow_listed, allowed.verdict) == (
-        False,
-        1,
-        "no_deterministic_findings",
-    )
-
-
 def test_checks_alone_never_say_that_a_patch_is_correct() -> None:
     silent = make_result([], ReviewOptions(), Coverage((FileCoverage("a.py"),)), ChangeSummary())
     assert (silent.verdict, silent.overall_correctness) == ("no_deterministic_findings", "needs attention")
@@ -111,11 +100,6 @@ def test_checks_alone_never_say_that_a_patch_is_correct() -> None:
         make_result([FINDING], ReviewOptions(), Coverage(), ChangeSummary(), second_pass=True).overall_correctness
         == "patch is incorrect"
     )
-
-
-def test_a_review_that_had_no_time_fails_where_it_was_to_guard() -> None:
-    assert make_result([], ReviewOptions(fail_on="P0"), Coverage(), ChangeSummary(), is_partial=True).should_fail
-    assert not make_result([], ReviewOptions(), Coverage(), ChangeSummary(), is_partial=True).should_fail
 
 
 def test_parts_of_a_coverage_come_together_without_losing_a_reason() -> None:
@@ -141,19 +125,3 @@ def test_risk_is_a_sum_that_says_where_it_comes_from() -> None:
         summarize_change([*parts, stats("tests/test_login.py", 9, 0, is_test=True, is_code=True)]).factors[-1][:4]
         == "kind"
     )
-
-
-@given(
-    st.lists(
-        st.builds(
-            stats,
-            st.sampled_from(["a.py", "Dockerfile", "b.md"]),
-            st.integers(0, 900),
-            st.integers(0, 900),
-            st.booleans(),
-            st.booleans(),
-        )
-    )
-)
-def test_risk_stays_between_one_and_five(parts: list[Any]) -> None:
-    assert 1 <= summarize_change(parts, hot_paths=["a.py"]).risk <= 5

@@ -90,13 +90,6 @@ def test_options_narrow_what_is_told_and_count_the_rest(engine: Engine) -> None:
     assert filtered(exclude_patterns=["shop/"]) == {}
 
 
-def test_a_finding_of_the_named_priority_fails_the_review(engine: Engine) -> None:
-    told = call(engine, review_changes, diff=DIFF, assist="off", fail_on="P1")
-    assert told["should_fail"]
-    assert told["fail_reasons"] == ["P1 Mutable default argument at shop/cart.py:1"]
-    assert not call(engine, review_changes, diff=DIFF, assist="off", fail_on="P0")["should_fail"]
-
-
 @pytest.mark.parametrize("shape", ["markdown", "sarif", "rdjson"])
 def test_a_review_is_rendered_for_people_and_for_other_programs(engine: Engine, shape: str) -> None:
     text = review_changes.call(engine, {"diff": DIFF, "format": shape}, Call()).text
@@ -178,18 +171,6 @@ def test_what_git_cannot_give_is_an_error_that_names_the_next_step(
     assert refused.value.suggestion
 
 
-@pytest.mark.parametrize("setting", ["core.fsmonitor", "diff.external", "core.hooksPath"])
-def test_no_program_that_a_repository_names_is_started(here: Path, engine: Engine, setting: str) -> None:
-    marker = here.parent / "ran"
-    script = here.parent / "script.sh"
-    script.write_text(f"#!/bin/sh\ntouch '{marker}'\n", encoding="utf-8")
-    script.chmod(0o755)
-    write(here, {"shop/cart.py": FAULTY})
-    git(here, "config", setting, str(script))
-    assert call(engine, review_git_diff, target="head", assist="off")["review"]["findings"]
-    assert not marker.exists()
-
-
 # -- the second look --
 
 LOGIC = {
@@ -220,14 +201,6 @@ def test_a_finding_about_what_is_not_there_is_rejected_with_its_reason(engine: E
     assert len(told["rejected"]) == 2
     assert all(each["reason"] for each in told["rejected"])
     assert told["overall_correctness"] == "patch is incorrect"
-
-
-def test_without_a_second_look_nobody_is_told_that_a_patch_is_correct(engine: Engine) -> None:
-    calm = diff_text("shop/cart.py", SOUND, SOUND.replace("item)", "item)  # at the end"))
-    first = call(engine, review_changes, diff=calm)
-    assert (first["verdict"], first["overall_correctness"]) == ("no_deterministic_findings", "needs attention")
-    done = call(engine, review_changes, findings={"findings": []}, review_id=first["review_id"])
-    assert done["overall_correctness"] == "patch is correct"
 
 
 def test_a_workspace_that_nobody_may_write_to_is_reviewed_all_the_same(here: Path) -> None:
