@@ -42,7 +42,7 @@ DANGERS_ONLY = "generated: looked through for secrets, conflict markers and hidd
 
 @dataclass(frozen=True, slots=True)
 class FileReview:
-    """The review of one file: its findings, its coverage, the analyzers that looked at it, the milliseconds by stage."""
+    """The review of one file: its findings and coverage, the analyzers that ran, the milliseconds by stage."""
 
     findings: tuple[Finding, ...]
     coverage: FileCoverage

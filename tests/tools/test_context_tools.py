@@ -18,7 +18,7 @@ from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
-from context_engine.tools.context_tools import enhance_prompt, fence_for, get_context
+from context_engine.tools.context_tools import enhance_prompt, get_context
 from context_engine.tools.tool import Call
 from tests.support.chatting import MODEL, model_that_says, refused
 from tests.support.endpoints import only_connecting_to
@@ -103,22 +103,11 @@ def test_the_budget_counts_the_whole_reply_the_question_too(parcels: Engine) -> 
         assert estimate_max_tokens(reply) <= 500
 
 
-def test_a_reply_never_exceeds_what_clients_take(parcels: Engine) -> None:
-    assert (
-        len(text(parcels, "parcel", token_budget=100_000, max_files=20, min_relevance=0))
-        <= parcels.settings.result_chars_max
-    )
-
-
 def test_markdown_shows_the_same_files_for_reading(parcels: Engine) -> None:
     shown = text(parcels, "how is the price of a parcel computed", format="markdown")
     for file in bundle(parcels, "how is the price of a parcel computed")["files"]:
         assert f"## {file['path']}" in shown
     assert shown.count("```") % 2 == 0 and "of 8,000 tokens" in shown
-
-
-def test_a_snippet_cannot_close_its_own_fence() -> None:
-    assert fence_for("a\n````\nb") == "`````"
 
 
 @pytest.mark.parametrize(
@@ -207,14 +196,6 @@ def test_a_line_that_is_not_there_and_a_draft_that_grew_too_long_are_rejected(pa
     long = f"{prompt}. " + "Mind the rounding of grams. " * 200
     assert "light allows 600" in enhance(parcels, prompt, draft=long)["rejected"][0]["reason"]
     assert enhance(parcels, prompt, draft=long, mode="rich")["meta"] == {"assist_used": "host"}
-
-
-def test_what_is_offered_next_can_be_sent_back_as_it_is(parcels: Engine) -> None:
-    prompt = "round up in parcels/pricing.py"
-    step = enhance(parcels, prompt, assist="host")["next"]
-    assert step["schema"]["type"] == "string"
-    sent = step["arguments_template"] | {"prompt": prompt, "draft": "First read the tests. {prompt}"}
-    assert enhance(parcels, **sent)["enhanced_prompt"] == f"First read the tests. {prompt}"
 
 
 def test_a_model_rewords_a_prompt_when_the_user_named_one(parcels: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

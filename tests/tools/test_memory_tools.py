@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
-from context_engine.errors import ContextEngineError, InvalidArgument
+from context_engine.errors import ContextEngineError
 from context_engine.tools import find
 from context_engine.tools.memory_tools import add_memory, delete_memory, list_memories, update_memory
 from context_engine.tools.tool import Tool
@@ -143,15 +143,3 @@ def test_context_search_changes_nothing(here: Remembering) -> None:
 def test_nothing_known_says_where_else_to_look(here: Remembering) -> None:
     assert "search_code" in call(here, context_search, query="anything")["next"]
     assert "add_memory" in call(here, list_memories)["next"]
-
-
-def test_descriptions_fit_what_clients_show() -> None:
-    for tool in (add_memory, list_memories, update_memory, delete_memory, context_search):
-        assert len(tool.description) <= 350, tool.name
-        assert all(len(each.kind.description) <= 80 for each in tool.parameters), tool.name
-
-
-def test_an_unknown_subtype_is_refused_with_those_that_exist(here: Remembering) -> None:
-    with pytest.raises(InvalidArgument, match="subtype") as refused:
-        here.run(add_memory, **CENTS, subtype="idea")
-    assert "pattern, rule, decision, issue" in refused.value.suggestion

@@ -12,7 +12,7 @@ import pytest
 
 from context_engine import tools
 from context_engine.engine import Engine
-from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidLineRange, TooLarge
+from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidLineRange
 from context_engine.index import parsed_files
 from context_engine.repo.walker import walk
 from context_engine.text.words import estimate_tokens
@@ -147,10 +147,6 @@ def test_any_text_file_is_read_as_it_is(engine: Engine, path: str, header: str, 
     assert head.startswith(header)
     assert re.search(r" · sha256 [0-9a-f]{12}$", head)
     assert body == content
-
-
-def test_an_empty_file_is_its_header_alone(engine: Engine) -> None:
-    assert re.fullmatch(r"empty\.txt · empty · sha256 [0-9a-f]{12}", text(engine, "read_file", path="empty.txt"))
 
 
 @pytest.mark.parametrize(
@@ -548,14 +544,6 @@ def test_following_next_line_reads_a_region_whole(engine: Engine) -> None:
     assert "\n".join(lines) + "\n" == LONG
 
 
-def test_a_region_of_one_endless_line_is_cut_and_says_so(engine: Engine) -> None:
-    reply = told(engine, "read_regions", filePath="minified.js", regions=[{"start": 1, "end": 1}])
-    assert set(reply["regions"][0]["content"]) == {"x"}
-    assert reply["regions"][0]["cut"].startswith("line 1 is 100,000 characters long")
-    assert reply["truncated"] is True
-    assert "nextLine" not in reply
-
-
 @pytest.mark.parametrize("span", [(0, 5), (5, 4), (101, 101), (-3, 2)])
 def test_a_region_that_is_not_in_the_file_is_refused_with_its_line_count(engine: Engine, span: tuple[int, int]) -> None:
     with pytest.raises(InvalidLineRange) as caught:
@@ -575,11 +563,6 @@ def test_what_is_no_list_of_ranges_is_refused(engine: Engine, regions: Any) -> N
     with pytest.raises(InvalidArgument) as caught:
         text(engine, "read_regions", filePath="numbered.txt", regions=regions)
     assert "regions" in caught.value.message
-
-
-def test_too_many_ranges_for_the_reply_are_refused_rather_than_cut(narrow: Engine) -> None:
-    with pytest.raises(TooLarge):
-        text(narrow, "read_regions", filePath="numbered.txt", regions=[{"start": 1, "end": 9}] * 200)
 
 
 # -- list_directory ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from context_engine.settings import Settings
 from context_engine.tools import Call
 from context_engine.tools.reply import cut_excerpt
 from tests.support.tool_calls import text, told
-from tests.support.tools_stand_in import LOGIN, StandIn, hit, status
+from tests.support.tools_stand_in import LOGIN, StandIn, hit
 
 # -- codebase_retrieval -----------------------------------------------------------------------------------------------
 
@@ -73,10 +72,6 @@ def test_a_token_budget_keeps_whole_rows_and_says_how_many_are_missing() -> None
     assert "did not fit" in reply["next"]
 
 
-def test_the_best_row_comes_even_when_it_alone_is_over_the_budget() -> None:
-    assert len(told(StandIn(), "codebase_retrieval", query="q", max_tokens=1)["results"]) == 1
-
-
 @pytest.mark.parametrize("name", ["codebase_retrieval", "semantic_search", "cortex_search"])
 def test_no_reply_is_over_the_limit_and_the_rest_is_announced(name: str) -> None:
     hits = tuple(hit(f"src/part_{number}.py", f"word {number}\n" * 200) for number in range(50))
@@ -95,10 +90,6 @@ def test_an_empty_answer_says_why_and_what_next() -> None:
     assert "symbols" in reply["next"]
 
 
-def test_an_empty_answer_under_filters_says_to_loosen_them() -> None:
-    assert "Loosen" in told(StandIn(hits=()), "codebase_retrieval", query="q", tags=["go"])["next"]
-
-
 def test_an_overlong_line_is_cut_around_the_query_with_dots() -> None:
     minified = "a" * 50_000 + " needle " + "b" * 50_000
     row = told(StandIn(hits=(hit(text=minified),)), "codebase_retrieval", query="needle")["results"][0]
@@ -106,23 +97,6 @@ def test_an_overlong_line_is_cut_around_the_query_with_dots() -> None:
     assert row["content"].startswith("…")
     assert row["content"].endswith("…")
     assert len(row["content"]) < 1_000
-
-
-def test_edited_files_are_marked_stale() -> None:
-    stale = replace(hit(), stale=True)
-    assert told(StandIn(hits=(stale,)), "codebase_retrieval", query="q")["results"][0]["stale"] is True
-
-
-def test_an_excerpt_holds_the_line_that_answers() -> None:
-    lines = "\n".join(str(number) for number in range(100))
-    before, shown = cut_excerpt(lines, "77", lines_max=10, chars_max=900)
-    assert shown.split("\n")[77 - before] == "77"
-    assert shown.count("\n") == 9
-
-
-def test_a_chunk_just_over_the_limit_is_shown_whole() -> None:
-    text_of_11 = "\n".join("abcdefghijk")
-    assert cut_excerpt(text_of_11, "k", lines_max=10, chars_max=900) == (0, text_of_11)
 
 
 SHORT_FUNCTIONS = """func open() {
@@ -180,11 +154,6 @@ def test_semantic_search_is_markdown_grouped_by_file() -> None:
     assert reply.index("### 50-52") < reply.index("## b.py")
 
 
-def test_a_fence_is_longer_than_any_inside() -> None:
-    engine = StandIn(hits=(hit(text="````md\nx\n````", language="markdown"),))
-    assert "\n`````markdown\n" in text(engine, "semantic_search", query="x")
-
-
 def test_semantic_search_deep_gives_whole_chunks() -> None:
     engine = StandIn(hits=(hit(text="\n".join(f"x{number}" for number in range(100))),))
     assert "x99" in text(engine, "semantic_search", query="x1", mode="deep")
@@ -234,16 +203,6 @@ def test_an_unknown_tag_answers_nothing_plus_near_tags() -> None:
 def test_find_symbol_gives_place_signature_and_doc_line() -> None:
     assert text(StandIn(), "find_symbol", name="login") == (
         "1 definition · fresh\nsrc/auth.py:10-12 function auth.login\n    def login(user, password)\n    Let a user in."
-    )
-
-
-def test_find_symbol_names_what_comes_close() -> None:
-    assert "reason: nothing is defined under that name\nnear: login" in text(StandIn(), "find_symbol", name="logn")
-
-
-def test_find_symbol_outlines_a_file() -> None:
-    assert text(StandIn(), "find_symbol", outline="src/auth.py") == (
-        "src/auth.py · 40 lines · python · 2 symbols\n1-3 def Auth(user, password)\n  10-12 def login(user, password)"
     )
 
 
@@ -317,10 +276,6 @@ def test_waiting_for_a_run_can_be_cancelled() -> None:
         tools.call(Busy(), "reindex_workspace", {}, call)  # ty: ignore[invalid-argument-type] - a stand-in
 
 
-def test_indexing_in_the_background_returns_at_once() -> None:
-    assert told(StandIn(), "reindex_workspace", background="true")["started"] is True
-
-
 def test_clear_index_wants_to_be_confirmed() -> None:
     with pytest.raises(NotConfirmed) as caught:
         text(StandIn(), "clear_index")
@@ -333,10 +288,6 @@ def test_index_status_leaves_out_what_is_empty() -> None:
     assert reply["files"] == 2
     assert reply["stale"] == 0
     assert not {"last_error", "stale_files", "building", "next", "stats"} & set(reply)
-
-
-def test_index_status_says_what_to_do_without_an_index() -> None:
-    assert "index_workspace" in told(StandIn(state=status(state="absent")), "index_status")["next"]
 
 
 def test_an_error_of_the_engine_stays_an_error_and_becomes_the_contract_s_json() -> None:
