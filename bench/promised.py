@@ -30,8 +30,7 @@ from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.repo import walk
 from context_engine.repo.re2_search import Re2Search
 from context_engine.repo.walker import scan
-from context_engine.search.chunk_export import write_folder
-from context_engine.search.chunk_files import ChunkRow, format_chunk_file
+from context_engine.search.chunk_files import ChunkRow, format_chunk_file, write_folder
 from context_engine.search.filters import FilterMasks
 from context_engine.search.semantic_scores import compute_cosines
 from context_engine.search.served_chunks import ServedChunks

@@ -26,7 +26,6 @@ from context_engine.errors import (
 )
 from context_engine.index import (
     REPOSITORY_SEPARATOR,
-    ROLES,
     IndexService,
     UnionSnapshot,
 )
@@ -51,7 +50,7 @@ from context_engine.model import (
 )
 from context_engine.references import Neighbor, SymbolService
 from context_engine.repo import WorkspaceFile, WorkspaceFiles, path_of_listing
-from context_engine.search import HURRY_WAIT_S, Searcher, SearchService, SearchState, TextScanner, answer_query
+from context_engine.search import HURRY_WAIT_S, Searcher, SearchService, SearchState, TextScanner
 from context_engine.text import LineSpan, dotted_name
 
 Outcome = TypeVar("Outcome")
@@ -166,7 +165,7 @@ class MultiRepoSearch(SearchService):
             return present[name].read(rest)
 
         trouble = "; ".join(f"{name}: {state.trouble}" for name, state in present.items() if state.trouble)
-        answer = answer_query(SearchState(self._join_searchers(present), load, joined, trouble), query)
+        answer = SearchState(self._join_searchers(present), load, joined, trouble).answer(query)
         return replace(answer, hits=tuple(replace(hit, project=split_path(hit.chunk.path)[0]) for hit in answer.hits))
 
     def hurry(self, text: str, wait_s: float = HURRY_WAIT_S) -> bool:
@@ -192,7 +191,7 @@ class MultiRepoSearch(SearchService):
             known = self._joint.snapshot if self._joint else None
             if self._joint is None or not isinstance(known, UnionSnapshot) or not _are_same(known.parts, snapshots):
                 meaning = next(iter(present.values())).searcher.meaning
-                self._joint = Searcher(UnionSnapshot(snapshots), ROLES, meaning, self.usage)
+                self._joint = Searcher(UnionSnapshot(snapshots), meaning, self.usage)
             return self._joint
 
     def usage(self) -> Mapping[str, float]:

@@ -41,8 +41,8 @@ def chunk_export(
             chosen = read_embedder_config(engine.settings, os.environ)
         run_index(engine)
         report = run_with_progress(
-            lambda on_progress, cancel: engine.search.export_chunks(
-                target, embedder=None if no_vectors else chosen, progress=on_progress, cancel=cancel
+            lambda on_progress, cancel: search.export_chunks(
+                engine.search, target, None if no_vectors else chosen, progress=on_progress, cancel=cancel
             ),
             "export",
             unit="chunks",

@@ -25,12 +25,6 @@ from context_engine.text import split_words
 PLAIN = Language(name="text", content="code")
 """The language of a file that no language claims: lines of text."""
 
-PARSE_BYTES_MAX = 600_000
-"""Larger files are chunked by lines: a parser needs about 30 times the file's size in memory."""
-
-PAGE_BYTES_MAX = 40_000
-"""Longer HTML pages are generated, and their trees cost more than all code next to them."""
-
 _WEIGHTS = {"variable": 3, "field": 3, "property": 3, "key": 2, "section": 1}
 _NESTED_FACTOR = 0.6
 
@@ -48,11 +42,7 @@ def describe_file(
 ) -> IndexedFile:
     """Return everything the index stores of one file. `data` is `text` in UTF-8, without a byte order mark."""
     language = languages.detect(path, data) or PLAIN
-    if language.name == "html":
-        parsed_max = PAGE_BYTES_MAX
-    else:
-        parsed_max = PARSE_BYTES_MAX
-    found = outline_file(language if len(data) <= parsed_max else PLAIN, data, grammars)
+    found = outline_file(language if len(data) <= language.parsed_bytes_max else PLAIN, data, grammars)
     symbols = found.symbols
     pieces = split_chunks(text, symbols, language.content)
     stored = StoredOutline(

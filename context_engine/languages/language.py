@@ -195,7 +195,7 @@ class Language(Outlining, frozen=True, kw_only=True):
     kind of a definition that only its keyword gives; `blanks` are patterns whose first group is read as blank (macros
     that a parser cannot read); `only_inside` are [open, close] patterns of the parts to read (a `<script>` in HTML).
     `claims` maps a suffix that several languages use to a pattern of the files that are in this one.
-    See docs/guides/adding-a-language.md.
+    `inline_tests` and `parsed_bytes_max`: see docs/guides/adding-a-language.md.
     """
 
     name: str = ""
@@ -212,6 +212,8 @@ class Language(Outlining, frozen=True, kw_only=True):
     renames: RenameRules = RenameRules()
     only_inside: tuple[tuple[str, str], ...] = ()
     keywords: tuple[tuple[str, str], ...] = ()
+    parsed_bytes_max: int = 600_000
+    inline_tests: bool = False
 
 
 class Languages:
@@ -271,11 +273,10 @@ class Languages:
 
     def __getitem__(self, name: str) -> Language:
         """Return the language of that name. Raises: InvalidArgument if it is unknown."""
-        language = self._names.get(name)
-        if language is None:
+        if name not in self._names:
             known = ", ".join(sorted(self._names))
             raise InvalidArgument(f"no language {name!r}", suggestion=f"one of: {known}")
-        return language
+        return self._names[name]
 
     def detect(self, path: str, data: bytes = b"") -> Language | None:
         """Return the language of a file by its name, its suffix and its `data`; None if it is unknown.
@@ -285,9 +286,8 @@ class Languages:
         decide outline as C and as C++ alike.
         """
         name = path.rpartition("/")[2].lower()
-        language = self._filenames.get(name)
-        if language is not None:
-            return language
+        if name in self._filenames:
+            return self._filenames[name]
         stem, dot, suffix = name.rpartition(".")
         if dot:
             language = self._by_suffix(stem, suffix, data)

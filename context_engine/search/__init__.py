@@ -10,8 +10,8 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.search.chunk_export import read_folder
-    from context_engine.search.chunk_files import FILES
+    from context_engine.search.chunk_export import export_chunks
+    from context_engine.search.chunk_files import FILES, read_folder
     from context_engine.search.embedding_service import WITH_NEXT_RUN, EmbeddingService, lower_thread_priority
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.fuse import SCORE_DIGITS, WEIGHTS
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from context_engine.search.named_places import find_paths, list_tails
     from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B
-    from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState, answer_query
+    from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState
     from context_engine.search.searcher import Searcher
     from context_engine.search.served_chunks import ServedChunks
     from context_engine.search.text_scanner import TextScanner

@@ -6,23 +6,22 @@ Files that changed since they were indexed are left out. Secrets are redacted in
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from xxhash import xxh3_128
 
-from context_engine.embedding import Embedder
-from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath
+from context_engine.embedding import Embedder, EmbedderConfig, open_embedder
 from context_engine.index import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
-from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Progress, Skipped
-from context_engine.repo import ReadFile, Root, read_file, write_atomic
-from context_engine.search.chunk_files import FILES, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
+from context_engine.model import Chunk, ChunkKind, Progress
+from context_engine.references import no_index
+from context_engine.repo import ReadFile
+from context_engine.search.chunk_files import FILES, ChunkRow, format_chunk_file, write_folder
 from context_engine.search.hit_reading import HitReader
 from context_engine.search.rankers import RankingView
+from context_engine.search.search_service import SearchService
 from context_engine.search.searcher import Place
 from context_engine.secrets import redact_file
 
@@ -44,12 +43,36 @@ class ExportReport:
     size_bytes: int
 
 
+def export_chunks(
+    search: SearchService,
+    folder: Path,
+    config: EmbedderConfig | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> ExportReport:
+    """Write the index of a workspace as chunk files, with vectors of a provider or, without a `config`, with none.
+
+    Raises: NotIndexed, EmbedderUnusable, UnsupportedHost; as `write_chunk_files`.
+    """
+    searcher = search.searcher()
+    if searcher is None:
+        raise no_index()
+    embedder = open_embedder(config) if config else None
+    chunks, stamp = collect_chunks(searcher.view, search.files.load), search.index.indexed_at()
+    try:
+        return write_chunk_files(chunks, folder, stamp=stamp, embedder=embedder, progress=progress, cancel=cancel)
+    finally:
+        if embedder is not None:
+            embedder.close()
+
+
 def collect_chunks(view: RankingView, read: ReadFile) -> ChunksByKind:
     """Return every chunk that counts, by kind, in the order of paths and lines, each with its text to embed.
 
     `read` returns a file as it is now.
     """
-    chunks: dict[ChunkKind, list[tuple[Chunk, ChunkEmbeddingText]]] = {kind: [] for kind in CHUNK_KINDS}
+    chunks: dict[ChunkKind, list[tuple[Chunk, ChunkEmbeddingText]]] = {kind: [] for kind in FILES}
     for path, file in sorted(view.snapshot.by_path.items()):
         for chunk, text in _collect_file(view, read, path, file):
             chunks[chunk.kind].append((chunk, text))
@@ -90,9 +113,8 @@ def write_chunk_files(
 
     `stamp`: when the index was made, UTC ISO-8601.
 
-    Raises: Cancelled (nothing is written), InvalidPath, DiskFull, AccessFailed.
+    Raises: Cancelled (nothing is written), InvalidPath, DiskFull, AccessFailed; as `Embedder.embed`.
     """
-    counts = {kind: len(chunks[kind]) for kind in FILES}
     model = fingerprint = ""
     vectors: Mapping[ChunkKind, npt.NDArray[np.float32]] = {}
     if embedder is not None:
@@ -104,6 +126,7 @@ def write_chunk_files(
         data = format_chunk_file(kind, rows, vectors.get(kind), model=model, fingerprint=fingerprint, generated=stamp)
         contents.append((name, data))
     size = write_folder(folder, contents)
+    counts = {kind: len(chunks[kind]) for kind in FILES}
     return ExportReport(counts, model, embedder.dimensions if embedder else 0, size)
 
 
@@ -145,69 +168,3 @@ def _make_row(chunk: Chunk, stamp: str) -> ChunkRow:
         created_at=stamp,
         updated_at=stamp,
     )
-
-
-FILE_BYTES_MAX = 500_000_000
-"""100,000 chunks with vectors of 384 numbers take 400 MB of JSON; larger data belongs into a database."""
-
-
-def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
-    """Write chunk files, each as a whole or not at all, and make the folder if it is missing; return the bytes.
-
-    Raises: InvalidPath when it is a file, WriteFailed.
-    """
-    if folder.is_file():
-        raise InvalidPath(
-            f"{folder} is a file, not a folder", suggestion="name a folder; it is made if it is not there"
-        )
-    with suppress(OSError):  # why it cannot be made, the first file says better
-        folder.mkdir(parents=True, exist_ok=True)
-    count = 0
-    for name, data in contents:
-        write_atomic(folder / name, data)
-        count += len(data)
-    return count
-
-
-def read_folder(folder: Path, *, bytes_max: int = FILE_BYTES_MAX) -> ChunkSet:
-    """Read all chunk files of a folder; unusable ones are named in `skipped`, missing ones are not.
-
-    Raises: FileNotFound when there is no such folder, InvalidVectors.
-    """
-    return combine_files(read_files(folder, bytes_max=bytes_max))
-
-
-def read_files(folder: Path, *, bytes_max: int = FILE_BYTES_MAX) -> dict[ChunkKind, bytes | Skipped]:
-    """Return the contents of the files that are there, or why one cannot be read. Raises: FileNotFound."""
-    if not folder.is_dir():
-        raise FileNotFound(
-            f"there is no folder {folder} to read chunks from",
-            suggestion="write one with `ctx chunk export`, or name the folder that your indexer writes",
-            details={"path": str(folder)},
-        )
-    root = Root(folder)
-    found: dict[ChunkKind, bytes | Skipped] = {}
-    for kind, name in FILES.items():
-        try:
-            found[kind] = read_file(root, root.rel(name), bytes_max=bytes_max).data
-        except FileNotFound:
-            continue
-        except ContextEngineError as error:  # too large, no text, closed to us, a link that leads elsewhere
-            found[kind] = Skipped(name, "unreadable", error.message)
-    return found
-
-
-def hash_contents(contents: Mapping[ChunkKind, bytes | Skipped]) -> str:
-    """Return a hash that differs when the contents of a folder do."""
-    state = xxh3_128()
-    for kind, data in contents.items():
-        state.update(f"\0{kind}\0".encode())
-        state.update(str(data).encode() if isinstance(data, Skipped) else data)
-    return state.hexdigest()
-
-
-def combine_files(contents: Mapping[ChunkKind, bytes | Skipped]) -> ChunkSet:
-    """Return the chunks of files as one set. Raises: InvalidVectors."""
-    files = [data if isinstance(data, Skipped) else parse_chunk_file(kind, data) for kind, data in contents.items()]
-    skipped = [file for file in files if isinstance(file, Skipped)]
-    return ChunkSet.of([file for file in files if isinstance(file, ChunkSet)], skipped)

@@ -1,4 +1,4 @@
-"""PURE. Chunk files (upstream spec 004): four JSON files through which indexers exchange chunks; bytes in, rows out.
+"""Chunk files (upstream spec 004): four JSON files in a folder, through which indexers exchange chunks.
 
 A file is used as a whole or not at all, and unknown fields are ignored.
 """
@@ -6,17 +6,21 @@ A file is used as a whole or not at all, and unknown fields are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from struct import Struct
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from xxhash import xxh3_128_hexdigest
 
 from context_engine.embedding import VectorRows, normalize_rows, quantize
-from context_engine.errors import InvalidVectors
+from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath, InvalidVectors
 from context_engine.model import ChunkKind, Skipped
+from context_engine.repo import Root, read_file, write_atomic
 from context_engine.storage import prepare_type
 
 FILES: Mapping[ChunkKind, str] = {
@@ -30,6 +34,9 @@ LAYOUT = "2.0.0"
 """The name of this layout in the other indexer that is known to write such files."""
 DIGITS = 7
 """Of a number in an embedding: one more than int8 and a scale can distinguish, and half as long as all of them."""
+
+FILE_BYTES_MAX = 500_000_000
+"""100,000 chunks with vectors of 384 numbers take 400 MB of JSON; larger data belongs into a database."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -60,7 +67,7 @@ class ChunkSet:
 
     `vectors` has a row for each chunk, zeros where there is none, and no column when no chunk has one. `model` is the
     name in the files of what made the vectors, and `fingerprint` that of our embedder; empty when they have none.
-    `skipped` names the files that could not be used, and why.
+    `skipped` names the files that could not be used, and why; `hash` differs when the contents of the files do.
     """
 
     files: tuple[str, ...]
@@ -69,6 +76,7 @@ class ChunkSet:
     model: str = ""
     fingerprint: str = ""
     skipped: tuple[Skipped, ...] = ()
+    hash: str = ""
 
     @property
     def dimensions(self) -> int:
@@ -81,8 +89,9 @@ class ChunkSet:
         return self.vectors.scales > 0
 
     @classmethod
-    def of(cls, parts: Sequence[ChunkSet], skipped: Sequence[Skipped] = ()) -> ChunkSet:
+    def of(cls, files: Sequence[ChunkSet | Skipped]) -> ChunkSet:
         """Combine files. Raises: InvalidVectors when one was embedded in another size, or by another model."""
+        parts = [file for file in files if isinstance(file, ChunkSet)]
         vectored = [part for part in parts if part.dimensions]
         size = vectored[0].dimensions if vectored else 0
         values, scales = [np.zeros((0, size), np.int8)], [np.zeros(0, np.float32)]
@@ -98,7 +107,8 @@ class ChunkSet:
             vectors=VectorRows(np.concatenate(values), np.concatenate(scales)),
             model=_common_value("models", (part.model for part in vectored)),
             fingerprint=_common_value("versions of one model", (part.fingerprint for part in vectored)),
-            skipped=tuple(skipped),
+            skipped=tuple(file for file in files if isinstance(file, Skipped)),
+            hash=" ".join(file.hash if isinstance(file, ChunkSet) else file.detail for file in files),
         )
 
 
@@ -157,7 +167,14 @@ def parse_chunk_file(kind: ChunkKind, data: bytes) -> ChunkSet | Skipped:
         )
         for chunk in chunks
     )
-    return ChunkSet((name,), rows, quantize(normalize_rows(vectors)), head.model or "", head.fingerprint or "")
+    return ChunkSet(
+        (name,),
+        rows,
+        quantize(normalize_rows(vectors)),
+        head.model or "",
+        head.fingerprint or "",
+        hash=xxh3_128_hexdigest(data),
+    )
 
 
 def format_chunk_file(
@@ -216,3 +233,49 @@ def _common_value(what: str, values: Iterable[str]) -> str:
 
 def _invalid_vectors(what: str) -> InvalidVectors:
     return InvalidVectors(what, suggestion="write all four files again with one model, or leave the embeddings out")
+
+
+# -- a folder of them -------------------------------------------------------------------------------------------------
+
+
+def read_folder(folder: Path, *, bytes_max: int = FILE_BYTES_MAX) -> ChunkSet:
+    """Read all chunk files of a folder; unusable ones are named in `skipped`, missing ones are not.
+
+    Raises: FileNotFound when there is no such folder, InvalidVectors.
+    """
+    if not folder.is_dir():
+        raise FileNotFound(
+            f"there is no folder {folder} to read chunks from",
+            suggestion="write one with `ctx chunk export`, or name the folder that your indexer writes",
+            details={"path": str(folder)},
+        )
+    root = Root(folder)
+    files: list[ChunkSet | Skipped] = []
+    for kind, name in FILES.items():
+        try:
+            data = read_file(root, root.rel(name), bytes_max=bytes_max).data
+        except FileNotFound:
+            continue
+        except ContextEngineError as error:  # too large, no text, closed to us, a link that leads elsewhere
+            files.append(Skipped(name, "unreadable", error.message))
+        else:
+            files.append(parse_chunk_file(kind, data))
+    return ChunkSet.of(files)
+
+
+def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
+    """Write chunk files, each as a whole or not at all, and make the folder if it is missing; return the bytes.
+
+    Raises: InvalidPath when it is a file, WriteFailed.
+    """
+    if folder.is_file():
+        raise InvalidPath(
+            f"{folder} is a file, not a folder", suggestion="name a folder; it is made if it is not there"
+        )
+    with suppress(OSError):  # why it cannot be made, the first file says better
+        folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for name, data in contents:
+        write_atomic(folder / name, data)
+        count += len(data)
+    return count

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.index import ROLES, Matches, Snapshot, StoredOutline, StoredSymbol, symbol_chain, term_hashes
-from context_engine.languages import PathIndex
+from context_engine.languages import Languages, PathIndex
 from context_engine.model import CHUNK_KINDS
 from context_engine.search.named_places import NamedPlace, PathTail, list_tails
 from context_engine.search.question import TITLE, Question
@@ -161,8 +161,8 @@ class RankingView:
 
     def inline_tests(self, file: int) -> list[tuple[int, int]]:
         """Return the first and last line of each test inside a source file: `mod tests` and `fn test_x` of Rust."""
-        language = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
-        if language != "rust" or self.roles[file] != SOURCE_ROLE:
+        language = Languages.builtin().get(self.snapshot.languages[int(self.snapshot.file_column("language")[file])])
+        if language is None or not language.inline_tests or self.roles[file] != SOURCE_ROLE:
             return []
         return [(symbol.first, symbol.last) for symbol in self.outline(file).symbols if _is_test(symbol)]
 

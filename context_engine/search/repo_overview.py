@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from context_engine.index import Snapshot
+from context_engine.index import ROLES, Snapshot
 from context_engine.model import Landmarks
 
 FOLDERS_MAX = 8
@@ -29,14 +29,14 @@ _STARTS = re.compile(
 )
 
 
-def find_landmarks(snapshot: Snapshot, roles: tuple[str, ...], freshness: str) -> Landmarks:
-    """Return the landmarks of a snapshot; `roles` names the file roles as the snapshot numbers them."""
+def find_landmarks(snapshot: Snapshot, freshness: str) -> Landmarks:
+    """Return the landmarks of a snapshot."""
     files = list(snapshot.by_path.items())
     role, language, weight = (
         column.tolist()
         for column in (snapshot.file_column("role"), snapshot.file_column("language"), snapshot.importance)
     )
-    telling = {path: weight[number] for path, number in files if roles[role[number]] in TELLING}
+    telling = {path: weight[number] for path, number in files if ROLES[role[number]] in TELLING}
     languages = Counter(snapshot.languages[language[number]] for _, number in files)
     folders = _folders([*telling])
     return Landmarks(

@@ -8,19 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import NamedTuple
 
-from context_engine.embedding import EmbedderConfig, open_embedder
 from context_engine.errors import ContextEngineError, InvalidArgument, NextStep, NotIndexed
-from context_engine.index import ROLES, IndexService, StaticEncoder
-from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
+from context_engine.index import IndexService, StaticEncoder
+from context_engine.model import Answer, Filter, Hit, Landmarks, Query
 from context_engine.references import no_index
 from context_engine.repo import ReadFile, WorkspaceFiles
-from context_engine.search.chunk_export import ExportReport, collect_chunks, write_chunk_files
 from context_engine.search.file_usage import FileUsage
 from context_engine.search.hit_reading import HitReader, asks_for_comments
-from context_engine.search.name_completion import NameCompleter
+from context_engine.search.name_completion import Completions
 from context_engine.search.question import Question
 from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, explain_weakness
 from context_engine.search.repo_overview import find_landmarks
@@ -49,6 +46,40 @@ class SearchState(NamedTuple):
     trouble: str = ""  # why the index could not be brought up to date
     prepare: Callable[[Sequence[str]], None] | None = None  # gets the files of the hits before they are read
 
+    def answer(self, query: Query) -> Answer:
+        """Return the places worth reading for a query, or why there are none.
+
+        A `symbols` chunk is made from an outline.
+        """
+        searcher, kinds, tags = self.searcher, query.filter.kinds, query.filter.tags
+        reader = HitReader(searcher.view, self.read)
+        weakness, probability = "", 0.0
+        if "symbols" in kinds or ("symbols" in tags and not kinds):
+            ranking, hits, total = _find_outlines(self, reader, query)
+        else:
+            ranking = searcher.rank(query)
+            places = drop_distant(ranking.places, query.min_score)
+            _prepare_files(self, places)
+            hits, total = _read_hits(reader, places, query.text), ranking.matching
+            evidence = ranking.evidence
+            if evidence:
+                probability = evidence.probability
+            if (
+                evidence and evidence.is_weak and query.filter.is_empty and ranking.places
+            ):  # a filter knows what it asks for
+                weakness = explain_weakness(evidence, searcher.find_absent_words(query.text))
+        return Answer(
+            hits=tuple(hits),
+            engine=ranking.engine,
+            freshness=self.freshness,
+            total=total,
+            reason="" if hits else _explain_no_hits(self, query),
+            near_tags=() if hits else searcher.masks.similar_tags(tags),
+            weakness=weakness,
+            probability=probability,
+            missing=ranking.missing,
+        )
+
 
 class SearchService:
     """Searches one workspace. Thread-safe; every answer is of one snapshot."""
@@ -66,16 +97,15 @@ class SearchService:
 
         `scanner` finds the files to index first when a question comes before the index is complete.
         """
-        self._index = index
+        self.index = index
         self._live = index.live
-        self._files = files
+        self.files = files
         self._access = access
         self._scanner = scanner
         self._hurried: dict[str, None] = {}  # questions whose files were put first
         self._meaning = None if encoder is None else SemanticRanker(encoder.query, provider)
         self._lock = threading.Lock()
         self._searcher: Searcher | None = None
-        self._completer: NameCompleter | None = None
 
     # -- ranking --
 
@@ -90,11 +120,11 @@ class SearchService:
         state = self.state()
         if state is None:
             return self._answer_without_index()
-        answer = answer_query(state, query)
+        answer = state.answer(query)
         # An answer that says how many files were edited may show some of them; one that knows of none takes them in.
         stale = frozenset(str(hit.chunk.path) for hit in answer.hits if hit.stale and answer.freshness == "fresh")
         if self._live.index_shown(stale) and (state := self.state()) is not None:
-            answer = answer_query(state, query)
+            answer = state.answer(query)
         return answer
 
     def hurry(self, text: str, wait_s: float = HURRY_WAIT_S) -> bool:
@@ -127,7 +157,7 @@ class SearchService:
         searcher = self.searcher()
         if searcher is None:
             return None
-        return SearchState(searcher, self._files.load, freshness, self._live.last_error or "")
+        return SearchState(searcher, self.files.load, freshness, self._live.last_error or "")
 
     def searcher(self) -> Searcher | None:
         """Return the searcher of the newest snapshot, kept until another is published; None without an index."""
@@ -137,15 +167,13 @@ class SearchService:
                 self._searcher = None
                 return None
             if self._searcher is None or self._searcher.snapshot is not snapshot:
-                self._searcher = Searcher(
-                    snapshot, ROLES, self._meaning, self._access.ranking_scores, previous=self._searcher
-                )
+                self._searcher = Searcher(snapshot, self._meaning, self._access.ranking_scores, previous=self._searcher)
             return self._searcher
 
     def forget(self) -> None:
         """Release the snapshot of an index that is about to be deleted."""
         with self._lock:
-            self._searcher = self._completer = None
+            self._searcher = None
 
     def _answer_without_index(self) -> Answer:
         if not self._live.is_building:
@@ -165,27 +193,20 @@ class SearchService:
         searcher = self.searcher()
         if searcher is None:
             raise no_index()
-        return find_landmarks(searcher.snapshot, ROLES, freshness)
+        return find_landmarks(searcher.snapshot, freshness)
 
-    def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
-        """Complete a path to indexed files (and folders), best first, with their number; none without an index."""
-        completer = self._newest_completer()
-        return completer.paths(typed, limit, folders=folders) if completer else ((), 0)
+    def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> Completions:
+        """Complete a path to indexed files (and folders), best first, with their number; none without an index.
 
-    def complete_symbol(self, typed: str, *, limit: int = 100) -> tuple[tuple[str, ...], int]:
+        It looks at no file: completing must be immediate.
+        """
+        searcher = self.searcher()
+        return searcher.names.paths(typed, limit, folders=folders) if searcher else ((), 0)
+
+    def complete_symbol(self, typed: str, *, limit: int = 100) -> Completions:
         """Complete a name, or a member after `Owner.`, with the number of candidates; none without an index."""
-        completer = self._newest_completer()
-        return completer.symbols(typed, limit) if completer else ((), 0)
-
-    def _newest_completer(self) -> NameCompleter | None:
-        """Return the completer of the newest snapshot. It looks at no file: completing must be immediate."""
-        snapshot = self._live.snapshot()
-        with self._lock:
-            if snapshot is None:
-                self._completer = None
-            elif self._completer is None or self._completer.snapshot is not snapshot:
-                self._completer = NameCompleter(snapshot)
-            return self._completer
+        searcher = self.searcher()
+        return searcher.names.symbols(typed, limit) if searcher else ((), 0)
 
     # -- what is indexed --
 
@@ -196,70 +217,6 @@ class SearchService:
             return {}
         codes = snapshot.file_column("language")[snapshot.file_alive].tolist()
         return {snapshot.languages[code]: count for code, count in Counter(codes).most_common()}
-
-    def tags(self) -> dict[str, int]:
-        """Count the chunks of each tag, most first."""
-        searcher = self.searcher()
-        return searcher.masks.counts() if searcher else {}
-
-    def export_chunks(
-        self,
-        folder: Path,
-        *,
-        embedder: EmbedderConfig | None,
-        progress: Callable[[Progress], None] | None = None,
-        cancel: threading.Event | None = None,
-    ) -> ExportReport:
-        """Write the index as chunk files, with vectors of an embedder or, if that is None, without.
-
-        Files that changed since they were indexed are left out.
-
-        Raises: NotIndexed, Cancelled (nothing is written), InvalidPath (no folder), DiskFull, AccessFailed, and
-        UnsupportedHost, EmbedderUnusable, EmbedderFailed when the embedder cannot be used.
-        """
-        searcher = self.searcher()
-        if searcher is None:
-            raise no_index()
-        opened = open_embedder(embedder) if embedder else None
-        chunks = collect_chunks(searcher.view, self._files.load)
-        stamp = self._index.indexed_at()
-        try:
-            return write_chunk_files(chunks, folder, stamp=stamp, embedder=opened, progress=progress, cancel=cancel)
-        finally:
-            if opened is not None:
-                opened.close()
-
-
-def answer_query(state: SearchState, query: Query) -> Answer:
-    """Return the places worth reading for a query, or why there are none. A `symbols` chunk is made from an outline."""
-    searcher, kinds, tags = state.searcher, query.filter.kinds, query.filter.tags
-    reader = HitReader(searcher.view, state.read)
-    weakness, probability = "", 0.0
-    if "symbols" in kinds or ("symbols" in tags and not kinds):
-        ranking, hits, total = _find_outlines(state, reader, query)
-    else:
-        ranking = searcher.rank(query)
-        places = drop_distant(ranking.places, query.min_score)
-        _prepare_files(state, places)
-        hits, total = _read_hits(reader, places, query.text), ranking.matching
-        evidence = ranking.evidence
-        if evidence:
-            probability = evidence.probability
-        if (
-            evidence and evidence.is_weak and query.filter.is_empty and ranking.places
-        ):  # a filter knows what it asks for
-            weakness = explain_weakness(evidence, searcher.find_absent_words(query.text))
-    return Answer(
-        hits=tuple(hits),
-        engine=ranking.engine,
-        freshness=state.freshness,
-        total=total,
-        reason="" if hits else _explain_no_hits(state, query),
-        near_tags=() if hits else searcher.masks.similar_tags(tags),
-        weakness=weakness,
-        probability=probability,
-        missing=ranking.missing,
-    )
 
 
 def _find_outlines(state: SearchState, reader: HitReader, query: Query) -> tuple[Ranking, list[Hit], int]:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from context_engine.index import Snapshot, term_hashes
+from context_engine.index import ROLES, Snapshot, term_hashes
 from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost
 from context_engine.search.filters import FilterMasks
+from context_engine.search.name_completion import NameCompleter
 from context_engine.search.named_places import PATH_WEIGHT
 from context_engine.search.question import Question
 from context_engine.search.rankers import Floats, Mask, RankingView, Signals, compute_signals
@@ -89,14 +90,12 @@ class Ranking:
 class Searcher:
     """One snapshot, prepared for search; what ranking needs is computed once.
 
-    `roles` names the file roles as the snapshot numbers them; without `meaning` only words rank. Thread-safe: cached
-    values are written as a whole.
+    Without `meaning` only words rank. Thread-safe: cached values are written as a whole.
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
-        roles: tuple[str, ...],
         meaning: SemanticRanker | None = None,
         used: Callable[[], Mapping[str, float]] = dict,
         previous: Searcher | None = None,
@@ -109,7 +108,7 @@ class Searcher:
         self.meaning = meaning
         self.view = RankingView(snapshot, previous.view if previous else None)
         self.masks = FilterMasks(self.view)
-        self._roles = roles
+        self.names = NameCompleter(snapshot)
         self._used = used
         self._boosts: tuple[Mapping[str, float], Floats] = ({}, np.ones(0, np.float32))
 
@@ -119,7 +118,7 @@ class Searcher:
         A smaller `role_power` (0-1) lowers the influence of file roles.
         """
         question = Question.of(query.text)
-        prior = compute_priors(self.view, self._roles, question, query.filter)
+        prior = compute_priors(self.view, question, query.filter)
         if role_power != 1.0:
             prior = np.power(prior, np.float32(role_power))
         used = self._used()
@@ -193,9 +192,9 @@ def _gather_evidence(signals: Mapping[str, Floats], score: Floats) -> Evidence |
 # -- the score of files -----------------------------------------------------------------------------------------------
 
 
-def compute_priors(view: RankingView, roles: tuple[str, ...], question: Question, wanted: Filter) -> Floats:
+def compute_priors(view: RankingView, question: Question, wanted: Filter) -> Floats:
     """Return the prior of each file by its role; a role that the query names or the filter selects is not lowered."""
-    table = np.array([PRIORS.get(role, 1.0) for role in roles], np.float32)
+    table = np.array([PRIORS.get(role, 1.0) for role in ROLES], np.float32)
     selected: set[str] = set()
     if "documentation" in wanted.kinds or "documentation" in wanted.tags:
         selected.add("docs")
@@ -203,9 +202,10 @@ def compute_priors(view: RankingView, roles: tuple[str, ...], question: Question
         selected.add("data")
     if wanted.include_paths:
         selected |= {"test", "docs", "example", "bench", "vendor", "data"}
-    for roles_lifted, prior in ((question.lifted, LIFTED_PRIOR), (selected, np.float32(1.0))):
-        for role in roles_lifted:
-            table[roles.index(role)] = max(table[roles.index(role)], prior)
+    for lifted, prior in ((question.lifted, LIFTED_PRIOR), (selected, np.float32(1.0))):
+        for number, role in enumerate(ROLES):
+            if role in lifted:
+                table[number] = max(table[number], prior)
     return table[view.roles]
 
 

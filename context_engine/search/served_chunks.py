@@ -17,8 +17,7 @@ from context_engine.embedding import Embedder
 from context_engine.errors import ContextEngineError, HostError, InvalidArgument, InvalidVectors
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
 from context_engine.repo import Watcher
-from context_engine.search.chunk_export import combine_files, hash_contents, read_files
-from context_engine.search.chunk_files import FILES, ChunkSet
+from context_engine.search.chunk_files import FILES, ChunkSet, read_folder
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
 from context_engine.search.question import Question
 from context_engine.search.rankers import Floats
@@ -55,7 +54,6 @@ class ChunkStatus:
 class _PreparedState(NamedTuple):
     """One state of the folder, ready for queries; `missing`: why it has no embedder of questions."""
 
-    content_hash: str
     searcher: ChunkSearcher
     embedder: Embedder | None
     missing: str
@@ -82,8 +80,7 @@ class ServedChunks:
         self._on_change = on_change
         self._opened: dict[str, Embedder | None] = {}
         self._lock = threading.Lock()
-        contents = read_files(folder)
-        self._state = self._prepare(hash_contents(contents), combine_files(contents))
+        self._state = self._prepare(read_folder(folder))
         self.problem = ""
         """Why the newest state of the files is not what is served; empty when it is."""
         chunks = self.chunks
@@ -105,16 +102,14 @@ class ServedChunks:
         """Read the folder again and use it, if nothing in use is broken or missing in it; return whether it is used."""
         with self._lock:
             try:
-                contents = read_files(self._path)
-                content_hash = hash_contents(contents)
-                if content_hash == self._state.content_hash and not self.problem:
+                new = read_folder(self._path)
+                if new.hash == self.chunks.hash and not self.problem:
                     return True
-                new = combine_files(contents)
                 why = {skipped.path: skipped.detail for skipped in new.skipped}
                 lost = [name for name in self.chunks.files if name not in new.files]
                 self.problem = "; ".join(f"{name}: {why.get(name, 'it is gone')}" for name in lost)
                 if not self.problem:
-                    self._state = self._prepare(content_hash, new)
+                    self._state = self._prepare(new)
                     left_out = "".join(f"; {path} is left out: {detail}" for path, detail in why.items())
                     text = f"chunks are loaded again: {len(new.rows)} in {len(new.files)} files{left_out}"
                     self._on_change(True, text)
@@ -177,9 +172,8 @@ class ServedChunks:
         if not paths.isdisjoint(FILES.values()):
             self.reload()
 
-    def _prepare(self, content_hash: str, chunks: ChunkSet) -> _PreparedState:
-        embedder, missing = self._find_embedder(chunks)
-        return _PreparedState(content_hash, ChunkSearcher(chunks), embedder, missing)
+    def _prepare(self, chunks: ChunkSet) -> _PreparedState:
+        return _PreparedState(ChunkSearcher(chunks), *self._find_embedder(chunks))
 
     def _find_embedder(self, chunks: ChunkSet) -> tuple[Embedder | None, str]:
         """Return the embedder of questions for these chunks, or why there is none.

@@ -20,7 +20,6 @@ from context_engine.context import Workspace
 from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.index import (
     REPOSITORY_SEPARATOR,
-    ROLES,
     SCHEMA_VERSION,
     Matches,
     Snapshot,
@@ -31,7 +30,7 @@ from context_engine.model import Answer, Filter, Query
 from context_engine.repo import WorkspaceFile
 from context_engine.search.question import Question
 from context_engine.search.rankers import compute_idf
-from context_engine.search.search_service import SearchService, SearchState, answer_query
+from context_engine.search.search_service import SearchService, SearchState
 from context_engine.search.searcher import Searcher
 from context_engine.search.semantic_scores import QueryVector, SemanticRanker
 from context_engine.secrets import RedactedDocument
@@ -139,12 +138,12 @@ class RemoteSearch(SearchService):
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
         snapshot = self.candidates(query)
-        searcher = Searcher(snapshot, ROLES, self._meaning)
+        searcher = Searcher(snapshot, self._meaning)
         reader = _TextReader(self._store, self.repositories, snapshot)
         outdated = snapshot.corpus.outdated
         behind = f"; {format_count(outdated, 'repository', 'repositories')} being published" if outdated else ""
         freshness = f"as published on {self._store.name}{behind}"
-        answer = answer_query(SearchState(searcher, reader.read, freshness, prepare=reader.fetch), query)
+        answer = SearchState(searcher, reader.read, freshness, prepare=reader.fetch).answer(query)
         projects = (hit.chunk.path.partition(REPOSITORY_SEPARATOR)[0] for hit in answer.hits)
         hits = tuple(replace(hit, project=project) for hit, project in zip(answer.hits, projects, strict=True))
         if hits or query.filter.is_empty:

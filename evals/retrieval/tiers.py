@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from context_engine.engine import Engine
-from context_engine.index import ROLES, StaticEncoder
+from context_engine.index import StaticEncoder
 from context_engine.model import Query
 from context_engine.repo import WorkspaceFile, file_reader
 from context_engine.search import Searcher
@@ -69,7 +69,7 @@ class Workbench:
                 )
             query = self.encoder.query
             rankers = (None, SemanticRanker(query), SemanticRanker(query, engine.embeddings))
-            yield {tier: Searcher(snapshot, ROLES, ranker) for tier, ranker in zip(self.tiers, rankers, strict=False)}
+            yield {tier: Searcher(snapshot, ranker) for tier, ranker in zip(self.tiers, rankers, strict=False)}
 
 
 def read(folder: Path, path: str) -> WorkspaceFile | None:

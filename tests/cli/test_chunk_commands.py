@@ -13,9 +13,9 @@ import pytest
 from context_engine.errors import Cancelled, DiskFull
 from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.model import CHUNK_KINDS, Chunk, Progress, RelPath
-from context_engine.search import chunk_export
-from context_engine.search.chunk_export import BATCH, ExportReport, read_folder, write_chunk_files
-from context_engine.search.chunk_files import FILES
+from context_engine.search import chunk_files
+from context_engine.search.chunk_export import BATCH, ExportReport, write_chunk_files
+from context_engine.search.chunk_files import FILES, read_folder
 from context_engine.text.lines import LineSpan
 from tests.support.engines import cache_for
 from tests.support.terminal import Run, runner
@@ -75,7 +75,7 @@ def test_without_room_the_old_files_stay_as_they_were(
 
     assert chunk("export", tmp_path / "out", "--root", root)[0] == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    monkeypatch.setattr(chunk_export, "write_atomic", full)
+    monkeypatch.setattr(chunk_files, "write_atomic", full)
     code, _, err = chunk("export", tmp_path / "out", "--root", root, "--no-vectors")
     assert code == 2
     assert "error: no room to write doc-chunks.json\nhint: Free" in err

@@ -243,7 +243,7 @@ def test_a_repository_without_files_is_indexed_and_says_that_it_is_empty(tmp_pat
         assert engine.status().state == "ready"
         answer = engine.search.find(Query("anything"))
         assert answer.hits == () and "empty" in answer.reason
-        assert engine.search.tags() == {} and engine.symbols.find("x").definitions == ()
+        assert engine.symbols.find("x").definitions == ()
         (engine.root / "a.py").write_text("def lion(): ...\n", encoding="utf-8")
         engine.index.update()
         assert found(engine, "lion") == ["a.py"]

@@ -15,7 +15,7 @@ MADE_ELSEWHERE = {
     "repo/file_writer.py": "files of the user's work tree",
     "repo/git.py": "the null device",
     "repo/subprocess_runner.py": "copies in a temporary folder, which is 0700",
-    "search/chunk_export.py": "a folder that the user named",
+    "search/chunk_files.py": "a folder that the user named",
 }
 
 

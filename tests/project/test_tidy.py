@@ -52,7 +52,7 @@ TOUCHES_FILES = {
     "index/segment.py": "its own index files, in the user's cache",
     "embedding/library_embedder.py": "the folder of a model, which the user named",
     "team/": "copies of what a team shares, in the cache and in `.context-engine/`; its file of tokens and its audit log",
-    "search/chunk_export.py": "asks whether a folder of chunk files is there, makes the one to export to; reads and writes through `workspace`",
+    "search/chunk_files.py": "asks whether a folder of chunk files is there, makes the one to export to; reads and writes through `workspace`",
     "embedding/static_embedder.py": "maps the table that this package brings along",
     "index/worker.py": "the pipes to the process that started it, no file",
     "secrets/": "its own rules, a file of this package",

@@ -18,8 +18,15 @@ from context_engine.errors import FileNotFound, InvalidVectors
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.model import CHUNK_KINDS, ChunkKind, Skipped
 from context_engine.repo.workspace_files import WorkspaceFile
-from context_engine.search.chunk_export import collect_chunks, read_folder, write_chunk_files
-from context_engine.search.chunk_files import FILES, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
+from context_engine.search.chunk_export import collect_chunks, write_chunk_files
+from context_engine.search.chunk_files import (
+    FILES,
+    ChunkRow,
+    ChunkSet,
+    format_chunk_file,
+    parse_chunk_file,
+    read_folder,
+)
 from context_engine.search.rankers import RankingView
 from context_engine.search.semantic_scores import compute_cosines
 from context_engine.search.served_chunks import ServedChunks

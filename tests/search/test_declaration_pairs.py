@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.index import ROLES
 from context_engine.search.rankers import IMPLEMENTATIONS, pair_declarations
 from context_engine.search.searcher import Searcher
 from tests.support.engines import indexed
@@ -92,4 +91,4 @@ def test_pairs_are_kept_over_edits_and_follow_files_that_come_and_go(tmp_path: P
             now = engine.search.searcher()
             assert now is not None and now is not before
             assert sorted(named_pairs(now)) == kept
-            assert sorted(named_pairs(Searcher(now.snapshot, ROLES))) == kept
+            assert sorted(named_pairs(Searcher(now.snapshot))) == kept

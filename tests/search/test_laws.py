@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
-from context_engine.index.file_roles import ROLES
 from context_engine.index.importance import importance
 from context_engine.index.snapshot import Snapshot, UnionSnapshot
 from context_engine.model import CHUNK_KINDS, Filter, Query
@@ -67,9 +66,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module", params=["lexical", "hybrid"])
 def searcher(engine: Engine, request: pytest.FixtureRequest) -> Searcher:
-    return Searcher(
-        snapshot_of(engine), ROLES, SemanticRanker(StaticEncoder().query) if request.param == "hybrid" else None
-    )
+    return Searcher(snapshot_of(engine), SemanticRanker(StaticEncoder().query) if request.param == "hybrid" else None)
 
 
 @pytest.fixture(scope="module")
@@ -188,15 +185,8 @@ def test_a_score_is_the_sum_of_its_named_addends(searcher: Searcher, asked: Filt
 
 @given(asked=filters, text=st.sampled_from(QUERIES))
 def test_the_same_question_has_the_same_answer(searcher: Searcher, asked: Filter, text: str) -> None:
-    again = Searcher(searcher.snapshot, ROLES, searcher.meaning)
+    again = Searcher(searcher.snapshot, searcher.meaning)
     assert again.rank(Query(text, 20, asked)) == searcher.rank(Query(text, 20, asked))
-
-
-@given(tags=st.lists(st.sampled_from(TAGS), max_size=3), data=st.data(), text=st.sampled_from(QUERIES))
-def test_the_order_of_tags_does_not_count(searcher: Searcher, tags: list[str], data: st.DataObject, text: str) -> None:
-    shuffled = data.draw(st.permutations(tags))
-    one, other = (searcher.rank(Query(text, 20, Filter(tags=tuple(each)))) for each in (tags, shuffled))
-    assert one == other
 
 
 def test_an_unknown_tag_finds_nothing_and_names_its_neighbours(engine: Engine) -> None:
@@ -205,11 +195,6 @@ def test_an_unknown_tag_finds_nothing_and_names_its_neighbours(engine: Engine) -
     assert answer.near_tags[0] == "water"
     assert "watr" in answer.reason
     assert "removed all" in answer.reason
-
-
-def test_every_tag_that_is_listed_finds_as_many_chunks_as_it_says(engine: Engine, rows: list[Row]) -> None:
-    counted = engine.search.tags()
-    assert counted == {tag: sum(tag in row.tags for row in rows) for tag in {t for row in rows for t in row.tags}}
 
 
 def test_the_tags_of_a_hit_are_those_it_can_be_filtered_by(engine: Engine) -> None:
@@ -263,7 +248,7 @@ def told(engine: Engine, *, weights_anew: bool) -> dict[str, list[tuple[str, int
     with engine.index.store.writer() as writer:
         if weights_anew:
             writer.set_importance(importance(writer.snapshot()))
-    searcher = Searcher(snapshot_of(engine), ROLES)
+    searcher = Searcher(snapshot_of(engine))
     snapshot = searcher.snapshot
     firsts = snapshot.chunk_column("first")
     return {
@@ -414,7 +399,7 @@ def test_frames_of_libraries_take_nothing_from_the_frame_that_called_them(search
 
 def test_a_path_that_two_repositories_have_leads_to_both(engine: Engine) -> None:
     snapshot = snapshot_of(engine)
-    searcher = Searcher(UnionSnapshot({"one": snapshot, "two": snapshot}), ROLES)
+    searcher = Searcher(UnionSnapshot({"one": snapshot, "two": snapshot}))
     places = searcher.rank(Query("it fails at src/user/user.ts:3", chunks_per_file=1)).places
     assert [searcher.snapshot.key(place.file) for place in places[:2]] == [
         "one:src/user/user.ts",

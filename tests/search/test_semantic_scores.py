@@ -12,7 +12,6 @@ from context_engine.embedding.embedder import normalize_rows
 from context_engine.embedding.vector_rows import VectorRows
 from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
-from context_engine.index.file_roles import ROLES
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import Filter, Query
 from context_engine.search import semantic_scores
@@ -56,8 +55,8 @@ def paths(snapshot: Snapshot, ranking: Ranking) -> list[str]:
 
 def test_a_file_is_found_by_its_meaning_though_no_word_of_the_question_stands_in_it(snapshot: Snapshot) -> None:
     asked = Query("charge customs duty amounts")
-    assert paths(snapshot, Searcher(snapshot, ROLES).rank(asked)) == []
-    found = Searcher(snapshot, ROLES, SemanticRanker(nearest_to(snapshot, "billing/vat.py"))).rank(asked)
+    assert paths(snapshot, Searcher(snapshot).rank(asked)) == []
+    found = Searcher(snapshot, SemanticRanker(nearest_to(snapshot, "billing/vat.py"))).rank(asked)
     assert paths(snapshot, found)[0] == "billing/vat.py"
     assert found.engine == "hybrid"
     assert set(found.places[0].why) <= {"static", "static3", "static_card", "importance"}
@@ -74,28 +73,28 @@ def nearest_to(snapshot: Snapshot, path: str) -> semantic_scores.QueryVector:
 
 
 def test_a_name_that_stands_nowhere_finds_nothing_however_near_it_looks(snapshot: Snapshot) -> None:
-    near = Searcher(snapshot, ROLES, SemanticRanker(nearest_to(snapshot, "billing/vat.py")))
+    near = Searcher(snapshot, SemanticRanker(nearest_to(snapshot, "billing/vat.py")))
     assert paths(snapshot, near.rank(Query("ImposeCustomsDuty"))) == []
 
 
 def test_what_is_far_from_everything_finds_nothing(snapshot: Snapshot) -> None:
-    searcher = Searcher(snapshot, ROLES, SemanticRanker(StaticEncoder().query))
+    searcher = Searcher(snapshot, SemanticRanker(StaticEncoder().query))
     assert paths(snapshot, searcher.rank(Query("zebras graze in moonlit savannah"))) == []
 
 
 def test_a_question_without_a_known_word_is_answered_by_words_alone(snapshot: Snapshot) -> None:
     none = SemanticRanker(lambda _: np.zeros(256, np.float32))
-    ranking = Searcher(snapshot, ROLES, none).rank(Query("compute tax"))
-    assert ranking == Searcher(snapshot, ROLES).rank(Query("compute tax"))
+    ranking = Searcher(snapshot, none).rank(Query("compute tax"))
+    assert ranking == Searcher(snapshot).rank(Query("compute tax"))
 
 
 def test_vectors_of_another_width_are_never_compared(snapshot: Snapshot) -> None:
     other = SemanticRanker(lambda _: np.ones(8, np.float32))
-    assert Searcher(snapshot, ROLES, other).rank(Query("compute tax")).engine == "lexical"
+    assert Searcher(snapshot, other).rank(Query("compute tax")).engine == "lexical"
 
 
 def test_the_addends_of_words_and_meaning_sum_to_the_score(snapshot: Snapshot) -> None:
-    ranking = Searcher(snapshot, ROLES, SemanticRanker(StaticEncoder().query)).rank(
+    ranking = Searcher(snapshot, SemanticRanker(StaticEncoder().query)).rank(
         Query("how is the tax of a price computed")
     )
     assert {"chunk", "static", "static_card"} <= set(ranking.places[0].why)
@@ -104,7 +103,7 @@ def test_the_addends_of_words_and_meaning_sum_to_the_score(snapshot: Snapshot) -
 
 
 def test_a_filter_holds_for_what_is_found_by_meaning_too(snapshot: Snapshot) -> None:
-    near = Searcher(snapshot, ROLES, SemanticRanker(nearest_to(snapshot, "billing/vat.py")))
+    near = Searcher(snapshot, SemanticRanker(nearest_to(snapshot, "billing/vat.py")))
     found = near.rank(Query("charge customs duty amounts", filter=Filter(exclude_paths=("billing/**",))))
     assert not [path for path in paths(snapshot, found) if path.startswith("billing/")]
 
@@ -113,7 +112,7 @@ def test_where_chunks_are_many_those_of_promising_files_are_compared_and_come_ou
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searcher, asked = (
-        Searcher(snapshot, ROLES, SemanticRanker(StaticEncoder().query)),
+        Searcher(snapshot, SemanticRanker(StaticEncoder().query)),
         Query("compute the tax of a price", 3),
     )
     every = searcher.rank(asked)

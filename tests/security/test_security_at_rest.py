@@ -15,6 +15,7 @@ import pytest
 
 from context_engine.cli.tool_commands import build_dispatcher
 from context_engine.engine import Engine
+from context_engine.search import export_chunks
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call
 from tests.support.engines import cache_for, indexed
@@ -242,7 +243,7 @@ def test_chunk_files_contain_no_secret(kept: Kept) -> None:
     tree(kept.folder, {"src/keys.py": f'def keys():\n    return """\n{text}\n"""\n'})
     kept.engine.index.update()
     (kept.folder.parent / "out").mkdir()
-    kept.engine.search.export_chunks(kept.folder.parent / "out", embedder=None)
+    export_chunks(kept.engine.search, kept.folder.parent / "out")
     assert kept.leaks() == []
 
 
@@ -265,7 +266,7 @@ def test_exported_chunks_hold_no_secret_that_is_a_name_or_a_heading(tmp_path: Pa
     token = drawn("ghp_<w36>", "export").text
     files = {"a.py": f"def {token}():\n    return 1\n", "b.md": f"# {token}\n\nText below the heading.\n"}
     with indexed(tree(tmp_path / "w", files)) as engine:
-        engine.search.export_chunks(tmp_path / "out", embedder=None)
+        export_chunks(engine.search, tmp_path / "out")
     written = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
     assert "Text below the heading." in written
     assert token[:12] not in written
