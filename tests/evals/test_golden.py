@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from evals.retrieval import golden
-from evals.retrieval.adapter import Bench, result
 from evals.retrieval.metrics import Target, ndcg, ranks, recall, recall_within, reciprocal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,12 +49,6 @@ def test_a_package_that_cannot_be_fetched_fails_unless_that_is_allowed(
     assert "   1  where" in ranked.read_text(encoding="utf-8")
 
 
-def test_a_package_with_other_bytes_than_the_pinned_ones_is_refused() -> None:
-    pinned = golden.Corpus("a", "c", (), "pypi", "1", sha256="00")
-    with pytest.raises(SystemExit, match="pinned hash"):
-        golden.check_hash(pinned, b"something else")
-
-
 def test_every_package_is_pinned_by_version_and_hash() -> None:
     corpora = golden.Corpus.all_of(golden.PACKAGES)
     assert corpora
@@ -80,32 +72,6 @@ def test_the_adapter_speaks_one_line_a_request_and_survives_bad_ones() -> None:
     assert found["results"][0]["path"] == "scanner/src/barcode.rs"
     assert [each["ok"] for each in (broken, early, empty, unknown)] == [False] * 4
     assert "unknown op 'dance'" in unknown["error"]
-
-
-def test_the_adapter_is_set_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = {}
-    for embedder in ("", "none", "static"):
-        monkeypatch.setenv("CTX_EMBEDDER", embedder) if embedder else monkeypatch.delenv("CTX_EMBEDDER", raising=False)
-        with closing(Bench(whole_chunks=False)) as bench:
-            bench.answer({"op": "index", "dir": str(CORPUS)})
-            found = bench.answer({"op": "search", "query": "where is the price of a shipment worked out"})
-        scores[embedder] = [(row["path"], row["score"]) for row in found["results"]]
-    assert scores["none"] != scores["static"]
-    assert scores[""] == scores["static"]
-
-
-def test_lines_of_a_row_become_numbers() -> None:
-    row = {"path": "a.py", "lines": "7", "content": "x", "score": 1.0}
-    assert result(row) == {"path": "a.py", "start": 7, "end": 7, "content": "x", "score": 1.0}
-
-
-def test_a_target_is_hit_by_its_path_and_its_lines() -> None:
-    row = {"path": "src/a.py", "start": 10, "end": 20}
-    assert Target("a.py").is_hit_by(row)
-    assert Target("repo/src/a.py").is_hit_by(row)
-    assert not Target("ba.py").is_hit_by(row)
-    assert Target("a.py", 20, 30).is_hit_by(row)
-    assert not Target("a.py", 21, 30).is_hit_by(row)
 
 
 def test_the_figures_of_a_ranking_by_hand() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from evals.issues import score
 from evals.places import prepare
-from evals.places.adapter import Reply
 from evals.places.shown import Place
 from evals.scratch_engine import open_indexed
 from tests.support.trees import commit, git, repository, tree
@@ -60,25 +59,6 @@ def test_a_prepared_tree_ends_at_its_commit(mirrors: tuple[Path, list[str]], tmp
     assert "+ 2" in (second / "tree" / "parser.cpp").read_text(encoding="utf-8")
 
 
-def test_an_index_that_begins_with_another_one_answers_like_one_from_nothing(
-    mirrors: tuple[Path, list[str]], tmp_path: Path
-) -> None:
-    folder, hashes = mirrors
-    tasks = [{"id": f"own/dates@{n}", "repo": "own/dates", "parent": hashes[n], "query": "x"} for n in (2, 1)]
-    prepare.prepare(tasks, folder, tmp_path / "one after the other")
-    prepare.prepare(tasks[1:], folder, tmp_path / "alone")
-    rows = []
-    for name in ("one after the other", "alone"):
-        made = prepare.folder_of(tmp_path / name, tasks[1])
-        (answer,) = score.ask_all(
-            "search", [tasks[1] | {"data": "d", "files": ["parser.cpp"], "functions": []}], made.parent
-        )
-        rows.append(answer)
-        with open_indexed(made / "tree", made / "cache") as engine:
-            assert [engine.symbols.find(name).total for name in ("color", "later")] == [1, 0]
-    assert rows[0] == rows[1]
-
-
 def test_a_tree_does_not_know_what_is_known_of_another_one(mirrors: tuple[Path, list[str]], tmp_path: Path) -> None:
     folder, hashes = mirrors
     tasks = [{"id": f"own/dates@{n}", "repo": "own/dates", "parent": hashes[n], "query": "x"} for n in (2, 1)]
@@ -89,13 +69,6 @@ def test_a_tree_does_not_know_what_is_known_of_another_one(mirrors: tuple[Path, 
     prepare.prepare(tasks, folder, tmp_path)
     assert list((second / "cache" / "workspaces").glob("*/CURRENT")) != []
     assert list((second / "cache" / "workspaces").glob("*/recall.db")) == []
-
-
-def test_what_a_mirror_lacks_is_left_out_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    task = {"id": "own/gone@1", "repo": "own/gone", "parent": "1" * 40, "query": "x"}
-    prepare.prepare([task], tmp_path / "mirrors", tmp_path / "trees")
-    assert "own/gone@1: left out" in capsys.readouterr().err
-    assert not (tmp_path / "trees" / "own+gone@1" / "task.json").exists()
 
 
 def test_both_locks_are_read(tmp_path: Path) -> None:
@@ -121,16 +94,6 @@ def test_a_function_ranks_where_its_lines_are_shown_first(tmp_path: Path) -> Non
     assert score.rank_functions(places, tmp_path, 9) == names
     assert score.rank_functions(places, tmp_path, 2) == names[:2]
     assert score.rank_functions([Place("parser.cpp", 1, 1), Place("gone.cpp", 1, 9)], tmp_path, 9) == []
-
-
-def test_only_what_the_tree_has_is_expected(tmp_path: Path) -> None:
-    tree(tmp_path, {"parser.cpp": PARSER})
-    expected = {"files": ["parser.cpp", "new.cpp"], "functions": [["parser.cpp", "skip"], ["parser.cpp", "NOLINT"]]}
-    task = {"id": "1", "data": "d"} | expected
-    answer = score.score_answer("s", task, tmp_path, Reply([Place("parser.cpp", 7, 8)], "", 0))
-    assert (answer.files, answer.functions) == ((1,), (1,))
-    empty = score.score_answer("s", task, tmp_path, Reply([], "", 0))
-    assert (empty.files, empty.functions) == ((0,), (0,))
 
 
 def test_tasks_that_expect_nothing_are_not_counted() -> None:

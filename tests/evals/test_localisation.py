@@ -73,19 +73,3 @@ def test_a_table_is_the_mean_over_questions_and_then_over_repositories(monkeypat
         "| b | 1 | 0.000 |",
         "| **mean** | 3 | 0.375 |",
     ]
-
-
-def test_what_says_no_task_is_not_asked() -> None:
-    from context_engine.model import Commit, CommitFileChange
-
-    def task(subject: str, files: int = 1) -> bool:
-        return replay.is_task(
-            Commit("", 0, "", subject, tuple(CommitFileChange(str(number)) for number in range(files)))
-        )
-
-    assert task("Keep the order of headers")
-    assert not any(
-        map(task, ["Fix it now", "Bump attrs from 23 to 24", "Merge branch 'x' into y", "Release the version 3"])
-    )
-    assert not task("Keep the order of headers", files=replay.FILES_MAX + 1)
-    assert not task("Keep the order of headers", files=0)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from context_engine.tools.reply import fence_for
 from evals.places import commits, score, shown, windows
-from evals.places.score import Row, pay, score_places
+from evals.places.score import pay, score_places
 from evals.places.shown import Place, find_in_json, find_in_markdown
 from tests.support.trees import commit, git, repository, tree
 
@@ -63,14 +63,6 @@ def test_every_place_of_a_json_reply_is_found_in_its_order(written: list[tuple[s
     assert find_in_json(json.dumps({"engine": "hybrid", "results": rows})) == shown_ones
 
 
-def test_further_places_inside_a_row_are_in_the_file_of_the_row() -> None:
-    inner = [{"lines": "40-41", "symbol": "g", "content": "def g():\n    pass"}]
-    row = {"path": "a.py", "lines": "3", "content": "def f(): pass", "more": inner}
-    other = {"path": "b.py", "lines": "7-8", "content": "x\ny"}
-    places = [Place("a.py", 3, 3), Place("a.py", 40, 41), Place("b.py", 7, 8)]
-    assert find_in_json(json.dumps({"results": [row, other]})) == places
-
-
 def test_a_place_that_is_only_named_is_not_shown() -> None:
     rows = [{"path": "a.py", "lines": "3-9", "symbol": "f"}, {"path": "a.py", "lines": "3-9", "content": ""}]
     assert find_in_json(json.dumps({"results": rows})) == []
@@ -83,10 +75,6 @@ def test_a_span_counts_only_as_far_as_its_code_is_written_out() -> None:
     assert find_in_markdown("## a.py\n\nlines 3-4, 80-90 · f\n```\none\ntwo\nthree\nfour\n```") == parts
     row = {"path": "a.py", "lines": "3-90", "content": "def f(): ..."}
     assert find_in_json(json.dumps([row])) == [Place("a.py", 3, 3)]
-
-
-def test_a_reply_that_was_cut_inside_its_code_shows_the_beginning() -> None:
-    assert find_in_markdown("## a.py\n\nlines 3-90\n```\none\ntwo") == [Place("a.py", 3, 4)]
 
 
 # -- the figures ------------------------------------------------------------------------------------------------------
@@ -114,16 +102,6 @@ def test_a_budget_pays_for_the_lines_that_its_characters_hold() -> None:
     assert pay(places, "x" * 201, 50, lambda _: lines) == places
     assert pay(places, "x" * 201, 10, lambda _: lines) == [Place("a", 1, 3), Place("a", 6, 6)]
     assert pay(places, "x" * 201, 2, lambda _: lines) == []
-
-
-def test_a_mean_over_repositories_counts_each_the_same() -> None:
-    rows = [
-        Row("s", str(n), repo, 1_000, hunks, 1, 1, 1, 9, 9)
-        for n, (repo, hunks) in enumerate([("a", 1), ("a", 1), ("b", 0)])
-    ]
-    assert score.mean(rows, "hunks") == pytest.approx(2 / 3)
-    assert score.mean_of_repositories(rows, "hunks") == 0.5
-    assert "| s | 1000 | 0.667 (0.500) |" in score.summary(rows)
 
 
 # -- tasks ------------------------------------------------------------------------------------------------------------

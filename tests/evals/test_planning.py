@@ -37,13 +37,3 @@ def test_a_task_is_planned_before_its_commit_and_held_against_it(
     assert [row["plan"][0] for row in rows] == ["parser.py", "parser.py"]
     assert "test_parser.py" not in rows[0]["plan"]  # it came with the commit
     assert "parser.py:1" in capsys.readouterr().out
-
-
-def test_figures_are_the_means_of_their_rows() -> None:
-    row = {"repository": "a", "files": ["x", "y"], "BM25": [], "plan": ["x", "y"], "usual": ["x"], "sure": ["x", "z"]}
-    rows = [
-        row | {"status": "ready", "seconds": 1.0},
-        row | {"status": "needs_clarification", "seconds": 3.0, "BM25": ["y"]},
-    ]
-    assert score.figures(rows) == ["0.250", "1.000", "0.500", "0.500", "0.500", "50%", "2.00"]
-    assert score.table(rows).split("\n")[-1].startswith("| **all** | 2 | 0.250 |")

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.sessions import agents, needed, parts, policy, report, run
-from evals.sessions.policy import Ask, Edit, Match, Means, Read, Search, decide, find_given_code, find_matches
+from evals.sessions.policy import Ask, Edit, Match, Means, Read, Search, decide, find_matches
 from tests.clients.dialects import MESSAGES
-from tests.support.trees import repository, tree
+from tests.support.trees import repository
 
 TASK = "Fix `round_cents`: negative amounts\n\nRefunds of one cent vanish because of how amounts are rounded."
 FILES = {
@@ -72,12 +72,6 @@ def test_it_asks_first_when_it_is_told_to_and_otherwise_when_its_own_searches_fa
     assert decide(TASK, Means(has_tool=False, told_first=True), "", []) == Search("round_cents")
 
 
-@pytest.mark.parametrize("wrapped", [str, json.dumps])
-def test_a_reply_that_repeats_the_question_is_no_code_about_it(wrapped) -> None:
-    echo = wrapped(json.dumps({"query": TASK, "results": []}))
-    assert decide(TASK, Means(has_tool=True, told_first=True), "", [(Ask(TASK), echo)]) == Search("round_cents")
-
-
 @pytest.mark.parametrize(
     ("result", "matches"),
     [
@@ -92,11 +86,6 @@ def test_results_of_every_client_are_read(result: str, matches: list[Match]) -> 
     assert find_matches(result) == matches
 
 
-def test_given_code_is_what_is_fenced_under_a_place() -> None:
-    words = "Some rules.\n```sh\nmake test\n```\na.py:3-4 f\n```python\nx = 1\ny = 2\n```\nmore"
-    assert find_given_code(words) == "x = 1\ny = 2"
-
-
 # -- what was seen --
 
 
@@ -107,12 +96,6 @@ def test_a_hunk_is_seen_when_a_line_of_its_own_was_shown_in_any_form(tmp_path: P
     assert needed.count_seen(hunks, "     6\t    return int(amount + 0.5)") == 1
     assert needed.count_seen(hunks, json.dumps({"content": FILES["billing/tax.py"]})) == 1
     assert needed.count_seen(hunks, "round_cents") == 0
-
-
-def test_lines_that_occur_twice_prove_nothing(tmp_path: Path) -> None:
-    same = "def print_label(parcel):\n"
-    root = repository(tmp_path / "w", {"a.py": same, "b.py": same})
-    assert needed.telling_lines(root, {"a.py": [[1, 1]]}) == []
 
 
 # -- a session, with a client of a few lines --
@@ -164,13 +147,6 @@ def test_a_session_with_the_code_in_its_first_request_is_one_request(tmp_path: P
     assert len(session.parts) == 1
 
 
-def test_what_the_task_says_itself_does_not_count_as_seen(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", FILES)
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
-    session = play("without", root)
-    assert TASK not in session.seen
-
-
 # -- the parts of a request --
 
 TOOL = {"name": "mcp__ctx__read", "description": "Read."}
@@ -203,13 +179,3 @@ def test_the_parts_of_a_request_add_up_to_all_of_it() -> None:
 
 
 # -- the table --
-
-
-def row(setup: str, task: str, total: int, seen: int = 1) -> dict[str, Any]:
-    sizes = {"total_chars": total, "resident_chars": total // 2, "calls": 2, "requests": 3, "wall_s": 1.0}
-    return {"client": "claude", "setup": setup, "task": task, "hunks": 2, "seen": seen, **sizes}
-
-
-def test_a_set_up_is_compared_on_the_tasks_that_both_finished() -> None:
-    rows = [row("without", "a", 400), row("without", "b", 4_000), row("hooks", "a", 100)]
-    assert "| claude | hooks | 1 | 2.0 | 25 | -75 % |" in "\n".join(report.table(rows))

@@ -27,13 +27,6 @@ def test_every_damage_breaks_a_sound_file_and_is_the_same_each_time(kind: str) -
     assert not look(broken, "a.py", service).has_passed
 
 
-def test_brackets_in_strings_and_comments_are_left_alone() -> None:
-    code = code_of(SOUND, "a.py", PARSERS)
-    assert len(code) == len(SOUND)
-    assert "(so" not in code
-    assert "((" not in code
-
-
 def test_the_same_files_are_drawn_out_of_a_folder_and_a_repository(tmp_path: Path) -> None:
     files = {f"src/{number}.py": SOUND + f"x = {number}\n" for number in range(5)}
     broken = {"fixtures/a.py": SOUND, "short.py": "x = 1\n"}

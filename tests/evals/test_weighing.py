@@ -18,7 +18,7 @@ from evals.retrieval import ablation, metrics, weighing
 from evals.retrieval.ablation import Asked, broken_rules
 from evals.retrieval.metrics import Target
 from evals.retrieval.tiers import NAMES, Workbench, sheet
-from evals.retrieval.weighing import Scores, Sheet, around, column, folds_of, grid, held_out
+from evals.retrieval.weighing import Scores, Sheet, column, folds_of, held_out
 from tests.support.engines import grammars_folder
 
 TINY = Path(__file__).resolve().parents[2] / "evals" / "retrieval" / "tiny" / "corpus"
@@ -54,41 +54,7 @@ def test_a_sheet_ranks_as_its_rows_do_when_they_are_sorted_by_hand(
     assert made.ndcg(np.array([weights], np.float32).T)[0] == pytest.approx(metrics.ndcg(by_hand, wanted=len(targets)))
 
 
-@given(ADDENDS, WEIGHED, st.floats(0.1, 9))
-def test_only_the_proportion_of_weights_counts(addends: list[list[int]], weights: list[int], factor: float) -> None:
-    made = sheet_of("r", "questions", addends, [3], [7, 8])
-    both = np.array([weights, [each * 4.0 for each in weights]], np.float32).T
-    first, second = made.ndcg(both)
-    assert first == second
-
-
-def test_importance_alone_finds_nothing() -> None:
-    assert sheet_of("r", "questions", [[0, 0, 1]], [0]).ndcg(np.ones((3, 1), np.float32)).tolist() == [0]
-
-
-def test_two_targets_in_one_row_count_once() -> None:
-    made = sheet_of("r", "questions", [[2, 0, 0], [1, 0, 0]], [0], [1], [0])
-    assert made.ndcg(np.ones((3, 1), np.float32))[0] == pytest.approx(metrics.ndcg([1, 1, 2], wanted=3))
-
-
 # -- weights and means --------------------------------------------------------------------------------------------
-
-
-def test_draws_lie_around_the_weights_and_are_the_same_each_time() -> None:
-    weights = np.array([[1.0], [0.0], [2.0]], np.float32)
-    drawn = around(weights, draws=400, spread=0.2)
-    assert drawn[1].tolist() == [0.0] * 400
-    assert np.median(drawn[0]) == pytest.approx(1, abs=0.05)
-    assert np.median(drawn[2]) == pytest.approx(2, abs=0.1)
-    assert np.array_equal(drawn, around(weights, draws=400, spread=0.2))
-    assert drawn.std(axis=1)[2] > 0.2
-
-
-def test_a_grid_multiplies_only_the_weights_that_a_scalar_names() -> None:
-    choices = grid({"a": 2.0, "b": 3.0, "c": 5.0}, {"one": ("a", "b"), "two": ("c",)}, (0.5, 1.0))
-    assert [(each.weights["a"], each.weights["b"], each.weights["c"]) for each in choices] == [
-        (1.0, 1.5, 2.5), (1.0, 1.5, 5.0), (2.0, 3.0, 2.5), (2.0, 3.0, 5.0),
-    ]  # fmt: skip
 
 
 def test_questions_count_by_repository_and_commits_one_by_one() -> None:
@@ -120,14 +86,6 @@ def test_a_fold_is_judged_by_what_was_chosen_on_the_others() -> None:
     assert found.means["questions"] == pytest.approx((1 + 1 + metrics.ndcg([2], wanted=1)) / 3)
 
 
-def test_a_choice_that_only_the_held_out_fold_likes_is_not_taken() -> None:
-    sheets = [sheet_of(repo, "questions", [[2, 0, 0], [0, 2, 0]], [hit]) for repo, hit in (("a", 0), ("b", 1))]
-    weights = np.hstack([column(SIGNALS, {"chunk": 2, "name": 1}), column(SIGNALS, {"chunk": 1, "name": 2})])
-    (found,) = held_out([Scores.of(sheets, weights)], folds_of(["a", "b"], 2))
-    assert found.choices == (1, 0)
-    assert found.means["questions"] == pytest.approx(metrics.ndcg([2], wanted=1))
-
-
 # -- the rules ----------------------------------------------------------------------------------------------------
 
 
@@ -144,11 +102,6 @@ def asked(*ranks: int) -> Asked:
 def test_a_repository_that_loses_much_breaks_a_rule_even_where_the_mean_gains() -> None:
     rules = broken_rules({"lexical": asked(1, 9, 9), "static": asked(2, 1, 1)})
     assert rules == ["r0 loses 0.369 at the tier static"]
-
-
-def test_a_tier_below_the_one_before_it_breaks_a_rule() -> None:
-    rules = broken_rules({"lexical": asked(2, 2), "static": asked(1, 1), "provider": asked(2, 2)})
-    assert rules == ["questions: provider 0.6309 is below static 1.0000"]
 
 
 # -- the product --------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.model import Commit, CommitFileChange
 from evals.wide import build, questions
 from tests.project.test_training import DEVELOPMENT
 from tests.support.engines import GRAMMARS, LANGUAGES
@@ -57,27 +56,6 @@ def test_a_doc_question_names_its_function_and_its_file_lost_the_comment_and_no_
     assert b"where there is room" not in question.bare
     assert question.bare.count(b"\n") == data.count(b"\n")
     assert b"place(boxes)" in question.bare
-
-
-def test_a_sentence_that_is_also_elsewhere_in_the_file_is_not_asked() -> None:
-    language = LANGUAGES.detect("a.py")
-    assert language is not None
-    told_twice = PYTHON + b"\n# puts boxes where there is room\n"
-    assert list(questions.find_doc_questions("a.py", told_twice, language, GRAMMARS)) == []
-
-
-@pytest.mark.parametrize(
-    ("author", "subject"),
-    [
-        ("Ann", "🔖 publish the parser of headers"),
-        ("Ann", "Bump attrs from 23.1 to 23.2"),
-        ("renovate[bot]", "Move the parser to a newer toolchain"),
-        ("Ann", "Merge branch 'main' of the parser"),
-        ("Ann", "ci: run the parser on every push"),
-    ],
-)
-def test_releases_and_dependencies_and_chores_are_not_asked(author: str, subject: str) -> None:
-    assert not questions.is_asked(Commit("", 0, author, subject, (CommitFileChange("a.py"),)))
 
 
 def test_a_tree_is_older_than_every_commit_that_is_asked_of_it(tmp_path: Path) -> None:

@@ -42,18 +42,6 @@ def test_the_dashboard_shows_every_metric_and_no_other() -> None:
     assert ours <= shown <= served()
 
 
-def test_panels_have_titles_and_places_of_their_own() -> None:
-    panels = dashboard()["panels"]
-    assert len({panel["title"] for panel in panels}) == len({panel["id"] for panel in panels}) == len(panels)
-    cells = [
-        (place["x"] + column, place["y"] + row)
-        for place in (panel["gridPos"] for panel in panels)
-        for column in range(place["w"])
-        for row in range(place["h"])
-    ]
-    assert len(set(cells)) == len(cells)
-
-
 def test_alerts_are_about_metrics_and_codes_that_exist() -> None:
     rules = [rule for group in yaml.safe_load(RULES.read_text("utf-8"))["groups"] for rule in group["rules"]]
     codes = {kind.code for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}

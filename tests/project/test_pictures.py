@@ -66,13 +66,3 @@ def test_one_file_serves_light_and_dark_pages_and_reaches_for_nothing(name: str)
     text = (PICTURES / name).read_text(encoding="utf-8")
     assert "prefers-color-scheme: dark" in text
     assert re.findall(r"https?://[^\s\"']+|url\(|@import|<script", text) == ["http://www.w3.org/2000/svg"]
-
-
-def test_a_page_without_the_table_is_told() -> None:
-    for text in (
-        "",
-        "# B\n\n## 100,000 chunks\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n",
-        "# B\n\n## 100,000 chunks\n\nNothing yet.\n\n## Next\n\n| a |\n",
-    ):
-        with pytest.raises(SystemExit, match="no table"):
-            goals_picture(text)

@@ -144,10 +144,5 @@ def test_a_case_of_edits_says_what_comes_of_them() -> None:
     assert [case.name for _, case in ALL if bool(case.one("refused")) == bool(case.one("becomes"))] == []
 
 
-def test_a_specification_has_no_two_cases_of_one_name() -> None:
-    names = [(spec.name, case.name) for spec, case in ALL]
-    assert len(set(names)) == len(names)
-
-
 def test_every_code_of_a_plan_has_a_case() -> None:
     assert {code for _, case in ALL if (refused := case.one("refused")) for code in refused.options} == PLANNING_CODES

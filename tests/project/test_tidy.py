@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import configparser
-import importlib
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -433,12 +432,6 @@ def test_a_file_that_calls_itself_pure_is_held_to_it() -> None:
     assert [f"{module}: {name}" for module in pure for name in sorted(imported(parsed(module)) & worldly)] == []
 
 
-def test_a_file_in_the_contract_for_pure_files_says_so() -> None:
-    files = {dotted(module): module for module in modules()}
-    listed = [files[row] for row in contract("pure-files", "source_modules") if row in files]
-    assert [file for file in listed if not (ast.get_docstring(parsed(file)) or "").startswith("PURE")] == []
-
-
 def test_nothing_lives_in_a_module() -> None:
     assert [f"{module}:{line} {what}" for module in modules() for line, what in module_state(parsed(module))] == []
 
@@ -469,11 +462,6 @@ def test_every_error_has_a_code_of_its_own() -> None:
     assert [one.__name__ for one in error_classes() if not one.__doc__] == []
 
 
-def test_every_error_says_who_must_act() -> None:
-    kinds = (errors.CallError, errors.HostError, errors.BugError)
-    assert [one.__name__ for one in error_classes() if not issubclass(one, kinds)] == []
-
-
 def test_errors_are_only_defined_in_their_tree() -> None:
     names = {one.__name__ for one in error_classes()} | {"ContextEngineError"}
     elsewhere = [
@@ -484,18 +472,6 @@ def test_errors_are_only_defined_in_their_tree() -> None:
         if isinstance(node, ast.ClassDef) and names & {ast.unparse(base).rpartition(".")[2] for base in node.bases}
     ]
     assert elsewhere == []
-
-
-def test_the_docs_list_every_error_code() -> None:
-    listed = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    assert [one.code for one in error_classes() if f"`{one.code}`" not in listed] == [], "run `make docs`"
-
-
-def test_the_docs_mention_every_tool() -> None:
-    catalogue = importlib.import_module("context_engine.tools").ALL
-    text = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
-    assert catalogue
-    assert [tool.name for tool in catalogue if f"`{tool.name}`" not in text] == [], "run `make docs`"
 
 
 def test_the_architecture_is_short_and_lists_every_package() -> None:
@@ -575,13 +551,6 @@ def test_a_file_is_not_opened_unseen(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["Engine.open('x')", "'a'.replace('a', 'b')", "os.getpid()", "os.path.join('a', 'b')"]
-)
-def test_what_opens_no_file_passes(source: str) -> None:
-    assert list(file_touches(ast.parse(source))) == []
-
-
-@pytest.mark.parametrize(
     "source",
     [
         "cache = {}\ndef f(): cache['a'] = 1",
@@ -598,19 +567,6 @@ def test_state_in_a_module_is_seen(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "TABLE = {'a': 1}\ndef f(): return TABLE['a']",
-        "TABLE = {}\nfor name in 'ab': TABLE[name] = 1",
-        "words = []\ndef f():\n    words = []\n    words.append(1)",
-        "words = []\ndef f(words): words.append(1)",
-    ],
-)
-def test_a_table_is_no_state(source: str) -> None:
-    assert list(module_state(ast.parse(source))) == []
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
         "def f(number): os.close(number)",
         "class C:\n    def f(self): os.close(self.number)",
         "class C:\n    def f(self): self.number = os.dup(2)",
@@ -619,15 +575,3 @@ def test_a_table_is_no_state(source: str) -> None:
 )
 def test_a_number_that_may_outlive_its_close_is_seen(source: str) -> None:
     assert list(foreign_closes(ast.parse(source))) == ["f"]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "def f(path):\n    number = os.open(path, 0)\n    os.close(number)",
-        "def f(path):\n    number, name = tempfile.mkstemp()\n    os.close(number)",
-        "def f(path): os.close(os.open(path, 0))",
-    ],
-)
-def test_a_number_that_ends_where_it_began_passes(source: str) -> None:
-    assert list(foreign_closes(ast.parse(source))) == []

@@ -7,7 +7,6 @@ import io
 import tarfile
 import tomllib
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +14,10 @@ import pytest
 
 from context_engine.embedding.static_embedder import SHIPPED
 from tests.support.engines import GRAMMARS, LANGUAGES
-from training import evaluate, mine, overlap, sources
+from training import mine, overlap, sources
 from training.mine import Pair
 from training.sources import Package
-from training.train import Bags, Plan, batches, loss_and_gradient, train
+from training.train import Bags, Plan, loss_and_gradient, train
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANTED = Package("pypi", "planted", "1.0", "MIT")
@@ -73,15 +72,6 @@ def test_training_brings_each_question_to_its_code_and_is_the_same_twice() -> No
     assert np.array_equal(runs[0][-1][0], runs[1][-1][0])
 
 
-def test_pairs_of_one_file_stand_in_one_batch_in_runs_and_each_pair_once_an_epoch() -> None:
-    files = [f"file {n % 5}" for n in range(23)]
-    found = list(batches(files, Plan(batch=8, run_max=4), np.random.default_rng(3)))
-    assert sorted(np.concatenate(found).tolist()) == list(range(23))
-    in_order = [files[n] for n in np.concatenate(found)]
-    changes = sum(one != other for one, other in pairwise(in_order))
-    assert changes <= 10, "23 pairs of five files in runs of four are at most ten runs"
-
-
 # -- mining -------------------------------------------------------------------------------------------------------
 
 
@@ -96,27 +86,6 @@ def test_a_planted_package_gives_exactly_its_pairs() -> None:
     ]
     assert "Twice if needed" not in found[1].code and "return boxes" in found[1].code
     assert found[2].code.partition("\n")[2] == "        boxes = sorted(boxes, key=width)\n        place(boxes)"
-
-
-def test_a_copy_with_other_numbers_is_no_new_pair_and_a_phrase_is_used_three_times_at_most() -> None:
-    body = "one two three four five six seven eight nine"
-    pair = Pair("p", "python", "a.py", "doc", "Adds two numbers up.", f"a.py | add\n{body} 1")
-    assert mine.distinct([pair, replace(pair, query="Sums up something else.", code=f"b.py | sum\n{body} 2")]) == [pair]
-    same_words = [replace(pair, code=f"a.py | f\nword{'x' * n} does something of its own here") for n in range(9)]
-    assert len(mine.distinct(same_words)) == mine.QUERY_USES_MAX
-
-
-@pytest.mark.parametrize(
-    "query", ["Returns.", "TODO make this faster soon", "x = y + z; a = b;", "Copyright by the people who wrote it"]
-)
-def test_what_nobody_would_ask_is_no_question(query: str) -> None:
-    assert not mine.is_telling(query)
-
-
-def test_pairs_are_read_as_they_were_written(tmp_path: Path) -> None:
-    pairs = mine.mined(PLANTED, [("planted/shelf.py", CODE)], LANGUAGES, GRAMMARS)
-    mine.write(pairs, tmp_path / "pairs.jsonl")
-    assert mine.read(tmp_path / "pairs.jsonl") == pairs
 
 
 # -- the list -----------------------------------------------------------------------------------------------------
@@ -177,13 +146,6 @@ def test_only_the_packages_own_source_files_are_read(tmp_path: Path) -> None:
 
 
 # -- measuring, and what came of it -------------------------------------------------------------------------------
-
-
-def test_a_tie_counts_against_the_right_code_and_below_the_tenth_place_is_nothing() -> None:
-    scores = np.zeros((12, 12))
-    scores[0, 0] = 1
-    scores[1, :2] = 1
-    assert evaluate.reciprocal_ranks(scores).tolist() == [1, 0.5] + [0] * 10
 
 
 def test_the_report_is_about_the_table_that_ships() -> None:

@@ -105,12 +105,6 @@ def test_decoding_never_fails_and_gives_the_bytes_back_unless_it_says_lossy(raw:
     text.encode("utf-8")  # whatever was read can be sent on
 
 
-@given(st.text(max_size=100), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
-def test_text_written_by_others_is_read_back(text: str, encoding: str) -> None:
-    if not text.startswith(("\ufeff", "\0")):  # a mark of their own; with a NUL, the mark of UTF-16 is that of UTF-32
-        assert decode(text.encode(encoding)).text == text
-
-
 @pytest.mark.parametrize(
     ("text", "newline"),
     [
@@ -233,17 +227,6 @@ def test_a_file_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
     (root.path / checked).unlink()
     (root.path / checked).symlink_to(tmp_path / "out" / "a.py")
     assert reason(root.path / checked) == "special"
-    with pytest.raises(InvalidPath):
-        read_file(root, checked, bytes_max=MB)
-
-
-@POSIX
-def test_a_folder_that_became_a_link_out_is_not_followed(tmp_path: Path) -> None:
-    tree(tmp_path, {"root/src/a.py": "1", "out/a.py": "secret"})
-    root = Root(tmp_path / "root")
-    checked = root.rel("src/a.py")
-    (root.path / "src").rename(root.path / "old")
-    (root.path / "src").symlink_to(tmp_path / "out")
     with pytest.raises(InvalidPath):
         read_file(root, checked, bytes_max=MB)
 

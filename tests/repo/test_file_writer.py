@@ -64,13 +64,6 @@ def no_room_beyond(size: int) -> Generator[None]:
 # -- looking -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_looked_at_with_its_bytes_and_one_that_is_not_there_is_no_error(tmp_path: Path) -> None:
-    seen = look(file(tmp_path / "a.txt", b"1\xff\0"))
-    assert (seen.exists, seen.data, seen.path) == (True, b"1\xff\0", "a.txt")
-    missing = look(tmp_path / "b.txt")
-    assert (missing.exists, missing.data, missing.mode) == (False, b"", None)
-
-
 def test_a_folder_or_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidPath, match="folder"):
         look(tree(tmp_path / "sub", {"x": "1"}))
@@ -101,17 +94,6 @@ def test_a_file_that_somebody_changed_replaced_or_removed_is_noticed(tmp_path: P
     path.write_bytes(b"made meanwhile")
     with pytest.raises(StaleFile):
         missing.check_unchanged()
-
-
-@POSIX
-def test_a_folder_that_became_a_link_out_is_noticed_before_anything_is_written(tmp_path: Path) -> None:
-    tree(tmp_path, {"root/src/a.py": "1", "out/": ""})
-    root = Root(tmp_path / "root")
-    seen = TargetFile.read(root, path_of_listing("src/a.py"), bytes_max=100)
-    (root.path / "src").rename(tmp_path / "out" / "src")
-    (root.path / "src").symlink_to(tmp_path / "out" / "src")
-    with pytest.raises(InvalidPath):
-        seen.check_unchanged()
 
 
 @POSIX
@@ -292,13 +274,6 @@ def test_whatever_a_crash_leaves_in_place_is_known_as_torn(old: bytes, new: byte
     assert left_behind(state).is_torn(old, new)
 
 
-@given(st.binary(min_size=1, max_size=12), st.binary(min_size=1, max_size=12), st.integers(0, 11), st.integers(0, 255))
-def test_a_byte_that_is_neither_old_nor_new_is_of_somebody_else(old: bytes, new: bytes, at: int, byte: int) -> None:
-    at %= min(len(old), len(new))
-    state = new[:at] + bytes([byte]) + new[at + 1 :]
-    assert left_behind(state).is_torn(old, new) == (byte in {old[at], new[at]})
-
-
 # -- one file of any place ---------------------------------------------------------------------------------------------
 
 
@@ -320,24 +295,6 @@ def test_mode_and_link_are_kept_and_a_new_file_gets_the_usual_mode(tmp_path: Pat
     assert (script.read_bytes(), stat.S_IMODE(script.stat().st_mode)) == (b"new", 0o751)
     write_atomic(tmp_path / "fresh", b"1")
     assert (tmp_path / "fresh").stat().st_mode == file(tmp_path / "other", b"1").stat().st_mode
-
-
-def test_a_file_with_the_longest_name_can_be_written(tmp_path: Path) -> None:
-    write_atomic(tmp_path / ("n" * 255), b"1")
-    assert names(tmp_path) == ["n" * 255]
-
-
-def test_a_missing_folder_is_an_error_and_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(WriteFailed):
-        write_atomic(tmp_path / "no" / "a.txt", b"1")
-    assert names(tmp_path) == []
-
-
-def test_a_folder_is_not_overwritten(tmp_path: Path) -> None:
-    tree(tmp_path, {"a/b.txt": "1"})
-    with pytest.raises(WriteFailed):
-        write_atomic(tmp_path / "a", b"1")
-    assert names(tmp_path) == ["a"]
 
 
 @POSIX

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
+from context_engine.errors import AccessFailed, InvalidArgument, UnsupportedHost
 from context_engine.repo.git import Git
 from context_engine.repo.git_files import GitHead, common_dir_of, repository_of
 from tests.support.trees import commit, git, repository, tree
@@ -75,26 +75,6 @@ def test_packed_refs_are_read(repo: Path) -> None:
     assert Git(repo).head() == GitHead("main", git(repo, "rev-parse", "HEAD"))
 
 
-def test_a_loose_ref_is_newer_than_the_packed_one(repo: Path) -> None:
-    git(repo, "pack-refs", "--all", "--prune")
-    newer = commit(repo, "second")
-    assert Git(repo).head() == GitHead("main", newer)
-
-
-def test_a_branch_name_may_have_slashes_and_any_letters(repo: Path) -> None:
-    git(repo, "checkout", "--quiet", "-b", "größer/als/2")
-    head = Git(repo).head()
-    assert head is not None
-    assert head.branch == "größer/als/2"
-    assert head.commit == git(repo, "rev-parse", "HEAD")
-
-
-def test_a_symbolic_branch_is_followed_as_git_does(repo: Path) -> None:
-    git(repo, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
-    git(repo, "symbolic-ref", "HEAD", "refs/heads/alias")
-    assert Git(repo).head() == GitHead("main", git(repo, "rev-parse", "HEAD"))
-
-
 def test_symbolic_refs_in_a_circle_have_no_commit(repo: Path) -> None:
     tree(repo / ".git", {"HEAD": "ref: refs/heads/x\n", "refs/heads/x": "ref: refs/heads/x\n"})
     head = Git(repo).head()
@@ -117,21 +97,6 @@ def test_a_linked_work_tree_has_its_own_head_and_shares_the_rest(repo: Path, tmp
     git_dir = repo / ".git"
     assert Git(linked).repository == (str(linked), str(git_dir / "worktrees" / "linked"), str(git_dir))
     assert common_dir_of(str(linked)) == common_dir_of(str(repo)) == str(repo / ".git")
-
-
-def test_a_submodule_is_a_repository_of_its_own(repo: Path, tmp_path: Path) -> None:
-    other = repository(tmp_path / "other", {"x": "1"})
-    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
-    assert Git(repo / "sub").head() == GitHead("main", git(other, "rev-parse", "HEAD"))
-    assert common_dir_of(str(repo / "sub")) != common_dir_of(str(repo))
-
-
-def test_a_bisect_in_a_linked_work_tree_reads_the_refs_of_that_tree(repo: Path, tmp_path: Path) -> None:
-    linked = tmp_path / "linked"
-    git(repo, "worktree", "add", "--quiet", "--detach", str(linked))
-    git(linked, "update-ref", "refs/worktree/here", "HEAD")
-    git(linked, "symbolic-ref", "HEAD", "refs/worktree/here")
-    assert Git(linked).head() == GitHead("refs/worktree/here", git(repo, "rev-parse", "HEAD"))
 
 
 def test_a_look_at_head_starts_no_process(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,11 +147,6 @@ def test_without_git_the_error_says_so(repo: Path, monkeypatch: pytest.MonkeyPat
 def test_a_root_that_is_gone_is_not_taken_for_a_missing_git(tmp_path: Path) -> None:
     with pytest.raises(AccessFailed, match="gone"):
         Git(tmp_path / "gone").run("status")
-
-
-def test_names_come_as_they_are_not_quoted(repo: Path) -> None:
-    tree(repo, {"größe.txt": "x"})
-    assert Git(repo).run("ls-files", "--others").decode() == "größe.txt\n"
 
 
 def test_a_path_is_never_a_pattern(repo: Path) -> None:
@@ -252,19 +212,6 @@ def test_hooks_are_not_started_even_when_git_writes_its_index(repo: Path, tmp_pa
     os.utime(repo / "a.txt", (2, 2))
     git(repo, "update-index", "--refresh")
     assert traces.exists(), "the trap works"
-
-
-def test_status_leaves_the_index_alone(repo: Path) -> None:
-    index = repo / ".git" / "index"
-    before = index.read_bytes()
-    os.utime(repo / "a.txt", (1, 1))  # a stat that differs makes an ordinary `git status` write the index anew
-    Git(repo).run("status", "--porcelain")
-    assert index.read_bytes() == before
-
-
-def test_an_answer_over_the_limit_is_refused(repo: Path) -> None:
-    with pytest.raises(TooLarge):
-        Git(repo).run("log", bytes_max=10)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the sleeper is a shell script")

@@ -84,13 +84,6 @@ def test_a_commit_is_compared_with_its_first_parent(repo: Path) -> None:
     assert paths(repo, "HEAD~1") == ["a.py"]
 
 
-def test_the_first_commit_is_compared_with_nothing(repo: Path) -> None:
-    first = git(repo, "rev-list", "--max-parents=0", "HEAD")
-    found = taken(repo, first)
-    assert {each.kind for each in found.files} == {"added"}
-    assert versions(repo, found).old == {}
-
-
 def test_before_the_first_commit_all_that_is_staged_is_new(tmp_path: Path) -> None:
     root = repository(tmp_path / "new")
     tree(root, {"a": "1\n"})
@@ -183,13 +176,6 @@ def test_a_ref_that_begins_with_a_dash_is_refused(repo: Path, name: str) -> None
     assert not list(repo.rglob("stolen*"))
 
 
-@pytest.mark.parametrize("name", ["$(touch stolen)", "HEAD; touch stolen", "a b", "HEAD\0x", "x" * 5_000])
-def test_no_shell_and_no_crash_whatever_a_ref_is_called(repo: Path, name: str) -> None:
-    with pytest.raises((RefNotFound, InvalidArgument)):
-        taken(repo, name)
-    assert not (repo / "stolen").exists()
-
-
 def test_without_a_repository_git_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(GitUnavailable, match="not in a git repository"):
         taken(tree(tmp_path / "plain", {"a": "1"}))
@@ -267,16 +253,6 @@ def test_a_submodule_and_a_pointer_of_lfs_are_listed(repo: Path, tmp_path: Path)
     assert changed["big.bin"].is_lfs
     contents = versions(repo, found)
     assert [(each.path, each.reason) for each in contents.left_out] == [("sub", "submodule")]
-
-
-def test_a_large_file_is_left_out_and_named(repo: Path) -> None:
-    tree(repo, {"a.py": "x\n" * 100})
-    git(repo, "add", "a.py")
-    contents = versions(repo, taken(repo), bytes_max=100)
-    assert contents.old == {"a.py": b"one\ntwo\n"}
-    assert [(each.path, each.reason, each.detail) for each in contents.left_out] == [
-        ("a.py", "too_large", "the new version")
-    ]
 
 
 def test_a_file_that_becomes_a_link_is_one_file(repo: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.repo.file_reader import LINE_BYTES, LineStart, LineWindow, read_lines_at
+from context_engine.repo.file_reader import LineStart, LineWindow, read_lines_at
 from context_engine.storage.confined_folder import ConfinedFolder
 from context_engine.text.lines import shorten_line
 from tests.support.trees import tree
@@ -66,14 +66,6 @@ def test_bytes_that_are_no_utf8_are_read_as_they_are_elsewhere(tmp_path: Path) -
     ]
 
 
-def test_a_character_at_the_border_of_what_is_read_is_left_out_whole(tmp_path: Path) -> None:
-    for shift in range(4):
-        tree(tmp_path, {"f": ("x" * shift + "😀" * LINE_BYTES).encode()})
-        (seen,) = read_lines_at(ConfinedFolder(tmp_path), "f", [LineStart(0, 0)], 1_000)
-        assert set(seen.text) <= {"x", "😀", "…"}
-        assert len(seen.text) == 1_001
-
-
 def test_a_character_cut_at_either_end_of_what_is_read_spoils_no_other(tmp_path: Path) -> None:
     for far in range(185, 205):
         line = f"{'x' * 5_000}€{'x' * far}é needle{'y' * far}€{'y' * 5_000}"
@@ -93,11 +85,6 @@ def test_what_is_no_plain_file_any_more_is_not_opened(tmp_path: Path) -> None:
     for name in names:
         with pytest.raises(OSError):  # noqa: PT011 - which one is the system's affair
             read_lines_at(ConfinedFolder(tmp_path), name, [LineStart(0, 0)], 80)
-
-
-def test_a_place_behind_the_end_is_an_empty_line(tmp_path: Path) -> None:
-    tree(tmp_path, {"f": "x\n"})
-    assert read_lines_at(ConfinedFolder(tmp_path), "f", [LineStart(99, 3)], 80) == [LineWindow("", 1)]
 
 
 @given(st.text("ab", max_size=40), st.integers(0, 40), st.integers(1, 20))

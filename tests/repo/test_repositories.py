@@ -56,19 +56,6 @@ def test_a_password_is_never_written_down(kept: RepositoryRegistry, tmp_path: Pa
     assert not (tmp_path / "config").exists()
 
 
-@pytest.mark.parametrize(
-    "text", ["https://example.org/a.git", "ssh://git@example.org/a", "git@example.org:team/a", "file:///a"]
-)
-def test_what_git_can_fetch_safely_is_an_address(text: str) -> None:
-    assert cloning.is_address(text)
-    assert cloning.check_address(text) == text
-
-
-@pytest.mark.parametrize("text", ["/src/web", "web", "./a:b", "C:/src", r"C:\src", "~/web"])
-def test_a_path_is_no_address(text: str) -> None:
-    assert not cloning.is_address(text)
-
-
 # -- clones -----------------------------------------------------------------------------------------------------------
 
 
@@ -87,17 +74,6 @@ def test_a_repository_by_address_is_cloned_and_follows_its_remote(kept: Reposito
     assert (place / "b.py").exists()
     again = kept.update(member)
     assert again.before == again.after == newest
-
-
-def test_a_remote_whose_history_was_rewritten_is_followed(kept: RepositoryRegistry, origin: Path) -> None:
-    member = kept.add(address(origin))
-    git(origin, "checkout", "--quiet", "--orphan", "fresh")
-    tree(origin, {"c.py": "anew = 1\n"})
-    commit(origin, "anew")
-    git(origin, "branch", "--force", "main")
-    git(origin, "checkout", "--quiet", "main")
-    assert kept.update(member).problem == ""
-    assert (Path(member.root) / "c.py").exists()
 
 
 def test_a_branch_and_a_depth_are_kept(kept: RepositoryRegistry, origin: Path) -> None:
@@ -153,13 +129,6 @@ def test_what_cannot_be_fetched_leaves_nothing_behind(kept: RepositoryRegistry, 
     assert "address" in refused.value.suggestion
     assert kept.members() == ()
     assert [path for path in (tmp_path / "cache" / "clones").iterdir() if path.is_dir()] == []
-
-
-def test_a_clone_that_was_deleted_is_fetched_anew(kept: RepositoryRegistry, origin: Path) -> None:
-    member = kept.add(address(origin))
-    kept.remove(member.name)
-    assert not Path(member.root).exists()
-    assert kept.update(member).after == git(origin, "rev-parse", "HEAD")
 
 
 def test_trouble_with_one_is_told_and_stops_nobody(kept: RepositoryRegistry, origin: Path) -> None:

@@ -24,16 +24,6 @@ def test_however_its_address_is_written(address: str) -> None:
     assert origin_name(address) == "github.com/team/app"
 
 
-def test_others_have_another_name() -> None:
-    others = (
-        "https://gitlab.com/team/app",
-        "git@github.com:other/app",
-        "https://github.com/team/app2",
-        "/srv/team/app",
-    )
-    assert len({origin_name(address) for address in (*others, SAME[0])}) == 5
-
-
 def test_clones_agree_and_folders_below_the_top_are_told_apart(tmp_path: Path) -> None:
     names = []
     for place in ("one", "two"):

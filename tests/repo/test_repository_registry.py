@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import CallError, Conflict, InvalidArgument
+from context_engine.errors import Conflict, InvalidArgument
 from context_engine.repo.cloning import repository_name
 from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember, add_member, check_name, remove_member
 
@@ -69,23 +69,6 @@ def test_what_one_process_writes_another_reads(tmp_path: Path) -> None:
     assert registry_in(tmp_path).members() == ()
     registry_in(tmp_path).change("team", lambda known: remove_member(known, "web"))
     assert registry_in(tmp_path).workspaces() == {}, "a workspace without a repository is forgotten"
-
-
-def test_a_workspace_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
-    registry = registry_in(tmp_path)
-    registry.change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
-    with pytest.raises(InvalidArgument, match="'taem'") as refused:
-        registry.members("taem")
-    assert refused.value.details["valid"] == ["team"]
-
-
-def test_a_refusal_writes_nothing(tmp_path: Path) -> None:
-    registry = registry_in(tmp_path)
-    registry.change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
-    before = registry.file.read_bytes()
-    with pytest.raises(CallError):
-        registry.change("team", lambda known: add_member(known, WorkspaceMember("web", "/elsewhere")))
-    assert registry.file.read_bytes() == before
 
 
 @pytest.mark.parametrize(

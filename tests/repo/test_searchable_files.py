@@ -87,12 +87,6 @@ def test_without_a_watcher_every_change_shows_as_soon_as_the_listing_may_not_be_
     assert "src/b.py" not in names(lister.listing())
 
 
-def test_an_unchanged_workspace_is_swept_not_walked(tmp_path: Path, counted: Counted) -> None:
-    lister = FileLister(tree(tmp_path, ZOO), stale_s=0)
-    assert lister.listing() is lister.listing()
-    assert (counted.walks, counted.sweeps) == ([[""]], 1)
-
-
 def test_what_a_watcher_hears_is_looked_at_again_and_nothing_else(tmp_path: Path, counted: Counted) -> None:
     root = tree(tmp_path, ZOO)
     lister, ear = FileLister(root, stale_s=0), Ear()
@@ -173,29 +167,6 @@ def test_other_rules_another_branch_or_very_much_is_walked_anew(
     lister.note([heard] if isinstance(heard, str) else heard)
     assert "src/b.py" not in names(lister.listing())
     assert counted.walks == [[""], [""]]
-
-
-def test_a_watcher_that_stops_is_relied_on_no_more(tmp_path: Path) -> None:
-    root = tree(tmp_path, ZOO)
-    lister, ear = FileLister(root, stale_s=0), Ear()
-    lister.follow(ear)
-    lister.listing()
-    ear.is_running = False
-    tree(root, {"new.py": "n\n"})
-    assert "new.py" in names(lister.listing())
-
-
-def test_a_file_edited_into_a_binary_one_drops_out(tmp_path: Path) -> None:
-    root = tree(tmp_path, ZOO)
-    lister, ear = FileLister(root, stale_s=0), Ear()
-    lister.follow(ear)
-    lister.listing()
-    lister.listing()
-    tree(root, {"a.py": b"now\0binary"})
-    lister.note(["a.py"])
-    listing = lister.listing()
-    assert "a.py" not in names(listing)
-    assert listing.counts["binary"] == 1
 
 
 def test_files_are_unchanged_while_their_times_and_names_are(tmp_path: Path) -> None:

@@ -62,12 +62,6 @@ def test_a_walk_knows_each_folder_it_entered(tmp_path: Path) -> None:
     assert dict(folders) == {rel: (root / rel).stat().st_mtime_ns for rel in ("", "a", "a/b", "empty")}
 
 
-def test_a_root_behind_a_link_is_walked(tmp_path: Path) -> None:
-    tree(tmp_path / "real", {"a.py": "1"})
-    (tmp_path / "alias").symlink_to("real")
-    assert paths(tmp_path / "alias") == ["a.py"]
-
-
 @pytest.mark.parametrize("root", ["nowhere", "a.py", "a.py/below"])
 def test_a_root_that_is_no_folder_is_not_found(tmp_path: Path, root: str) -> None:
     tree(tmp_path, {"a.py": "1"})
@@ -82,17 +76,6 @@ def test_a_root_that_cannot_be_listed_is_an_error_a_person_can_mend() -> None:
         with pytest.raises(AccessFailed) as failure:
             walk(place / "closed")
     assert failure.value.suggestion
-
-
-def test_a_walk_can_be_stopped_between_folders(tmp_path: Path) -> None:
-    class Enough(Exception):  # noqa: N818 - it stops, it is no error
-        pass
-
-    def stop() -> None:
-        raise Enough
-
-    with pytest.raises(Enough):
-        walk(tree(tmp_path, {"a/b": "1"}), check=stop)
 
 
 # -- a part of it -----------------------------------------------------------------------------------------------------
@@ -127,25 +110,11 @@ def test_a_part_is_judged_by_the_rules_on_the_way_to_it(tmp_path: Path, under: s
     assert [str(entry.path) for entry in walk(root, [under]).entries] == expected
 
 
-def test_several_parts_are_each_seen_once(tmp_path: Path) -> None:
-    root = tree(tmp_path, PART)
-    found = walk(root, ["src/deep/er/b.py", "src/deep", "d.py", "nowhere", "out/src/c.py", "src/a.py", "src/a.py"])
-    assert [str(entry.path) for entry in found.entries] == ["d.py", "src/a.py", "src/deep/er/b.py"]
-
-
 @pytest.mark.parametrize("under", ["..", "../other", "/etc", "src/../../other", "a\0b", ".git", ".git/config"])
 def test_a_part_outside_is_nothing(tmp_path: Path, under: str) -> None:
     tree(tmp_path / "other", {"secret.py": "1"})
     root = repository(tmp_path / "root", {"src/a.py": "1"})
     assert paths(root, under=under) == []
-
-
-def test_a_part_behind_a_link_is_nothing(tmp_path: Path) -> None:
-    tree(tmp_path / "other", {"a.py": "1"})
-    root = tree(tmp_path / "root", {"src/a.py": "1"})
-    (root / "link").symlink_to(tmp_path / "other")
-    (root / "inner").symlink_to(root / "src")
-    assert paths(root, under="link") == paths(root, under="link/a.py") == paths(root, under="inner/a.py") == []
 
 
 # -- ignore rules: git is the oracle ----------------------------------------------------------------------------------
@@ -300,12 +269,6 @@ def test_one_kind_overrules_the_other_even_from_above(tmp_path: Path, stronger: 
     assert [path for path in paths(root) if path.endswith(".py")] == ["sub/a.py"]
 
 
-def test_a_folder_that_git_ignores_can_be_taken_back(tmp_path: Path) -> None:
-    root = repository(tmp_path)
-    tree(root, {".gitignore": "generated/\n", ".contextignore": "!generated/\n", "generated/api/a.py": "1"})
-    assert "generated/api/a.py" in paths(root)
-
-
 def test_a_built_in_rule_can_be_taken_back(tmp_path: Path) -> None:
     root = tree(tmp_path, {"node_modules/mine/a.js": "1", "sub/node_modules/b.js": "1"})
     assert paths(root) == []
@@ -421,13 +384,6 @@ def test_of_two_work_trees_side_by_side_one_is_walked(tmp_path: Path) -> None:
     assert reasons(top) == {"a-linked": "nested_worktree", "c-linked": "nested_worktree"}
 
 
-def test_work_trees_whose_main_one_lies_elsewhere_are_walked_once(tmp_path: Path) -> None:
-    repo = repository(tmp_path / "main", {"a.py": "1"})
-    for name in ("a", "b"):
-        git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / "top" / name))
-    assert paths(tmp_path / "top") == ["a/a.py"]
-
-
 def test_a_linked_work_tree_is_walked_when_it_is_the_root(tmp_path: Path) -> None:
     repo = repository(tmp_path / "main", {"a.py": "1", ".gitignore": "*.log\n"})
     tree(repo / ".git", {"info/exclude": "*.mine\n"})
@@ -513,19 +469,6 @@ def test_a_folder_that_vanishes_during_the_walk_is_skipped(tmp_path: Path) -> No
     assert [(each.path, each.reason) for each in found.skipped] == [("b", "vanished")]
 
 
-def test_a_folder_that_becomes_a_link_during_the_walk_is_not_entered(tmp_path: Path) -> None:
-    outside = tree(tmp_path / "outside", {"private.py": "1"})
-    root = tree(tmp_path / "root", {"a/x.py": "1", "b/y.py": "1"})
-    rounds = iter(range(10))
-
-    def replace_b_after_the_root_was_listed() -> None:
-        if next(rounds) == 1:
-            (root / "b").rename(tmp_path / "elsewhere")
-            (root / "b").symlink_to(outside)
-
-    assert paths(root, check=replace_b_after_the_root_was_listed) == ["a/x.py"]
-
-
 def test_a_folder_whose_parent_becomes_a_link_during_the_walk_is_not_entered_either(tmp_path: Path) -> None:
     outside = tree(tmp_path / "outside", {"deep/private.py": "1"})
     root = tree(tmp_path / "root", {"b/deep/y.py": "1"})
@@ -572,13 +515,6 @@ def test_files_that_hold_secrets_are_skipped_and_their_neighbours_are_not(tmp_pa
     tree(root, {".gitignore": "\n"})
     assert paths(root) == sorted(READABLE)
     assert set(reasons(root).values()) == {"sensitive"}
-
-
-@pytest.mark.parametrize("name", ["a.png", "a.PNG", "a.tar.gz", "liba.so", "a.pyc", "a.sqlite3", "a.woff2"])
-def test_formats_without_text_are_skipped_by_name(tmp_path: Path, name: str) -> None:
-    root = tree(tmp_path, {name: "1", "png": "1", "a.png.md": "1", f"folder{name}/x.py": "1"})
-    assert reasons(root) == {name: "binary"}
-    assert len(paths(root)) == 3
 
 
 @pytest.mark.skipif(os.name != "posix" or os.uname().sysname != "Linux", reason="other systems refuse the name")

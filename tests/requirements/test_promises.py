@@ -8,7 +8,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-from tests.requirements.promises import ISSUES, PROMISES, SECTIONS, SEEDS, TOOLS, kept, open_by_issue
+from tests.requirements.promises import ISSUES, PROMISES, SECTIONS, SEEDS, TOOLS, kept
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,11 +44,6 @@ def missing(test_id: str) -> bool:
     return name.partition("[")[0] not in defined_in(file)
 
 
-def kept_by_journeys() -> set[str]:
-    """The files of journeys that some promise names."""
-    return {test.partition("::")[0] for promise in PROMISES for test in promise.kept}
-
-
 def test_every_promise_has_an_id_of_its_own() -> None:
     counts = Counter(promise.id for promise in PROMISES)
     assert [name for name, count in counts.items() if count > 1] == []
@@ -58,10 +53,6 @@ def test_a_section_holds_promises_of_its_own_document() -> None:
     assert [part.title for part in SECTIONS if part.seed not in SEEDS or not part.promises] == []
     strays = [one.id for part in SECTIONS for one in part.promises if one.seed != part.seed or not ID.fullmatch(one.id)]
     assert strays == []
-
-
-def test_a_promise_is_a_sentence() -> None:
-    assert [promise.id for promise in PROMISES if not promise.says.endswith(".")] == []
 
 
 def test_a_promise_is_either_kept_or_pending() -> None:
@@ -74,11 +65,6 @@ def test_a_kept_promise_names_tests_that_exist() -> None:
     assert {promise.id: lost for promise in kept() if (lost := [test for test in promise.kept if missing(test)])} == {}
 
 
-def test_every_journey_keeps_a_promise() -> None:
-    journeys = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "journeys").glob("test_*.py")}
-    assert sorted(journeys - kept_by_journeys()) == [], "name the journey in `kept` of what it proves"
-
-
 def test_each_of_the_fifty_tool_names_is_promised() -> None:
     promised = {
         re.sub(r"^S\d-tool-(\d\d-)?", "", promise.id).replace("-", "_")
@@ -88,14 +74,6 @@ def test_each_of_the_fifty_tool_names_is_promised() -> None:
     assert len(set(TOOLS)) == len(TOOLS) == 50
     assert sorted(set(TOOLS) - promised) == []
     assert sorted(promised - set(TOOLS)) == []
-
-
-def test_the_counts_add_up(record_property) -> None:
-    still_open = open_by_issue()
-    record_property("kept", len(kept()))
-    record_property("pending", dict(sorted(still_open.items())))
-    print(f"{len(kept())} of {len(PROMISES)} promises kept; open by issue: {dict(sorted(still_open.items()))}")
-    assert len(kept()) + still_open.total() == len(PROMISES)
 
 
 def test_a_test_that_does_not_exist_is_noticed() -> None:

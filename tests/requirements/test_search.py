@@ -173,12 +173,6 @@ def test_a_result_has_all_tags_whatever_their_order(engine: Engine, tags: list[s
     assert cortex(engine, "authentication handler error", tags=tags[::-1]) == found
 
 
-def test_the_tag_of_overviews_finds_overviews(engine: Engine) -> None:
-    found = cortex(engine, "authenticate", tags=["symbols", "go"])
-    assert {chunk["chunk_type"] for chunk in found} == {"symbols"}
-    assert all({"symbols", "go"} <= set(chunk["tags"]) for chunk in found)
-
-
 def test_numbers_and_colours_are_no_tags_and_an_unknown_tag_names_its_neighbours(engine: Engine) -> None:
     for tag in ("42", "ff8800"):
         assert cortex(engine, "tokens", tags=[tag]) == []

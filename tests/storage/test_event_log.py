@@ -89,15 +89,6 @@ def test_a_line_before_the_end_that_was_changed_removed_or_moved_is_noticed(
     assert caught.value.details["line"] in (at + 1, at + 2)
 
 
-def test_a_broken_log_names_the_line_and_takes_no_event(log: EventLog) -> None:
-    lines = written(log, *({"kind": f"event {number}"} for number in range(5))).split(b"\n")
-    log.path.write_bytes(b"\n".join([*lines[:2], b"<<<<<<< HEAD", *lines[2:]]))
-    with pytest.raises(StorageCorrupt, match=r"events\.jsonl of one is damaged at line 3") as caught:
-        log.read()
-    assert caught.value.details["line"] == 3
-    assert "line 3" in caught.value.suggestion
-
-
 def test_blocks_of_the_last_line_that_never_reached_the_disk_count_as_torn(log: EventLog) -> None:
     whole = written(log, {"kind": "made"}, {"kind": "opened"})
     first = whole.index(b"\n") + 1
@@ -145,12 +136,6 @@ def test_an_event_that_is_no_line_is_refused_and_nothing_of_its_call_is_kept(log
     with pytest.raises(TooLarge):
         log.append(first, [{"kind": "small"}, {"kind": "x" * module.LINE_BYTES_MAX}])
     assert log.read() == first
-
-
-def test_a_log_that_is_a_folder_is_told_of(log: EventLog) -> None:
-    log.path.mkdir(parents=True)
-    with pytest.raises(StorageCorrupt, match="cannot be read"):
-        log.read()
 
 
 def test_deep_nesting_is_no_event() -> None:

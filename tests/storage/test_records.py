@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -31,21 +30,6 @@ def test_a_record_is_made_once_changed_and_removed(records: RecordFolder) -> Non
     assert records.listing() == {}
     assert records.read("a/one.md") is None
     assert list(records.folder.iterdir()) == []
-
-
-def test_one_writer_at_a_time(records: RecordFolder) -> None:
-    entered = threading.Event()
-
-    def write() -> None:
-        with RecordFolder(records.folder.parent, "notes").writing():
-            entered.set()
-
-    other = threading.Thread(target=write)
-    with records.writing():
-        other.start()
-        assert not entered.wait(0.1)
-    assert entered.wait(60)
-    other.join()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions elsewhere")
@@ -75,10 +59,3 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left(records: Rec
         records.create("a/one.md", b"first")
     assert refused.value.suggestion
     assert records.read("a/one.md") is None or isinstance(records.read("a/one.md"), str)
-
-
-def test_what_a_crash_leaves_is_no_record(records: RecordFolder) -> None:
-    records.create("a/one.md", b"first")
-    (records.folder / "a" / ".ctx-0123456789ab.tmp").write_bytes(b"half")
-    (records.folder / "a" / "note.txt").write_bytes(b"no record")
-    assert records.listing().keys() == {"a/one.md"}

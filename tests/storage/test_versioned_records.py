@@ -123,10 +123,3 @@ def test_the_index_is_read_as_it_was_kept_and_may_be_missing(records: VersionedR
     assert records.read_index() == b""
     records.put_index(b"[1]")
     assert records.read_index() == b"", "where it cannot be kept it is derived again"
-
-
-def test_git_is_told_to_leave_out_what_is_derived(records: VersionedRecords) -> None:
-    with records.writing("one"):
-        pass
-    ignored = (records.folder.parent / ".gitignore").read_text().split("\n")
-    assert {"/plans/index.json", "/plans/.trash/", "/locks/", "*.tmp"} <= set(ignored)
