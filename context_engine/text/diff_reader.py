@@ -217,13 +217,13 @@ def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX, may_be_empty: bool
             suggestion="Review it commit by commit or folder by folder, or let review_git_diff take it from git.",
             details={"bytes": size, "limit": bytes_max},
         )
-    sections = _Reader(text).read()
-    if not sections and not may_be_empty:
+    files = tuple(_join_sections(_Reader(text).read()))
+    if not files and not may_be_empty:
         raise DiffInvalid(
             "the text contains no change of a file in the unified format",
             suggestion="Send what git diff or diff -u writes: `--- a/x`, `+++ b/x`, `@@ -1 +1 @@`, then the lines.",
         )
-    return UnifiedDiff(tuple(_join_sections(section.to_file_diff() for section in sections)))
+    return UnifiedDiff(files)
 
 
 def _join_sections(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
@@ -261,77 +261,47 @@ class _Section:
     header_names: tuple[str, str] = ("", "")
     marked_names: tuple[str, str] | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    index_mode: str = ""
-    blobs: tuple[str, str] = ("", "")
     is_binary: bool = False
     is_unmerged: bool = False
     hunks: list[DiffHunk] = field(default_factory=list)
     without_newline: set[str] = field(default_factory=set)
 
-    @property
-    def is_added(self) -> bool:
-        return "new file mode" in self.headers
-
-    @property
-    def moved_from(self) -> str:
-        return self.headers.get("rename from", self.headers.get("copy from", ""))
-
-    @property
-    def has_change(self) -> bool:
-        """Whether it changes anything: git also shows a header for a file that was touched and is as before."""
-        is_deleted, (old_mode, new_mode) = "deleted file mode" in self.headers, self._modes
-        changes = self.hunks, self.moved_from, self.is_added, is_deleted, self.is_binary, self.is_unmerged
-        return any(changes) or old_mode != new_mode
-
-    @property
-    def paths(self) -> tuple[str, str]:
-        """The old and the new name, without prefixes; empty where there is none."""
-        is_deleted = "deleted file mode" in self.headers
-        if self.moved_from:
-            moved_to = self.headers.get("rename to", self.headers.get("copy to", ""))
-            old, new = unquote_path(self.moved_from), unquote_path(moved_to)
-        else:
-            old, new = strip_prefixes(*(self.marked_names or self.header_names))
-        old = "" if self.is_added or old == NOWHERE else old
-        new = "" if is_deleted or new == NOWHERE else new
-        if not old and not new and self.header_names != ("", ""):  # an empty file that was added or deleted
-            old, new = strip_prefixes(*self.header_names)
-            return ("", new) if self.is_added else (old, "")
-        return old, new
-
     def take_header_line(self, line: str) -> bool:
         """Take in a line between `diff --git` and the first hunk; return False if it is not one of git's."""
         if index := _INDEX.fullmatch(line):
-            self.blobs, self.index_mode = (index[1], index[2]), index[3] or ""
+            self.headers |= {"old blob": index[1], "new blob": index[2], "mode": index[3] or ""}
         elif header := _HEADER.fullmatch(line):
             self.headers[header[1]] = header[2]
         return bool(index or header)
 
     def to_file_diff(self) -> FileDiff:
         """Return the section as a value."""
-        old, new = self.paths
-        old_mode, new_mode = self._modes
-        old_blob, new_blob = (blob if blob.strip("0") else "" for blob in self.blobs)
+        old, new = self._paths()
+        known, mode = self.headers, self.headers.get("mode", "")
+        old_blob, new_blob = (known.get(name, "") for name in ("old blob", "new blob"))
         return FileDiff(
             old_path=old,
             new_path=new,
             kind=self._kind(old, new),
             hunks=tuple(self.hunks),
             is_binary=self.is_binary,
-            old_mode=old_mode if old else "",
-            new_mode=new_mode if new else "",
-            old_blob=old_blob,
-            new_blob=new_blob,
+            old_mode=known.get("old mode", known.get("deleted file mode", mode)) if old else "",
+            new_mode=known.get("new mode", known.get("new file mode", mode)) if new else "",
+            old_blob=old_blob if old_blob.strip("0") else "",
+            new_blob=new_blob if new_blob.strip("0") else "",
             old_has_newline="-" not in self.without_newline,
             new_has_newline="+" not in self.without_newline,
         )
 
-    @property
-    def _modes(self) -> tuple[str, str]:
-        return (
-            self.headers.get("old mode", self.headers.get("deleted file mode", self.index_mode)),
-            self.headers.get("new mode", self.headers.get("new file mode", self.index_mode)),
-        )
+    def _paths(self) -> tuple[str, str]:
+        """Return the old and the new name, without prefixes; empty where there is none."""
+        known = self.headers
+        if moved_from := known.get("rename from", known.get("copy from", "")):
+            return unquote_path(moved_from), unquote_path(known.get("rename to", known.get("copy to", "")))
+        old, new = strip_prefixes(*(self.marked_names or self.header_names))
+        has_old = old != NOWHERE and "new file mode" not in known
+        has_new = new != NOWHERE and "deleted file mode" not in known
+        return old if has_old else "", new if has_new else ""
 
     def _kind(self, old: str, new: str) -> Kind:
         if self.is_unmerged:
@@ -342,26 +312,21 @@ class _Section:
             return "copied"
         return "modified" if old == new else "renamed"
 
-    def check_whole(self) -> None:
-        """Refuse a file whose names are given, but no hunk. Raises: DiffTruncated."""
-        if self.marked_names and not (self.hunks or self.is_binary or self.is_unmerged):
-            raise self._truncated_error()
+    def check(self, *, is_last: bool = False) -> None:
+        """Refuse a file whose names are given, but no hunk; or a header alone at the end of the text, which was cut.
 
-    def check_last(self) -> None:
-        """Refuse a header alone at the end of the text: the rest was cut off. Raises: DiffTruncated."""
-        self.check_whole()
-        old, new = self.blobs
+        Raises: DiffTruncated.
+        """
+        old, new = self.headers.get("old blob", ""), self.headers.get("new blob", "")
         is_empty = set(old + new) == {"0"} or new.startswith(_EMPTY_BLOBS) or old.startswith(_EMPTY_BLOBS)
-        if old != new and not (is_empty or self.hunks or self.is_binary):
-            raise self._truncated_error()
-
-    def _truncated_error(self) -> DiffTruncated:
-        path = self.paths[1] or self.paths[0]
-        return DiffTruncated(
-            f"the diff names {path} as changed, but does not show how",
-            suggestion="Send the diff whole.",
-            details={"line": self.line, "path": path},
-        )
+        is_cut = self.marked_names is not None or (is_last and old != new and not is_empty)
+        if is_cut and not (self.hunks or self.is_binary or self.is_unmerged):
+            path = self.to_file_diff().path
+            raise DiffTruncated(
+                f"the diff names {path} as changed, but does not show how",
+                suggestion="Send the diff whole.",
+                details={"line": self.line, "path": path},
+            )
 
 
 class _Reader:
@@ -378,13 +343,15 @@ class _Reader:
         self._sections: list[_Section] = []
         self._in_header = False
 
-    def read(self) -> list[_Section]:
-        """Return one section per changed file, in order."""
+    def read(self) -> Iterator[FileDiff]:
+        """Yield the changed files, in order; git also shows a header for a file that was touched and is as before."""
         while self._at < len(self._lines):
             self._at += self._step() or 1
         if self._sections:
-            self._sections[-1].check_last()
-        return [section for section in self._sections if section.has_change]
+            self._sections[-1].check(is_last=True)
+        for file in (section.to_file_diff() for section in self._sections):
+            if file.kind != "modified" or file.hunks or file.is_binary or file.old_mode != file.new_mode:
+                yield file
 
     def _step(self) -> int:
         """Read the next line, and those that belong to it."""
@@ -401,7 +368,7 @@ class _Reader:
 
     def _open(self, *, in_header: bool = False, **known: Any) -> _Section:
         if self._sections:
-            self._sections[-1].check_whole()
+            self._sections[-1].check()
         self._sections.append(_Section(self._at + 1, **known))
         self._in_header = in_header
         return self._sections[-1]
@@ -457,7 +424,7 @@ class _Reader:
             DiffLine("+", 0, 1, f"Subproject commit {match[3]}"),
         )
         hunk = DiffHunk(LineSpan(1, 1), LineSpan(1, 1), "", commits)
-        self._open(marked_names=(match[1], match[1]), index_mode=SUBMODULE, hunks=[hunk])
+        self._open(marked_names=(match[1], match[1]), headers={"mode": SUBMODULE}, hunks=[hunk])
         return 1
 
     def read_hunk(self, line: str) -> int:
