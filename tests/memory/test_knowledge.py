@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import Cancelled, InvalidArgument
+from context_engine.errors import Cancelled, EmbedderFailed, InvalidArgument
 from context_engine.memory.knowledge import KnowledgeResults
 from context_engine.memory.memory_index import TextEmbedder, compute_freshness, fuse_scores, take_best
 from context_engine.memory.memory_requests import KnowledgeQuery, MemoryDraft
@@ -107,6 +107,18 @@ def test_without_embeddings_it_answers_by_words_and_says_so(here: Remembering) -
     assert found.engine == "lexical"
     assert "no embeddings are at hand" in found.warnings[0]
     assert "search_text" in found.warnings[0]
+
+
+def test_a_failing_embedder_is_reported_with_its_reason(tmp_path: Path) -> None:
+    def fail(texts: Sequence[str]) -> np.ndarray:
+        raise EmbedderFailed(f"API rate limit exceeded for {len(texts)} texts")
+
+    (tmp_path / "work").mkdir()
+    here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", fail))
+    here.learn(FILES)
+    found = ask(here, "amounts")
+    assert found.results
+    assert "API rate limit exceeded" in found.warnings[0]
 
 
 def test_meaning_finds_what_shares_no_word_and_each_text_is_embedded_once(tmp_path: Path) -> None:

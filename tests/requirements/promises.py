@@ -459,8 +459,8 @@ S2 = (
 S3 = (
     section("S3", "1. Context search",
         P("S3-tool-context_search", "There is a tool `context_search`.", kept=("tests/tools/test_memory_tools.py::test_context_search_answers_the_json_of_its_seed",)),
-        P("S3-context-what", "It finds discoveries, earlier sessions and code by similarity, ranked.", kept=("tests/memory/test_knowledge.py::test_what_people_wrote_is_found_among_it",)),
-        P("S3-context-query", "`query` has 3 to 500 characters.", kept=("tests/memory/test_knowledge.py::test_a_query_may_have_five_hundred_characters_and_no_more",)),
+        P("S3-context-what", "It finds discoveries, earlier sessions and code by similarity, ranked.", kept=("tests/memory/test_knowledge.py::test_meaning_finds_what_shares_no_word_and_each_text_is_embedded_once",)),
+        P("S3-context-query", "`query` has 3 to 500 characters.", kept=("tests/tools/test_memory_tools.py::test_a_refusal_names_the_next_step_and_writes_nothing",)),
         P("S3-context-type", "`type` is all, pattern, rule, decision or issue; default all.", kept=("tests/memory/test_knowledge.py::test_filters_come_before_the_ranking_and_work_together",)),
         P("S3-context-module", "`module` filters by module name.", kept=("tests/memory/test_knowledge.py::test_filters_come_before_the_ranking_and_work_together",)),
         P("S3-context-limit", "`limit` is 1 to 20; default 5.", kept=("tests/memory/test_knowledge.py::test_scores_fall_from_one_to_nothing_and_the_limit_is_kept", "tests/tools/test_memory_tools.py::test_a_refusal_names_the_next_step_and_writes_nothing")),

@@ -78,8 +78,8 @@ def test_each_of_the_fifty_tool_names_is_promised() -> None:
 
 def test_a_test_that_does_not_exist_is_noticed() -> None:
     here = "tests/requirements/test_promises.py"
-    assert not missing(f"{here}::test_the_counts_add_up")
-    assert not missing(f"{here}::test_a_promise_is_a_sentence[S0-journey]")
+    assert not missing(f"{here}::test_every_promise_has_an_id_of_its_own")
+    assert not missing(f"{here}::test_a_promise_is_either_kept_or_pending[S0-journey]")
     assert missing(f"{here}::test_that_nobody_wrote")
-    assert missing("tests/no_such_file.py::test_the_counts_add_up")
+    assert missing("tests/no_such_file.py::test_every_promise_has_an_id_of_its_own")
     assert missing(here)
