@@ -111,22 +111,10 @@ OS_FUNCTIONS = {
     *("renames", "remove", "unlink", "rmdir", "removedirs", "mkdir", "makedirs", "link", "symlink", "chmod", "chown"),
     *("truncate", "utime", "mkfifo", "read", "write", "pread", "pwrite", "fdopen", "posix_fallocate"),
 }
-OS_WRITERS = {
-    *(
-        "write",
-        "pwrite",
-        "replace",
-        "rename",
-        "renames",
-        "remove",
-        "unlink",
-        "rmdir",
-        "removedirs",
-        "mkdir",
-        "makedirs",
-    ),
-    *("link", "symlink", "chmod", "chown", "truncate", "utime", "mkfifo", "posix_fallocate"),
-}
+OS_WRITERS = set(
+    "write pwrite replace rename renames remove unlink rmdir removedirs mkdir makedirs link symlink chmod chown truncate"
+    " utime mkfifo posix_fallocate".split()
+)
 OPENERS = {"bz2", "codecs", "gzip", "io", "lzma", "tarfile", "zipfile"}  # modules whose `open` opens a file
 WHOLE_MODULES = {"mmap", "shutil", "tempfile"}  # any call into them touches files
 FILE_CALLS = {"open", "NamedTemporaryFile", "TemporaryDirectory", "mkstemp", "mkdtemp"}
@@ -297,11 +285,6 @@ def imported(tree: ast.AST) -> set[str]:
     names = {alias.name for node in nodes(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in nodes(tree) if isinstance(node, ast.ImportFrom)}
     return {name.partition(".")[0] for name in names}
-
-
-def dotted(module: str) -> str:
-    """A file of the package as the module it is."""
-    return f"context_engine/{module}".removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def error_classes() -> list[type[errors.ContextEngineError]]:

@@ -500,21 +500,18 @@ def test_folders_nested_without_end_are_cut(tmp_path: Path) -> None:
 
 # -- what a name tells -------------------------------------------------------------------------------------------------
 
-READABLE = (
-    ".env.example .env.sample .github/workflows/ci.yml .gitattributes .gitignore src/environment.ts src/env.py keys.py"
-    " secrets.py id_rsa.pub config/credentials.rb a.keys"
-).split()
-SECRET = (
-    ".env .env.local deploy/.env.production id_rsa a/b.pem server.key .netrc .npmrc .ssh/config .aws/credentials"
-    " .docker/config.json .ENV x.PEM .git-credentials terraform.tfstate"
-).split()
+READABLE = ".env.example .github/workflows/ci.yml .gitignore src/env.py keys.py id_rsa.pub a.keys a.png.md".split()
+SECRET = ".env .env.local deploy/.env.production id_rsa a/b.pem .ssh/config .aws/credentials .ENV x.PEM".split()
 
 
 def test_files_that_hold_secrets_are_skipped_and_their_neighbours_are_not(tmp_path: Path) -> None:
-    root = tree(tmp_path, dict.fromkeys([*READABLE, *SECRET], "1"))
+    binary = "a.png b.PNG a.tar.gz liba.so a.sqlite3".split()
+    root = tree(tmp_path, dict.fromkeys([*READABLE, *SECRET, *binary], "1"))
     tree(root, {".gitignore": "\n"})
     assert paths(root) == sorted(READABLE)
-    assert set(reasons(root).values()) == {"sensitive"}
+    found = reasons(root)
+    assert {path for path, reason in found.items() if reason == "binary"} == set(binary)
+    assert set(found.values()) == {"sensitive", "binary"}
 
 
 @pytest.mark.skipif(os.name != "posix" or os.uname().sysname != "Linux", reason="other systems refuse the name")
