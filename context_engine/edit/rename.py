@@ -20,6 +20,7 @@ from context_engine.edit.patch import plan
 from context_engine.edit.rename_uses import (
     CALLED,
     HOLDERS,
+    PARAMETER,
     NameOccurrence,
     RenameFiles,
     RenameSource,
@@ -83,7 +84,7 @@ class Renamer:
                 details={"name": new_name},
             )
         sources = [source for path in sorted(holding) if (source := self._files.read(path, last)) is not None]
-        target, uses = self._target(sources, name, under)
+        target, uses = self._parameter_target(sources, name, under) or self._target(sources, name, under)
         self._check_free(target, new_name)
         classifier = UseClassifier(target, sources, accept, uses)
         new_path = _new_path(target, new_name)
@@ -162,6 +163,35 @@ class Renamer:
         makers_named = [at for one in makers if one.name == last for at in _named_at(source, one)[:1]]
         return Target(source, symbol, source.qualified_names[number], (own or named)[0], tuple(makers_named)), uses
 
+    def _parameter_target(
+        self, sources: Sequence[RenameSource], name: str, under: str
+    ) -> tuple[Target, UseCertainties] | None:
+        """Return the parameter that `function.parameter` names, with its uses; None if it names something else."""
+        wanted = dotted_name(name)
+        owner, _, own = wanted.rpartition(".")
+        if not owner or any(_is_called(full, wanted) for source in sources for full in source.qualified_names):
+            return None
+        paths = [source.path for source in sources]
+        found: list[tuple[Target, UseCertainties]] = []
+        for source in sources:
+            for number, symbol in enumerate(source.outline.symbols):
+                is_owner = symbol.kind in CALLED and _is_called(source.qualified_names[number], owner)
+                if is_owner and is_under(source.path, under):
+                    uses = self._symbols.find_parameter_uses(source.path, symbol.name, symbol.line, own, paths) or {}
+                    inside = [at for at in source.found if symbol.start <= at.start < symbol.stop]
+                    at = next((at for at in inside if (source.path, at.line, at.column) in uses), None)
+                    if at is not None:
+                        parameter = symbol._replace(name=own, kind=PARAMETER, parent=number, line=at.line, owner="")
+                        found.append((Target(source, parameter, f"{source.qualified_names[number]}.{own}", at), uses))
+        if len(found) > 1:
+            places = [f"{target.source.path}:{target.symbol.line} {target.qualified}" for target, _ in found]
+            raise MultipleMatches(
+                f"{len(found)} functions named {owner!r} have a parameter {own!r}",
+                suggestion="Name the function with its class, or give path, the file it is in.",
+                details={"total": len(found), "matches": places[:SHOWN_MAX]},
+            )
+        return found[0] if found else None
+
     # -- what waits for a person --
 
     def _find_accessors(self, target: Target, holding: Collection[str]) -> Iterator[NameOccurrence]:
@@ -209,7 +239,10 @@ class Renamer:
             other = self._files.read(path, new_name) if path != own.path else None
             outer = [one for one in other.outline.symbols if one.parent < 0 and not one.owner] if other else []
             taken += [(path, one.line) for one in outer if one.name == new_name]
-        if target.is_member:
+        if symbol.kind == PARAMETER:
+            found = self._symbols.find_captures(own.path, new_name, [(target.at.line, target.at.column)])
+            taken += [(own.path, line) for line in found if symbol.first <= line <= symbol.last]
+        elif target.is_member:
             taken += self._symbols.find_members_in_the_way(own.path, symbol.name, symbol.line, new_name)
         _refuse_taken(new_name, taken)
 
@@ -367,7 +400,9 @@ def _new_path(target: Target, new_name: str) -> str:
 def _notes(target: Target, new_path: str) -> Iterator[str]:
     """Yield what the caller has to know of the rename."""
     yield "uses outside of this workspace, through strings or generated code cannot be seen"
-    if target.is_member and target.symbol.kind in CALLED:
+    if target.symbol.kind == PARAMETER:
+        yield "parameters of its name in methods that override it, or that it overrides, are renamed with it"
+    elif target.is_member and target.symbol.kind in CALLED:
         yield "methods that override it, or that it overrides, are renamed with it"
     if new_path != target.source.path:
         yield f"{target.source.path} becomes {new_path}, so that it is still called as its class"

@@ -36,7 +36,8 @@ from context_engine.languages import (
 HOLDERS = frozenset({"class", "interface", "struct", "enum", "trait", "type", "namespace", "module"})
 """What is defined directly inside of these is looked up in them."""
 CALLED = frozenset({"function", "method", "constructor"})
-MEMBERS = frozenset({"field", "property", "method"})
+PARAMETER = "parameter"
+MEMBERS = frozenset({PARAMETER, "field", "property", "method"})
 """These are looked up in something wherever they are defined, as in a class without a name inside of a function."""
 EVERYTHING = "all"
 """The word for accepting all places that may be meant in code."""
@@ -158,7 +159,7 @@ class Target(NamedTuple):
         if rules.examples and symbol.name.startswith(rules.examples) and "_test." in self.source.path:
             return "go vet reads in it which definition it shows"
         is_in_object = symbol.kind in MEMBERS and (self.owner is None or self.owner.kind not in HOLDERS)
-        if rules.object_members and is_in_object:
+        if rules.object_members and is_in_object and symbol.kind != PARAMETER:
             return "it is in an object, and what reads that is not known"
         decorators = itertools.takewhile(_is_above, reversed(lines[: symbol.line - 1]))
         if rules.decorator and any(compile_pattern(rules.decorator).search(line) for line in decorators):
@@ -167,7 +168,7 @@ class Target(NamedTuple):
 
     @property
     def is_member(self) -> bool:
-        """Whether it is looked up in something: a method, a field."""
+        """Whether it is looked up in something: a method, a field; or in a function, as a parameter."""
         is_inside = self.owner is not None and self.owner.kind in HOLDERS
         return self.symbol.kind in MEMBERS or bool(self.symbol.owner) or is_inside
 
@@ -271,7 +272,8 @@ class UseClassifier:
             if source is not target.source or not owner.start <= at.start < owner.stop:
                 return ELSE  # what is local is seen inside of what is around it
         if certainty := self._certainty(source, at):
-            return BY_TYPES[certainty]
+            is_parameter = target.symbol.kind == PARAMETER
+            return "a caller may name it" if is_parameter and certainty == "possible" else BY_TYPES[certainty]
         if at.role == "comment" and self._is_documented_type(source, at):
             return self._judge_documented_type(source)
         if at.role in PROSE:

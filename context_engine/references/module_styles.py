@@ -34,6 +34,8 @@ class ModuleStyle:
     finds_all_names = False
     depth_first = False
     implements_by_methods = False
+    passes_by_name = False
+    """Whether a call may name any parameter, so that one is renamed with its function."""
     unnamed_classes: tuple[str, ...] = ()
     """The types of nodes that are classes also without a name."""
 

@@ -16,7 +16,8 @@ from weakref import WeakMethod
 import numpy as np
 
 from context_engine.index import ParsedFileCache, Snapshot, StoredOutline, decode_outline, qualified_names, term_hashes
-from context_engine.languages import PathIndex, Symbol, SyntaxFile, resolve_import
+from context_engine.languages import PathIndex, Symbol, SyntaxFile, SyntaxNode, resolve_import
+from context_engine.references.parameters import ParameterFinder
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.reference_finder import Reference, ReferenceFinder, offset_of
 from context_engine.references.scip.edge_collection import ExternalEdges
@@ -423,6 +424,51 @@ class SymbolGraph:
                 found.add(other)
         rows = [(place.path, self.parses.syntax(place.path), place.start) for place in sorted(found)]
         return [(at, file.position_of(offset)[0]) for at, file, offset in rows if file is not None]
+
+    def parameter_uses(
+        self, path: str, function: str, line: int, name: str, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a parameter in some files are; see `SymbolService.find_parameter_uses`."""
+        start, file = self.finder.place_of(path, function, line), self.parses.syntax(path)
+        if start is None or file is None or not self.finder.resolver.style(file).passes_by_name:
+            return None
+        family = self._override_family(function, start) if self.finder.is_member(start) else [start]
+        uses = list(self._places_of_function(path, function, start))
+        found, definitions = ParameterFinder(self.finder, name, family).find(paths, uses)
+        if not definitions:
+            return None
+        rows: dict[tuple[str, int, int], str] = {}
+        for (at, offset), certainty in found.items():
+            file = self.parses.syntax(at)
+            if file is not None:
+                is_definition = NamePlace(at, offset) in definitions and certainty == "exact"
+                rows[at, *file.position_of(offset)] = "definition" if is_definition else certainty
+        return rows
+
+    def _places_of_function(
+        self, path: str, function: str, start: NamePlace
+    ) -> Iterator[tuple[SyntaxFile, SyntaxNode, bool]]:
+        """Yield the places of a function, and whether each names the function itself, which may be passed on there.
+
+        An `__init__` is used by the name of its class, which does not name the function.
+        """
+        definition = self.definition_at(start)
+        if definition is None:
+            return
+        called: SymbolDefinition | None = definition
+        if function == "__init__":
+            owner = definition.qualified.rpartition(".")[0]
+            called = next((one for one in self.definitions_of(path) if one.qualified == owner), None)
+        if called is None:
+            return
+        for use in self.uses_in_files([called], self.paths_with_word(called.name)):
+            file = self.parses.syntax(use.path)
+            if file is None:
+                continue
+            is_value = use.certainty != "possible" and called is definition
+            for node in file.find(use.target):
+                if file.position(node) == (use.line, use.column):
+                    yield file, node, is_value
 
     def _override_family(self, name: str, start: NamePlace) -> list[NamePlace]:
         """Return a member with all members that must have its name: those above, below, and next to it.

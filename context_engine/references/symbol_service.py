@@ -168,6 +168,19 @@ class SymbolService:
         with self._question(graph):
             return graph.finder.find_captures(path, new_name, plain)
 
+    def find_parameter_uses(
+        self, path: str, function: str, line: int, name: str, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a parameter in some files are, as `find_definition_uses` does.
+
+        `line` is that of the function's name. Parameters of the name in functions that override it, or that it
+        overrides, are `definition` as well. `possible`: a caller may use the name in a way that the text does not show.
+        None if there is no such parameter, or the language has no rules for it.
+        """
+        graph = self._fresh_graph()
+        with self._question(graph):
+            return graph.parameter_uses(path, function, line, name, paths)
+
     def find_module_uses(self, path: str) -> list[ModuleUse]:
         """Return the places that mean a file in code of its language. Raises: NotIndexed."""
         graph = self._fresh_graph()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.edit import Renaming
-from context_engine.errors import InvalidArgument
+from context_engine.errors import InvalidArgument, SymbolNotFound
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -38,8 +38,80 @@ def test_accepted_places_are_renamed_as_well(tmp_path: Path) -> None:
             assert not found.uncertain
 
 
+PARAMETERS = {
+    "cats.py": (
+        "class Cat:\n"
+        "    def __init__(self, name, age=1):\n        self.name = name\n        self.age = age\n\n"
+        "    def feed(self, food, *, size=1):\n        return food * size\n\n\n"
+        "class Tiger(Cat):\n    def feed(self, food, *, size=2):\n        return [food for _ in range(size)]\n\n\n"
+        "def make(name, age=lambda age: age):\n"
+        "    def grow():\n        return age + 1\n\n    return Cat(name, age=age), grow\n"
+    ),
+    "users.py": (
+        "from cats import Cat, Tiger, make\n\n"
+        "size = 3\n"
+        "Cat('Tom', age=2).feed('fish', size=size)\n"
+        "Tiger(name='Tim', age=3).feed(food='meat', size=4)\n"
+        "make(name='Tom', age=5)\n"
+        "print('size', dict(size=6))\n"
+    ),
+}
+
+
 def changed(found: Renaming) -> list[str]:
     return [f"{place.path}:{place.line}" for place in found.certain]
+
+
+def test_a_parameter_is_renamed_in_its_function_its_overrides_and_as_keyword(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", PARAMETERS)) as engine:
+        found = engine.edits.rename_symbol("Cat.feed.size", "amount")
+        assert changed(found) == ["cats.py:6", "cats.py:7", "cats.py:11", "cats.py:12", "users.py:4", "users.py:5"]
+        assert not any(place.is_open for place in found.uncertain)
+        engine.edits.apply(found.changes)
+        text = engine.files.read("users.py").text
+        assert "feed('fish', amount=size)" in text
+        assert "dict(size=6)" in text
+
+
+def test_a_parameter_of_a_constructor_is_not_the_field_nor_that_of_another_function(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", PARAMETERS)) as engine:
+        found = engine.edits.rename_symbol("Cat.__init__.age", "years")
+        assert changed(found) == ["cats.py:2", "cats.py:4", "cats.py:19", "users.py:4", "users.py:5"]
+        engine.edits.apply(found.changes)
+        text = engine.files.read("cats.py").text
+        assert "self.age = years" in text
+        assert "return Cat(name, years=age), grow" in text
+        closure = engine.edits.rename_symbol("make.age", "years")
+        assert changed(closure) == ["cats.py:15", "cats.py:17", "cats.py:19", "users.py:6"]
+        engine.edits.apply(closure.changes)
+        text = engine.files.read("cats.py").text
+        assert "def make(name, years=lambda age: age):" in text
+        assert "return Cat(name, years=years), grow" in text
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "options = {}\nmake(**options)\n",
+        "run = print\nrun(make)\n",
+        "def call(thing):\n    thing(age=4)\n",
+        "from functools import partial\npartial(make, age=4)\n",
+    ],
+)
+def test_a_parameter_waits_while_a_caller_may_name_it(tmp_path: Path, use: str) -> None:
+    with indexed(tree(tmp_path / "w", {**PARAMETERS, "more.py": "from cats import make\n\n" + use})) as engine:
+        found = engine.edits.rename_symbol("make.age", "years")
+        assert any(place.is_open for place in found.uncertain)
+        every = engine.edits.rename_symbol("make.age", "years", accept=["all"])
+        assert not any(place.is_open for place in every.uncertain)
+
+
+def test_a_parameter_does_not_take_a_name_that_its_function_uses(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", PARAMETERS)) as engine:
+        with pytest.raises(InvalidArgument, match="'food' has a meaning already"):
+            engine.edits.rename_symbol("Cat.feed.size", "food")
+        with pytest.raises(SymbolNotFound):
+            engine.edits.rename_symbol("Cat.feed.weight", "amount")
 
 
 def test_a_java_class_takes_its_file_along(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ class PythonStyle(ModuleStyle):
 
     has_one_kind_of_member = True
 
+    passes_by_name = True
+
     def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
         """Whether only the project can use a definition: one whose name begins with an underscore."""
         return definition.name.startswith("_")
