@@ -167,7 +167,7 @@ def serving(roots: Sequence[str], tokens: Path) -> Generator[Any]:
     from context_engine.server.projects import Projects
     from context_engine.server.server_log import discard_line
     from context_engine.team.shared_server import SharedServer
-    from context_engine.team.token_file import OWNER, TokenFile
+    from context_engine.team.token_file import Grant, TokenFile
 
     projects = Projects(roots, log=discard_line, isolated=True)
     gate = ToolDispatcher(
@@ -175,10 +175,11 @@ def serving(roots: Sequence[str], tokens: Path) -> Generator[Any]:
     )
     file = TokenFile(tokens, now=time.time)
     visitors = SharedServer(gate, projects, file)
+    owner = Grant("", "owner", "admin", ("*",))
     projects.start()
     try:
         wait_until_ready(projects)
-        yield lambda token: visitors.dispatcher((file.find_grant(token) or _none()) if token else OWNER)
+        yield lambda token: visitors.dispatcher((file.find_grant(token) or _none()) if token else owner)
     finally:
         projects.close()
 
@@ -209,14 +210,13 @@ def call(gate: Any, asked: Asked) -> Any:
 
 def holders(known: Sequence[Tenant], tokens: Path, chance: random.Random) -> list[Holder]:
     """A token for each repository, and some that see a few."""
-    from context_engine.team.token_file import TokenFile, TokenRequest
+    from context_engine.team.token_file import TokenFile
 
     seen = [[each.name] for each in known]
     seen += [sorted(each.name for each in chance.sample(known, min(FEW, len(known) - 1))) for _ in range(FEW_TOKENS)]
     file = TokenFile(tokens, now=time.time)
     return [
-        Holder(file.create(TokenRequest(f"token{number}", "read", names))[1], frozenset(names))
-        for number, names in enumerate(seen)
+        Holder(file.create(f"token{number}", "read", names)[1], frozenset(names)) for number, names in enumerate(seen)
     ]
 
 

@@ -20,8 +20,8 @@ from context_engine.cli.progress import run_with_progress
 from context_engine.cli.screens import process_screen
 from context_engine.cli.workspace_commands import load_repositories
 from context_engine.errors import Cancelled, ContextEngineError, InvalidArgument, StoreUnavailable
-from context_engine.team.index_worker import IndexWorker
-from context_engine.team.job_queue import IndexSource, QueuedJob, open_job_queue
+from context_engine.team.index_jobs import IndexSource, IndexWorker, QueuedJob
+from context_engine.team.remote_store import open_backend
 from context_engine.team.store_commands import Store, choose_address
 from context_engine.text import format_count, shorten_line
 from context_engine.timestamps import format_age
@@ -63,7 +63,7 @@ def job_add(
     repositories = load_repositories()
     members = [repositories.describe(place, branch=branch) for place in named]
     sources = [IndexSource(member.address or member.root, branch, name) for member in members]
-    with closing(open_job_queue(choose_address(store, root))) as jobs:
+    with closing(_open_queue(choose_address(store, root))) as jobs:
         for source in sources:
             jobs.add(source)
         count = jobs.add_all() if everything else len(sources)
@@ -77,7 +77,7 @@ def job_add(
 @app.command("list")
 def job_list(store: Store = "", root: Root = None, as_json: AsJson = False) -> None:
     """List the repositories of the queue: what runs and where, what waits, what failed and why."""
-    with closing(open_job_queue(choose_address(store, root))) as jobs:
+    with closing(_open_queue(choose_address(store, root))) as jobs:
         listed = jobs.list_jobs()
     if as_json:
         print(json.dumps([_json_row(job) for job in listed]))
@@ -102,7 +102,7 @@ def job_remove(
     as_json: AsJson = False,
 ) -> None:
     """Remove a repository from the queue. Its index stays in the database: `ctx store remove` deletes that."""
-    with closing(open_job_queue(choose_address(store, root))) as jobs:
+    with closing(_open_queue(choose_address(store, root))) as jobs:
         if not any(jobs.remove(one, branch) for one in (place, str(Path(place).absolute()))):
             raise InvalidArgument(
                 f"no job is for {place[:200]!r}{f' and branch {branch}' if branch else ''}",
@@ -127,7 +127,7 @@ def job_work(
     worker = IndexWorker(load_repositories(), address)
     own_name = f"{platform.node()}:{os.getpid()}"
     failed = 0
-    with closing(open_job_queue(address)) as jobs:
+    with closing(_open_queue(address)) as jobs:
         try:
             for lease in _claim_jobs(jobs, own_name, until_empty=until_empty):
                 failed += not _run_job(worker, lease, as_json=as_json)
@@ -136,6 +136,11 @@ def job_work(
             process_screen().note("stopped; an unfinished job was given back to the queue")
             raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(FAILED if failed else 0)
+
+
+def _open_queue(address: str) -> PostgresJobs:
+    """Open the queue of a database. Raises: InvalidArgument where it is not a PostgreSQL, UnsupportedHost."""
+    return open_backend(address, "Jobs")
 
 
 def _claim_jobs(jobs: PostgresJobs, own_name: str, *, until_empty: bool) -> Iterator[JobLease]:

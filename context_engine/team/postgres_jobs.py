@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import sql
 
 from context_engine.model import Progress
-from context_engine.team.job_queue import ATTEMPTS_MAX, ERROR_CHARS_MAX, LEASE_S, RETRY_S, IndexSource, QueuedJob
+from context_engine.team.index_jobs import ATTEMPTS_MAX, ERROR_CHARS_MAX, LEASE_S, RETRY_S, IndexSource, QueuedJob
 from context_engine.team.postgres_session import PostgresSession, PostgresTables, SchemaPart, Statement
 
 _TABLES = """

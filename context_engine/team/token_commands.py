@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -15,8 +15,8 @@ from context_engine.cli.common_options import AsJson, command_group, print_json
 from context_engine.cli.screens import process_screen
 from context_engine.errors import InvalidArgument
 from context_engine.repo import resolve_path
-from context_engine.team.token_file import TokenFile, TokenRequest
-from context_engine.timestamps import format_timestamp, parse_timestamp
+from context_engine.team.token_file import Role, TokenFile
+from context_engine.timestamps import parse_timestamp
 
 NEVER = "never"
 UNITS_S = {"h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
@@ -35,7 +35,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user, as 
 def token_create(
     name: Name,
     role: Annotated[
-        Literal["read", "write", "admin"],
+        Role,
         typer.Option(
             "--role", help="write: also edits, records and indexing; admin: also clears indexes and sees all metrics."
         ),
@@ -52,14 +52,14 @@ def token_create(
     """Create a token and print it. It is shown only this once: the file stores a hash."""
     # a name stays, a path is stored as the server will see it
     projects = [resolve_path(value) if value.startswith(("/", "~", ".")) else value for value in project or []]
-    wish = TokenRequest(name, role, projects, parse_expiry(expires, time.time()), per_minute)
-    grant, token = _open_tokens(tokens).create(wish)
+    expires_s = parse_expiry(expires, time.time())
+    grant, token = _open_tokens(tokens).create(name, role, projects, expires_s=expires_s, per_minute=per_minute)
     if as_json:
-        limits = {"role": role, "projects": list(grant.projects), "expires_s": grant.expires_s}
+        limits = {"role": role, "projects": list(grant.projects), "expires_s": expires_s}
         print(json.dumps({"name": name, "token": token, **limits}))
         return
     print(token)  # the only line on stdout, so that a script can read it
-    until = "without an end" if grant.expires_s is None else f"until {format_timestamp(grant.expires_s)}"
+    until = "without an end" if grant.expires is None else f"until {grant.expires}"
     process_screen().note(
         f"{name} may {role} in {_format_projects(grant.projects)} {until}. The token is not shown again."
     )
@@ -71,16 +71,9 @@ def token_list(tokens: Tokens = None, as_json: AsJson = False) -> None:
     file, now_s = _open_tokens(tokens), time.time()
     stored = file.page().tokens
     if as_json:
+        fields = ("name", "role", "projects", "per_minute", "made", "expires")
         rows = [
-            {
-                "name": token.name,
-                "role": token.role,
-                "projects": list(token.projects),
-                "per_minute": token.per_minute,
-                "made": token.made,
-                "expires": token.expires,
-                "expired": token.grant.is_expired(now_s),
-            }
+            {field: getattr(token, field) for field in fields} | {"expired": token.is_expired(now_s)}
             for token in stored
         ]
         print(json.dumps({"ok": True, "file": str(file.path), "tokens": rows}))
@@ -91,7 +84,7 @@ def token_list(tokens: Tokens = None, as_json: AsJson = False) -> None:
         return
     cells = []
     for token in stored:
-        is_expired = token.grant.is_expired(now_s)
+        is_expired = token.is_expired(now_s)
         until = (f"{token.expires} (expired)", "red") if is_expired else token.expires or NEVER
         limits = (_format_projects(token.projects), str(token.per_minute or "any"))
         cells.append((token.name, token.role, *limits, until))

@@ -18,8 +18,8 @@ import stat
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from filelock import Timeout
@@ -48,44 +48,48 @@ _SHOWN = re.compile(rf"{MARK}_([0-9a-f]{{{2 * ID_BYTES}}})_([A-Za-z0-9_-]{{43}})
 """43 characters are 32 bytes in base64 for addresses, which is what `secrets` makes."""
 
 Stamp = tuple[int, int, int]
+Role = Literal["read", "write", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""Each may do what those before it may."""
+EVERY_PROJECT = "*"
+"""In place of projects: all of them, future ones included."""
 
 
-class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The record of one token in the file."""
+class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One token of the file: what it permits, and the hash of its secret. `projects` are names or paths.
+
+    `per_minute` is the number of tools that it may call in a minute, 0 for any number.
+    """
 
     id: str
     name: str
-    role: str
+    role: Role
     projects: tuple[str, ...]
-    made: str
-    digest: str
+    made: str = ""
+    digest: str = ""
     expires: str | None = None
     per_minute: int = 0
 
     @property
-    def grant(self) -> Grant:
-        """The permissions of the token. An unreadable expiry time counts as passed."""
-        over = None if self.expires is None else parse_timestamp(self.expires) or 0.0
-        return Grant(self.id, self.name, self.role, self.projects, over, self.per_minute)
+    def sees_all(self) -> bool:
+        """Whether no project is hidden from it."""
+        return EVERY_PROJECT in self.projects
+
+    def sees(self, name: str, path: str) -> bool:
+        """Return whether a project exists for it, by its exact name or path: no pattern, no folder above."""
+        return self.sees_all or name in self.projects or path in self.projects
+
+    def is_expired(self, now_s: float) -> bool:
+        """Return whether it has expired. An unreadable expiry time counts as passed."""
+        return self.expires is not None and now_s >= (parse_timestamp(self.expires) or 0.0)
 
 
 class TokenPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file. `key` is for the hashes, and for the state that several servers seal for each other."""
 
     format: int
-    key: str
-    tokens: tuple[TokenRecord, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRequest:
-    """A token to create."""
-
-    name: str
-    role: str
-    projects: Sequence[str]
-    expires_s: float | None = None
-    per_minute: int = 0
+    key: Annotated[str, msgspec.Meta(pattern=rf"^[0-9a-f]{{{2 * KEY_BYTES}}}$")]
+    tokens: tuple[Grant, ...] = ()
 
 
 class TokenFile:
@@ -100,52 +104,58 @@ class TokenFile:
         self._stamp_read: Stamp | None = None
         self._page: TokenPage | None = None
         """The file as it was when it was last read, and its tokens by their ids."""
-        self._by_id: dict[str, TokenRecord] = {}
+        self._by_id: dict[str, Grant] = {}
         self._lock = threading.Lock()
 
     # -- for a person -----------------------------------------------------------------------------------------------
 
-    def create(self, wish: TokenRequest) -> tuple[Grant, str]:
+    def create(
+        self,
+        name: str,
+        role: Role,
+        projects: Sequence[str],
+        *,
+        expires_s: float | None = None,
+        per_minute: int = 0,
+    ) -> tuple[Grant, str]:
         """Create a token. Return its grant, and the token itself, which is not stored.
 
         Raises: InvalidArgument, Conflict (the name is taken), and as `page`.
         """
-        _check(wish, self._now())
+        _check_request(name, projects, expires_s, self._now())
         token_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
 
-        def with_one_more(page: TokenPage) -> tuple[TokenRecord, ...]:
-            if any(record.name == wish.name for record in page.tokens):
+        def with_one_more(page: TokenPage) -> tuple[Grant, ...]:
+            if any(grant.name == name for grant in page.tokens):
                 raise Conflict(
-                    f"there is a token called {wish.name} already",
-                    suggestion=f"Choose another name, or revoke it first: ctx token revoke {wish.name}.",
+                    f"there is a token called {name} already",
+                    suggestion=f"Choose another name, or revoke it first: ctx token revoke {name}.",
                 )
-            record = TokenRecord(
-                id=token_id,
-                name=wish.name,
-                role=wish.role,
-                projects=tuple(dict.fromkeys(wish.projects)),
+            grant = Grant(
+                token_id,
+                name,
+                role,
+                tuple(dict.fromkeys(projects)),
                 made=format_timestamp(self._now()),
                 digest=_digest(secret, token_id, page.key),
-                expires=None if wish.expires_s is None else format_timestamp(wish.expires_s),
-                per_minute=wish.per_minute,
+                expires=None if expires_s is None else format_timestamp(expires_s),
+                per_minute=per_minute,
             )
-            return (*page.tokens, record)
+            return (*page.tokens, grant)
 
         page = self._change(with_one_more)
-        return page.tokens[-1].grant, f"{MARK}_{token_id}_{secret}"
+        return page.tokens[-1], f"{MARK}_{token_id}_{secret}"
 
-    def revoke(self, name: str) -> Grant:
+    def revoke(self, name: str) -> None:
         """Delete a token. Raises: InvalidArgument for an unknown name, and as `page`."""
-        revoked: list[TokenRecord] = []
 
-        def without(page: TokenPage) -> tuple[TokenRecord, ...]:
-            revoked.extend(record for record in page.tokens if record.name == name)
-            if not revoked:
+        def without(page: TokenPage) -> tuple[Grant, ...]:
+            kept = tuple(grant for grant in page.tokens if grant.name != name)
+            if len(kept) == len(page.tokens):
                 raise InvalidArgument(f"no token is called {name}", suggestion="See ctx token list.")
-            return tuple(record for record in page.tokens if record.name != name)
+            return kept
 
         self._change(without)
-        return revoked[0].grant
 
     def page(self) -> TokenPage:
         """Return the content of the file; an empty one if it is missing.
@@ -167,10 +177,10 @@ class TokenFile:
             page, by_id = self._current(), self._by_id
         if parts is None or page is None:
             return None
-        kept = by_id.get(parts[1])
+        grant = by_id.get(parts[1])
         digest = _digest(parts[2], parts[1], page.key)
-        is_same = hmac.compare_digest(digest, kept.digest if kept else "0" * len(digest))
-        return kept.grant if kept and is_same else None
+        is_same = hmac.compare_digest(digest, grant.digest if grant else "0" * len(digest))
+        return grant if is_same else None
 
     def sealing_key(self) -> bytes:
         """Return a key that only servers with this file have. Creates a missing file. Raises: as `page`."""
@@ -187,7 +197,7 @@ class TokenFile:
             # an unreadable file grants no access, whatever it contained before
             self._stamp_read, self._page, self._by_id = None, None, {}
             self._page = self._parse_file() if stamp else None
-            self._by_id = {record.id: record for record in self._page.tokens} if self._page else {}
+            self._by_id = {grant.id: grant for grant in self._page.tokens} if self._page else {}
             self._stamp_read = stamp
         return self._page
 
@@ -216,12 +226,9 @@ class TokenFile:
             raise self._damage_error(str(error)) from error
         if page.format != FORMAT:
             raise self._damage_error(f"it is of the format {page.format}, and this release reads {FORMAT}")
-        has_key = re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}", page.key)
-        if not has_key or any(record.role not in ROLES for record in page.tokens):
-            raise self._damage_error("it has no key, or an unknown role")
         return page
 
-    def _change(self, change: Callable[[TokenPage], tuple[TokenRecord, ...]]) -> TokenPage:
+    def _change(self, change: Callable[[TokenPage], tuple[Grant, ...]]) -> TokenPage:
         """Read the file, change its tokens and replace it under its lock; readers never see a part."""
         try:
             make_private_folder(self.path.parent)
@@ -277,64 +284,23 @@ def _digest(secret: str, token_id: str, key: str) -> str:
     return hashlib.blake2b(secret.encode(), key=bytes.fromhex(key), salt=salt, person=b"ctx token").hexdigest()
 
 
-def _check(wish: TokenRequest, now_s: float) -> None:
-    """Check a request for a token. Raises: InvalidArgument."""
-    if not _NAME.fullmatch(wish.name):
+def _check_request(name: str, projects: Sequence[str], expires_s: float | None, now_s: float) -> None:
+    """Check what a new token is to be. Raises: InvalidArgument."""
+    if not _NAME.fullmatch(name):
         raise InvalidArgument(
-            f"{wish.name[:64]!r} is not a valid token name",
+            f"{name[:64]!r} is not a valid token name",
             suggestion="Use up to 64 letters, digits and . _ @ -: the audit log contains the name.",
         )
-    if wish.role not in ROLES:
-        raise InvalidArgument(f"no role is called {wish.role!r}", suggestion=f"There are {', '.join(ROLES)}.")
-    if not wish.projects or not all(map(str.strip, wish.projects)):
+    if not projects or not all(map(str.strip, projects)):
         raise InvalidArgument(
             "a token must name the projects that it may see",
             suggestion=f"--project NAME, as often as needed, or --project '{EVERY_PROJECT}' for every project.",
         )
-    if wish.expires_s is not None and wish.expires_s <= now_s:
+    if expires_s is not None and expires_s <= now_s:
         raise InvalidArgument("the token would be expired already", suggestion="--expires 90d, a date, or never.")
-    if wish.per_minute < 0:
-        raise InvalidArgument("a rate below zero", suggestion="--per-minute 0 sets no limit.")
 
 
-ROLES = ("read", "write", "admin")
-EVERY_PROJECT = "*"
-"""In place of projects: all of them, future ones included."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """The permissions of one token. `projects` are names or paths; `expires_s` is a time, None for never.
-
-    `per_minute` is the number of tools that it may call in a minute, 0 for any number.
-    """
-
-    id: str
-    name: str
-    role: str
-    projects: tuple[str, ...]
-    expires_s: float | None = None
-    per_minute: int = 0
-
-    @property
-    def sees_all(self) -> bool:
-        """Whether no project is hidden from it."""
-        return EVERY_PROJECT in self.projects
-
-    def sees(self, name: str, path: str) -> bool:
-        """Return whether a project exists for it, by its exact name or path: no pattern, no folder above."""
-        return self.sees_all or name in self.projects or path in self.projects
-
-    def is_expired(self, now_s: float) -> bool:
-        """Return whether it has expired."""
-        return self.expires_s is not None and now_s >= self.expires_s
-
-
-OWNER = Grant("", "owner", "admin", (EVERY_PROJECT,))
-"""The grant of every client of a server with a single token, or without one."""
-
-
-def required_role(touches: str, *, destructive: bool) -> str:
+def required_role(touches: str, *, destructive: bool) -> Role:
     """Return the lowest role that may use a tool. `call_tool` touches nothing; the tool that it calls is checked.
 
     >>> [required_role(touches, destructive=touches == "index") for touches in ("nothing", "records", "index")]
@@ -347,6 +313,6 @@ def required_role(touches: str, *, destructive: bool) -> str:
     return "write"
 
 
-def forbids(role: str, touches: str, *, destructive: bool) -> bool:
+def forbids(role: Role, touches: str, *, destructive: bool) -> bool:
     """Return whether a role may not use a tool."""
     return ROLES.index(role) < ROLES.index(required_role(touches, destructive=destructive))

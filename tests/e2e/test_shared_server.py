@@ -23,7 +23,6 @@ from mcp.shared.exceptions import MCPError
 from prometheus_client.parser import text_string_to_metric_families
 
 from context_engine import tools
-from context_engine.team.token_file import TokenRequest
 from tests.e2e.test_random_calls import fitting
 from tests.support.sharing import HIDDEN, MARK, PATIENCE_S, Place, Worker, message, place, request, worker
 
@@ -332,7 +331,7 @@ def test_who_is_not_let_in_is_told_why_as_far_as_it_is_his_business(one: Worker)
     assert one.ask("", "tools/list").status_code == 401
     unknown = one.ask(f"ctx_{'0' * 12}_{'x' * 43}", "tools/list")
     assert (unknown.status_code, "invalid_token" in unknown.headers["www-authenticate"]) == (401, True)
-    _, short = one.place.token_file.create(TokenRequest("short", "read", ["till"], expires_s=time.time() + 4))
+    _, short = one.place.token_file.create("short", "read", ["till"], expires_s=time.time() + 4)
     assert one.ask(short, "tools/list").status_code == 200
     until = time.monotonic() + PATIENCE_S
     while one.ask(short, "tools/list").status_code == 200:
@@ -346,7 +345,7 @@ def test_who_is_not_let_in_is_told_why_as_far_as_it_is_his_business(one: Worker)
 
 
 def test_a_token_that_is_revoked_is_refused_by_every_process_at_once(one: Worker, two: Worker) -> None:
-    _, token = one.place.token_file.create(TokenRequest("guest", "read", ["till"]))
+    _, token = one.place.token_file.create("guest", "read", ["till"])
     assert [each.ask(token, "tools/list").status_code for each in (one, two)] == [200, 200]
     one.place.token_file.revoke("guest")
     assert [each.ask(token, "tools/list").status_code for each in (one, two)] == [401, 401]

@@ -34,7 +34,7 @@ from context_engine.server.profiles import ToolSelection
 from context_engine.server.server_log import LINES_MAX, LoggingBridge
 from context_engine.server.stdio_session import StdioSession
 from context_engine.server.stdio_streams import StdioPipes
-from context_engine.team.team_authentication import Authenticator
+from context_engine.team.shared_server import Authenticator
 from tests.server.test_stdio_session import Peer
 from tests.support import preloaded
 from tests.support.serving import in_thread

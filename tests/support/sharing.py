@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-from context_engine.team.token_file import TokenFile, TokenRequest
+from context_engine.team.token_file import TokenFile
 from tests.e2e.conftest import planted
 from tests.support import preloaded
 
@@ -59,13 +59,13 @@ def place(folder: Path) -> Place:
     (folder / "till" / "link.py").symlink_to(folder / HIDDEN / "ledger.py")
     (folder / "till" / "linked").symlink_to(folder / HIDDEN)
     tokens = TokenFile(folder / "tokens.json", now=time.time)
-    wishes = [
-        TokenRequest("reader", "read", ["till"]),
-        TokenRequest("writer", "write", ["till", "web"]),
-        TokenRequest("admin", "admin", ["*"]),
-        TokenRequest("slow", "read", ["till"], per_minute=2),
-    ]
-    return Place(folder, {wish.name: tokens.create(wish)[1] for wish in wishes})
+    made = (
+        tokens.create("reader", "read", ["till"]),
+        tokens.create("writer", "write", ["till", "web"]),
+        tokens.create("admin", "admin", ["*"]),
+        tokens.create("slow", "read", ["till"], per_minute=2),
+    )
+    return Place(folder, {grant.name: token for grant, token in made})
 
 
 class Worker:

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.errors import AccessFailed, Cancelled, Conflict, InvalidArgument
+from context_engine.errors import AccessFailed, Cancelled, Conflict
 from context_engine.model import Progress, Query
 from context_engine.repo import RepositoryRegistry
 from context_engine.team.candidate_store import open_candidate_store
-from context_engine.team.index_worker import IndexWorker
-from context_engine.team.job_queue import IndexSource, QueuedJob, open_job_queue
+from context_engine.team.index_jobs import IndexSource, IndexWorker, QueuedJob
+from context_engine.team.postgres_jobs import PostgresJobs
 from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.remote_search import RemoteSearch
 from tests.support.databases import new_database, sever, sql
@@ -38,11 +38,11 @@ def address() -> str:
 
 
 def states(address: str) -> dict[str, str]:
-    return {job.source.place: job.state for job in open_job_queue(address).list_jobs()}
+    return {job.source.place: job.state for job in PostgresJobs(address).list_jobs()}
 
 
 def job_of(address: str, place: str) -> QueuedJob:
-    return next(job for job in open_job_queue(address).list_jobs() if job.source.place == place)
+    return next(job for job in PostgresJobs(address).list_jobs() if job.source.place == place)
 
 
 def pass_time(address: str, seconds: float) -> None:
@@ -56,7 +56,7 @@ def pass_time(address: str, seconds: float) -> None:
 
 
 def test_a_job_is_claimed_once_and_is_done_when_it_is_complete(address: str) -> None:
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     assert (jobs.list_jobs(), jobs.claim("one")) == ([], None)
     jobs.add(IndexSource("/app", name="team/app"))
     lease = jobs.claim("one")
@@ -72,7 +72,7 @@ def test_a_job_is_claimed_once_and_is_done_when_it_is_complete(address: str) -> 
 
 
 def test_a_repository_that_is_asked_for_often_is_in_the_queue_once(address: str) -> None:
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     for _ in range(3):
         jobs.add(IndexSource("/app"))
     lease = jobs.claim("one")
@@ -88,7 +88,7 @@ def test_a_repository_that_is_asked_for_often_is_in_the_queue_once(address: str)
 
 
 def test_the_repository_that_was_begun_longest_ago_comes_next(address: str) -> None:
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     order = []
     for place in ("/busy", "/b", "/c"):
         jobs.add(IndexSource(place))
@@ -104,7 +104,7 @@ def test_the_repository_that_was_begun_longest_ago_comes_next(address: str) -> N
 
 
 def test_a_worker_that_dies_loses_its_job_to_another_and_cannot_change_it_any_more(address: str) -> None:
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     jobs.add(IndexSource("/app"))
     dead = jobs.claim("dead")
     assert dead is not None
@@ -119,7 +119,7 @@ def test_a_worker_that_dies_loses_its_job_to_another_and_cannot_change_it_any_mo
 
 
 def test_a_failure_is_tried_again_later_and_not_forever(address: str) -> None:
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     jobs.add(IndexSource("/app"))
     for attempt in range(1, 6):
         lease = jobs.claim("one")
@@ -136,7 +136,7 @@ def test_a_failure_is_tried_again_later_and_not_forever(address: str) -> None:
 
 
 def test_a_job_that_kills_its_workers_ends_as_failed(address: str) -> None:
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     jobs.add(IndexSource("/bomb"))
     for number in range(5):
         assert jobs.claim(f"worker {number}")
@@ -145,7 +145,7 @@ def test_a_job_that_kills_its_workers_ends_as_failed(address: str) -> None:
 
 
 def test_what_is_wrong_with_the_request_itself_is_not_tried_again(address: str) -> None:
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     jobs.add(IndexSource("ext::sh"))
     lease = jobs.claim("one")
     assert lease is not None
@@ -155,13 +155,13 @@ def test_what_is_wrong_with_the_request_itself_is_not_tried_again(address: str) 
 
 def test_eight_workers_do_every_job_once_though_the_connections_are_cut(address: str) -> None:
     places = {f"/repository/{number}" for number in range(60)}
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     for place in places:
         jobs.add(IndexSource(place))
     done: list[str] = []
 
     def work(name: str) -> None:
-        own = open_job_queue(address)
+        own = PostgresJobs(address)
         while lease := own.claim(name):
             assert lease.complete(name)
             done.append(lease.source.place)
@@ -173,12 +173,6 @@ def test_eight_workers_do_every_job_once_though_the_connections_are_cut(address:
     assert Counter(done) == Counter(places)
     sever(address)
     assert set(states(address).values()) == {"done"}
-
-
-@pytest.mark.parametrize("wrong", ["qdrant://host", "embedded", ""])
-def test_only_postgresql_holds_a_queue(wrong: str) -> None:
-    with pytest.raises(InvalidArgument, match="only PostgreSQL"):
-        open_job_queue(wrong)
 
 
 # -- the worker -------------------------------------------------------------------------------------------------------
@@ -194,7 +188,7 @@ def worker(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> Ind
 
 
 def run(worker: IndexWorker, address: str, cancel: threading.Event | None = None) -> str:
-    lease = open_job_queue(address).claim("one")
+    lease = PostgresJobs(address).claim("one")
     assert lease is not None
     return worker.run(lease, lambda _: None, cancel or threading.Event())
 
@@ -210,24 +204,24 @@ def test_a_worker_publishes_a_folder_and_a_clone_and_later_only_what_changed(
 ) -> None:
     app = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
     for place in (str(app), app.as_uri()):
-        open_job_queue(address).add(IndexSource(place, name=place[:4]))
+        PostgresJobs(address).add(IndexSource(place, name=place[:4]))
     assert "1 file, 1 of them new or changed" in run(worker, address)
     assert "1 file, 1 of them new or changed" in run(worker, address)
     assert published(address) == {str(app)[:4], "file"}
-    open_job_queue(address).add_all()
+    PostgresJobs(address).add_all()
     assert "0 of them new or changed" in run(worker, address)
 
 
 def test_what_cannot_be_fetched_fails_with_the_words_of_git(worker: IndexWorker, address: str, tmp_path: Path) -> None:
-    open_job_queue(address).add(IndexSource((tmp_path / "nothing").as_uri()))
+    PostgresJobs(address).add(IndexSource((tmp_path / "nothing").as_uri()))
     with pytest.raises(AccessFailed, match="git clone failed"):
         run(worker, address)
-    assert "git clone failed" in open_job_queue(address).list_jobs()[0].error
+    assert "git clone failed" in PostgresJobs(address).list_jobs()[0].error
 
 
 def test_a_worker_that_is_stopped_gives_its_job_back(worker: IndexWorker, address: str, tmp_path: Path) -> None:
     app = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
-    open_job_queue(address).add(IndexSource(str(app)))
+    PostgresJobs(address).add(IndexSource(str(app)))
     stopped = threading.Event()
     stopped.set()
     with pytest.raises(Cancelled):
@@ -237,7 +231,7 @@ def test_a_worker_that_is_stopped_gives_its_job_back(worker: IndexWorker, addres
 
 def test_a_worker_that_lost_its_lease_stops_and_says_so(worker: IndexWorker, address: str, tmp_path: Path) -> None:
     app = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     jobs.add(IndexSource(str(app)))
     lease = jobs.claim("one")
     assert lease is not None
@@ -247,7 +241,7 @@ def test_a_worker_that_lost_its_lease_stops_and_says_so(worker: IndexWorker, add
 
 
 def test_a_worker_that_ends_gives_back_all_that_it_claimed_and_nothing_of_others(tmp_path: Path, address: str) -> None:
-    jobs = open_job_queue(address)
+    jobs = PostgresJobs(address)
     for name in ("a", "b"):
         jobs.add(IndexSource(str(repository(tmp_path / name, {"m.py": "x = 1\n"}))))
     own, other = jobs.claim("one"), jobs.claim("two")
@@ -263,7 +257,7 @@ def test_a_worker_that_is_killed_or_stopped_loses_nothing(tmp_path: Path, addres
     for number in range(4):
         text = "".join(f"def lion_{line}(): ...\n" for line in range(200))
         app = repository(tmp_path / f"app{number}", {f"m{file}.py": text for file in range(20)})
-        open_job_queue(address).add(IndexSource(str(app), name=f"app{number}"))
+        PostgresJobs(address).add(IndexSource(str(app), name=f"app{number}"))
     environment = os.environ | {
         "CTX_CACHE_FOLDER": str(tmp_path / "cache"),
         "CTX_EMBEDDER": "none",
@@ -282,7 +276,7 @@ def test_a_worker_that_is_killed_or_stopped_loses_nothing(tmp_path: Path, addres
     wait_until(lambda: "running" in states(address).values())
     killed.kill()
     killed.communicate()
-    assert "done" not in [job.state for job in open_job_queue(address).list_jobs() if job.state == "running"]
+    assert "done" not in [job.state for job in PostgresJobs(address).list_jobs() if job.state == "running"]
     pass_time(address, 61)
     stopped = start()
     wait_until(lambda: "running" in states(address).values())
@@ -300,7 +294,7 @@ def test_a_backup_by_pg_dump_brings_back_indexes_and_queue(
 ) -> None:
     app = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
     monkeypatch.setenv("CTX_STORE_SEARCH", "1")
-    open_job_queue(address).add(IndexSource(str(app), name="app"))
+    PostgresJobs(address).add(IndexSource(str(app), name="app"))
     run(worker, address)
     dump = subprocess.run(
         [postgres_program("pg_dump"), "-n", "context_engine", address], capture_output=True, check=True
@@ -311,7 +305,7 @@ def test_a_backup_by_pg_dump_brings_back_indexes_and_queue(
     assert states(restored) == {str(app): "done"}
     with closing(open_candidate_store(restored)) as store:
         assert [hit.chunk.path for hit in RemoteSearch(store, ["app"], None).find(Query("lion")).hits] == ["app:a.py"]
-    open_job_queue(restored).add_all()
+    PostgresJobs(restored).add_all()
     again = IndexWorker(RepositoryRegistry(tmp_path / "config", tmp_path / "cache"), restored, renew_s=0.05)
     assert "0 of them new or changed" in run(again, restored)
 

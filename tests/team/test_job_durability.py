@@ -19,7 +19,8 @@ from context_engine.errors import StoreUnavailable
 from context_engine.index import StaticEncoder
 from context_engine.model import Query
 from context_engine.team.candidate_store import open_candidate_store
-from context_engine.team.job_queue import IndexSource, QueuedJob, open_job_queue
+from context_engine.team.index_jobs import IndexSource, QueuedJob
+from context_engine.team.postgres_jobs import PostgresJobs
 from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.remote_search import RemoteSearch
 from tests.support.databases import OwnPostgres, sql
@@ -99,7 +100,7 @@ def write_files(root: Path, version: int) -> Mapping[str, str]:
 
 def list_jobs(address: str) -> list[QueuedJob]:
     """The queue; nothing while the database is away."""
-    with suppress(StoreUnavailable), closing(open_job_queue(address)) as jobs:
+    with suppress(StoreUnavailable), closing(PostgresJobs(address)) as jobs:
         return jobs.list_jobs()
     return []
 
@@ -129,7 +130,7 @@ def test_no_job_is_lost_when_workers_and_the_database_are_killed(tmp_path: Path,
     killed: Counter[str] = Counter()
 
     def ask_for(name: str) -> None:
-        with closing(open_job_queue(address)) as queue:
+        with closing(PostgresJobs(address)) as queue:
             queue.add(IndexSource(str(roots[name]), name=name))
 
     for name, root in roots.items():

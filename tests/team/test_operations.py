@@ -13,7 +13,8 @@ import pytest
 from context_engine.errors import StoreUnusable
 from context_engine.model import Query
 from context_engine.team.candidate_store import open_candidate_store
-from context_engine.team.job_queue import IndexSource, open_job_queue
+from context_engine.team.index_jobs import IndexSource
+from context_engine.team.postgres_jobs import PostgresJobs
 from context_engine.team.remote_search import RemoteSearch
 from tests.support.databases import new_database, sql
 from tests.support.engines import open_engine
@@ -48,9 +49,9 @@ def test_a_reader_with_the_rights_of_the_guide_reads_also_what_is_created_later(
     share(searchable=True)
     with closing(open_candidate_store(as_role(address, reader))) as store:
         assert RemoteSearch(store, ["app"], None).find(Query("lion")).hits
-    with closing(open_job_queue(as_role(address, sharer))) as jobs:
+    with closing(PostgresJobs(as_role(address, sharer))) as jobs:
         jobs.add(IndexSource(str(root)))
-    with closing(open_job_queue(as_role(address, reader))) as jobs:
+    with closing(PostgresJobs(as_role(address, reader))) as jobs:
         assert len(jobs.list_jobs()) == 1
         with pytest.raises(StoreUnusable, match="permission denied"):
             jobs.add(IndexSource("/other"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from context_engine.server.metrics import Metrics
 from context_engine.settings import Settings
 from context_engine.team.remote_search import RemoteProjects
 from context_engine.team.shared_server import GrantDispatcher
-from context_engine.team.token_file import OWNER, Grant
+from context_engine.team.token_file import Grant
 from context_engine.tools import Call
 from tests.support.databases import new_database
 from tests.support.engines import open_engine
@@ -26,6 +25,9 @@ from tests.support.trees import tree
 @cache
 def database() -> str:
     return new_database()
+
+
+OWNER = Grant("", "owner", "admin", ("*",))
 
 
 @pytest.fixture
@@ -73,12 +75,12 @@ def test_a_repository_that_is_not_visible_does_not_exist(ask: Callable[..., Call
 
 
 def test_a_token_sees_the_repositories_among_its_projects(ask: Callable[..., CallResult], tmp_path: Path) -> None:
-    grant = replace(OWNER, name="reader", projects=(f"store:{tmp_path}/web",))
+    grant = Grant("", "reader", "admin", (f"store:{tmp_path}/web",))
     assert "web.py" in ask("store", grant=grant).reply.text
     assert "api.py" not in ask("store", grant=grant).reply.text
     other, unknown = (ask(f"store:{tmp_path}/{name}", grant=grant) for name in ("api", "xyz"))
     assert other.reply.text.replace("/api'", "/xyz'") == unknown.reply.text
-    nothing = ask("store", grant=replace(grant, projects=("web",)))
+    nothing = ask("store", grant=Grant("", "reader", "admin", ("web",)))
     assert isinstance(nothing.error, InvalidArgument)
 
 

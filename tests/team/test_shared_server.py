@@ -24,7 +24,7 @@ from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.metrics import Metrics
 from context_engine.server.serve_options import parse_options
 from context_engine.team.shared_server import GrantDispatcher, SharedServer, create_shared_server
-from context_engine.team.token_file import Grant, TokenFile, TokenRequest
+from context_engine.team.token_file import Grant, Role, TokenFile
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import UserQuestion, tool
 from tests.support.serving import in_thread
@@ -52,8 +52,8 @@ def tokens(tmp_path: Path) -> TokenFile:
     return TokenFile(tmp_path / "tokens.json", now=lambda: 1_800_000_000.0)
 
 
-def created(tokens: TokenFile, name: str, role: str = "write", *projects: str) -> str:
-    return tokens.create(TokenRequest(name, role, projects or ("till",)))[1]
+def created(tokens: TokenFile, name: str, role: Role = "write", *projects: str) -> str:
+    return tokens.create(name, role, projects or ("till",))[1]
 
 
 def team(tokens: TokenFile) -> SharedServer:

@@ -13,6 +13,7 @@ from context_engine.cli.app import app
 from context_engine.errors import InvalidArgument
 from context_engine.team.token_commands import parse_expiry
 from context_engine.team.token_file import TokenFile
+from context_engine.timestamps import parse_timestamp
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_a_token_is_printed_once_and_works(file: Path) -> None:
     grant = TokenFile(file, now=time.time).find_grant(token)
     assert grant is not None
     assert (grant.name, grant.role, grant.projects, grant.per_minute) == ("ann", "write", ("web", "api"), 60)
-    assert grant.expires_s == pytest.approx(time.time() + 90 * 86_400, abs=60), (
+    assert parse_timestamp(grant.expires or "") == pytest.approx(time.time() + 90 * 86_400, abs=60), (
         "no token is for ever unless somebody says so"
     )
     for shown in (ctx(file, "list"), ctx(file, "list", "--json")):

@@ -1,4 +1,10 @@
-"""A worker of a team: takes jobs from the queue, fetches the repository, indexes it and publishes the index."""
+"""Jobs of a team: repositories that it wants indexed, and the worker that fetches, indexes and publishes one.
+
+A repository has one row in the queue (`postgres_jobs`), however often it is asked for. The next job is the one that was
+begun longest ago, so that a repository that changes all the time does not delay others. A worker that dies loses its
+lease after LEASE_S, and its job is begun again: an index is published whole or not at all, so nothing is lost but time.
+The clock is the database's.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.engine import Engine
 from context_engine.errors import (
@@ -20,15 +27,49 @@ from context_engine.errors import (
 )
 from context_engine.model import Progress
 from context_engine.settings import Settings
-from context_engine.team.job_queue import RENEW_S, IndexSource
 from context_engine.text import format_count
 
 if TYPE_CHECKING:
     from context_engine.repo import RepositoryRegistry
     from context_engine.team.postgres_jobs import JobLease
 
+LEASE_S = 60.0
+RENEW_S = 15.0
+"""Three renewals may fail before the lease ends."""
+ATTEMPTS_MAX = 5
+"""A job that failed five times needs a person: it waits until it is asked for again."""
+RETRY_S = 30
+"""The wait after the first failure; it doubles with each further one, to four minutes."""
+ERROR_CHARS_MAX = 500
+
+JobState = Literal["running", "waiting", "retrying", "failed", "done"]
 COMMIT_CHARS = 10
 ReportProgress = Callable[[Progress], None]
+
+
+class IndexSource(NamedTuple):
+    """A repository to index: an absolute folder or an address that git can fetch, and the branch (empty: its own).
+
+    `name` is what the database calls it; empty: where it comes from.
+    """
+
+    place: str
+    branch: str = ""
+    name: str = ""
+
+
+class QueuedJob(NamedTuple):
+    """One row of the queue. `error` is that of the last attempt, `result` that of the last success."""
+
+    source: IndexSource
+    state: JobState
+    worker: str
+    attempts: int
+    error: str
+    progress: Progress
+    asked_at: datetime
+    finished_at: datetime | None
+    result: str
 
 
 class IndexWorker:
