@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         draw_progress,
     )
     from context_engine.plans.model import Plan, PlanStep
-    from context_engine.plans.plan_creation import CreationResult, Refinement, RefinementRequest, SaveOptions
+    from context_engine.plans.plan_creation import PlanResult, SaveOptions
     from context_engine.plans.plan_diff import Diffstat, compare_plans, compute_diffstat
     from context_engine.plans.plan_events import (
         AGENT,

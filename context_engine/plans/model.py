@@ -193,6 +193,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def single_line(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(text.split())
+
+
 def format_effort(hours: float) -> str:
     """Format hours in words.
 

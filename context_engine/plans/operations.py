@@ -38,6 +38,7 @@ from context_engine.text import suggest_nearest
 OPERATIONS_MAX = 200
 """In one call; for more, send a new draft."""
 
+_POSITION = ("to", "before", "after")
 StepName = int | str
 """The number of a step before the first operation, or its uid; a step that was added on the way has only a uid."""
 
@@ -79,12 +80,8 @@ def apply_operations(
         ) from None
     work = _PlanEditor(normalize_plan(plan), closed, force_reopen=force_reopen)
     applied = tuple(_apply_operation(work, place, sent) for place, sent in enumerate(operations))
-    return OperationsResult(normalize_plan(work.finish()), applied, tuple(sorted(work.reopened)))
-
-
-def answer_operations(clarifications: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the operations for answers by question."""
-    return [{"op": "answer_question", "question": name, "answer": str(text)} for name, text in clarifications.items()]
+    changed = replace(work.plan, steps=tuple(work.steps.values()))
+    return OperationsResult(normalize_plan(changed), applied, tuple(sorted(work.reopened)))
 
 
 def check_done_steps(
@@ -135,99 +132,88 @@ def _apply_operation(work: _PlanEditor, place: int, sent: object) -> AppliedOper
 
 
 class _PlanEditor:
-    """A copy of a plan under way: its steps in a list, and everything else in `plan`."""
+    """A copy of a plan under way: its steps by uid, in their order, and everything else in `plan`."""
 
     def __init__(self, start: Plan, closed: Collection[str], *, force_reopen: bool) -> None:
-        self.start = self.plan = start
-        self.steps = list(start.steps)
-        self.closed = start.step_numbers().keys() & closed
+        self.plan = start
+        self.steps = {step.uid: step for step in start.steps}
+        self.closed = self.steps.keys() & closed
         self.reopened: set[str] = set()
+        self._start = start
         self._force_reopen = force_reopen
-
-    def finish(self) -> Plan:
-        return replace(self.plan, steps=tuple(self.steps))
 
     def set(self, **fields: Any) -> None:
         self.plan = replace(self.plan, **fields)
 
     def uid(self, which: StepName) -> str:
         """Return the uid of a step, by its number before the first operation or by its uid now."""
-        here = {step.uid for step in self.steps}
-        if which in here:
-            return str(which)
-        uid = self.start.find_step(which).uid
-        if uid not in here:
+        uid = which if which in self.steps else self._start.find_step(which).uid
+        if uid not in self.steps:
             raise InvalidArgument(
                 f"step {which} was removed by an operation before this one", suggestion="Leave one of them out."
             )
-        return uid
+        return str(uid)
 
-    def uids(self, names: Iterable[StepName]) -> list[str]:
-        return list(dict.fromkeys(self.uid(which) for which in names))
-
-    def place(self, uid: str) -> int:
-        return next(place for place, step in enumerate(self.steps) if step.uid == uid)
-
-    def step(self, uid: str) -> PlanStep:
-        return self.steps[self.place(uid)]
+    def uids(self, names: Iterable[StepName]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(map(self.uid, names)))
 
     def unlock(self, *names: StepName) -> tuple[str, ...]:
         """Return the uids of steps that may be changed. Raises: PreconditionFailed for a done step."""
-        uids = tuple(self.uids(names))
+        uids = self.uids(names)
         done = [uid for uid in uids if uid in self.closed and uid not in self.reopened]
         if done and not self._force_reopen:
-            raise _step_closed_error(self.start, done)
+            raise _step_closed_error(self._start, done)
         self.reopened.update(done)
         return uids
 
     def change(self, uid: str, **fields: Any) -> None:
-        self.steps[self.place(uid)] = replace(self.step(uid), **fields)
+        self.steps[uid] = replace(self.steps[uid], **fields)
 
     def label(self, uid: str) -> int | str:
         """Return the number of a step before the first operation; its uid if it is new."""
-        return self.start.step_numbers().get(uid, uid)
+        return self._start.step_numbers().get(uid, uid)
 
     def adopt(self, step: PlanStep) -> PlanStep:
         """Return a new step with a unique uid; `depends_on` may have numbers."""
-        if step.uid and any(step.uid == other.uid for other in (*self.steps, *self.start.steps)):
+        if step.uid and step.uid in (*self.steps, *self._start.step_numbers()):
             raise InvalidArgument(f"there is a step {step.uid!r} already", suggestion="Leave uid out: it gets one.")
         if not step.uid:
             self.set(uids_minted=self.plan.uids_minted + 1)
-        uid = step.uid or f"s{self.plan.uids_minted}"
-        return replace(step, uid=uid, depends_on=tuple(self.uids(step.depends_on)))
+        return replace(step, uid=step.uid or f"s{self.plan.uids_minted}", depends_on=self.uids(step.depends_on))
+
+    def insert(self, place: int, *steps: PlanStep) -> None:
+        listed = list(self.steps.values())
+        listed[place:place] = steps
+        self.steps = {step.uid: step for step in listed}
 
     def remove(self, uid: str) -> PlanStep:
         """Remove a step; what depended on it depends on what it depended on."""
-        gone = self.step(uid)
-        self.steps.remove(gone)
+        gone = self.steps.pop(uid)
         self.redirect({uid}, gone.depends_on)
         self.reopened.discard(uid)
         return gone
 
     def redirect(self, old: Collection[str], new: Sequence[str]) -> None:
         """Let all dependents of the old steps depend on the new ones instead."""
-        for place, step in enumerate(self.steps):
+        for uid, step in self.steps.items():
             if not set(step.depends_on).isdisjoint(old):
-                waits = [uid for uid in step.depends_on if uid not in old]
-                waits += [uid for uid in new if uid != step.uid]
-                self.steps[place] = replace(step, depends_on=tuple(dict.fromkeys(waits)))
+                waits = [other for other in step.depends_on if other not in old]
+                waits += [other for other in new if other != uid]
+                self.steps[uid] = replace(step, depends_on=tuple(dict.fromkeys(waits)))
 
     def include(self, old: Collection[str], new: Sequence[str]) -> None:
         """Let milestones that count any of the old steps count the new ones as well."""
-        milestones = [
-            milestone
-            if set(milestone.steps_included).isdisjoint(old)
-            else replace(milestone, steps_included=(*milestone.steps_included, *new))
-            for milestone in self.plan.milestones
-        ]
+        milestones = []
+        for milestone in self.plan.milestones:
+            added = () if set(milestone.steps_included).isdisjoint(old) else new
+            milestones.append(replace(milestone, steps_included=(*milestone.steps_included, *added)))
         self.set(milestones=tuple(milestones))
 
     def target_index(self, position: Mapping[str, Any]) -> int:
         """Return the index for a step: at a number or the end, before or after another step."""
-        if "before" in position:
-            return self.place(self.uid(position["before"]))
-        if "after" in position:
-            return self.place(self.uid(position["after"])) + 1
+        for name, offset in (("before", 0), ("after", 1)):
+            if name in position:
+                return list(self.steps).index(self.uid(position[name])) + offset
         last = len(self.steps) + 1
         to = str(position.get("to", "end")).strip()
         if to == "end":
@@ -238,8 +224,6 @@ class _PlanEditor:
 
 
 # -- the operations on steps -------------------------------------------------------------------------------------------
-
-_POSITION = ("to", "before", "after")
 
 
 class _Operation(msgspec.Struct, kw_only=True, tag_field="op", forbid_unknown_fields=True):
@@ -258,7 +242,13 @@ class _Operation(msgspec.Struct, kw_only=True, tag_field="op", forbid_unknown_fi
         return {name: value for name in names if (value := getattr(self, name)) is not UNSET}
 
 
-class _StepFields(_Operation):
+class _StepFiles(_Operation):
+    files_to_modify: Texts | UnsetType = UNSET
+    files_to_create: Texts | UnsetType = UNSET
+    files_to_delete: Texts | UnsetType = UNSET
+
+
+class _StepFields(_StepFiles):
     """The fields of a step that an operation may set."""
 
     description: str | UnsetType = UNSET
@@ -267,9 +257,6 @@ class _StepFields(_Operation):
     hours: Hours | UnsetType = UNSET
     acceptance_criteria: Texts | UnsetType = UNSET
     checks: Texts | UnsetType = UNSET
-    files_to_modify: Texts | UnsetType = UNSET
-    files_to_create: Texts | UnsetType = UNSET
-    files_to_delete: Texts | UnsetType = UNSET
     evidence: tuple[PlanEvidence, ...] | UnsetType = UNSET
 
 
@@ -287,7 +274,7 @@ class _AddStep(_StepFields, kw_only=True, tag="add_step"):
         place = work.target_index(self.sent_fields(*_POSITION))
         fields = self.sent_fields("title", "uid", *_StepFields.__struct_fields__)
         step = work.adopt(PlanStep(depends_on=tuple(map(str, self.depends_on)), **fields))
-        work.steps.insert(place, step)
+        work.insert(place, step)
         return f"added step {step.title!r}", step.uid
 
 
@@ -331,21 +318,21 @@ class _SplitStep(_Operation, tag="split_step"):
             advice = 'Say into what: "into": ["first part", "second part"].'
             raise InvalidArgument("it names no two parts", suggestion=advice)
         parts = [{"title": part} if isinstance(part, str) else part for part in self.into]
-        whole, place = work.step(uid), work.place(uid)
+        whole, place = work.steps[uid], list(work.steps).index(uid)
         hours = whole.hours and whole.hours / len(parts)
         own = {key: value for key, value in parts[0].items() if key not in ("uid", "depends_on")}
         shared = {"description": whole.description, "priority": whole.priority, "checks": whole.checks, "hours": hours}
         first = parse_part(PlanStep, own, replace(whole, hours=hours, estimated_effort=""), where="into[0]")
-        later = [parse_part(PlanStep, shared | part, where=f"into[{at}]") for at, part in enumerate(parts[1:], 1)]
-        steps = [first, *map(work.adopt, later)]
-        for at in range(1, len(steps)):
-            steps[at] = replace(steps[at], depends_on=(*steps[at].depends_on, steps[at - 1].uid))
+        steps = [first]
+        for at, part in enumerate(parts[1:], 1):
+            step = work.adopt(parse_part(PlanStep, shared | part, where=f"into[{at}]"))
+            steps.append(replace(step, depends_on=(*step.depends_on, steps[-1].uid)))
         named = frozenset().union(*(step.files for step in steps[1:]))
         left = {f: tuple(p for p in getattr(first, f) if p not in named) for f in FILE_FIELDS if f not in own}
         steps[0] = replace(first, **left)
-        del work.steps[place]
+        del work.steps[uid]
         work.redirect({uid}, [steps[-1].uid])
-        work.steps[place:place] = steps
+        work.insert(place, *steps)
         work.include({uid}, [step.uid for step in steps])
         return f"split step {work.label(uid)} into {len(steps)}", *(step.uid for step in steps)
 
@@ -357,15 +344,15 @@ class _MergeSteps(_Operation, tag="merge_steps"):
     title: str = ""
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        uids = sorted(work.unlock(*self.steps), key=work.place)
-        if len(uids) < 2:
+        named = work.unlock(*self.steps)
+        if len(named) < 2:
             raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
-        merged = _merge([work.step(uid) for uid in uids], self.title)
-        gone = set(uids[1:])
-        work.steps = [step for step in work.steps if step.uid not in gone]
-        work.redirect(gone, uids[:1])
-        work.include(gone, uids[:1])
-        work.steps[work.place(uids[0])] = merged
+        first, *gone = uids = [uid for uid in work.steps if uid in named]
+        work.steps[first] = _merge([work.steps[uid] for uid in uids], self.title)
+        for uid in gone:
+            del work.steps[uid]
+        work.redirect(gone, [first])
+        work.include(gone, [first])
         return f"merged steps {', '.join(str(work.label(uid)) for uid in uids)}", *uids
 
 
@@ -398,14 +385,13 @@ class _MoveStep(_Operation, tag="move_step"):
     after: StepName | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        uid = work.uid(self.step)
-        given = self.sent_fields(*_POSITION)
+        uid, given = work.uid(self.step), self.sent_fields(*self.one_of)
         if uid in work.uids(given[name] for name in ("before", "after") if name in given):
             raise InvalidArgument("a step cannot be moved next to itself", suggestion="Name another step.")
-        step = work.step(uid)
-        work.steps.remove(step)
-        work.steps.insert(work.target_index(given), step)
-        return f"moved step {work.label(uid)} to {work.place(uid) + 1}", uid
+        step = work.steps.pop(uid)
+        place = work.target_index(given)
+        work.insert(place, step)
+        return f"moved step {work.label(uid)} to {place + 1}", uid
 
 
 class _SetDependencies(_Operation, tag="set_dependencies"):
@@ -419,7 +405,7 @@ class _SetDependencies(_Operation, tag="set_dependencies"):
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
         (uid,) = work.unlock(self.step)
-        waits = work.step(uid).depends_on if isinstance(self.depends_on, UnsetType) else work.uids(self.depends_on)
+        waits = work.steps[uid].depends_on if isinstance(self.depends_on, UnsetType) else work.uids(self.depends_on)
         gone = work.uids(self.remove or ())
         kept = tuple(wait for wait in dict.fromkeys((*waits, *work.uids(self.add or ()))) if wait not in gone)
         work.change(uid, depends_on=kept)
@@ -427,32 +413,27 @@ class _SetDependencies(_Operation, tag="set_dependencies"):
         return f"step {work.label(uid)} depends on {listed}", uid
 
 
-class _SetFiles(_Operation, tag="set_files"):
+class _SetFiles(_StepFiles, kw_only=True, tag="set_files"):
     """Set the files of a step: a list replaces all, `add` (files to modify) and `remove` change some."""
 
     one_of = (*FILE_FIELDS, "add", "remove")
     step: StepName
-    files_to_modify: Texts | UnsetType = UNSET
-    files_to_create: Texts | UnsetType = UNSET
-    files_to_delete: Texts | UnsetType = UNSET
     add: Texts | UnsetType = UNSET
     remove: Texts | UnsetType = UNSET
 
     def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        given, gone = self.sent_fields(*FILE_FIELDS), self.remove or ()
         (uid,) = work.unlock(self.step)
-        step = work.step(uid)
-        unknown = [path for path in gone if path not in step.files]
-        if unknown:
+        gone = self.remove or ()
+        if unknown := [path for path in gone if path not in work.steps[uid].files]:
             why = f"step {work.label(uid)} does not touch {unknown[0]!r:.80}"
             raise InvalidArgument(why, suggestion="Check its files.")
-        for name in FILE_FIELDS:
-            paths = given.get(name, getattr(step, name))
-            work.change(uid, **{name: tuple(path for path in paths if path not in gone)})
-        step = work.step(uid)
-        added = tuple(path for path in self.add or () if path not in step.files)
-        work.change(uid, files_to_modify=step.files_to_modify + added)
-        return f"step {work.label(uid)} touches {len(work.step(uid).files)} files", uid
+        work.change(uid, **self.sent_fields(*FILE_FIELDS))
+        step = work.steps[uid]
+        lists = {f: tuple(path for path in getattr(step, f) if path not in gone) for f in FILE_FIELDS}
+        there = {path for paths in lists.values() for path in paths}
+        lists["files_to_modify"] += tuple(path for path in self.add or () if path not in there)
+        work.change(uid, **lists)
+        return f"step {work.label(uid)} touches {len(work.steps[uid].files)} files", uid
 
 
 class _SetEstimate(_Operation, tag="set_estimate"):
@@ -517,7 +498,7 @@ class _Exclude(_Operation, tag="exclude"):
             raise InvalidArgument(f"{glob!r:.60} is not a glob: {error}", suggestion="Write docs/** or *.md.") from None
         scope = work.plan.scope
         work.set(scope=replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob)))))
-        open_steps = [step for step in work.steps if step.uid not in work.closed]
+        open_steps = [step for uid, step in work.steps.items() if uid not in work.closed]
         touched = [step for step in open_steps if any(map(spec.match_file, step.files))]
         for step in touched:
             left = {f: tuple(p for p in getattr(step, f) if not spec.match_file(p)) for f in FILE_FIELDS}

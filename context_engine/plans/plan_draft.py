@@ -46,10 +46,9 @@ from context_engine.plans.model import (
     PlanStep,
     TestingStrategy,
 )
-from context_engine.plans.plan_events import planning_status
+from context_engine.plans.plan_events import PlanningStatus, planning_status
 from context_engine.text import shorten_line, split_words
 
-DraftStatus = Literal["ready", "needs_clarification", "needs_refinement", "draft_rejected"]
 Imports = Mapping[str, Collection[str]]
 """The files that each file imports."""
 
@@ -69,7 +68,7 @@ class PlanDraft:
     """A drafted plan, whether it needs answers first, and what it is based on."""
 
     plan: Plan
-    status: DraftStatus
+    status: PlanningStatus
     change: ChangeSet
     commands: tuple[Command, ...]
     scope_source: Literal["names", "search", "none"]

@@ -32,6 +32,7 @@ PlanStatus = Literal[
     "failed",
     "stalled",
 ]
+PlanningStatus = Literal["ready", "needs_clarification", "needs_refinement"]
 ApprovalStatus = Literal["pending", "approved", "rejected", "modification_requested", "expired"]
 ApprovalMove = Literal["approve", "reject", "request_modification"]
 
@@ -184,6 +185,10 @@ class Execution:
     next: str
     passed_over: int
     damage: str = ""
+
+    def in_status(self, status: StepStatus) -> frozenset[str]:
+        """Return the uids of the steps with a status."""
+        return frozenset(uid for uid, state in self.steps.items() if state.status == status)
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -384,7 +389,7 @@ def plan_status(plan: Plan, execution: Execution, *, approved: bool = False) -> 
     return "approved" if approved and status == "ready" else status
 
 
-def planning_status(plan: Plan) -> Literal["ready", "needs_clarification", "needs_refinement"]:
+def planning_status(plan: Plan) -> PlanningStatus:
     """Return whether a plan can be followed, or has feedback or questions that the caller has to take up first."""
     if plan.open_feedback:
         return "needs_refinement"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from context_engine.plans.dependency_graph import build_graph, compute_timing
-from context_engine.plans.model import Plan, PlanEvidence, PlanStep, format_effort
+from context_engine.plans.model import Plan, PlanEvidence, PlanStep, format_effort, single_line
 from context_engine.plans.plan_diff import STEP_ORDER, PlanDifference
 from context_engine.plans.plan_events import DONE, Execution, StepState
 from context_engine.plans.plan_json import PlanVersion
@@ -135,11 +135,6 @@ def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(single_line(cell).replace("|", "\\|") for cell in row) + " |" for row in lines)
-
-
-def single_line(text: str) -> str:
-    """Return a text on one line."""
-    return " ".join(text.split())
 
 
 def _join(parts: Iterable[str]) -> str:

@@ -1,14 +1,13 @@
 """Tools that create plans from the facts of the repository, and refine them."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.model import QUESTION_CHARS_MAX, Filter
-from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_markdown import render_difference, render_plan
 from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
@@ -38,8 +37,9 @@ from context_engine.tools.reply import NOTE_CHARS, reply_size
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
+    from context_engine.context import SecondPass
     from context_engine.engine import Engine
-    from context_engine.plans import CreationResult, Plan, Refinement, RefinementRequest, SaveOptions
+    from context_engine.plans import Plan, PlanResult
 
 
 @tool(touches="records", view="plan")
@@ -70,8 +70,9 @@ def create_plan(
 
     saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id)
     began, improved = time.perf_counter(), SecondPassResult("host")
+    factory = engine.plans.factory
     if draft is not None:
-        made = engine.plans.factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
+        made = factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
     elif plan_id:
         raise InvalidArgument(
             "plan_id goes with a draft: it says which plan the draft replaces",
@@ -80,45 +81,42 @@ def create_plan(
     else:
         chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
         request = PlanRequest(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope)
-        made = engine.plans.factory.create(request, saving)
-        made, improved = _refine_by_model(engine, call, made, saving, assist, context_token_budget)
-    plan, is_kept = made.plan, made.status != "draft_rejected"
-    warnings = [*made.warnings, *improved.warnings]
+        first = factory.create(request, saving)
+        again = replace(saving, plan_id=first.plan.id if first.saved else "")
+
+        def accept(draft: Any, *, save: bool) -> "PlanResult":
+            kept = replace(again, auto=save and again.auto)
+            better = factory.accept_draft(draft, kept, provenance="model", task=first.plan.task)
+            return replace(better, base=first.base)
+
+        made, improved = _improve(engine, call, first, first.creation_pass(context_token_budget), assist, accept)
     if format == "markdown":
-        return _markdown_reply(render_plan(plan), warnings=warnings)
-    validation = made.checked.serialize()
-    fields: dict[str, Any] = {"status": made.status, "rejected": _rejected_rows(made.rejected), "warnings": warnings}
-    if is_kept:
-        next_step = choose_next(improved, assist, describe_next(plan, None))
-        fields |= _plan_row(plan) | {"version": made.saved and made.saved.version.version, "next": next_step}
-    else:
-        fields["errors"] = validation["errors"]
-    details: dict[str, Any] = {}
-    if detail or (is_kept and made.saved is None):  # a plan in no file is in the reply
-        meta = {"index_freshness": made.base.change.freshness if made.base else ""}
-        details = {"validation": validation} | drop_empty({"planning_context": _context_row(made)})
-        details["meta"] = _meta("create_plan", began, improved) | drop_empty(meta)
-    return _write_reply(engine, made, is_kept, fields, details)
+        return _markdown_reply(made, improved, render_plan(made.plan))
+    fields: dict[str, Any] = {}
+    if made.is_accepted:
+        fields = _plan_row(made.plan) | {"version": made.saved and made.saved.version.version}
+        fields["next"] = choose_next(improved, assist, describe_next(made.plan, None))
+    details = {"planning_context": _context_row(made)} if made.base else {}
+    meta = {"tool": "create_plan", "index_freshness": made.base.change.freshness if made.base else ""}
+    return _write_reply(engine, made, improved, fields, details, meta, began=began, detail=detail)
 
 
-def _refine_by_model(
-    engine: "Engine", call: Call, made: "CreationResult", saving: "SaveOptions", assist: str, tokens: int
-) -> "tuple[CreationResult, SecondPassResult]":
-    """Return the plan as a model improved it, if one is available and its plan is true.
+def _improve(
+    engine: "Engine",
+    call: Call,
+    made: "PlanResult",
+    second: "SecondPass",
+    assist: str,
+    accept: "Callable[..., PlanResult]",
+) -> "tuple[PlanResult, SecondPassResult]":
+    """Return the plan as a model improved it, if one is available and its answer is true; else the next call.
 
-    Else the next call of the caller.
+    `accept` takes an answer of the model; it is tried without being saved first.
     """
-    second = made.prompt(tokens)
-    again = replace(saving, plan_id=made.plan.id if made.saved else "")
-
-    def accept(draft: Any, *, auto: bool) -> "CreationResult":
-        return engine.plans.factory.accept_draft(
-            draft, replace(again, auto=auto and again.auto), provenance="model", task=made.plan.task
-        )
 
     def check(draft: Any) -> str:
         try:
-            return accept(draft, auto=False).first_errors
+            return accept(draft, save=False).first_errors
         except CallError as error:
             return error.message
 
@@ -126,7 +124,7 @@ def _refine_by_model(
     if improved.draft is None:
         return made, improved
     try:
-        return replace(accept(improved.draft, auto=True), base=made.base), improved
+        return accept(improved.draft, save=True), improved
     except CallError as error:  # another draft was accepted meanwhile
         warnings = (*improved.warnings, f"the model's plan was not kept: {error.message}")
         return made, replace(improved, used="none", draft=None, warnings=warnings)
@@ -144,10 +142,9 @@ def _plan_row(plan: "Plan") -> dict[str, Any]:
     }
 
 
-def _context_row(made: "CreationResult") -> dict[str, Any]:
+def _context_row(made: "PlanResult") -> dict[str, Any]:
     """Return what the plan is based on."""
-    if made.base is None:
-        return {}
+    assert made.base
     change = made.base.change
     row = {
         "scope_source": made.base.scope_source,
@@ -163,37 +160,46 @@ def _context_row(made: "CreationResult") -> dict[str, Any]:
 # -- both replies ------------------------------------------------------------------------------------------------------
 
 
-def _markdown_reply(*parts: str, warnings: Sequence[str]) -> Reply:
-    return Reply("\n\n".join([*parts, *(f"warning: {warning}" for warning in warnings)]))
-
-
-def _meta(tool_name: str, began: float, improved: SecondPassResult) -> dict[str, Any]:
-    ms = round((time.perf_counter() - began) * 1_000)
-    row = {"tool": tool_name, "ms": ms, "assist_used": improved.used, "model": count_model_tokens(improved)}
-    return drop_empty(row)
-
-
-def _rejected_rows(rejected: Sequence[Any]) -> list[dict[str, Any]]:
-    return [{"place": rejection.place, "reason": rejection.reason} for rejection in rejected]
+def _markdown_reply(made: "PlanResult", improved: SecondPassResult, *parts: str) -> Reply:
+    wrong = [f"rejected, nothing was kept: {error.message}" for error in made.checked.errors if not made.is_accepted]
+    warnings = [f"warning: {warning}" for warning in (*made.warnings, *improved.warnings)]
+    return Reply("\n\n".join([*wrong, *parts, *warnings]))
 
 
 def _write_reply(
     engine: "Engine",
-    made: "CreationResult | Refinement",
-    is_kept: bool,
-    fields: dict[str, Any],
+    made: "PlanResult",
+    improved: SecondPassResult,
+    fields: Mapping[str, Any],
     details: Mapping[str, Any],
+    meta: Mapping[str, Any],
+    *,
+    began: float,
+    detail: bool,
 ) -> Reply:
-    """Return what the caller needs to go on; with `details` also these, and the plan as far as it fits."""
-    chars_max = engine.settings.result_chars_max
-    reply = {"ok": is_kept} | drop_empty(fit_rows(fields, chars_max, rows_max=ROWS_SHOWN))
-    if details:
+    """Return what the caller needs to go on; with `detail` also the details, and the plan as far as it fits.
+
+    A plan that was accepted and is in no file is in the reply as well.
+    """
+    chars_max, validation = engine.settings.result_chars_max, made.checked.serialize()
+    reply: dict[str, Any] = {
+        "status": made.status,
+        **fields,
+        "rejected": [{"place": item.place, "reason": item.reason} for item in made.rejected],
+        "errors": [] if made.is_accepted else validation["errors"],
+        "warnings": [*made.warnings, *improved.warnings],
+    }
+    reply = {"ok": made.is_accepted} | drop_empty(fit_rows(reply, chars_max, rows_max=ROWS_SHOWN))
+    if detail or (made.is_accepted and made.saved is None):
         saved: dict[str, Any] = {"saved": made.saved is not None}
         if made.saved:
             version = made.saved.version
             saved |= {"plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
             saved |= drop_empty({"unchanged": made.saved.unchanged or None})
-        reply |= {**details, "persistence": saved}
+        ms = round((time.perf_counter() - began) * 1_000)
+        model = count_model_tokens(improved)
+        full_meta = drop_empty({**meta, "ms": ms, "assist_used": improved.used, "model": model})
+        reply |= {"validation": validation, **details, "meta": full_meta, "persistence": saved}
         fit_rows(reply, (chars_max - NOTE_CHARS) // 2)
         reply |= fit_plan(made.plan, chars_max - NOTE_CHARS - reply_size(compact_json(reply)))
     return Reply(compact_json(reply))
@@ -223,10 +229,10 @@ def refine_plan(
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
-    from context_engine.plans import RefinementRequest
-
-    request = RefinementRequest(
-        plan_id=plan_id.strip(),
+    began, improved = time.perf_counter(), SecondPassResult("host" if draft is not None else "none")
+    factory = engine.plans.factory
+    made = factory.refine(
+        plan_id.strip(),
         plan=current_plan,
         expected_version=expected_version,
         operations=operations,
@@ -238,76 +244,50 @@ def refine_plan(
         auto_save=auto_save,
         strict=strict,
     )
-    began, improved = time.perf_counter(), SecondPassResult("host" if draft is not None else "none")
-    made = engine.plans.factory.refine(request)
-    is_wanted = assist != "off" and bool(assist != "auto" or made.plan.open_feedback)
-    if draft is None and made.status != "draft_rejected" and is_wanted:
-        made, improved = _revise_by_model(engine, call, made, request, assist)
-    plan, is_kept = made.plan, made.status != "draft_rejected"
-    warnings = [*made.warnings, *improved.warnings]
+    is_wanted = assist not in ("off", "auto") or bool(assist == "auto" and made.plan.open_feedback)
+    if draft is None and made.is_accepted and is_wanted:
+        first = made
+
+        def accept(draft: Any, *, save: bool) -> "PlanResult":
+            better = factory.refine(
+                first.plan.id if first.saved else "",
+                plan=None if first.saved else current_plan,
+                operations=draft["operations"],
+                force_reopen=force_reopen,
+                auto_save=save and auto_save,
+                provenance="model",
+            )
+            return replace(better, before=first.before, applied=first.applied)
+
+        made, improved = _improve(engine, call, first, first.refinement_pass(focus_steps), assist, accept)
     if format == "markdown":
-        wrong = [f"rejected, nothing was kept: {error.message}" for error in made.checked.errors if not is_kept]
-        return _markdown_reply(*wrong, render_plan(plan), render_difference(made.found), warnings=warnings)
-    validation = made.checked.serialize()
-    fields = _revision_row(made) | {"errors": validation["errors"], "warnings": warnings}
-    fields["next"] = _next_of_revision(made, improved, assist)
-    details: dict[str, Any] = {}
-    if detail or (is_kept and made.saved is None):  # a plan in no file is in the reply
-        rows = [drop_empty(applied._asdict()) for applied in made.applied]
-        details = {"applied_operations": rows, "validation": validation, "diff": made.found.serialize()}
-        fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
-        details |= {"open_feedback": list(plan.open_feedback), "meta": _meta("refine_plan", began, improved)}
-    return _write_reply(engine, made, is_kept, fields, details)
+        return _markdown_reply(made, improved, render_plan(made.plan), render_difference(made.found))
+    details = {
+        "applied_operations": [drop_empty(applied._asdict()) for applied in made.applied],
+        "diff": made.found.serialize(),
+    }
+    fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
+    details["open_feedback"] = list(made.plan.open_feedback)
+    fields = _revision_row(made) | {"next": _next_of_revision(made, improved, assist)}
+    return _write_reply(engine, made, improved, fields, details, {"tool": "refine_plan"}, began=began, detail=detail)
 
 
-def _revise_by_model(
-    engine: "Engine", call: Call, made: "Refinement", request: "RefinementRequest", assist: str
-) -> "tuple[Refinement, SecondPassResult]":
-    """Let a model take up the open feedback, or pass it to the caller."""
-    from context_engine.plans import RefinementRequest
-
-    again = RefinementRequest(
-        plan_id=made.plan.id if made.saved else "",
-        plan=None if made.saved else request.plan,
-        force_reopen=request.force_reopen,
-        provenance="model",
-        auto_save=request.auto_save,
-    )
-
-    def check(draft: Any) -> str:
-        try:
-            tried = engine.plans.factory.refine(replace(again, operations=draft["operations"], auto_save=False))
-        except CallError as error:
-            return error.message
-        return "; ".join(error.message for error in tried.checked.errors[:3])
-
-    improved = engine.second_pass.run(made.prompt(request.focus), assist, check=check, cancel=call.cancel)
-    if improved.draft is None:
-        return made, improved
-    better = engine.plans.factory.refine(replace(again, operations=improved.draft["operations"]))
-    found = compare_plans(made.before, better.plan)
-    return replace(better, before=made.before, applied=made.applied, found=found), improved
-
-
-def _revision_row(made: "Refinement") -> dict[str, Any]:
+def _revision_row(made: "PlanResult") -> dict[str, Any]:
     """Return what a refinement did, and what is still open."""
-    resolved = {question: [str(place) for place in places] for question, places in made.answered.items() if places}
     return {
-        "status": made.status,
         "plan_id": made.plan.id,
         "version": made.plan.version,
         "unchanged": (made.saved is not None and made.saved.unchanged) or None,
         "applied": [applied.said for applied in made.applied],
-        "changed": "" if made.applied or made.status == "draft_rejected" else made.found.summary,
+        "changed": "" if made.applied or not made.is_accepted else made.found.summary,
         "open_feedback": list(made.plan.open_feedback),
         "questions": question_rows(made.plan),
-        "answers_resolved": resolved,
-        "rejected": _rejected_rows(made.rejected),
+        "answers_resolved": {name: list(map(str, places)) for name, places in made.answered.items() if places},
     }
 
 
-def _next_of_revision(made: "Refinement", improved: SecondPassResult, assist: str) -> Any:
-    if made.status == "draft_rejected":
+def _next_of_revision(made: "PlanResult", improved: SecondPassResult, assist: str) -> Any:
+    if not made.is_accepted:
         return "correct what errors name, and send it again"
     if made.plan.open_feedback:
         return improved.next or "open_feedback needs operations; assist: host returns a brief and their schema"

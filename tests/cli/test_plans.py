@@ -105,15 +105,6 @@ def test_a_plan_is_found_by_whatever_names_it(root: Path, ctx: Run) -> None:
     assert "Money in cents" in err
 
 
-def test_plans_whose_words_are_the_same_are_told_apart(root: Path, ctx: Run) -> None:
-    ids = kept(root, plan(), plan(goal="Money, in cents!"))
-    shown = [line.split()[0] for line in ctx("list")[1].splitlines()[1:]]
-    assert sorted(shown) == sorted(plan_id[-8:] for plan_id in ids)
-    for word in shown:
-        assert ctx("show", word)[0] == 0
-    assert ctx("show", "money-in")[0] == 2
-
-
 def test_without_a_name_the_plan_that_changed_last_is_meant(
     root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,18 +248,6 @@ def test_where_nobody_can_be_asked_it_is_an_agent_who_says_yes(root: Path, ctx: 
     assert decisions(root, plan_id) == []
     assert ctx("approve", "money", "--yes")[0] == 0
     assert decisions(root, plan_id) == [("approved", "agent", ())]
-
-
-def test_where_a_person_must_decide_an_agent_at_the_shell_cannot(
-    root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept(root, plan())
-    tree(root, {".context-engine/config.yml": "approvals_require_human: true\n"})
-    code, _, err = ctx("approve", "money", "--yes")
-    assert code == 2
-    assert "a person must decide" in err
-    typing(monkeypatch, "")
-    assert ctx("approve", "money", "--yes")[0] == 0
 
 
 def test_steps_are_approved_alone(root: Path, ctx: Run) -> None:

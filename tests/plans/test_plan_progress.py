@@ -110,13 +110,6 @@ def test_the_order_in_which_a_log_is_handed_over_does_not_count(
 # -- the acceptance of the specification -------------------------------------------------------------------------------
 
 
-def test_completing_a_step_makes_those_that_waited_for_it_ready() -> None:
-    found = after(plan_of((), (1,), (1,), (2,)), "1 started", "1 completed")
-    assert statuses(found) == ["completed", "ready", "ready", "pending"]
-    assert found.ready == ("s2", "s3")
-    assert found.percentage == 25
-
-
 def test_a_plan_goes_on_beside_a_failed_step() -> None:
     found = after(plan_of((), (), (1,)), "1 started", "1 failed")
     assert (found.status, found.ready) == ("executing", ("s2",))
@@ -195,12 +188,3 @@ def test_execution_state_has_every_field_of_the_seed() -> None:
     assert told["blocked"] == [{"step": 4, "because": [3]}]
     assert told["counts"] == {"completed": 1, "failed": 1, "in_progress": 1, "pending": 1}
     assert (told["next"], told["total"], told["percentage"]) == (None, 4, 25.0)
-
-
-def test_error_and_notes_of_a_step_are_told() -> None:
-    plan = plan_of((), ())
-    happened = log("1 started", "1 failed", "2 started", "2 completed")
-    happened[1].data["error"] = "it broke"
-    happened[3].data["notes"] = "easy"
-    steps = fold_progress(plan, happened).serialize(plan)["steps"]
-    assert (steps[0]["error"], steps[1]["notes"]) == ("it broke", "easy")

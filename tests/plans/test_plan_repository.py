@@ -143,12 +143,6 @@ def test_a_plan_that_cannot_be_carried_out_is_kept_when_that_is_asked_for(here: 
     assert here.plans.repository.load(saved.plan.id).plan.steps[0].files_to_modify == ("src/nope.py",)
 
 
-def test_a_plan_of_a_thousand_steps_is_kept_and_read(here: Desks) -> None:
-    long = plan(*(step(f"s{number}", *([f"s{number - 1}"] if number % 7 != 1 else [])) for number in range(1, 1_001)))
-    saved = here.plans.repository.save(long)
-    assert len(again(here).plans.repository.load(saved.plan.id).plan.steps) == 1_000
-
-
 def test_steps_that_are_sent_without_uids_are_those_of_the_version_before(here: Desks) -> None:
     saved = here.plans.repository.save(plan())
     sent = serialize_plan(saved.plan)

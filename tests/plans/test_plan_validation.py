@@ -166,17 +166,3 @@ def test_what_the_reader_passed_over_is_told_beside_the_rest() -> None:
     found = checked({"step_number": 7, "colour": 1}, {})
     assert [each.code for each in found.autofixes] == ["RENUMBERED"]
     assert [each.code for each in found.warnings] == ["UNKNOWN_FIELD"]
-
-
-def test_everything_is_told_as_rows() -> None:
-    told = checked({"files_to_modify": ["src/ap.py", "src/app.py"]}, {"files_to_modify": "src/app.py"}).serialize()
-    assert told["errors"] == [
-        {
-            "code": "FILE_NOT_FOUND",
-            "message": "step 1 changes src/ap.py, which does not exist",
-            "suggestion": "Did you mean src/app.py? List a new file in files_to_create.",
-            "steps": [1],
-            "path": "src/ap.py",
-        }
-    ]
-    assert [row["code"] for row in told["autofixes"]] == ["DEPENDENCY_ADDED"]

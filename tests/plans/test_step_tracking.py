@@ -162,14 +162,6 @@ def test_evidence_is_asked_for_where_the_team_wants_it(tmp_path: Path) -> None:
     assert kept["output"].startswith("1 passed") and kept["output"].endswith("end") and len(kept["output"]) <= 2_000
 
 
-def test_of_a_long_error_its_beginning_and_its_end_are_kept(here: Desks) -> None:
-    saved(here)
-    here.plans.steps.start("Cents", 1)
-    failed, _ = here.plans.steps.fail("Cents", 1, error="begin" + "." * 50_000 + "finish")
-    assert failed.state.error.startswith("begin.") and failed.state.error.endswith(".finish")
-    assert len(failed.state.error) <= 4_000
-
-
 def test_an_event_that_would_be_too_long_for_its_line_changes_nothing(here: Desks) -> None:
     saved(here)
     here.plans.steps.start("Cents", 1)

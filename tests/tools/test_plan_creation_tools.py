@@ -113,19 +113,13 @@ def test_a_plan_is_made_kept_and_answered_with_what_it_rests_on(shop: Engine) ->
 
 
 def test_a_plan_has_the_fields_that_were_promised(shop: Engine) -> None:
-    made = plan(shop, task="Fix `tax`: it must round up", generate_diagrams=True)["plan"]
-    for name in (
-        "id",
-        "version",
-        "goal",
-        "scope",
-        "mvp_features",
-        "nice_to_have_features",
-        "architecture",
-        "risks",
-        "milestones",
-    ):
-        assert name in made
+    """And one that is not kept is in the reply."""
+    reply = plan(shop, task="Fix `tax`: it must round up", generate_diagrams=True, auto_save=False)
+    assert reply["persistence"] == {"saved": False}
+    assert not (shop.root / ".context-engine" / "plans").exists()
+    made = reply["plan"]
+    names = "id version goal scope mvp_features nice_to_have_features architecture risks milestones steps"
+    assert made.keys() >= {*names.split(), "testing_strategy", "confidence_score", "dependency_graph"}
     assert set(made["scope"]) == {"included", "excluded", "assumptions", "constraints"}
     assert set(made["architecture"]) == {"notes", "patterns_used", "diagrams"}
     assert set(made["testing_strategy"]) == {"unit", "integration", "coverage_target"}
@@ -154,26 +148,10 @@ def test_as_many_likely_files_are_looked_at_as_the_caller_wants(shop: Engine) ->
     assert set(few["files_next"]) <= set(more["files_considered"])
 
 
-def test_nothing_is_kept_when_nobody_wants_it(shop: Engine) -> None:
-    assert plan(shop, task="Fix tax: it must round up", auto_save=False)["persistence"] == {"saved": False}
-    assert not (shop.root / ".context-engine" / "plans").exists()
-
-
 def test_markdown_is_a_plan_that_people_read_without_its_json(shop: Engine) -> None:
     shown = create_plan.call(shop, {"task": "Fix tax: it must round up", "format": "markdown"}, Call()).text
     assert "shop/prices.py" in shown
     assert '"steps"' not in shown
-
-
-def test_the_caller_is_offered_to_make_it_better_unless_it_is_off(shop: Engine) -> None:
-    made = plan(shop, task="Fix tax: it must round up", assist="host")
-    offered = made["next"]
-    assert offered["tool"] == "create_plan"
-    assert offered["arguments_template"]["plan_id"] == made["plan"]["id"]
-    assert "shop/prices.py" in offered["brief"]
-    assert estimate_max_tokens(offered["brief"]) <= 2_000
-    assert offered["schema"]["type"] == "object"
-    assert isinstance(plan(shop, task="Fix tax: it must round down", assist="off")["next"], str)
 
 
 class Filled:
@@ -252,16 +230,12 @@ def test_a_draft_becomes_the_next_version_of_its_plan(shop: Engine) -> None:
 
 
 def test_a_draft_that_names_what_is_not_there_is_rejected_with_the_nearest_and_nothing_is_kept(shop: Engine) -> None:
-    made = plan(shop, task="Sell in cents", draft=steps({"files_to_modify": ["shop/price.py"]}))
+    draft = steps({"files_to_modify": ["shop/price.py"]})
+    made = plan(shop, task="Sell in cents", draft=draft)
     assert (made["ok"], made["status"], made["persistence"]) == (False, "draft_rejected", {"saved": False})
     assert "shop/prices.py" in json.dumps(made["validation"]["errors"])
-    assert shop.plans.repository.list_page(_all()).total == 0
-
-
-def _all() -> Any:
-    from context_engine.plans.plan_repository import PlanQuery
-
-    return PlanQuery()
+    assert "plan" not in json.loads(create_plan.call(shop, {"task": "Sell in cents", "draft": draft}, Call()).text)
+    assert not (shop.root / ".context-engine" / "plans").exists()
 
 
 def test_evidence_that_does_not_stand_is_taken_out_and_told_of(shop: Engine) -> None:
@@ -293,28 +267,16 @@ def test_a_reply_has_the_steps_what_is_open_and_what_to_do_next_and_load_plan_ha
     assert "clarifications" in asked["next"]
 
 
-def test_a_plan_that_is_not_saved_is_in_the_reply(shop: Engine) -> None:
-    made = json.loads(create_plan.call(shop, {"task": "Let tax round up", "auto_save": False}, Call()).text)
-    assert made["plan"]["steps"]
-
-
-def test_a_rejected_draft_is_answered_with_what_is_wrong_alone(shop: Engine) -> None:
-    draft = steps({"files_to_modify": ["shop/taxes.py"]})
-    made = json.loads(create_plan.call(shop, {"task": "Round up", "draft": draft}, Call()).text)
-    assert (made["ok"], made["status"], [error["code"] for error in made["errors"]]) == (
-        False,
-        "draft_rejected",
-        ["FILE_NOT_FOUND"],
-    )
-    assert "plan" not in made
-
-
 def test_a_brief_and_a_schema_come_only_to_a_caller_that_asks_for_them(shop: Engine) -> None:
     for assist, is_sent in (("host", True), ("model", True), ("auto", False), ("off", False)):
         reply = create_plan.call(shop, {"task": "Let tax round up", "assist": assist}, Call()).text
         way_on = json.loads(reply)["next"]
         assert ("schema" in way_on) is is_sent
         assert is_sent or isinstance(way_on, str)
+        if is_sent:
+            assert way_on["arguments_template"]["plan_id"] == json.loads(reply)["plan_id"]
+            assert "shop/prices.py" in way_on["brief"]
+            assert estimate_max_tokens(way_on["brief"]) <= 2_000
 
 
 def test_a_plan_of_very_many_files_still_fits_a_reply(tmp_path: Path) -> None:
@@ -434,13 +396,6 @@ def test_a_plan_that_nobody_kept_gives_packets_and_previews_and_no_more(shop: En
         execute(shop, plan=sent, changes=ROUND, apply_changes=True)
 
 
-def test_one_of_plan_and_plan_id_is_needed(shop: Engine) -> None:
-    with pytest.raises(InvalidArgument):
-        execute(shop)
-    with pytest.raises(CallError):
-        execute(shop, plan_id="plan_nobody")
-
-
 def test_files_that_hold_secrets_are_not_read_out_in_packets(shop: Engine) -> None:
     token = "ghp_" + "aB3dE5gH7jK9" * 3
     (shop.root / "shop" / "keys.py").write_text(f"TOKEN = '{token}'\n")
@@ -496,13 +451,6 @@ def test_one_bad_hunk_and_nothing_is_written(shop: Engine) -> None:
         execute(shop, plan_id=plan_id, changes=changes, apply_changes=True)
     assert status(shop) == ""
     assert execute(shop, plan_id=plan_id)["progress"]["current_steps"] == []  # the step was not begun either
-
-
-def test_a_diff_is_applied(shop: Engine) -> None:
-    diff = "--- a/shop/prices.py\n+++ b/shop/prices.py\n@@ -5,2 +5,2 @@\n def tax(sum):\n-    return sum // 5\n+    return sum // 4\n"
-    plan_id = kept(shop, {"files_to_modify": ["shop/prices.py"]})
-    execute(shop, plan_id=plan_id, changes=[{"path": "shop/prices.py", "diff": diff}], apply_changes=True)
-    assert "sum // 4" in text(shop, "shop/prices.py")
 
 
 def test_a_renamed_file_keeps_its_bytes_and_its_mode_and_may_change_its_text(shop: Engine) -> None:
