@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import ASSIST_MODES, SecondPassResult
@@ -230,8 +231,7 @@ def refine_plan(
 ) -> Reply:
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
     began, improved = time.perf_counter(), SecondPassResult("host" if draft is not None else "none")
-    factory = engine.plans.factory
-    made = factory.refine(
+    made = engine.plans.factory.refine(
         plan_id.strip(),
         plan=current_plan,
         expected_version=expected_version,
@@ -246,20 +246,10 @@ def refine_plan(
     )
     is_wanted = assist not in ("off", "auto") or bool(assist == "auto" and made.plan.open_feedback)
     if draft is None and made.is_accepted and is_wanted:
-        first = made
-
-        def accept(draft: Any, *, save: bool) -> "PlanResult":
-            better = factory.refine(
-                first.plan.id if first.saved else "",
-                plan=None if first.saved else current_plan,
-                operations=draft["operations"],
-                force_reopen=force_reopen,
-                auto_save=save and auto_save,
-                provenance="model",
-            )
-            return replace(better, before=first.before, applied=first.applied)
-
-        made, improved = _improve(engine, call, first, first.refinement_pass(focus_steps), assist, accept)
+        accept = partial(
+            _accept_operations, engine, made, plan=current_plan, force_reopen=force_reopen, auto_save=auto_save
+        )
+        made, improved = _improve(engine, call, made, made.refinement_pass(focus_steps), assist, accept)
     if format == "markdown":
         return _markdown_reply(made, improved, render_plan(made.plan), render_difference(made.found))
     details = {
@@ -270,6 +260,28 @@ def refine_plan(
     details["open_feedback"] = list(made.plan.open_feedback)
     fields = _revision_row(made) | {"next": _next_of_revision(made, improved, assist)}
     return _write_reply(engine, made, improved, fields, details, {"tool": "refine_plan"}, began=began, detail=detail)
+
+
+def _accept_operations(
+    engine: "Engine",
+    first: "PlanResult",
+    draft: Mapping[str, Any],
+    *,
+    plan: Any,
+    force_reopen: bool,
+    auto_save: bool,
+    save: bool,
+) -> "PlanResult":
+    """Return the plan with the operations of a model, compared with the plan before the whole call."""
+    better = engine.plans.factory.refine(
+        first.plan.id if first.saved else "",
+        plan=None if first.saved else plan,
+        operations=draft["operations"],
+        force_reopen=force_reopen,
+        auto_save=save and auto_save,
+        provenance="model",
+    )
+    return replace(better, before=first.before, applied=first.applied)
 
 
 def _revision_row(made: "PlanResult") -> dict[str, Any]:
