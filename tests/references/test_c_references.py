@@ -109,4 +109,4 @@ def test_inherited_fields_templates_and_enumerators_are_found(engine: Engine) ->
 
 def test_names_of_namespaces_are_found_with_their_scope_and_with_using(engine: Engine) -> None:
     assert uses(engine, "farm/animal.hpp", "shear", 23) == {("farm/animal.cpp", 10), ("farm/main.cpp", 5)}
-    assert uses(engine, "farm/animal.hpp", "make", 17) == {("farm/main.cpp", 3)}
+    assert uses(engine, "farm/animal.hpp", "make", 17) == {("farm/animal.cpp", 9), ("farm/main.cpp", 3)}

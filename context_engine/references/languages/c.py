@@ -23,7 +23,7 @@ from context_engine.references.languages.c_entities import (
     used_namespaces,
 )
 from context_engine.references.module_styles import ModuleStyle, as_classes, places_of
-from context_engine.references.nodes import NO_NODE, ancestors, around, beyond, children, get, up
+from context_engine.references.nodes import NO_NODE, around, children, get, up
 from context_engine.references.values import (
     ELSEWHERE,
     EXTERNAL,
@@ -44,7 +44,6 @@ LIBRARIES = frozenset({"std", "boost", "absl", "testing", "detail_std"})
 POINTER_MAKERS = frozenset(
     {"make_unique", "make_shared", "static_cast", "dynamic_cast", "reinterpret_cast", "const_cast"}
 )
-HANDING_ON = frozenset({"move", "forward", "ref", "cref", "as_const", "exchange"})
 BASE_TYPES = ("type_identifier", "template_type", "qualified_identifier", "dependent_type")
 VALUES_FIRST: Kinds = ("value", "macro", "class", "type", "namespace")
 TYPES_FIRST: Kinds = ("type", "class", "macro", "value", "namespace")
@@ -57,6 +56,7 @@ class CStyle(ModuleStyle):
     depth_first = True
     joins_declarations = True
     finds_all_names = True
+    unnamed_classes = CLASSES
 
     def __init__(self, resolver: Resolver) -> None:
         super().__init__(resolver)
@@ -106,9 +106,8 @@ class CStyle(ModuleStyle):
         if outer.type in ("template_method", "dependent_name"):
             values = self.resolver.values(file, get(outer, "^argument"))
         elif outer.type == "field_designator":
-            values = self._initialized_values(file, up(outer))
-        elif outer.type == "offsetof_expression":
-            values = self.resolver.type_values(file, get(outer, "type"))
+            declared = around(outer, "declaration", "compound_literal_expression", "field_declaration")
+            values = self.resolver.type_values(file, get(declared, "type"))
         elif outer.type == "field_initializer":
             values = self.resolver.self_values(file, node.start_byte)
         found = self.member_meaning(values, file.text(node))
@@ -118,20 +117,6 @@ class CStyle(ModuleStyle):
         if not places:
             return self._find_plain(file, node, file.text(node), ("class", "type"))
         return found._replace(places=places)
-
-    def _initialized_values(self, file: SyntaxFile, pair: SyntaxNode) -> Values:
-        """Return the type whose fields an initializer in braces names."""
-        listed = get(pair, "<initializer_list")
-        outer = up(listed)
-        if outer.type == "initializer_list":
-            return self._initialized_values(file, listed)
-        if outer.type != "initializer_pair":
-            return self.resolver.type_values(file, get(beyond(outer, "init_declarator"), "type"))
-        values = self._initialized_values(file, outer)
-        for one in children(outer, "field_designator"):
-            name = file.text(get(one, "."))
-            values = tuple(inner for value in values for inner in self.resolver.member_values(value, name))
-        return values
 
     def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a name may be, by the rules of this style alone."""
@@ -148,10 +133,6 @@ class CStyle(ModuleStyle):
         written = qualifiers(file, node)
         if written is not None:
             return self._find_qualified(file, node, name, tuple(written), kinds)
-        if node.type == "type_identifier":  # `Cat cat(name)` may be read as a function with a parameter of type `name`
-            found = self._find_plain(file, node, name, tuple(kind for kind in kinds if kind != "value"))
-            if found.places or "value" not in kinds:
-                return found
         return self._find_plain(file, node, name, kinds)
 
     def _find_plain(self, file: SyntaxFile, node: SyntaxNode, name: str, kinds: Kinds) -> Meaning:
@@ -241,21 +222,10 @@ class CStyle(ModuleStyle):
         return found._replace(is_sure=False) if found is not None else UNKNOWN
 
     def _resolve_path(self, file: SyntaxFile, node: SyntaxNode, written: ScopePath) -> ScopePath | None:
-        """Return the full path of the scope that is written before a name; an alias gives the one that it means."""
+        """Return the full path of the scope that is written before a name."""
         used = [names for names, single in used_namespaces(file) if single in ("", written[0])]
         bases = [self._path_at(file, node.start_byte), *used]
-        path = next(filter(None, (self._entities.find_scope(base, written) for base in bases)), None)
-        types = self._entities.types_named(path[-1]) if path is not None else []
-        for one in types:
-            if path is None or one.kind != "type" or one.path != path[:-1]:
-                continue
-            for value in self.resolver.place_values(one.places):
-                found = self.project.binding_at(value.place) if value.kind == "class" else None
-                key = self._entities.key_of(*found) if found is not None else None
-                if key is not None and found is not None:
-                    return (*key[1], found[1].name)
-            break
-        return path
+        return next(filter(None, (self._entities.find_scope(base, written) for base in bases)), None)
 
     def _classes_at(self, path: ScopePath) -> Values:
         types = [one for one in self._entities.types_named(path[-1]) if one.kind == "class" and one.path == path[:-1]]
@@ -288,33 +258,9 @@ class CStyle(ModuleStyle):
             return None
         chosen = [one for one in near if one.kind == kind]
         rivals = [one for one in near if "macro" in (one.kind, kind) and one.kind != kind]
-        if kind != "macro" and any(self._replaces(one, chosen) for one in rivals):
-            chosen, rivals = rivals, []  # a name that is replaced before the compiler sees it
         places = tuple(dict.fromkeys(place for one in (*chosen, *rivals) for place in one.places))
         is_member = all(one.is_member for one in chosen)
         return Meaning(places, is_known=True, is_member=is_member, is_sure=not rivals and len(chosen) == 1)
-
-    def _replaces(self, macro: Entity, values: list[Entity]) -> bool:
-        """Whether a macro gives functions another name; not where a condition chooses between the two."""
-        near = [place for one in values for place in one.places if place.path == macro.local]
-        if not near:
-            return True
-        pairs = [(self._branches(own), self._branches(other)) for own in macro.places for other in near]
-        is_chosen = any(key in right and left[key] != right[key] for left, right in pairs for key in left)
-        return macro.is_replaced and not is_chosen
-
-    def _branches(self, place: NamePlace) -> dict[int, int]:
-        """Return the conditions around a place, by their start, each with the start of the branch that it is in."""
-        found = self.project.binding_at(place)
-        branches: dict[int, int] = {}
-        branch = 0
-        for at in ancestors(found[1].node) if found is not None else ():
-            if at.type in ("preproc_else", "preproc_elif", "preproc_elifdef"):
-                branch = branch or at.start_byte
-            elif at.type in ("preproc_if", "preproc_ifdef"):
-                branches[at.start_byte] = branch
-                branch = 0
-        return branches
 
     def _members(self, classes: Values, name: str, kinds: Kinds) -> Meaning | None:
         """Return the members of classes that have some kinds; None if they have none of the name."""
@@ -353,22 +299,6 @@ class CStyle(ModuleStyle):
                 return self.resolver.instances(owners)
         return ()
 
-    def own_members(self, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
-        """Return the members of a class, with their definitions outside of it; None for other things."""
-        node = _class_at(file, place)
-        if not node:
-            return None
-        number = next((one for one in file.around(place.start) if file.scopes[one].node == node), None)
-        bound = [one for one in file.bindings_in(name, number) if one.role != "parameter"] if number is not None else []
-        found = [entity for one in bound if (entity := self._entities.of_binding(file, one)) is not None]
-        return list(dict.fromkeys(place for entity in found for place in entity.places))
-
-    def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
-        """Return the bases of a class, and whether they are known."""
-        found = [self.resolver.type_values(file, one) for one in self.base_nodes(file, _class_at(file, place))]
-        bases = [base for values in found for base in as_classes(values)]
-        return [base._replace(arguments=()) if base.kind == "class" else base for base in bases], all(found)
-
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the bases of a class as written."""
         return children(get(node, "@base_class_clause"), *BASE_TYPES)
@@ -391,9 +321,6 @@ class CStyle(ModuleStyle):
             return (Value("function", place, binding.name),)
         if statement.type == "enumerator":
             return (EXTERNAL,)
-        inside = takewhile(lambda one: one != statement, ancestors(binding.node))
-        if any(one.type == "function_declarator" for one in inside):
-            return ()  # what a pointer to a function is called with is not followed
         written = get(statement, "type")
         if written.type == "placeholder_type_specifier" and binding.role != "alias":
             return self._deduced_values(file, binding)
@@ -421,32 +348,22 @@ class CStyle(ModuleStyle):
         return self.resolver.type_values(file, written) if written else self.resolver.returned_values(file, statement)
 
     def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
-        """Return what casts, makers of pointers and functions that hand a value on give, and what a class is."""
+        """Return what casts and makers of pointers give, and what a class is that is written or named."""
         if node.type in CLASSES:
             return self._class_values(file, node)
         if node.type != "call_expression":
             return None
-        at = function = get(node, "function")
+        at = get(node, "function")
         while at.type == "qualified_identifier" and get(at, "name"):
             at = get(at, "name")
         name = file.text(get(at, "name") or at)
         if at.type == "template_function" and name in POINTER_MAKERS and get(at, "arguments"):
             return self.resolver.type_values(file, get(at, "arguments", "."))
-        if name in HANDING_ON and function.type == "qualified_identifier" and get(node, "arguments"):
-            return self.resolver.values(file, get(node, "arguments", "."))
         return None
 
     def elements_of(self, value: Value) -> Values | None:
         """Return the object itself: it is an element of an array, or a pointer to it."""
         return (value,)
-
-    def fitting_members(
-        self, file: SyntaxFile, node: SyntaxNode, values: Values, places: list[NamePlace]
-    ) -> list[NamePlace]:
-        """Return the members, or else those of the elements of a container: `cats.back()->purr()`."""
-        calls = [value for value in values if value.kind == "external" and value.name.endswith("()")]
-        elements = tuple(one for value in calls if value.arguments for one in value.arguments[-1])
-        return places or self.member_places(elements, file.text(node))
 
 
 def _wanted_kinds(node: SyntaxNode) -> Kinds:
@@ -467,10 +384,3 @@ def _is_constructor(file: SyntaxFile, binding: NameBinding) -> bool:
 
 def _local_kind(binding: NameBinding) -> EntityKind:
     return "type" if binding.statement.type.endswith("type_parameter_declaration") else entity_kind(binding)
-
-
-def _class_at(file: SyntaxFile, place: NamePlace) -> SyntaxNode:
-    """Return the node of the class at a place."""
-    node = file.node_at(place.start, place.start + 1) or NO_NODE
-    node = node if node.type in CLASSES else around(node, *CLASSES)
-    return node if get(node, "body") and class_place(file, node) == place else NO_NODE

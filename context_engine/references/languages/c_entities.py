@@ -32,17 +32,13 @@ _USING = re.compile(rb"\busing[ \t]{1,9}(namespace[ \t]{1,9})?([A-Za-z_:][\w:]{0
 
 
 class Entity(NamedTuple):
-    """One thing with all places that declare it. `local` is its only file, if others cannot mean it.
-
-    A name `is_replaced` if a macro without parameters gives another name for it.
-    """
+    """One thing with all places that declare it. `local` is its only file, if others cannot mean it."""
 
     kind: EntityKind
     path: ScopePath
     local: str
     is_member: bool
     places: tuple[NamePlace, ...]
-    is_replaced: bool = False
 
 
 class CEntities:
@@ -77,8 +73,7 @@ class CEntities:
             if key is None:
                 continue
             is_member = file.scopes[binding.scope].node.type in CLASSES or is_qualified(binding)
-            is_replaced = binding.statement.type == "preproc_def" and bool(get(binding.statement, "value"))
-            before = found.get(key, Entity(*key, is_member, (), is_replaced))
+            before = found.get(key, Entity(*key, is_member, ()))
             places = (*before.places, *places_of(file, [binding]))
             found[key] = before._replace(places=places, is_member=before.is_member and is_member)
         listed = [one for entity in found.values() for one in self._split(entity)]

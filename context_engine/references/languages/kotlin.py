@@ -25,10 +25,8 @@ LABELED = ("this_expression", "super_expression", "return_expression", "labeled_
 WITH_RECEIVER = frozenset({"apply", "run", "with"})
 PASSED_ON = frozenset({"apply", "also", "takeIf", "takeUnless"})
 WITH_VALUE = frozenset({"let", "also", "takeIf", "takeUnless"})
-CHECKED = frozenset({"requireNotNull", "checkNotNull"})
-COLLECTIONS = frozenset(
-    "listOf mutableListOf arrayListOf setOf mutableSetOf sequenceOf arrayOf listOfNotNull emptyList emptySet".split()
-)
+GIVING_LAST = frozenset({"let", "run", "with"})
+"""Functions that give the last expression of their lambda."""
 ELEMENTS = ELEMENT_METHODS | frozenset(
     "firstOrNull lastOrNull single singleOrNull find findLast filterNot filterNotNull sortedBy sortedByDescending"
     " getOrNull elementAt toSet toMutableList toMutableSet asSequence asReversed reversed drop dropLast plus minus"
@@ -132,9 +130,7 @@ class KotlinStyle(PackageStyle):
         is_reference = outer.type == "callable_reference" and outer.named_child_count > 1 and get(outer, "$") == node
         if is_infix or is_reference:
             values = self.resolver.values(file, get(outer, "."))
-            usage = self.usage_at(file, node.start_byte) or VALUE
-            places = [at for value in values for at in self._members(value, file.text(node), usage)]
-            places = places or self._extensions(file, values, node, usage)
+            places = self._members_or_extensions(file, values, node)
             return Meaning(tuple(dict.fromkeys(places)), bool(values), is_member=True)
         found = self._find(file, node)
         return Meaning(tuple(dict.fromkeys(found)), is_known=True) if found is not None else UNKNOWN
@@ -221,7 +217,7 @@ class KotlinStyle(PackageStyle):
         return self.select(found, lambda _, one: not _receiver_of(one)) or found, is_open
 
     def _members(self, value: Value, name: str, usage: NameUsage) -> list[NamePlace]:
-        kinds = (usage, TYPE) if usage.kind == "call" else (usage,)
+        kinds = (usage, TYPE, CALL) if usage.kind == "call" else (usage,)
         if value.kind not in ("class", "instance"):
             return []
         return next(filter(None, (self.resolver.members.find(value, name, kind)[0] for kind in kinds)), [])
@@ -293,11 +289,13 @@ class KotlinStyle(PackageStyle):
         self, file: SyntaxFile, node: SyntaxNode, values: Values, places: list[NamePlace]
     ) -> list[NamePlace]:
         """Return the members that a place can mean: a nested class or an extension where no member has the name."""
-        if places:
-            return places
+        return places or self._members_or_extensions(file, values, node)
+
+    def _members_or_extensions(self, file: SyntaxFile, values: Values, node: SyntaxNode) -> list[NamePlace]:
+        """Return the members of values that a name means, or else the visible extensions of them."""
         usage = self.usage_at(file, node.start_byte) or VALUE
-        members = (self._members(value, file.text(node), usage) for value in values)
-        return next(filter(None, members), []) or self._extensions(file, values, node, usage)
+        found = [at for value in values for at in self._members(value, file.text(node), usage)]
+        return found or self._extensions(file, values, node, usage)
 
     def _extensions(self, file: SyntaxFile, values: Values, node: SyntaxNode, usage: NameUsage) -> list[NamePlace]:
         """Return the visible extensions of some values."""
@@ -379,55 +377,28 @@ class KotlinStyle(PackageStyle):
         written = get(statement, syntax.TYPE)
         if written:
             return self.resolver.type_values(file, written)
-        if outer.type != "multi_variable_declaration":
-            return self._initial_values(file, outer, statement)
-        position = outer.named_children.index(statement)
-        found: list[Value] = []
-        makers = [
-            one._replace(kind="class") for one in self._initial_values(file, up(outer), outer) if one.kind == "instance"
-        ]
-        for other, parameters in self._signatures(tuple(makers)):
-            found += (
-                self.resolver.type_values(other, get(parameters[position], syntax.TYPE))
-                if position < len(parameters)
-                else ()
-            )
-        return tuple(found)
+        if outer.type == "multi_variable_declaration":
+            return ()  # what takes values apart is not followed
+        return self._initial_values(file, outer, statement)
 
     def _initial_values(self, file: SyntaxFile, outer: SyntaxNode, declared: SyntaxNode) -> Values:
         if outer.type == "lambda_parameters":
             return self._lambda_parameter(file, up(outer), outer.named_children.index(declared))
-        following = declared.next_named_sibling or NO_NODE
-        while following.type == "type_constraints" or "comment" in following.type:
-            following = following.next_named_sibling or NO_NODE
+        given = declared.next_named_sibling or NO_NODE
         if outer.type == "for_statement":
-            return self.resolver.elements(self.resolver.values(file, following))
-        if following.type == "getter":
-            return self._body_values(file, following)
-        if following.type != "property_delegate":
-            return self.resolver.values(file, following)
-        given = get(following, "$")
-        function = get(given, ".") if given.type == "call_expression" else given
-        return self._last_values(file, syntax.read_call(given).trailing) if file.text(function) == "lazy" else ()
+            return self.resolver.elements(self.resolver.values(file, given))
+        if given.type == "getter":
+            return self._body_values(file, given)
+        if given.type != "property_delegate":
+            return self.resolver.values(file, given)
+        read = syntax.read_call(get(given, "@call_expression"))
+        return self._last_values(file, read.trailing) if file.text(read.callee) == "lazy" else ()
 
     def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
-        """Return what calls, branches, objects that are written there and some members are."""
+        """Return what calls, and objects that are written there, are."""
         if node.type == "call_expression":
-            return self._results_of_call(file, node)
-        if node.type == "navigation_expression":
-            return self._special_member(file, node) or None
-        if node.type == "object_literal":
-            return (Value("instance", NamePlace(file.path, node.start_byte)),)
-        return self._branch_values(file, node) if "record" in file.roles.get(node.type, {}) else None
-
-    def _branch_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return what the branches of an `if`, a `when` and a `try` give."""
-        branches = [one for one in node.named_children if one != get(node, "condition")][:8]
-        found: list[Value] = []
-        for branch in branches:
-            last = get(branch, "$") if branch.type in ("when_entry", "catch_block") else branch
-            found += self._last_values(file, last or branch) if branch.type != "finally_block" else ()
-        return tuple(one for one in found if one.kind != "external") or tuple(found)
+            return self._results_of_call(file, syntax.read_call(node))
+        return (Value("instance", NamePlace(file.path, node.start_byte)),) if node.type == "object_literal" else None
 
     def _last_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
         return self.resolver.values(file, syntax.last_expression(node))
@@ -441,81 +412,26 @@ class KotlinStyle(PackageStyle):
         given = get(function, "@function_body", "$")
         return self.resolver.values(file, given) if given and given.type != "block" else (EXTERNAL,)
 
-    def _results_of_call(self, file: SyntaxFile, call: SyntaxNode) -> Values:
-        read = syntax.read_call(call)
-        special = self._standard_member(file, read) if read.holder else self._standard_call(file, read)
-        if special is not None:
-            return special
-        found: list[Value] = []
-        for value in self._called_values(file, read):
-            is_object = value.kind == "instance"
-            found += self.resolver.results(
-                self.resolver.member_values(value, "invoke", CALL) if is_object else (value,)
-            )
-        return tuple(found)
-
-    def _standard_member(self, file: SyntaxFile, call: syntax.KotlinCall) -> Values | None:
+    def _results_of_call(self, file: SyntaxFile, call: syntax.KotlinCall) -> Values:
         name, holders = file.text(call.name), self.resolver.values(file, call.holder)
-        if name in PASSED_ON:
+        if call.holder and name in PASSED_ON:
             return holders
-        if name in ("let", "run"):
+        if name in GIVING_LAST and call.trailing:
             return self._last_values(file, call.trailing)
-        is_external = bool(holders) and all(value.kind == "external" for value in holders)
-        if not is_external or self._called_values(file, call):
-            return None
-        if name in ("map", "mapNotNull") and call.trailing:
-            return (Value("external", name="List", arguments=(self._last_values(file, call.trailing),)),)
-        is_generic = any(value.arguments for value in holders)
-        if name in ELEMENTS and is_generic:
-            return (*(one for value in holders if value.arguments for one in value.arguments[-1]), *holders)
-        return () if call.trailing or is_generic else (Value("external", name="()"),)
-
-    def _standard_call(self, file: SyntaxFile, call: syntax.KotlinCall) -> Values | None:
-        name, given = file.text(call.name), [get(one, "$") for one in call.arguments]
-        if name in CHECKED and given:
-            return self.resolver.values(file, given[0])
-        if name in ("with", "run") and call.trailing:
-            return self._last_values(file, call.trailing)
-        if name not in COLLECTIONS:
-            return None
-        written = syntax.type_arguments(call.node) or syntax.type_arguments(up(call.callee))
-        if written:
-            inner = self.resolver.type_values(file, written[0])
-        else:
-            inner = tuple(one for value in given[:3] for one in self.resolver.values(file, value))
-        return (Value("external", name="List", arguments=(inner,)),)
+        called = self._called_values(file, call)
+        if called or not holders or any(value.kind != "external" for value in holders):
+            return self.resolver.results(called)
+        elements = [one for value in holders if value.arguments for one in value.arguments[-1]]
+        if elements and name in ELEMENTS:
+            return (*elements, *holders)
+        return () if call.trailing or elements else (Value("external", name="()"),)
 
     def _called_values(self, file: SyntaxFile, call: syntax.KotlinCall) -> Values:
         """Return the functions and classes that a call may mean."""
         if not call.holder:
             return self.resolver.values(file, call.callee)
-        holders, usage = self.resolver.values(file, call.holder), NameUsage("call", call.arity)
-        name = file.text(call.name)
-        found: list[Value] = []
-        for value in holders:
-            places = self._members(value, name, usage) or self._members(value, name, CALL)
-            found += self.resolver.place_values(places, value)
-        if found:
-            return tuple(found)
-        return self.resolver.place_values(self._extensions(file, holders, call.name, usage))
-
-    def _special_member(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        """Return what `Cat.Companion`, `x::class`, a tested member and an extension are."""
-        if node.named_child_count < 2:
-            return ()
-        name, is_short = get(node, "$"), node.end_byte - node.start_byte < 100
-        tested = syntax.find_smart_cast(file, file.text(node), node) if is_short else NO_NODE
-        if tested:
-            return self.resolver.type_values(file, tested)
-        holders = self.resolver.values(file, get(node, "."))
-        if file.text(name) == "Companion":
-            return holders
-        if file.text(name) == "class" or has(node, "::"):
-            return (EXTERNAL,)
-        usage = self.usage_at(file, name.start_byte) or VALUE
-        places = [at for value in holders for at in self._members(value, file.text(name), usage)]
-        places = places or self._extensions(file, holders, name, usage)
-        return self.resolver.place_values(places)
+        holders = self.resolver.values(file, call.holder)
+        return self.resolver.place_values(self._members_or_extensions(file, holders, call.name))
 
     # -- lambdas --
 

@@ -6,15 +6,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from context_engine.languages import SyntaxFile, SyntaxNode
-from context_engine.references.nodes import NO_NODE, ancestors, children, get, has, up
+from context_engine.references.nodes import NO_NODE, ancestors, children, get, has
 
 TYPES = ("user_type", "nullable_type", "function_type", "parenthesized_type", "non_nullable_type")
 TYPE = "@" + "|".join(TYPES)
 """The step to the first type that is written directly in a node."""
 ANCESTORS_MAX = 40
 """Nodes looked at above or before a place."""
-LEAVING = ("return_expression", "throw_expression", "labeled_expression")
-"""Statements after which a block does not go on; `break` and `continue` are labeled expressions or words."""
 
 
 class KotlinCall(NamedTuple):
@@ -42,16 +40,9 @@ class KotlinCall(NamedTuple):
 
 
 def call_of(callee: SyntaxNode) -> KotlinCall | None:
-    """Return the call whose function an expression is; the grammar reads some `f<T>(x)` as comparisons."""
-    outer = up(callee)
-    if get(outer, ".") != callee:
-        return None
-    if outer.type == "call_expression":
-        return read_call(outer)
-    given = get(outer, "<", "$")
-    if _operator(outer) == "<" and _operator(up(outer)) == ">" and given.type == "parenthesized_expression":
-        return KotlinCall(up(outer), callee, tuple(given.named_children))
-    return None
+    """Return the call whose function an expression is."""
+    outer = get(callee, "<call_expression")
+    return read_call(outer) if get(outer, ".") == callee else None
 
 
 def _operator(node: SyntaxNode) -> str:
@@ -86,11 +77,6 @@ def call_of_lambda(function: SyntaxNode) -> tuple[KotlinCall, int, SyntaxNode] |
     if call is None or outer not in call.arguments:
         return None
     return call, call.arguments.index(outer), get(outer, ".") if has(outer, "=") else NO_NODE
-
-
-def type_arguments(node: SyntaxNode) -> list[SyntaxNode]:
-    """Return the types that a call or a type is written with."""
-    return [get(part, "$") for part in get(node, "@type_arguments").named_children if part.named_child_count]
 
 
 def parameters_of(function: SyntaxNode) -> list[SyntaxNode]:
@@ -149,63 +135,34 @@ def last_expression(node: SyntaxNode) -> SyntaxNode:
 
 
 def find_smart_cast(file: SyntaxFile, written: str, node: SyntaxNode) -> SyntaxNode:
-    """Return the type that a test around a place says an expression has."""
+    """Return the type that an `if`, an `&&` or a `when` around a place says an expression has."""
     at = node
     for outer in islice(ancestors(node), ANCESTORS_MAX):
+        found = NO_NODE
         if at.type in ("function_declaration", "class_body", "source_file"):
             break
-        found = _cast_around(file, written, outer, at)
+        if outer.type == "if_expression" and outer.named_children[1:2] == [at]:
+            found = _tested_type(file, written, get(outer, "condition"))
+        elif _operator(outer) == "&&" and get(outer, "$") == at:
+            found = _tested_type(file, written, get(outer, "."))
+        elif outer.type == "when_entry" and at.type != "type_test":
+            subject, test = get(outer, "<", "@when_subject"), get(outer, "condition")
+            named = get(subject, "@variable_declaration") or get(subject, "$")
+            is_met = test.type == "type_test" and not has(test, "!is") and file.text(named) == written
+            found = get(test, "$") if is_met else NO_NODE
         if found:
             return found
         at = outer
     return NO_NODE
 
 
-def _cast_around(file: SyntaxFile, written: str, outer: SyntaxNode, at: SyntaxNode) -> SyntaxNode:
-    if outer.type == "if_expression":
-        condition = get(outer, "condition")
-        parts = [one for one in outer.named_children if "comment" not in one.type]
-        is_inside = at != condition and len(parts) > 1
-        return _tested_type(file, written, condition, is_met=parts[1] == at) if is_inside else NO_NODE
-    if outer.type == "when_entry" and at.type != "type_test":
-        return _cast_of_entry(file, written, outer)
-    if _operator(outer) in ("&&", "||") and get(outer, "$") == at:
-        return _tested_type(file, written, get(outer, "."), is_met=_operator(outer) == "&&")
-    return _cast_before(file, written, at) if outer.type == "block" else NO_NODE
-
-
-def _cast_of_entry(file: SyntaxFile, written: str, entry: SyntaxNode) -> SyntaxNode:
-    conditions, subject = entry.children_by_field_name("condition"), get(entry, "<", "@when_subject")
-    if len(conditions) != 1:
-        return NO_NODE
-    if conditions[0].type != "type_test" or not subject:
-        return _tested_type(file, written, conditions[0], is_met=True)
-    named = get(subject, "@variable_declaration") or get(subject, "$")
-    return get(conditions[0], "$") if file.text(named) == written and not has(conditions[0], "!is") else NO_NODE
-
-
-def _cast_before(file: SyntaxFile, written: str, at: SyntaxNode) -> SyntaxNode:
-    """Return the type without which an earlier statement leaves the block: `if (x !is Cat) return`."""
-    for _ in range(ANCESTORS_MAX):
-        at = at.prev_named_sibling or NO_NODE
-        if at.type == "if_expression" and at.named_child_count == 2:
-            body = get(at, "$")
-            last = get(body, "$") or body if body.type == "block" else body
-            if last.type in LEAVING or file.text(last) in ("continue", "break"):
-                found = _tested_type(file, written, get(at, "."), is_met=False)
-                if found:
-                    return found
-    return NO_NODE
-
-
-def _tested_type(file: SyntaxFile, written: str, condition: SyntaxNode, *, is_met: bool) -> SyntaxNode:
-    """Return the type that an expression has where a condition is met, or is not."""
-    operator, test = ("&&", "is") if is_met else ("||", "!is")
+def _tested_type(file: SyntaxFile, written: str, condition: SyntaxNode) -> SyntaxNode:
+    """Return the type that an expression has where a condition is met."""
     waiting = [condition]
     while waiting:
         node = waiting.pop()
-        if node.type == "parenthesized_expression" or _operator(node) == operator:
+        if node.type == "parenthesized_expression" or _operator(node) == "&&":
             waiting += node.named_children
-        elif node.type == "is_expression" and has(node, test) and file.text(get(node, "left")) == written:
+        elif node.type == "is_expression" and has(node, "is") and file.text(get(node, "left")) == written:
             return get(node, "right")
     return NO_NODE
