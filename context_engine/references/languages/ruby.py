@@ -26,7 +26,6 @@ MODULE_FUNCTION = "module_function"
 VISIBILITIES = frozenset({MODULE_FUNCTION, "public", "private", "protected"})
 EVALUATING = frozenset({"instance_eval", "instance_exec"})
 BY_NAME = frozenset("send public_send __send__ respond_to? try method_defined? instance_method".split())
-RECEIVER_RESULTS = frozenset("tap dup clone freeze itself then each each_with_index to_a sort_by".split())
 BLOCKS = ("block", "do_block")
 CLASSES = ("class", "module")
 METHODS = ("method", "singleton_method")
@@ -128,11 +127,8 @@ class RubyStyle(ModuleStyle):
         is_known = True
         if context.path:
             places, is_known = self.find_method(context.path, name, is_singleton=context.is_singleton)
-            is_own = bool(places)
-            if not places and context.is_singleton and is_in_block:  # `it do` of a test runs in an instance
-                places, _ = self.find_method(context.path, name, is_singleton=False)
             if places:
-                return Meaning(tuple(dict.fromkeys(places)), is_known=True, is_member=True, is_sure=is_own)
+                return Meaning(tuple(dict.fromkeys(places)), is_known=True, is_member=True)
             is_known = is_known and not self._is_module(context.path)
         top = [place for one in self._methods_at((), name) for place in one.places]
         here = [place for place in top if place.path == file.path]
@@ -206,7 +202,7 @@ class RubyStyle(ModuleStyle):
     def self_values(self, file: SyntaxFile, offset: int) -> Values:
         """Return the class around a place, or an instance of it in a method."""
         context = _self_context(file, offset)
-        if not context.path or _is_in_block(file, offset, is_of_class=True):
+        if not context.path:
             return ()
         kind: Literal["class", "instance"] = "class" if context.is_singleton else "instance"
         return (Value(kind, NamePlace(file.path, 0), "::".join(context.path)),)
@@ -221,8 +217,6 @@ class RubyStyle(ModuleStyle):
         values = self.resolver.values(file, receiver) if receiver else self.self_values(file, call.start_byte)
         if name == "new":
             return self.resolver.instances(values)
-        if name in RECEIVER_RESULTS:
-            return values
         found: list[Value] = []
         for value in values:
             found += self._results(self._methods_of(value, name)[0], value)
@@ -445,17 +439,13 @@ def _evaluated_in(file: SyntaxFile, offset: int) -> SyntaxNode:
     return NO_NODE
 
 
-def _is_in_block(file: SyntaxFile, offset: int, *, is_of_class: bool = False) -> bool:
-    """Whether a place is in a block, which may run with another `self`; in a block of a class body on request."""
-    is_inside = False
+def _is_in_block(file: SyntaxFile, offset: int) -> bool:
+    """Whether a place is in a block, which may run with another `self`."""
     for number in file.around(offset):
         kind = file.scopes[number].node.type
-        is_inside = is_inside or kind in BLOCKS
-        if kind in METHODS:
-            return is_inside and not is_of_class
-        if kind in CLASSES:
-            break
-    return is_inside
+        if kind in (*BLOCKS, *METHODS, *CLASSES):
+            return kind in BLOCKS
+    return False
 
 
 def _written_path(file: SyntaxFile, node: SyntaxNode) -> SegmentPath:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import ModuleStyle, as_classes, places_of
-from context_engine.references.nodes import NO_NODE, ancestors, around, children, get, up
+from context_engine.references.nodes import NO_NODE, ancestors, around, get, up
 from context_engine.references.values import Meaning, NamePlace, Value, Values
 
 if TYPE_CHECKING:
@@ -75,8 +75,6 @@ class RustStyle(ModuleStyle):
     def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what a `use` names."""
         *path, name = use_path(file, binding.node)
-        if not path:
-            return self._crate(file, name)
         start = binding.node.start_byte
         return tuple(self._ask(file, path, start, "values", lambda at: self.resolver.member_values(at, name)))
 
@@ -378,25 +376,14 @@ class RustStyle(ModuleStyle):
         if binding.role not in ("variable", "parameter", "loop"):
             return None
         if kind == "closure_parameters":
-            return self._closure_values(file, binding)
+            return ()
         path = _pattern_path(binding)
         return self._matched_values(file, binding, path) if path or kind == "match_pattern" else None
 
     def _bounds(self, file: SyntaxFile, binding: NameBinding) -> Values:
-        """Return the traits that a type parameter must have, in its list or in a `where`."""
-        nodes = list(get(binding.statement, "bounds").named_children)
-        for clause in children(up(up(binding.statement)), "where_clause"):
-            for predicate in clause.named_children:
-                if file.text(get(predicate, "left")) == binding.name:
-                    nodes += get(predicate, "bounds").named_children
+        """Return the traits that a type parameter must have."""
+        nodes = get(binding.statement, "bounds").named_children
         return as_classes(tuple(value for node in nodes for value in self.resolver.type_values(file, node)))
-
-    def _closure_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
-        """Return the elements that a method passes to a closure: `xs.iter().map(|x| x.run())`."""
-        if binding.positions or binding.statement.named_child_count != 1:
-            return ()
-        values = self.resolver.values(file, get(binding.statement, "<", "<arguments", "<", "function", "value"))
-        return tuple(value for value in self.resolver.elements(values) or values if value.kind == "instance")
 
     def _matched_values(self, file: SyntaxFile, binding: NameBinding, path: list[tuple[SyntaxNode, int]]) -> Values:
         """Return what a pattern takes out of the value that is matched."""
