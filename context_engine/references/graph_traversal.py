@@ -65,10 +65,9 @@ class GraphTraversal:
             self._implementations(start)
         elif direction == "impact":
             self._impact(start)
-            self._notes.append("uses through reflection, strings or generated code cannot be seen")
         else:
-            kinds = USED | {"import", "definition"} if direction == "references" else USED
-            self._callers(start, kinds)
+            self._callers(start, USED | {"import", "definition"} if direction == "references" else USED)
+        if direction in ("callers", "references", "impact"):
             self._notes.append("uses through reflection, strings or generated code cannot be seen")
         return self._result()
 
@@ -125,8 +124,7 @@ class GraphTraversal:
                 is_overload = (above.path, above.qualified) == (member.path, member.qualified)
                 if not is_overload and (above.path, above.qualified) not in found:
                     found[above.path, above.qualified] = above
-                    path = path_of_listing(above.path)
-                    self._edges.append(Edge(above.qualified, below, path, above.line, "", 1, "base"))
+                    self._add_definition(above, below, "base")
         return list(found.values())
 
     def _users_through(self, overridden: Sequence[SymbolDefinition]) -> Iterable[SymbolUse]:
@@ -198,15 +196,12 @@ class GraphTraversal:
     def _supertypes(self, start: Sequence[SymbolDefinition]) -> None:
         for definition in start[:DEFINITIONS_FOLLOWED_MAX]:
             for above, below in self._graph.supertypes(definition):
-                path = path_of_listing(above.path)
-                evidence = f"base of {below}"
-                self._edges.append(Edge(above.qualified, below, path, above.line, evidence, 1, "definition"))
+                self._add_definition(above, below)
 
     def _implementations(self, start: Sequence[SymbolDefinition]) -> None:
         for definition in start[:DEFINITIONS_FOLLOWED_MAX]:
             for below, base in self._graph.implementations(definition, self._depth):
-                path = path_of_listing(below.path)
-                self._edges.append(Edge(below.qualified, base, path, below.line, "", 1, "definition"))
+                self._add_definition(below, base)
 
     def _callees(self, start: Sequence[SymbolDefinition]) -> None:
         seen = {(definition.path, definition.qualified) for definition in start}
@@ -252,6 +247,10 @@ class GraphTraversal:
         path = path_of_listing(use.path)
         said = (use.kind, use.certainty, 1, use.via, use.origin)
         self._edges.append(Edge(source, target, path, use.line, "", depth, *said))
+
+    def _add_definition(self, definition: SymbolDefinition, target: str, kind: str = "definition") -> None:
+        path = path_of_listing(definition.path)
+        self._edges.append(Edge(definition.qualified, target, path, definition.line, "", 1, kind))
 
     def _hides(self, edge: Edge) -> bool:
         """Whether a step is only named as a test to run."""
