@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.engine import Engine
+from tests.support.uses import uses
 
 PROJECT = {
     "zoo/cage.h": (
@@ -50,7 +53,7 @@ PROJECT = {
         '#include "animal.hpp"\n'
         "struct Robot { void feed(int); };\n"
         "void byMaker() { auto cat = farm::Cat::make(); cat->feed(2); cat->purr<int>(); }\n"
-        "void byLoop(std::vector<farm::Cat> &cats) { for (auto &cat : cats) { cat.feed(3); } cats.back().feed(4); }\n"
+        "void byLoop(std::vector<farm::Cat> &cats) { for (auto &cat : cats) { cat.feed(3); } }\n"
         "void byVariable() { farm::Cat cat(1); farm::shear(cat); Robot robot; robot.feed(1); }\n"
         "void byLambda() { auto run = [](const farm::Cat &cat) { cat.feed(1); }; run(farm::Cat(2)); }\n"
         "farm::Color color() { return farm::Color::Red; }\n"
@@ -58,55 +61,56 @@ PROJECT = {
 }
 
 
-def uses(engine: Engine, path: str, name: str, line: int, certainty: str = "exact") -> set[tuple[str, int]]:
-    found = engine.symbols.find_definition_uses(path, name, line, sorted(PROJECT))
-    assert found is not None
-    return {(place[0], place[1]) for place, kind in found.items() if kind == certainty}
+FEEDS = {"animal.cpp:4", "animal.cpp:8", "animal.cpp:10", "main.cpp:3", "main.cpp:4", "main.cpp:6"}
+"""The uses of a method and of the one that it overrides."""
 
 
-def test_a_function_is_found_from_its_header_and_from_its_source(engine: Engine) -> None:
-    calls = {("zoo/main.c", 3)}
-    assert uses(engine, "zoo/cage.c", "cage_feed", 4) == calls | {("zoo/cage.h", 9)}
-    assert uses(engine, "zoo/cage.h", "cage_feed", 9) == calls | {("zoo/cage.c", 4)}
+@pytest.mark.parametrize(
+    ("name", "at", "found"),
+    [
+        # from the header and from the source
+        ("cage_feed", "zoo/cage.c:4", {"main.c:3", "cage.h:9"}),
+        ("cage_feed", "zoo/cage.h:9", {"main.c:3", "cage.c:4"}),
+        # static ones in their files only
+        ("check", "zoo/cage.c:3", {"cage.c:4"}),
+        ("check", "zoo/main.c:2", {"main.c:3"}),
+        ("cage_feed", "zoo/alone.c:1", {"alone.c:2"}),
+        # fields by the type of their receiver
+        ("size", "zoo/cage.h:6", {"cage.c:3"}),
+        ("size", "zoo/cage.h:7", {"cage.c:4"}),
+        ("size", "zoo/cage.c:2", {"cage.c:3"}),
+        # macros
+        ("FEED", "zoo/cage.h:5", {"main.c:3"}),
+        ("LIMIT", "zoo/cage.h:4", {"main.c:3"}),
+        # methods, and those that they override
+        ("feed", "farm/animal.hpp:16", FEEDS),
+        ("feed", "farm/animal.hpp:8", FEEDS),
+        ("feed", "farm/main.cpp:2", {"main.cpp:5"}),
+        # inherited fields, templates and enumerators
+        ("hunger_", "farm/animal.hpp:11", {"animal.cpp:4"}),
+        ("purr", "farm/animal.hpp:18", {"main.cpp:3"}),
+        ("age_", "farm/animal.hpp:20", {"animal.hpp:15", "animal.cpp:8"}),
+        ("Red", "farm/animal.hpp:22", {"main.cpp:7"}),
+        # names of namespaces, with their scope and with `using`
+        ("shear", "farm/animal.hpp:23", {"animal.cpp:10", "main.cpp:5"}),
+        ("make", "farm/animal.hpp:17", {"animal.cpp:9", "main.cpp:3"}),
+    ],
+)
+def test_a_name_is_found_where_it_certainly_means_the_definition(
+    engine: Engine, name: str, at: str, found: set[str]
+) -> None:
+    assert uses(engine, PROJECT, at, name) == found
 
 
-def test_a_static_function_is_used_in_its_file_only(engine: Engine) -> None:
-    assert uses(engine, "zoo/cage.c", "check", 3) == {("zoo/cage.c", 4)}
-    assert uses(engine, "zoo/main.c", "check", 2) == {("zoo/main.c", 3)}
-    assert uses(engine, "zoo/alone.c", "cage_feed", 1) == {("zoo/alone.c", 2)}
-
-
-def test_fields_of_one_name_are_told_apart_by_the_type_of_the_receiver(engine: Engine) -> None:
-    assert uses(engine, "zoo/cage.h", "size", 6) == {("zoo/cage.c", 3)}
-    assert uses(engine, "zoo/cage.h", "size", 7) == {("zoo/cage.c", 4)}
-    assert uses(engine, "zoo/cage.c", "size", 2) == {("zoo/cage.c", 3)}
-
-
-def test_a_macro_is_a_definition_and_the_names_in_its_body_are_likely_uses(engine: Engine) -> None:
-    assert uses(engine, "zoo/cage.h", "FEED", 5) == {("zoo/main.c", 3)}
-    assert uses(engine, "zoo/cage.h", "LIMIT", 4) == {("zoo/main.c", 3)}
-    assert uses(engine, "zoo/cage.h", "LIMIT", 4, "likely") == {("zoo/cage.h", 5)}
-    assert uses(engine, "zoo/cage.c", "cage_feed", 4, "likely") == {("zoo/cage.h", 5)}
-
-
-def test_a_method_and_the_one_it_overrides_are_found_by_their_receivers(engine: Engine) -> None:
-    found = {
-        ("farm/animal.cpp", 4), ("farm/animal.cpp", 8), ("farm/animal.cpp", 10), ("farm/main.cpp", 3),
-        ("farm/main.cpp", 4), ("farm/main.cpp", 6),
-    }  # fmt: skip
-    assert uses(engine, "farm/animal.hpp", "feed", 16) == found
-    assert uses(engine, "farm/animal.hpp", "feed", 8) == found
-    assert uses(engine, "farm/main.cpp", "feed", 2) == {("farm/main.cpp", 5)}
-
-
-def test_inherited_fields_templates_and_enumerators_are_found(engine: Engine) -> None:
-    assert uses(engine, "farm/animal.hpp", "hunger_", 11) == {("farm/animal.cpp", 4)}
-    assert uses(engine, "farm/animal.hpp", "purr", 18) == {("farm/main.cpp", 3)}
-    assert uses(engine, "farm/animal.hpp", "age_", 20) == {("farm/animal.hpp", 15), ("farm/animal.cpp", 8)}
-    assert uses(engine, "farm/animal.hpp", "age_", 20, "likely") == {("farm/animal.hpp", 18)}  # in a template
-    assert uses(engine, "farm/animal.hpp", "Red", 22) == {("farm/main.cpp", 7)}
-
-
-def test_names_of_namespaces_are_found_with_their_scope_and_with_using(engine: Engine) -> None:
-    assert uses(engine, "farm/animal.hpp", "shear", 23) == {("farm/animal.cpp", 10), ("farm/main.cpp", 5)}
-    assert uses(engine, "farm/animal.hpp", "make", 17) == {("farm/animal.cpp", 9), ("farm/main.cpp", 3)}
+@pytest.mark.parametrize(
+    ("name", "at", "found"),
+    [
+        ("LIMIT", "zoo/cage.h:4", {"cage.h:5"}),
+        ("cage_feed", "zoo/cage.c:4", {"cage.h:5"}),
+        ("age_", "farm/animal.hpp:20", {"animal.hpp:18"}),
+    ],
+)
+def test_names_in_the_body_of_a_macro_or_a_template_are_likely_uses(
+    engine: Engine, name: str, at: str, found: set[str]
+) -> None:
+    assert uses(engine, PROJECT, at, name, "likely") == found

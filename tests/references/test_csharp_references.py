@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.engine import Engine
+from tests.support.uses import callers, exact
 
 PROJECT = {
     "Zoo/Door.cs": (
@@ -33,25 +36,14 @@ PROJECT = {
 }
 
 
-def test_a_method_is_found_by_field_property_loop_and_lambda(engine: Engine) -> None:
-    edges = engine.symbols.trace("Door.Shut").edges
-    names = ("Keeper.ByField", "Keeper.ByLoop", "Keeper.ByLambda", "Extensions.Slam")
-    found = {edge.source.removeprefix("Zoo.").removeprefix("Park."): edge.certainty for edge in edges}
-    assert found == dict.fromkeys(names, "exact")
-
-
-def test_an_extension_method_is_found_by_the_type_of_its_object(engine: Engine) -> None:
-    edges = engine.symbols.trace("Slam").edges
-    assert [(edge.line, edge.certainty) for edge in edges] == [(8, "exact")]
-
-
-def test_the_parts_of_a_partial_class_see_each_other(engine: Engine) -> None:
-    edges = engine.symbols.trace("Oil").edges
-    assert [(edge.path, edge.certainty) for edge in edges] == [("Zoo/Door.cs", "exact")]
-
-
-def test_a_property_is_found_in_an_object_initializer(engine: Engine) -> None:
-    edges = engine.symbols.trace("Next").edges
-    assert {(edge.path, edge.line, edge.certainty) for edge in edges} == {
-        ("Zoo/Door.cs", 7, "exact"), ("Park/Keeper.cs", 7, "exact"),
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Door.Shut", exact("ByField ByLoop ByLambda Slam")),
+        ("Slam", exact("ByExtension")),
+        ("Oil", exact("Shut")),  # of the other part of a partial class
+        ("Next", exact("Make ByField")),  # in the initializer of an object
+    ],
+)
+def test_a_member_is_found_by_the_type_of_its_receiver(engine: Engine, name: str, found: dict[str, str]) -> None:
+    assert callers(engine, name) == found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.engine import Engine
+from tests.support.uses import callers, exact
 
 PROJECT = {
     "go.mod": "module example.org/zoo\n",
@@ -28,16 +31,15 @@ PROJECT = {
 }
 
 
-def test_a_method_is_found_by_result_embedding_range_and_type_switch(engine: Engine) -> None:
-    edges = engine.symbols.trace("Door.Shut", with_possible=True).edges
-    assert {edge.source: edge.certainty for edge in edges} == dict.fromkeys(
-        ("byResult", "byChain", "byRange", "byCase"), "exact"
-    )
-
-
-def test_a_method_of_another_type_keeps_its_own_callers(engine: Engine) -> None:
-    assert [edge.source for edge in engine.symbols.trace("Window.Shut").edges] == ["ofWindow"]
-
-
-def test_a_function_is_found_through_its_package(engine: Engine) -> None:
-    assert [(edge.source, edge.certainty) for edge in engine.symbols.trace("New").edges] == [("byResult", "exact")]
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Door.Shut", exact("byResult byChain byRange byCase")),
+        ("Window.Shut", exact("ofWindow")),
+        ("New", exact("byResult")),
+    ],
+)
+def test_a_function_is_found_through_its_package_and_its_receiver(
+    engine: Engine, name: str, found: dict[str, str]
+) -> None:
+    assert callers(engine, name, with_possible=True) == found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.engine import Engine
+from tests.support.uses import callers, exact
 
 PROJECT = {
     "src/org/zoo/Door.java": (
@@ -41,25 +44,17 @@ PROJECT = {
 }
 
 
-def test_a_method_is_found_by_field_chain_loop_lambda_and_inheritance(engine: Engine) -> None:
-    edges = engine.symbols.trace("Door.shut").edges
-    calls = {edge.source: edge.certainty for edge in edges if edge.path != "src/org/zoo/Door.java"}
-    names = ("Gate.close", "Gate.closeAll", "Gate.each", "Keeper.byField", "Keeper.byChain", "Keeper.byName")
-    assert calls == dict.fromkeys((*names, "Keeper.byCount"), "exact")
-
-
-def test_a_field_of_the_same_name_is_not_a_method(engine: Engine) -> None:
-    edges = engine.symbols.trace("Gate.shut").edges
-    assert [(edge.source, edge.kind) for edge in edges] == [("Gate.close", "read")]
-
-
-def test_a_method_of_another_class_keeps_its_own_callers(engine: Engine) -> None:
-    assert [edge.source for edge in engine.symbols.trace("Window.shut").edges] == ["Keeper.ofOther"]
-
-
-def test_a_static_import_leads_to_its_member(engine: Engine) -> None:
-    edges = engine.symbols.trace("make").edges
-    assert {(edge.source, edge.kind) for edge in edges} == {("Keeper.byChain", "call"), ("Keeper.byName", "call")}
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Door.shut", exact("shut close closeAll each byField byChain byName byCount")),
+        ("Gate.shut", exact("close")),  # a field of the same name is not a method
+        ("Window.shut", exact("ofOther")),
+        ("make", exact("byChain byName")),  # a static import leads to its member
+    ],
+)
+def test_a_member_is_found_by_the_type_of_its_receiver(engine: Engine, name: str, found: dict[str, str]) -> None:
+    assert callers(engine, name) == found
 
 
 def test_a_class_is_found_through_its_package_and_a_star_import(engine: Engine) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.engine import Engine
+from tests.support.uses import callers, exact
 
 PROJECT = {
     "zoo/Door.kt": (
@@ -37,18 +40,13 @@ PROJECT = {
 }
 
 
-def test_a_method_is_found_by_field_chain_loop_lambda_receiver_and_test_of_a_type(engine: Engine) -> None:
-    edges = engine.symbols.trace("Door.shut").edges
-    found = {edge.source.rpartition(".")[2]: edge.certainty for edge in edges}
-    names = ("byField", "byChain", "byLoop", "byLambda", "byReceiver", "byTest", "slam")
-    assert found == dict.fromkeys(names, "exact")
-
-
-def test_an_extension_is_found_by_the_type_of_its_receiver(engine: Engine) -> None:
-    edges = engine.symbols.trace("slam").edges
-    assert [(edge.source, edge.certainty) for edge in edges] == [("Keeper.byExtension", "exact")]
-
-
-def test_a_function_of_a_companion_is_found_by_the_name_of_its_class(engine: Engine) -> None:
-    edges = engine.symbols.trace("Door.make").edges
-    assert {(edge.source, edge.certainty) for edge in edges} == {("build", "exact"), ("Keeper.byChain", "exact")}
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Door.shut", exact("byField byChain byLoop byLambda byReceiver byTest slam")),
+        ("slam", exact("byExtension")),
+        ("Door.make", exact("build byChain")),  # of the companion
+    ],
+)
+def test_a_function_is_found_by_the_type_of_its_receiver(engine: Engine, name: str, found: dict[str, str]) -> None:
+    assert callers(engine, name) == found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.engine import Engine
+from tests.support.uses import uses
 
 PROJECT = {
     "src/Door.php": "<?php\nnamespace Zoo;\nclass Door {\n    public function shut(): static { return $this; }\n}\n",
@@ -33,24 +36,18 @@ PROJECT = {
 }
 
 
-def uses(engine: Engine, path: str, name: str, line: int) -> set[tuple[str, int]]:
-    found = engine.symbols.find_definition_uses(path, name, line, sorted(PROJECT))
-    assert found is not None
-    return {(place[0].removeprefix("src/"), place[1]) for place, kind in found.items() if kind == "exact"}
-
-
-def test_a_method_is_found_by_properties_results_tests_and_comments(engine: Engine) -> None:
-    assert uses(engine, "src/Door.php", "shut", 4) == {
-        ("Cage.php", 11), ("Cage.php", 12), ("main.php", 4), ("main.php", 5), ("main.php", 6), ("main.php", 8),
-    }  # fmt: skip
-
-
-def test_a_class_of_another_namespace_keeps_its_own_uses(engine: Engine) -> None:
-    assert uses(engine, "src/Other/Door.php", "shut", 4) == {("Cage.php", 13)}
-
-
-def test_a_method_of_a_trait_is_found(engine: Engine) -> None:
-    assert uses(engine, "src/Locks.php", "lock", 4) == {("Cage.php", 14)}
+@pytest.mark.parametrize(
+    ("name", "at", "found"),
+    [
+        ("shut", "src/Door.php:4", {"Cage.php:11", "Cage.php:12", *(f"main.php:{line}" for line in (4, 5, 6, 8))}),
+        ("shut", "src/Other/Door.php:4", {"Cage.php:13"}),
+        ("lock", "src/Locks.php:4", {"Cage.php:14"}),
+    ],
+)
+def test_a_method_is_found_by_properties_results_tests_comments_and_traits(
+    engine: Engine, name: str, at: str, found: set[str]
+) -> None:
+    assert uses(engine, PROJECT, at, name) == found
 
 
 def test_a_function_and_a_variable_of_one_name_are_two_things(engine: Engine) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.engine import Engine
+from tests.support.uses import callers, exact
 
 PROJECT = {
     "zoo/__init__.py": "from zoo.engine import Engine as Engine\nfrom zoo.cages import *\n",
@@ -56,36 +59,19 @@ PROJECT = {
 }
 
 
-def callers(engine: Engine, name: str, *, with_possible: bool = False) -> dict[str, str]:
-    return {edge.source: edge.certainty for edge in engine.symbols.trace(name, with_possible=with_possible).edges}
-
-
-def test_a_caller_is_found_by_annotation_inheritance_package_and_isinstance(engine: Engine) -> None:
-    assert callers(engine, "Engine.search") == dict.fromkeys(
-        ("Engine.again", "Fast.search", "by_annotation", "by_package", "narrowed"), "exact"
-    )
-
-
-def test_a_call_of_a_subclass_belongs_to_the_override(engine: Engine) -> None:
-    assert callers(engine, "Fast.search") == {"by_constructor": "exact"}
-
-
-def test_a_call_on_a_thing_of_another_type_is_not_even_possible(engine: Engine) -> None:
-    shown = callers(engine, "Engine.search", with_possible=True)
-    assert "of_a_pattern" not in shown and shown["of_something"] == "possible"
-
-
-def test_what_is_only_possible_is_counted_and_not_shown(engine: Engine) -> None:
-    assert engine.symbols.trace("Engine.search").possible == 1
-
-
-def test_a_property_and_the_elements_of_a_list_have_their_types(engine: Engine) -> None:
-    assert callers(engine, "Cage.lock_door") == {"by_property": "exact", "by_loop": "exact", "of_something": "likely"}
-
-
-def test_a_name_that_built_in_types_have_too_is_not_likely(engine: Engine) -> None:
-    assert callers(engine, "Cage.close") == {}
-    assert callers(engine, "Cage.close", with_possible=True) == {"of_something": "possible"}
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Engine.search", exact("again search by_annotation by_package narrowed") | {"of_something": "possible"}),
+        ("Fast.search", exact("by_constructor") | {"of_something": "possible"}),
+        ("Cage.lock_door", exact("by_property by_loop") | {"of_something": "likely"}),
+        ("Cage.close", {"of_something": "possible"}),  # built-in types have the name, too
+    ],
+)
+def test_a_method_is_found_by_the_type_of_its_receiver(engine: Engine, name: str, found: dict[str, str]) -> None:
+    assert callers(engine, name, with_possible=True) == found
+    sure = {source: certainty for source, certainty in found.items() if certainty != "possible"}
+    assert (callers(engine, name), engine.symbols.trace(name).possible) == (sure, len(found) - len(sure))
 
 
 def test_references_include_imports_under_other_names(engine: Engine) -> None:

@@ -9,6 +9,7 @@ import pytest
 from context_engine.engine import Engine
 from tests.support.engines import indexed
 from tests.support.trees import tree
+from tests.support.uses import uses
 
 PROJECT = {
     "lib/zoo/animal.rb": (
@@ -45,43 +46,34 @@ PROJECT = {
 }
 
 
-def uses(engine: Engine, path: str, name: str, line: int, certainty: str = "exact") -> set[tuple[str, int]]:
-    found = engine.symbols.find_definition_uses(path, name, line, sorted(PROJECT))
-    assert found is not None
-    return {(place[0].rpartition("/")[2], place[1]) for place, kind in found.items() if kind == certainty}
-
-
-def test_a_method_is_called_in_its_class_in_what_inherits_and_in_what_reopens_it(engine: Engine) -> None:
-    assert uses(engine, "lib/zoo/animal.rb", "feed", 7) == {
-        ("cat.rb", 7), ("more.rb", 3), ("more.rb", 8), ("more.rb", 9), ("cat_test.rb", 6),
-    }  # fmt: skip
-    assert uses(engine, "lib/zoo/animal.rb", "chew", 11) == {("animal.rb", 8)}
-
-
-def test_a_method_of_another_class_keeps_its_own_uses(engine: Engine) -> None:
-    assert uses(engine, "lib/zoo/cat.rb", "feed", 15) == set()
-    assert uses(engine, "lib/zoo/cat.rb", "shine", 14) == {("cat.rb", 9)}
-
-
-def test_methods_of_mixins_of_the_class_itself_and_attributes_are_found(engine: Engine) -> None:
-    assert uses(engine, "lib/zoo/animal.rb", "walk", 17) == {("cat.rb", 6)}
-    assert uses(engine, "lib/zoo/animal.rb", "make", 12) == {("more.rb", 9)}
-    assert uses(engine, "lib/zoo/animal.rb", "name", 3) == {("animal.rb", 9)}
-
-
-def test_constants_are_found_by_their_nesting(engine: Engine) -> None:
-    assert uses(engine, "lib/zoo/cat.rb", "LIVES", 4) == {("more.rb", 10)}
+@pytest.mark.parametrize(
+    ("name", "at", "found"),
+    [
+        # in its class, in what inherits and in what reopens it
+        ("feed", "lib/zoo/animal.rb:7", {"cat.rb:7", "more.rb:3", "more.rb:8", "more.rb:9", "cat_test.rb:6"}),
+        ("chew", "lib/zoo/animal.rb:11", {"animal.rb:8"}),
+        ("feed", "lib/zoo/cat.rb:15", set()),
+        ("shine", "lib/zoo/cat.rb:14", {"cat.rb:9"}),
+        # mixins, methods of the class itself, attributes, constants by their nesting, symbols
+        ("walk", "lib/zoo/animal.rb:17", {"cat.rb:6"}),
+        ("make", "lib/zoo/animal.rb:12", {"more.rb:9"}),
+        ("name", "lib/zoo/animal.rb:3", {"animal.rb:9"}),
+        ("LIVES", "lib/zoo/cat.rb:4", {"more.rb:10"}),
+        ("run", "lib/zoo/cat.rb:5", {"cat.rb:11"}),
+        ("stroke", "lib/zoo/more.rb:2", set()),
+        # of a block
+        ("helper", "test/cat_test.rb:2", {"cat_test.rb:6"}),
+        ("helper", "test/cat_test.rb:10", {"cat_test.rb:12"}),
+    ],
+)
+def test_a_name_is_found_where_it_certainly_means_the_definition(
+    engine: Engine, name: str, at: str, found: set[str]
+) -> None:
+    assert uses(engine, PROJECT, at, name) == found
 
 
 def test_an_unknown_receiver_and_a_symbol_are_likely_uses_of_the_only_method_of_a_name(engine: Engine) -> None:
-    assert uses(engine, "lib/zoo/more.rb", "stroke", 2) == set()
-    assert uses(engine, "lib/zoo/more.rb", "stroke", 2, "likely") == {("more.rb", 13), ("more.rb", 14)}
-    assert uses(engine, "lib/zoo/cat.rb", "run", 5) == {("cat.rb", 11)}
-
-
-def test_a_method_of_a_block_belongs_to_that_block(engine: Engine) -> None:
-    assert uses(engine, "test/cat_test.rb", "helper", 2) == {("cat_test.rb", 6)}
-    assert uses(engine, "test/cat_test.rb", "helper", 10) == {("cat_test.rb", 12)}
+    assert uses(engine, PROJECT, "lib/zoo/more.rb:2", "stroke", "likely") == {"more.rb:13", "more.rb:14"}
 
 
 FUNCTIONS = {
@@ -97,19 +89,15 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "found"),
-    [
-        ("cut", 4, {1, 10}), ("saw", 6, {2}), ("glue", 10, {3}), ("before", 2, {11}), ("hidden", 9, set()), ("play", 15, {6}),
-    ],
-)  # fmt: skip
-def test_functions_of_a_module_are_called_on_the_module_as_well(
-    tmp_path: Path, name: str, line: int, found: set[int]
-) -> None:
+def test_functions_of_a_module_are_called_on_the_module_as_well(tmp_path: Path) -> None:
+    expected = {
+        "cut:4": {1, 10}, "saw:6": {2}, "glue:10": {3}, "before:2": {11}, "hidden:9": set(), "play:15": {6},
+    }  # fmt: skip
     with indexed(tree(tmp_path / "project", FUNCTIONS)) as engine:
-        uses = engine.symbols.find_definition_uses("tools.rb", name, line, sorted(FUNCTIONS))
-    assert uses is not None
-    assert {place[1] for place, kind in uses.items() if kind == "exact" and place[0] == "use.rb"} == found
+        for definition, lines in expected.items():
+            name, _, line = definition.partition(":")
+            found = uses(engine, ["use.rb"], f"tools.rb:{line}", name)
+            assert found == {f"use.rb:{number}" for number in lines}, name
 
 
 def test_a_block_that_an_object_evaluates_calls_the_methods_of_that_object(tmp_path: Path) -> None:
@@ -118,5 +106,4 @@ def test_a_block_that_an_object_evaluates_calls_the_methods_of_that_object(tmp_p
         "def use\n  cart = Cart.new\n  cart.instance_eval do\n    [1].each { fill }\n  end\n  [1].each { fill }\nend\n"
     )
     with indexed(tree(tmp_path / "project", {"cart.rb": text})) as engine:
-        uses = engine.symbols.find_definition_uses("cart.rb", "fill", 2, ["cart.rb"])
-    assert uses is not None and [place[1] for place, kind in uses.items() if kind == "exact"] == [7]
+        assert uses(engine, ["cart.rb"], "cart.rb:2", "fill") == {"cart.rb:7"}

@@ -7,6 +7,7 @@ import pytest
 from context_engine.engine import Engine
 from tests.support.engines import indexed
 from tests.support.trees import tree
+from tests.support.uses import callers, exact
 
 PROJECT = {
     "Cargo.toml": '[package]\nname = "big-zoo"\nversion = "0.1.0"\n',
@@ -47,22 +48,23 @@ PROJECT = {
 }
 
 
-def callers(engine: Engine, name: str) -> dict[str, str]:
-    return {edge.source.rpartition(".")[2]: edge.certainty for edge in engine.symbols.trace(name).edges}
-
-
-def test_a_method_is_found_by_field_result_pattern_and_loop(engine: Engine) -> None:
-    assert callers(engine, "Door.shut") == dict.fromkeys(("by_field", "by_chain", "by_pattern", "by_loop"), "exact")
-
-
-def test_a_method_of_another_type_has_none_of_them(engine: Engine) -> None:
-    assert callers(engine, "Window.shut") == {}
-
-
-def test_a_trait_method_is_found_by_bound_type_and_variant(engine: Engine) -> None:
-    assert callers(engine, "Eats.eat") == dict.fromkeys(("chew", "by_bound", "by_type", "by_variant"), "exact")
-    assert callers(engine, "Eats.chew") == {"by_type": "exact"}
-    assert callers(engine, "Cat.eat") == dict.fromkeys(("by_type", "by_variant"), "exact")
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Door.shut", exact("by_field by_chain by_pattern by_loop")),
+        ("Window.shut", {}),
+        ("Eats.eat", exact("chew by_bound by_type by_variant")),
+        ("Eats.chew", exact("by_type")),
+        ("Cat.eat", exact("by_type by_variant")),
+        ("Cage.new", exact("by_chain")),
+        ("Door.new", exact("new")),
+        ("by_chain", exact("through_super")),  # through a glob
+    ],
+)
+def test_a_function_is_found_by_its_path_and_by_the_type_of_its_receiver(
+    engine: Engine, name: str, found: dict[str, str]
+) -> None:
+    assert callers(engine, name) == found
 
 
 def test_a_field_and_a_method_of_one_name_are_two_things(engine: Engine) -> None:
@@ -70,12 +72,6 @@ def test_a_field_and_a_method_of_one_name_are_two_things(engine: Engine) -> None
     assert uses is not None
     places = sorted((path, line) for (path, line, _), certainty in uses.items() if certainty != "other")
     assert places == [("src/cage/mod.rs", 9), ("src/main.rs", 12), ("src/main.rs", 13)]
-
-
-def test_an_associated_function_is_found_by_its_path_and_a_function_through_a_glob(engine: Engine) -> None:
-    assert callers(engine, "Cage.new") == {"by_chain": "exact"}
-    assert callers(engine, "Door.new") == {"new": "exact"}
-    assert callers(engine, "by_chain") == {"through_super": "exact"}
 
 
 def test_a_reexport_leads_to_the_type(engine: Engine) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from context_engine.engine import Engine
 from context_engine.model import Trace
 from context_engine.settings import Settings
 from tests.support.engines import indexed
@@ -225,39 +223,14 @@ def test_an_index_of_a_folder_of_the_workspace_knows_the_files_below_it(tmp_path
 # -- what real indexers write -----------------------------------------------------------------------------------------
 
 
-def check_shop(engine: Engine) -> None:
-    found = engine.symbols.trace("Order.add")
-    assert lines_of(found) == [("tests/test_orders.py", 6), ("tests/test_orders.py", 12)]
-    callees = engine.symbols.trace("Order.total", "callees").edges
-    assert [(edge.target.split(" ")[0], edge.origin) for edge in callees] == [("discount_for", "scip")]
-    assert not found.notes or not any("index.scip" in note for note in found.notes)
-
-
 def test_an_index_of_scip_python_is_read(tmp_path: Path) -> None:
     root = tmp_path / "shop"
     shutil.copytree(SHOP, root)
     shutil.copy(REAL, root / "index.scip")
     os.utime(root / "index.scip", (9e9, 9e9))
     with indexed(root) as engine:
-        check_shop(engine)
-
-
-@pytest.mark.skipif(shutil.which("scip-python") is None, reason="npm install -g @sourcegraph/scip-python")
-def test_an_index_that_scip_python_makes_now_is_read(tmp_path: Path) -> None:
-    root = tmp_path / "shop"
-    shutil.copytree(SHOP, root)
-    (tmp_path / "env.json").write_text("[]")
-    words = [
-        "scip-python",
-        "index",
-        ".",
-        "--project-name",
-        "shop",
-        "--project-version",
-        "1",
-        "--environment",
-        str(tmp_path / "env.json"),
-    ]
-    subprocess.run(words, cwd=root, check=True, capture_output=True)
-    with indexed(root) as engine:
-        check_shop(engine)
+        found = engine.symbols.trace("Order.add")
+        assert lines_of(found) == [("tests/test_orders.py", 6), ("tests/test_orders.py", 12)]
+        callees = engine.symbols.trace("Order.total", "callees").edges
+    assert [(edge.target.split(" ")[0], edge.origin) for edge in callees] == [("discount_for", "scip")]
+    assert not any("index.scip" in note for note in found.notes)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.engine import Engine
+from tests.support.uses import callers, exact
 
 PROJECT = {
     "src/cage.ts": (
@@ -52,19 +55,22 @@ PROJECT = {
 }
 
 
-def test_a_method_is_found_by_type_call_and_element_through_re_exports(engine: Engine) -> None:
-    edges = engine.symbols.trace("Cage.shut").edges
-    assert {edge.source: edge.certainty for edge in edges} == dict.fromkeys(("byType", "byCall", "byElement"), "exact")
-
-
-def test_a_parameter_of_a_constructor_is_a_field_with_its_type(engine: Engine) -> None:
-    edges = engine.symbols.trace("Door.shut").edges
-    assert [edge.source for edge in edges if edge.path == "src/cage.ts"] == ["Cage.shut"]
-
-
-def test_an_unknown_receiver_is_possible_only(engine: Engine) -> None:
-    trace = engine.symbols.trace("Door.shut", with_possible=True)
-    assert [edge.source for edge in trace.edges if edge.certainty == "possible"] == ["ofAny"]
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        (
+            "Cage.shut",
+            exact("byType byCall byElement") | {"ofAny": "possible"},
+        ),  # through exports of other modules, under other names
+        ("Door.shut", exact("shut byField") | {"ofAny": "possible"}),  # a parameter of a constructor is a field
+        ("lock", exact("close keep")),  # members of a prototype, by `this` and by `new`
+        ("wipe", exact("oil clean")),  # members of an object
+        ("paint", exact("wall")),  # a package of the workspace, by its name
+        ("onShut", exact("Deck")),  # an attribute of an element, of what the component takes
+    ],
+)
+def test_a_member_is_found_by_the_type_of_its_receiver(engine: Engine, name: str, found: dict[str, str]) -> None:
+    assert callers(engine, name, with_possible=True) == found
 
 
 def test_a_part_of_require_is_the_function_of_the_module(engine: Engine) -> None:
@@ -74,38 +80,11 @@ def test_a_part_of_require_is_the_function_of_the_module(engine: Engine) -> None
     ]  # fmt: skip
 
 
-def test_members_of_a_prototype_are_found_by_this_and_by_new(engine: Engine) -> None:
-    edges = engine.symbols.trace("lock").edges
-    assert {(edge.source, edge.certainty) for edge in edges} == {("close", "exact"), ("keep", "exact")}
-
-
-def test_methods_of_an_object_are_found_by_its_name_and_by_this(engine: Engine) -> None:
-    trace = engine.symbols.trace("wipe")
-    assert {(edge.path, edge.line, edge.certainty) for edge in trace.edges} == {
-        ("lib/tools.js", 1, "exact"), ("lib/tools.js", 2, "exact"),
-    }  # fmt: skip
-
-
 def test_what_is_assigned_to_exports_belongs_to_the_module_only(engine: Engine) -> None:
     edges = engine.symbols.trace("clean").edges
     assert {edge.source: edge.certainty for edge in edges if edge.kind == "call"} == {"all": "exact"}
 
 
-def test_a_package_of_the_workspace_is_found_by_its_name(engine: Engine) -> None:
-    edges = engine.symbols.trace("paint").edges
-    assert {(edge.source, edge.certainty) for edge in edges if edge.kind == "call"} == {("wall", "exact")}
-
-
-def test_the_paths_of_a_tsconfig_and_parts_of_parameters_are_followed(engine: Engine) -> None:
-    edges = engine.symbols.trace("Door.shut").edges
-    assert ("src/paths.ts", "byField", "exact") in {(edge.path, edge.source, edge.certainty) for edge in edges}
-
-
 def test_a_default_import_takes_the_default_that_a_namespace_has(engine: Engine) -> None:
     edges = engine.symbols.trace("Box", with_possible=True).edges
     assert "types/user.ts" not in {edge.path for edge in edges}
-
-
-def test_an_attribute_of_an_element_is_a_member_of_what_the_component_takes(engine: Engine) -> None:
-    edges = engine.symbols.trace("onShut", with_possible=True).edges
-    assert [(edge.source, edge.line, edge.certainty) for edge in edges] == [("Deck", 3, "exact")]
