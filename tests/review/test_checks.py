@@ -8,15 +8,14 @@ import pytest
 
 from context_engine.model import Finding
 from context_engine.review.checks import CHECKS, Check, change_checks, file_checks
-from context_engine.review.checks.check import CheckExample
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 from context_engine.text.diff_reader import parse_diff
-from tests.support.changes import PARSERS, changed_file, of_example, surroundings
+from tests.support.changes import PARSERS, CheckExample, changed_file, list_examples, of_example, surroundings
 
 BY_RULE = {check.rule: check for check in CHECKS}
-TEXT = [(check, example) for check in CHECKS if check.kind == "text" for example in check.list_examples()]
-FILE = [(check, example) for check in CHECKS if check.kind == "file" for example in check.list_examples()]
+TEXT = [(check, example) for check in CHECKS if check.kind == "text" for example in list_examples(check)]
+FILE = [(check, example) for check in CHECKS if check.kind == "file" for example in list_examples(check)]
 SCRIPTS = [(check, example) for check, example in TEXT if "tsx" in check.languages and example.path.endswith(".js")]
 
 
@@ -60,7 +59,7 @@ def test_every_check_of_a_text_shows_what_it_finds_and_what_not() -> None:
     lacking = {
         check.rule
         for check in CHECKS
-        if check.kind == "text" and {bool(example.marked_lines) for example in check.list_examples()} != {True, False}
+        if check.kind == "text" and {bool(example.marked_lines) for example in list_examples(check)} != {True, False}
     }
     assert lacking == elsewhere
 

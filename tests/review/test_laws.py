@@ -9,7 +9,7 @@ from context_engine.review.checks import CHECKS
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import ReviewedFile
 from context_engine.text.diff_reader import parse_diff
-from tests.support.changes import PARSERS, changed_file, diff_text
+from tests.support.changes import PARSERS, changed_file, diff_text, list_examples
 
 PATHS = st.sampled_from(
     [
@@ -26,7 +26,7 @@ PATHS = st.sampled_from(
         "j.md",
     ]
 )
-SNIPPETS = sorted({line for check in CHECKS for example in check.list_examples() for line in example.text.split("\n")})
+SNIPPETS = sorted({line for check in CHECKS for example in list_examples(check) for line in example.text.split("\n")})
 LINES = st.one_of(st.sampled_from(SNIPPETS), st.text(max_size=12).map(lambda text: " ".join(text.split())))
 TEXTS = st.lists(LINES, min_size=1, max_size=12).map(lambda lines: "\n".join(lines) + "\n")
 REVIEWER = Reviewer()

@@ -31,7 +31,7 @@ from context_engine.text.diff_reader import parse_diff as read_diff
 from tests.plans.test_mermaid import LINE, shape
 from tests.review.test_validating import SERVICE
 from tests.security.fuzzing import ODD, as_bytes, fuzz, mutated
-from tests.support.changes import PARSERS, changed_file
+from tests.support.changes import PARSERS, changed_file, list_examples
 from tests.support.secret_examples import drawn
 
 DIFFS = [
@@ -58,7 +58,7 @@ def test_diffs() -> None:
 
 GRAMMAR_REPEATS = 300
 """Some grammars of tree-sitter take quadratic time to recover from an error: Python's 0.7 s for `-->` a thousand times."""
-SOURCES = {check.rule: example.text for check in CHECKS for example in check.list_examples()}
+SOURCES = {check.rule: example.text for check in CHECKS for example in list_examples(check)}
 
 
 def test_sources_that_are_reviewed() -> None:

@@ -7,8 +7,9 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from context_engine.review.checks.check import CheckExample
+from context_engine.review.checks import Check
 from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile
 from context_engine.secrets.secret_finder import find_secrets
 from context_engine.text.diff_reader import parse_diff
@@ -38,6 +39,35 @@ def changed_file(path: str, old: str | None, new: str | None) -> ReviewedFile:
     """A file as it was and as it becomes."""
     encoded = [None if text is None else text.encode() for text in (old, new)]
     return ReviewedFile.of(parse_diff(diff_text(path, old, new)).files[0], *encoded, PARSERS)
+
+
+class CheckExample(NamedTuple):
+    """A file that a check is tested with, and the version before it for checks that compare; marks end some lines."""
+
+    new: str
+    old: str | None = None
+    path: str = "app/code.py"
+
+    @property
+    def text(self) -> str:
+        """The file itself, without marks."""
+        return "\n".join(line.removesuffix("«").rstrip() if line.endswith("«") else line for line in self.lines)
+
+    @property
+    def marked_lines(self) -> tuple[int, ...]:
+        """The numbers of the marked lines."""
+        return tuple(number for number, line in enumerate(self.lines, 1) if line.endswith("«"))
+
+    @property
+    def lines(self) -> list[str]:
+        return self.new.split("\n")
+
+
+def list_examples(check: Check) -> list[CheckExample]:
+    """The examples of a check; one that is only a text is in the first language of the check."""
+    suffix = {"javascript": "js", "go": "go"}.get(next(iter(check.languages), ""), "py")
+    path = f"app/code.{suffix}"
+    return [CheckExample(one, path=path) if isinstance(one, str) else CheckExample(**one) for one in check.examples]
 
 
 def of_example(example: CheckExample) -> ReviewedFile:

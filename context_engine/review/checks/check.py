@@ -23,35 +23,11 @@ if TYPE_CHECKING:
     from context_engine.languages import Capture, CaptureMatch
     from context_engine.review.source_versions import FileVersion
 
-MARK = "«"
 SCRIPT = ("javascript", "typescript", "tsx")
-EXAMPLE_PATHS = {"javascript": "app/code.js", "go": "app/code.go"}
 
 CheckKind = Literal["text", "file", "change"]
 Run = Callable[..., Iterable[Finding]]
 """Takes a FileVersion (text), a ReviewedFile (file), or all files of a change and the tree around them (change)."""
-
-
-class CheckExample(msgspec.Struct, frozen=True):
-    """A file that a check is tested with; `old` is the version before, for checks that compare."""
-
-    new: str
-    old: str | None = None
-    path: str = "app/code.py"
-
-    @property
-    def text(self) -> str:
-        """The file itself, without marks."""
-        return "\n".join(line.removesuffix(MARK).rstrip() if line.endswith(MARK) else line for line in self._lines)
-
-    @property
-    def marked_lines(self) -> tuple[int, ...]:
-        """The numbers of the marked lines."""
-        return tuple(number for number, line in enumerate(self._lines, 1) if line.endswith(MARK))
-
-    @property
-    def _lines(self) -> list[str]:
-        return self.new.split("\n")
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -59,7 +35,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     `languages` are those it understands; none means every file, and with `code` every program. `paths`, `skipped_paths`
     and `text` are patterns of files that it reads, `mentions` words of which one must be there. With `in_tests` it runs
-    in tests, too. With `needs_whole` it needs the file, not only hunks.
+    in tests, too. With `needs_whole` it needs the file, not only hunks. `examples` are read by its tests.
     """
 
     rule: str
@@ -85,7 +61,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     first_line: bool = False
     line: str = ""
     also: tuple[str, ...] = ()
-    examples: tuple[CheckExample | str, ...] = ()
+    examples: tuple[Any, ...] = ()
     function: Any = None
 
     @cached_property
@@ -104,11 +80,6 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             and not any(word in source.text for word in self.skipped_texts)
             and (not self.text or re.search(self.text, source.text))
         )
-
-    def list_examples(self) -> list[CheckExample]:
-        """Return the examples; one that is only a text is in the first language of the check."""
-        path = EXAMPLE_PATHS.get(next(iter(self.languages), ""), "app/code.py")
-        return [CheckExample(one, path=path) if isinstance(one, str) else one for one in self.examples]
 
     def complete(self, finding: Finding) -> Finding:
         """Return the finding of the check, with what is declared where the check left it open."""
