@@ -55,14 +55,14 @@ class Analyzer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     program: str
     args: tuple[str, ...]
+    read: Any
+    """A `Read`."""
     suffixes: tuple[str, ...] = ()
     runs_project_code: bool = False
     needs_whole_tree: bool = False
     required_files: tuple[str, ...] = ()
     good_exits: tuple[int, ...] = (0,)
     offline: Mapping[str, str] | None = None
-    read: Any = None
-    """A `Read`."""
 
     def accepts(self, file: ReviewedFile) -> bool:
         """Whether it reads this file: a whole text that no program wrote."""
@@ -78,14 +78,8 @@ class Analyzer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [program, *(word for arg in self.args for word in named.get(arg, (arg,)))]
 
 
-class Declarations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of `checks/analyzers.toml`."""
-
-    analyzer: tuple[Analyzer, ...]
-    ruff_kinds: Mapping[str, Kind]
-
-
-_DECLARED = msgspec.toml.decode(read_declarations("analyzers.toml"), type=Declarations)
+_DECLARED: dict[str, Any] = msgspec.toml.decode(read_declarations("analyzers.toml"))
+_RUFF_KINDS = msgspec.convert(_DECLARED["ruff_kinds"], dict[str, Kind])
 
 
 def report(
@@ -127,7 +121,7 @@ def _read_ruff(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
         is_older_name = rule == "F821" and any(f"`{name}`" in message for name in OLDER_NAMES)
         if row["filename"] in unparsed or is_older_name:
             continue
-        kind = next(kind for start, kind in _DECLARED.ruff_kinds.items() if rule.startswith(start))
+        kind = next(kind for start, kind in _RUFF_KINDS.items() if rule.startswith(start))
         fix = (row.get("fix") or {}).get("message")
         lines = row["location"]["row"], row["end_location"]["row"]
         suggestion = Suggestion(fix, can_auto_fix=True) if fix else None
@@ -152,7 +146,7 @@ def read_typos(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
 ESLINT_FATAL, ESLINT_ERROR, ESLINT_WARNING = (0, "correctness", 0.8), (2, "correctness", 0.8), (3, "style", 0.7)
 """An error of the project's own configuration is meant; its warnings are often left."""
 COMPILER = (1, "correctness", 0.85)
-_TSC_LINE = re.compile(r"^(.+?)\((\d+),\d+\): error (TS\d+): (.*)$", re.MULTILINE)
+_TSC_LINE = re.compile(r"^(?P<path>.+?)\((?P<line>\d+),\d+\): error (?P<rule>TS\d+): (?P<text>.*)$", re.MULTILINE)
 
 
 def read_eslint(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
@@ -172,31 +166,36 @@ def read_eslint(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
 def read_tsc(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read the lines `path(line,column): error TS2322: message` of tsc."""
     text = out.decode("utf-8", "replace")
+    return _read_lines(_TSC_LINE, text, complaint or text, folder)
+
+
+def _read_lines(pattern: re.Pattern[str], text: str, complaint: str, folder: Path) -> Sequence[Finding]:
+    """Read the lines of a compiler; a text without one of them is a complaint, except comments."""
     found = [
-        report(_relative(path, folder), (line, line), rule, message, COMPILER)
-        for path, line, rule, message in _TSC_LINE.findall(text)
+        report(
+            _relative(row["path"], folder),
+            (row["line"], row["line"]),
+            row.groupdict().get("rule", "vet"),
+            row["text"],
+            COMPILER,
+        )
+        for row in pattern.finditer(text)
     ]
-    if not found and text.strip():
-        raise ValueError(complaint or text)
+    if not found and any(line.strip() and not line.startswith("#") for line in text.splitlines()):
+        raise ValueError(complaint)
     return found
 
 
 # -- Go and Rust: compilers that know every type -----------------------------------------------------------------------
 
 RUST_KINDS: Mapping[str, Kind] = {"error": (0, "correctness", 0.85), "warning": (2, "maintainability", 0.75)}
-_VET_LINE = re.compile(r"^(?:vet: )?(\S+?\.go):(\d+):(?:\d+:)? (.+)$", re.MULTILINE)
+_VET_LINE = re.compile(r"^(?:vet: )?(?P<path>\S+?\.go):(?P<line>\d+):(?:\d+:)? (?P<text>.+)$", re.MULTILINE)
 
 
 def read_vet(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
     """Read the lines `path:line:column: message` of go vet; errors of the compiler have the same form."""
     text = complaint or out.decode("utf-8", "replace")
-    found = [
-        report(_relative(path, folder), (line, line), "vet", message, COMPILER)
-        for path, line, message in _VET_LINE.findall(text)
-    ]
-    if not found and text.strip() and not all(line.startswith("#") for line in text.strip().splitlines()):
-        raise ValueError(text)
-    return found
+    return _read_lines(_VET_LINE, text, text, folder)
 
 
 def read_cargo(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
@@ -223,7 +222,7 @@ _READERS: Mapping[str, Read] = {
     "tsc": read_tsc,
     "cargo check": read_cargo,
 }
-ALL = tuple(msgspec.structs.replace(analyzer, read=_READERS[analyzer.name]) for analyzer in _DECLARED.analyzer)
+ALL = tuple(msgspec.convert(row | {"read": _READERS[row["name"]]}, Analyzer) for row in _DECLARED["analyzer"])
 RUFF = ALL[0]
 
 # -- running them ------------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ NAME_CHARS_MIN = 3
 FILES_MAX = 200
 """A name in more files is too common to be followed."""
 EVIDENCE_MAX = 5
+IMPORT_LINES_MAX = 60
+"""The names of a long import are looked for in so many lines from its first one."""
 
 # -- imports ----------------------------------------------------------------------------------------------------------
 
@@ -179,20 +181,13 @@ def _find_uses(name: str, file: ReviewedFile, path: str, surroundings: ReviewCon
     was = file.old_path or file.path
     if other is None or path in (file.path, was) or (file.new and _RE_EXPORTS.search(file.new.text)):
         return
-    for target, line in _list_imports(other, name):
-        if _imports_module(target, other, was, surroundings) and not _is_guarded(other, line):
-            yield NameUse(path, line, other.line(line))
-
-
-def _list_imports(source: FileVersion, name: str) -> list[tuple[str, int]]:
-    """Return target and line of the imports of a name; a long import has several lines."""
     word = re.compile(rf"\b{re.escape(name)}\b")
-    found = []
-    for imported in list_named_imports(source):
-        if name in imported.names:
-            lines = range(imported.line, min(imported.line + 60, len(source.lines)) + 1)
-            found.append((imported.target, next((n for n in lines if word.search(source.line(n))), imported.line)))
-    return found
+    for imported in list_named_imports(other):
+        if name in imported.names and _imports_module(imported.target, other, was, surroundings):
+            lines = range(imported.line, imported.line + IMPORT_LINES_MAX)
+            line = next((number for number in lines if word.search(other.line(number))), imported.line)
+            if not _is_guarded(other, line):
+                yield NameUse(path, line, other.line(line))
 
 
 def list_named_imports(source: FileVersion) -> list[Import]:
@@ -324,13 +319,8 @@ def _find_calls(
 
 
 def _imports_name(source: FileVersion, name: str, module: str, surroundings: ReviewContext) -> bool:
-    language = source.language
-    targets = [imported.target for imported in source.outline.imports if name in imported.names] if language else []
-    return any(
-        module in resolve_import(language, source.path, target, surroundings.paths)[:1]
-        for target in targets
-        if language is not None
-    )
+    targets = [imported.target for imported in source.outline.imports if name in imported.names]
+    return any(_imports_module(target, source, module, surroundings) for target in targets)
 
 
 def _binds(node: ast.AST, name: str) -> bool:
