@@ -133,13 +133,6 @@ def test_a_session_with_a_file_that_cannot_be_reviewed_is_partial_and_can_be_tri
     process.sessions.close()
 
 
-def test_a_session_of_which_nothing_could_be_reviewed_has_failed(tmp_path: Path) -> None:
-    process = Process(tmp_path, "one", {"a.py": "BROKEN"})
-    session = process.start()
-    assert (process.ended(session), process.sessions.status(session).error) == ("failed", "a.py cannot be read")
-    process.sessions.close()
-
-
 def test_the_same_review_is_one_session_as_long_as_it_is_not_over(process: Process, other: Process) -> None:
     process.gate.open(0)
     session = process.start()

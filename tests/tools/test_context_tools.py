@@ -17,8 +17,7 @@ from context_engine.context.assist import open_runner
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.engine import Engine
-from context_engine.errors import InvalidArgument
-from context_engine.tools.context_tools import enhance_prompt, get_context
+from context_engine.tools.context_tools import enhance_prompt
 from context_engine.tools.tool import Call
 from tests.support.chatting import MODEL, model_that_says, refused
 from tests.support.endpoints import only_connecting_to
@@ -110,21 +109,6 @@ def test_markdown_shows_the_same_files_for_reading(parcels: Engine) -> None:
     assert shown.count("```") % 2 == 0 and "of 8,000 tokens" in shown
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"query": "ab"},
-        {"query": "x" * 65_537},
-        {"query": "abc", "token_budget": 499},
-        {"query": "abc", "max_files": 21},
-        {},
-    ],
-)
-def test_what_lies_outside_the_limits_is_refused(parcels: Engine, arguments: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgument):
-        get_context.call(parcels, arguments, Call())
-
-
 def test_memories_and_discoveries_stand_apart(parcels: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         RememberedItem("mem_1", "memory", "decisions", "Cents", "Money is counted in cents.", "memories/1.md", 0.9),
@@ -169,12 +153,6 @@ def test_every_path_of_the_answer_exists(parcels: Engine) -> None:
         paths(enhance(parcels, "the price of a parcel is rounded in parcels/pricing.py and `nowhere.py`", mode="rich"))
     )
     assert found and all((parcels.root / path).is_file() for path in found)
-
-
-def test_a_vague_prompt_in_an_empty_folder_is_unchanged(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", {"none/": ""})) as engine:
-        reply = enhance(engine, "make it better")
-        assert reply["changed"] is False and reply["enhanced_prompt"] == "make it better" and "next" not in reply
 
 
 def test_an_agent_may_hand_back_its_own_version_and_it_is_checked(parcels: Engine) -> None:

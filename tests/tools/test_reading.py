@@ -111,16 +111,6 @@ def test_a_part_of_a_file_costs_a_fraction_of_the_file(engine: Engine) -> None:
     assert estimate_tokens(part) < estimate_tokens(LONG) / 100
 
 
-def test_what_is_found_first_is_read_second(engine: Engine) -> None:
-    found = told(engine, "scout", keywords=["pbkdf2_hmac"])
-    place = found["files"][0]
-    assert "content" not in place
-    lines = [{"start": match["line"], "end": match["line"]} for match in place["matches"]]
-    read = told(engine, "read_regions", filePath=place["path"], regions=lines)
-    assert "def hash_password" in read["regions"][0]["content"]
-    assert (read["regions"][0]["start"], read["regions"][0]["end"]) == (7, 13)
-
-
 # -- read_file: any text ----------------------------------------------------------------------------------------------
 
 
@@ -532,16 +522,6 @@ def test_over_max_total_lines_the_answer_names_the_next_line(engine: Engine) -> 
     assert reply["next"] == "1 region did not fit: ask for the lines from 54 on"
     exactly = told(engine, "read_regions", filePath="numbered.txt", regions=asked[:1], contextLines=0, maxTotalLines=11)
     assert "truncated" not in exactly
-
-
-def test_following_next_line_reads_a_region_whole(engine: Engine) -> None:
-    lines, start = [], 1
-    while start:
-        asked = [{"start": start, "end": 4_000}]
-        reply = told(engine, "read_regions", filePath="long.py", regions=asked, contextLines=0, maxTotalLines=10_000)
-        lines += reply["regions"][0]["content"].split("\n")
-        start = reply.get("nextLine", 0)
-    assert "\n".join(lines) + "\n" == LONG
 
 
 @pytest.mark.parametrize("span", [(0, 5), (5, 4), (101, 101), (-3, 2)])

@@ -362,28 +362,6 @@ def test_searching_changes_no_file_and_needs_no_index(shop: Engine) -> None:
 # -- repeated searches ------------------------------------------------------------------------------------------------
 
 
-def test_a_repeated_search_is_answered_from_the_cache_until_a_file_changes(
-    shop: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for path in sorted(shop.root.rglob("*")):
-        os.utime(path, (1_000_000_000, 1_000_000_000))
-    runs: list[str] = []
-    said = ripgrep._run_process
-
-    def counting(command: list[str], *rest: Any) -> Any:
-        runs.append(next((each for each in command if each == "--count"), ""))
-        return said(command, *rest)
-
-    monkeypatch.setattr(ripgrep, "_run_process", counting)
-    first = text(shop, "search_files", query="token", regex=True)
-    assert runs.count("--count") == 1
-    assert text(shop, "search_files", query="token", regex=True) == first
-    assert runs.count("--count") == 1
-    tree(shop.root, {"src/app.js": "token()\n"})
-    assert text(shop, "search_files", query="token", regex=True) != first
-    assert runs.count("--count") == 2
-
-
 def test_a_kept_answer_is_never_older_than_the_files(opened: Callable[..., Engine]) -> None:
     engine = opened({"a.py": "token\n", "b.py": "nothing\n"}, staleness_ms=600_000)
     for path in engine.root.iterdir():
@@ -498,19 +476,6 @@ def test_a_search_can_be_cancelled_and_tells_how_far_it_is(shop: Engine) -> None
     for tool, arguments in (("search_files", {"query": "x"}), ("scout", {"keywords": ["x"]}), ("grep_codebase", {"pattern": "x"})):  # fmt: skip
         with pytest.raises(Cancelled):
             text(shop, tool, cancelled, **arguments)
-
-
-def test_without_ripgrep_the_answers_are_the_same(shop: Engine) -> None:
-    asked: list[tuple[str, dict[str, Any]]] = [
-        ("search_files", {"query": "user", "context": 1}),
-        ("search_files", {"queries": ["user", "token"], "limit": 3}),
-        ("scout", {"keywords": ["user", "token", "UserService"]}),
-    ]
-    with_rg = [text(shop, tool, **arguments) for tool, arguments in asked]
-    shop.text_search._engine = Re2Search(shop.root)
-    shop.text_search._answers.clear()
-    without = [text(shop, tool, **arguments) for tool, arguments in asked]
-    assert without == with_rg
 
 
 def test_a_file_that_vanishes_during_the_search_is_told(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
