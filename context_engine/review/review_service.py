@@ -1,6 +1,6 @@
 """The reviews of one Engine: of diffs, of what git reports, in the background, and with a second pass.
 
-    result = engine.reviews.review_diff(text, ReviewOptions())
+    result = engine.reviews.review(engine.reviews.read_diff(text), ReviewOptions())
     taken, result = engine.reviews.review_git(DiffRequest("staged"), ReviewOptions())
 
 Every text of a reviewed file comes from git's objects or from the caller. The work tree is read where it is the version
@@ -119,14 +119,10 @@ class ReviewWorkspace:
 
     def _list_hot_paths(self, history: FileHistory | None) -> frozenset[str]:
         """Return the files that change most; counted once for a history."""
-        if history is None:
-            return frozenset()
-        known, paths = self._heat
-        if known is not history:
+        if history is not None and self._heat[0] is not history:
             count = max(1, int(len(history.paths) * HOT_SHARE))
-            paths = frozenset(file.path for file in history.list_hot_files(count))
-            self._heat = history, paths
-        return paths
+            self._heat = history, frozenset(file.path for file in history.list_hot_files(count))
+        return self._heat[1] if history else frozenset()
 
     def make_reviewer(self, options: ReviewOptions) -> tuple[Reviewer, tuple[str, ...]]:
         """Return the reviewer with this workspace's rules, and warnings about these. Raises: InvalidArgument."""
@@ -198,10 +194,6 @@ class ReviewService:
         self.sessions.close()
 
     # -- reviews --
-
-    def review_diff(self, text: str, options: ReviewOptions) -> ReviewResult:
-        """Review a diff against the work tree. Raises: as `read_diff` and `review`."""
-        return self.review(self.read_diff(text), options)
 
     def find_objections(self, text: str) -> ChangeObjections:
         """Return what speaks against a diff of the present files. Raises: as `read_diff` and `review`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import threading
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from context_engine.review import review_store as module
 from context_engine.review.finding import ReviewRequest
 from context_engine.review.review_store import ReviewSession, ReviewStore
 from context_engine.storage.locks import LivenessLock, PathLocks
-from context_engine.storage.state_folder import is_state_path
 from tests.support.trees import ordinary_user
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
@@ -118,15 +116,6 @@ def test_what_waits_for_a_second_call_is_kept_for_a_while(tmp_path: Path, monkey
         made.keep(f"rev_{number}", b"body %d" % number, float(number))
     made.keep("rev_2", b"again", 9.0)
     assert [made.read_kept(f"rev_{number}") for number in range(3)] == [None, b"body 1", b"again"]
-
-
-@POSIX
-def test_it_is_readable_by_its_owner_alone_and_kept_out_of_git(tmp_path: Path) -> None:
-    home = tmp_path / ".context-engine"
-    store(home)
-    assert stat.S_IMODE((home / "state.db").stat().st_mode) == 0o600
-    assert "/state.db*" in (home / ".gitignore").read_text().split()
-    assert is_state_path(".context-engine/state.db-wal")
 
 
 @POSIX

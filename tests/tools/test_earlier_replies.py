@@ -113,13 +113,6 @@ def test_callers_that_share_no_connection_know_nothing_of_each_other(engine: Eng
     assert not sessions.get("one", "other project").includes("a.py", 1, "line")
 
 
-def test_a_setting_makes_calls_independent(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", FILES), staleness_ms=600_000, session_memory=False) as engine:
-        session = Session(engine)
-        for query in (FIRST, SECOND):
-            assert content_of(session.text("codebase_retrieval", query=query)) == DRAIN
-
-
 def test_what_is_remembered_is_bounded() -> None:
     shown = ShownLines()
     shown.add("a.py", 1, "\n".join(f"line {number}" for number in range(LINES_KEPT + 10)))

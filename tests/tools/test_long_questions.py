@@ -12,7 +12,6 @@ from context_engine.engine import Engine
 from context_engine.model import QUESTION_CHARS_MAX
 from context_engine.tools import Call, search_code
 from context_engine.tools.context_tools import enhance_prompt, get_context
-from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.search_tools import cortex_search, semantic_search
 from tests.support.engines import indexed
 from tests.support.trees import tree
@@ -77,8 +76,3 @@ def test_an_enhanced_prompt_has_the_facts_and_only_the_beginning_of_a_long_promp
     assert "parcels/scales.py:3 (weigh)" in reply["enhanced_prompt"]
     assert reply["original"].startswith(HEAD[:500]) and len(reply["original"]) < 2_100
     assert len(reply["enhanced_prompt"]) < 6_000
-
-
-def test_a_plan_is_made_for_an_issue_with_its_log(shop: Engine) -> None:
-    plan = json.loads(create_plan.call(shop, {"task": ISSUE, "assist": "off", "auto_save": False}, Call()).text)
-    assert "parcels/scales.py" in json.dumps(plan)

@@ -11,7 +11,6 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument, TooLarge
-from context_engine.secrets.redactor import Redactor
 from context_engine.settings import Settings
 from context_engine.tools.content_tools import scrub_secrets
 from context_engine.tools.memory_tools import add_memory
@@ -141,18 +140,3 @@ def test_what_is_remembered_is_redacted_by_both_tiers_with_the_same_labels(engin
     assert label in kept
     assert "Tr0ub4dor" not in kept
     assert TOKEN not in kept
-
-
-def test_the_rules_of_a_workspace_are_not_read_for_each_of_many_texts(tmp_path: Path) -> None:
-    reads: list[str] = []
-    moment = [0.0]
-
-    def read(path: str) -> bytes | None:
-        reads.append(path)
-        return THEIRS.encode() if path == "gitleaks.toml" and len(reads) > 3 else None
-
-    redactor = Redactor(tmp_path, read, clock=lambda: moment[0])
-    assert [redactor.redact("acme-4f5g6h7j8k9l").count for _ in range(3)] == [0, 0, 0]
-    assert len(reads) == 3
-    moment[0] = 1.5
-    assert redactor.redact("acme-4f5g6h7j8k9l").count == 1

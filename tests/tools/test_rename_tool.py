@@ -102,24 +102,6 @@ def test_a_secret_on_the_line_of_a_place_is_masked_in_the_list_and_stays_in_the_
     assert (root / "keys.py").read_text() == f'from zoo.cats import serve\n\nserve("{secret}")\n'
 
 
-def test_a_long_list_is_cut_and_says_so(root: Path) -> None:
-    (root / "many.py").write_text("from zoo.cats import feed\n" + "feed(1)\n" * 3_000)
-    with indexed(root, result_chars_max=2_000) as engine:
-        told = rename(engine, ".feed", "serve")
-        assert len(told) < 2_000 and "more lines did not fit" in told and "3,005 sure places" in told
-
-
-@pytest.mark.parametrize("name", ["dispatch", "courier", "parcels"])
-def test_real_code_parses_after_a_rename_as_before(name: str, tmp_path: Path) -> None:
-    corpus = Path(__file__).parents[2] / "evals/retrieval/tiny/corpus"
-    root = tree(tmp_path / "corpus", {p.relative_to(corpus).as_posix(): p.read_text() for p in corpus.rglob("*.*")})
-    with indexed(root) as engine:
-        for file in sorted((root / name).rglob("*.*")) if (root / name).exists() else []:
-            path = file.relative_to(root).as_posix()
-            for _, symbol in engine.symbols.outline(path).symbols:
-                _renamed_and_back(engine, root, path, symbol.qualified)
-
-
 def _renamed_and_back(engine: Engine, root: Path, path: str, name: str) -> None:
     before = contents(root)
     try:
