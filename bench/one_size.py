@@ -103,7 +103,7 @@ def ask(job: Job) -> dict[str, float]:
         figures["filtered_p50_ms"], figures["filtered_p95_ms"] = p50_p95(filtered)
         figures["filtered_ratio"] = figures["filtered_p50_ms"] / figures["p50_ms"]
         figures["rss_mb"] = rss_anon_mb() - bare
-        figures["disk_mb"] = engine.index.store.stats().disk_bytes / 1e6
+        figures["disk_mb"] = engine.index.store.disk_bytes() / 1e6
         return figures | recalls(engine, job.questions[::COMPARED_EVERY])
 
 

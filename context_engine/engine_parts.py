@@ -56,7 +56,6 @@ def read_status(
     """
     live = index.live
     progress = live.progress
-    stats = index.store.stats()
     snapshot = live.snapshot()
     if snapshot is not None and progress is None and not live.is_watching:
         live.scan()
@@ -67,8 +66,8 @@ def read_status(
         root=str(root),
         state="building" if progress else found,
         building_share=progress.done / progress.total if progress and progress.total else 0.0,
-        files=stats.files,
-        chunks=stats.chunks,
+        files=snapshot.living_files if snapshot else 0,
+        chunks=snapshot.living_chunks if snapshot else 0,
         symbols=snapshot.symbols if snapshot else 0,
         languages=search.language_counts(),
         branch=head.branch if head else None,
@@ -78,8 +77,8 @@ def read_status(
         skipped_examples=examples,
         engine="hybrid" if snapshot and snapshot.static() else "lexical",
         embeddings=embeddings.status(snapshot),
-        generation=f"{stats.generation}.{stats.epoch}" if stats.generation else "",
-        disk_bytes=stats.disk_bytes,
+        generation=f"{snapshot.generation}.{snapshot.epoch}" if snapshot else "",
+        disk_bytes=index.store.disk_bytes(),
         cache_folder=str(cache_folder),
         indexed_at=index.indexed_at() or None,
         watcher=watcher,

@@ -46,7 +46,6 @@ from context_engine.model import (
     TextPart,
     TextQuery,
     Trace,
-    TreeEntry,
 )
 from context_engine.references import Neighbor, SymbolService
 from context_engine.repo import WorkspaceFile, WorkspaceFiles, path_of_listing
@@ -309,16 +308,6 @@ class MultiRepoSymbols(SymbolService):
         name, engine, rest = self._repositories.named_by(path)
         return _qualify(name, engine.symbols.outline(rest, details=details))
 
-    def dependencies(self, path: str) -> tuple[RelPath, ...]:
-        """List what a file imports of its own repository."""
-        name, engine, rest = self._repositories.named_by(path)
-        return tuple(_qualify_path(name, found) for found in engine.symbols.dependencies(rest))
-
-    def importers(self, path: str) -> tuple[RelPath, ...]:
-        """List what imports a file in its own repository."""
-        name, engine, rest = self._repositories.named_by(path)
-        return tuple(_qualify_path(name, found) for found in engine.symbols.importers(rest))
-
     def neighbors(self, path: str, span: LineSpan) -> list[Neighbor]:
         """List the definitions next to lines of a file in its own repository."""
         name, engine, rest = self._repositories.named_by(path)
@@ -345,11 +334,6 @@ class MultiRepoFiles(WorkspaceFiles):
         """Read one file. Raises also: InvalidPath without a repository."""
         name, engine, rest = self._repositories.named_by(path)
         return _qualify(name, engine.files.read(rest, **options))
-
-    def list_directory(self, path: str = ".", **options: Any) -> tuple[TreeEntry, ...]:
-        """List what a folder of one of them contains. Raises also: InvalidPath without a repository."""
-        _, engine, rest = self._repositories.named_by(path)
-        return engine.files.list_directory(rest or ".", **options)
 
 
 class MultiRepoMemory:

@@ -34,7 +34,6 @@ from context_engine.index.index_store import (
     IndexStore,
     IndexWriter,
     SkippedFile,
-    disk_bytes,
 )
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
@@ -250,7 +249,7 @@ class EmbeddedStore(IndexStore):
         """Delete the index; return the bytes freed. Raises: StorageBusy while another process writes."""
         if not self.folder.exists():
             return 0
-        freed = disk_bytes(self.folder)
+        freed = self.disk_bytes()
         with self.writer(wait_s=CLEAR_WAIT_S):
             self.close()
             (self.folder / "CURRENT").unlink(missing_ok=True)

@@ -10,7 +10,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,44 +27,6 @@ class FileState(NamedTuple):
     size: int
     mtime_ns: int
     sha256: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class IndexStats:
-    """Counts and sizes of the published index; `dead_files` are removed by the next merge."""
-
-    files: int
-    chunks: int
-    dead_files: int
-    segments: int
-    disk_bytes: int
-    generation: str
-    epoch: int
-
-
-def count_stats(snapshot: Snapshot | None, taken: int) -> IndexStats:
-    """Return the counts of what is published, and the bytes it takes on this machine."""
-    if snapshot is None:
-        return IndexStats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=taken, generation="", epoch=0)
-    return IndexStats(
-        files=snapshot.living_files,
-        chunks=snapshot.living_chunks,
-        dead_files=snapshot.files - snapshot.living_files,
-        segments=len(snapshot.segments),
-        disk_bytes=taken,
-        generation=snapshot.generation,
-        epoch=snapshot.epoch,
-    )
-
-
-def disk_bytes(folder: Path) -> int:
-    """Return the bytes of all files below a folder, while others create and delete some."""
-    total = 0
-    for at, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                total += os.stat(os.path.join(at, name)).st_size
-    return total
 
 
 class IndexWriter(ABC):
@@ -166,9 +127,14 @@ class IndexStore(ABC):
     def generation(self) -> str:
         """Return the name of the generation in use; empty when there is none."""
 
-    def stats(self) -> IndexStats:
-        """Return counts of what is published, and the bytes it takes on this machine."""
-        return count_stats(self.snapshot(), disk_bytes(self.folder))
+    def disk_bytes(self) -> int:
+        """Return the bytes of all its files on this machine, while others create and delete some."""
+        total = 0
+        for at, _, names in os.walk(self.folder):
+            for name in names:
+                with suppress(OSError):
+                    total += os.stat(os.path.join(at, name)).st_size
+        return total
 
     def start_from_team(self, identity: str) -> bool:  # noqa: ARG002 - a team's store has an index to start from
         """Start a missing index with that of a team, if its static vectors have this `identity`; return whether."""

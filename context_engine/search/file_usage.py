@@ -1,7 +1,7 @@
 """File usage: a counter for each file, which halves every week, in `access.db` next to the index of the workspace.
 
-Accesses are counted in memory and written together by a thread; a kill loses the last two seconds of them. Any number
-of processes may count at once without losing events.
+Accesses are counted in memory and written together after a while; a kill loses the last two seconds of them. Any
+number of processes may count at once without losing events.
 """
 
 from __future__ import annotations
@@ -99,9 +99,7 @@ class FileUsage:
         self._database = CacheDatabase(path, _TABLES, version=SCHEMA_VERSION, busy_ms=BUSY_MS)
         self._waiting: Counters = {}
         self._events = 0
-        self._thread: threading.Thread | None = None
-        self._due = threading.Event()
-        self._closed = False
+        self._timer: threading.Timer | None = None
         self._ranking_scores: tuple[float, Mapping[str, float]] = (-RANKING_KEPT_S, {})
 
     def note(self, path: str, kind: AccessKind) -> None:
@@ -111,11 +109,13 @@ class FileUsage:
         with self._lock:
             _add(self._waiting, {path: AccessCounter(WEIGHTS[kind], self._clock(), 1)})
             self._events += 1
-            if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="ctx-access", daemon=True)
-                self._thread.start()
-            if self._events >= EVENTS_MAX:
-                self._due.set()
+            if self._timer is None:
+                self._timer = threading.Timer(FLUSH_S, self.flush)
+                self._timer.daemon = True
+                self._timer.start()
+            is_due = self._events >= EVENTS_MAX
+        if is_due:
+            self.flush()
 
     def flush(self) -> None:
         """Write the waiting events in one transaction; what cannot be written waits on."""
@@ -150,14 +150,9 @@ class FileUsage:
                 self._change(lambda db: db.execute("DELETE FROM access"))
 
     def close(self) -> None:
-        """Write the waiting events and close the file. Events after that are written by `flush` alone."""
-        with self._lock:
-            self._closed = True
-            thread = self._thread
-        self._due.set()
-        if thread is not None:
-            thread.join()
+        """Write the waiting events and close the file; nothing is counted after that."""
         self.flush()
+        self._enabled = False
         with self._disk:
             self._database.close()
 
@@ -183,18 +178,10 @@ class FileUsage:
     def _take_waiting(self) -> Counters:
         with self._lock:
             waiting, self._waiting, self._events = self._waiting, {}, 0
-            self._due.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
         return waiting
-
-    def _run(self) -> None:
-        """Flush until no event waits, or the disk fails; the next event starts another thread."""
-        while True:
-            self._due.wait(FLUSH_S)
-            self.flush()
-            with self._lock:
-                if not self._waiting or self.problem or self._closed:
-                    self._thread = None
-                    return
 
     def _change(self, change: Callable[[apsw.Connection], object]) -> bool:
 

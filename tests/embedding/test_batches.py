@@ -31,8 +31,3 @@ def test_a_cut_text_is_a_beginning_that_fits(text: str, tokens_max: int) -> None
     assert text.startswith(short)
     assert estimate_tokens(short) <= tokens_max
     assert short == text or estimate_tokens(short) >= tokens_max // 2
-
-
-@given(st.text(st.characters(), max_size=20))
-def test_what_is_sent_can_be_written_as_utf_8(text: str) -> None:
-    assert cut(text + "\udfff\ud800").encode()

@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.embedding import remote_embedder
 from context_engine.embedding.embedder import EmbedderConfig
-from context_engine.embedding.http_endpoint import HttpAnswer, RetryPolicy, build_url, is_loopback, pause
+from context_engine.embedding.http_endpoint import RetryPolicy, build_url, is_loopback, pause
 from context_engine.embedding.remote_embedder import RemoteEmbedder
 from context_engine.errors import Cancelled, EmbedderFailed, EmbedderUnusable
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, only_connecting_to, told
@@ -73,15 +73,6 @@ def rows(*vectors: list[Any]) -> Reply:
 # -- what is asked ------------------------------------------------------------------------------------------------
 
 
-def test_opening_asks_nothing_and_the_dimensions_come_from_the_first_answer(
-    server: EmbeddingServer, opening: Opening
-) -> None:
-    embedder = opening()
-    assert (embedder.name, server.asked) == ("openai-compatible:words", [])
-    assert embedder.embed(["a b", "c"], "query").shape == (2, 32)
-    assert (embedder.dimensions, len(server.asked)) == (32, 1)
-
-
 @pytest.mark.parametrize(
     ("provider", "path", "body"),
     [
@@ -113,12 +104,6 @@ def test_secrets_are_masked_before_a_text_leaves_and_a_cut_never_hides_one(
     opening().embed(["a " * 1_019 + f"token = {SECRET}"], "passage")
     assert [SECRET[:9] in text for text in sent(server)] == [False, False]
     assert "[masked" in sent(server)[0]
-
-
-def test_a_text_is_sent_once_and_a_blank_one_never(server: EmbeddingServer, opening: Opening) -> None:
-    vectors = opening().embed(["a", "", "b", "a", " \n"], "passage")
-    assert sent(server) == ["a", "b"]
-    assert [bool(row.any()) for row in vectors] == [True, False, True, True, False]
 
 
 def test_each_mode_has_its_own_words_in_front(server: EmbeddingServer, opening: Opening) -> None:
@@ -179,13 +164,6 @@ def test_a_model_that_changes_its_size_is_refused_from_then_on(server: Embedding
         embedder.embed(["b"], "passage")
 
 
-@pytest.mark.parametrize("vector", [[], [[]]], ids=["of no length", "of lists"])
-def test_an_empty_vector_is_none(server: EmbeddingServer, opening: Opening, vector: list[Any]) -> None:
-    server.script = [rows(vector)]
-    with pytest.raises(EmbedderUnusable):
-        opening().embed(["a"], "passage")
-
-
 # -- what goes wrong ----------------------------------------------------------------------------------------------
 
 
@@ -229,14 +207,6 @@ def test_somebody_who_waits_for_a_query_waits_for_no_other_try(
     with pytest.raises(EmbedderFailed):
         opening().embed(["a"], "query")
     assert waits == []
-
-
-@pytest.mark.parametrize(
-    ("stated", "seconds"),
-    [("7", 7.0), ("Thu, 01 Jan 1970 00:01:00 GMT", None), ("soon", None), ("", None)],
-)
-def test_an_endpoint_may_state_a_wait(stated: str, seconds: float | None) -> None:
-    assert HttpAnswer(429, headers={"retry-after": stated}).retry_after_s == seconds
 
 
 def test_a_wait_that_is_too_long_and_an_empty_account_are_not_waited_for(
@@ -346,20 +316,6 @@ def test_what_is_no_address_is_refused_at_once_and_no_password_is_repeated(addre
         remote_embedder.open_openai_compatible(EmbedderConfig("openai-compatible", model="m", address=address))
     assert KEY not in str(refused.value.as_dict())
     assert "http://127.0.0.1:1234/v1/embeddings" in refused.value.suggestion
-
-
-@pytest.mark.parametrize(
-    "choice",
-    [
-        EmbedderConfig("ollama"),
-        EmbedderConfig("ollama", model="m", key="a\nb"),
-        EmbedderConfig("ollama", model="m", key="clé"),
-    ],
-)
-def test_no_model_and_an_impossible_key_are_refused_at_once(choice: EmbedderConfig) -> None:
-    with pytest.raises(EmbedderUnusable) as refused:
-        remote_embedder.open_ollama(choice)
-    assert refused.value.suggestion
 
 
 @pytest.mark.parametrize(

@@ -59,28 +59,6 @@ def test_two_openers_of_a_file_find_what_either_of_them_stored(
         store.close()
 
 
-@given(st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=3, max_size=3), max_size=8))
-def test_a_stored_number_is_off_by_half_a_step_at_most(rows: list[list[float]]) -> None:
-    given_rows = np.array(rows, np.float32).reshape(len(rows), 3)
-    step = np.abs(given_rows).max(axis=1, initial=0.0, keepdims=True) / 127
-    assert (np.abs(quantize(given_rows).floats() - given_rows) <= step * 0.501 + 1e-30).all()
-
-
-def test_a_text_without_any_known_word_keeps_its_row_of_zeros(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    store.put(hash_texts([""]), np.zeros((1, DIMENSIONS)))
-    rows, found = store.get(hash_texts([""]))
-    assert found.all()
-    assert not rows.floats().any()
-
-
-def test_keys_tell_texts_apart_whatever_they_hold() -> None:
-    odd = ["", "a", "a\0", "A", "é", "e\u0301", "\ud800", "a" * 1_000_000]
-    assert len(set(hash_texts(odd).tolist())) == len(odd)
-    assert hash_texts(["same"]) == hash_texts(["same"])
-    assert len(hash_texts([])) == 0
-
-
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, wrong: float) -> None:
     store = open_store(tmp_path)

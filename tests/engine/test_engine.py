@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,23 +13,14 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import (
     BinaryFile,
-    CallError,
-    ContextEngineError,
-    DiskFull,
     FileNotFound,
-    HostError,
-    InvalidLineRange,
-    InvalidPath,
     NotIndexed,
-    SymbolNotFound,
     TooLarge,
     UnsuitableRoot,
 )
-from context_engine.index.describe import IndexJob, run_job
-from context_engine.model import Filter, Progress, Query
-from context_engine.settings import Settings
+from context_engine.model import Filter, Query
 from tests.support import preloaded
-from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, found, grammars_folder, indexed, open_engine
+from tests.support.engines import answers, cache_for, found, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
 
 ZOO = {
@@ -104,28 +92,6 @@ def test_a_symbols_chunk_is_the_outline_of_a_file(tmp_path: Path) -> None:
         assert {hit.chunk.kind for hit in both} == {"symbols", "definitions"}
 
 
-def test_chunk_ids_stay_as_long_as_their_content_does(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", ZOO)
-    with indexed(root) as engine:
-        before = {hit.chunk.id for hit in engine.search.find(Query("cats purr keeper")).hits}
-        engine.index.update(force=True)
-        assert {hit.chunk.id for hit in engine.search.find(Query("cats purr keeper")).hits} == before
-
-
-def test_two_engines_live_in_one_process(tmp_path: Path) -> None:
-    one, other = (
-        tree(tmp_path / "one", {"a.py": "def lion(): ...\n"}),
-        tree(tmp_path / "two", {"b.py": "def lion(): ...\n"}),
-    )
-    with indexed(one) as first, indexed(other) as second, open_engine(one) as third:
-        assert (found(first, "lion"), found(second, "lion"), found(third, "lion")) == (["a.py"], ["b.py"], ["a.py"])
-        (one / "c.py").write_text("def lion(): ...\n", encoding="utf-8")
-        first.index.update()
-        assert found(third, "lion") == ["a.py", "c.py"], "the second engine of a workspace sees the first one's commit"
-        second.clear_index()
-        assert found(first, "lion") == ["a.py", "c.py"]
-
-
 def test_an_index_is_found_again_by_the_next_process(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", ZOO)
     with indexed(root) as engine:
@@ -153,15 +119,6 @@ def test_a_first_search_imports_neither_memories_nor_what_a_team_needs(tmp_path:
     ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
     unwanted = {"memory.knowledge", "index.search_publisher", "index.published_store", "sharing.shared_records"}
     assert {f"context_engine.{name}" for name in unwanted} & set(ended.stdout.split()) == set()
-
-
-def test_an_engine_leaves_the_workspace_as_it_was(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", ZOO)
-    before = {path.relative_to(root).as_posix(): path.stat().st_mtime_ns for path in root.rglob("*")}
-    with indexed(root) as engine:
-        answers(engine, ("cats",))
-        engine.clear_index()
-    assert {path.relative_to(root).as_posix(): path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
 # -- without an index --
@@ -193,15 +150,6 @@ def test_clearing_deletes_the_index_and_tells_the_bytes(tmp_path: Path) -> None:
 # -- bad calls --
 
 
-@pytest.mark.parametrize(
-    "text", ["?!", "\ud800", "\0", "a" * 100_000, "cats " * 5_000, "日本語", "😀", "%_'\"--", "Cat::"]
-)
-def test_any_text_may_be_asked(tmp_path: Path, text: str) -> None:
-    with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        answer = engine.search.find(Query(text))
-        assert answer.hits or answer.reason
-
-
 @pytest.mark.parametrize("root", ["/", "~", "nowhere"])
 def test_a_root_that_is_everything_or_nothing_is_refused(tmp_path: Path, root: str) -> None:
     place = str(tmp_path / root) if root == "nowhere" else root
@@ -210,43 +158,7 @@ def test_a_root_that_is_everything_or_nothing_is_refused(tmp_path: Path, root: s
     assert refused.value.suggestion
 
 
-def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x", encoding="utf-8")
-    with pytest.raises(InvalidPath):
-        Engine.open(tmp_path / "file")
-
-
-def test_wrong_paths_are_refused_by_name(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", ZOO | {"blob.txt": b"\0\1"})) as engine:
-        for path, error in (
-            ("zoo/cat.py", FileNotFound),
-            ("../outside.py", InvalidPath),
-            ("/etc/passwd", InvalidPath),
-            ("zoo", InvalidPath),
-            ("blob.txt", BinaryFile),
-        ):
-            with pytest.raises(error):
-                engine.files.read(path)
-        with pytest.raises(FileNotFound):
-            engine.index.update(path="nowhere")
-        with pytest.raises(InvalidLineRange):
-            engine.files.read("zoo/cats.py", first=11)
-        with pytest.raises(SymbolNotFound):
-            engine.symbols.trace("Lion")
-
-
 # -- bad files --
-
-
-def test_a_repository_without_files_is_indexed_and_says_that_it_is_empty(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", {})) as engine:
-        assert engine.status().state == "ready"
-        answer = engine.search.find(Query("anything"))
-        assert answer.hits == () and "empty" in answer.reason
-        assert engine.symbols.find("x").definitions == ()
-        (engine.root / "a.py").write_text("def lion(): ...\n", encoding="utf-8")
-        engine.index.update()
-        assert found(engine, "lion") == ["a.py"]
 
 
 def test_a_sparse_file_of_two_gigabytes_costs_nothing(tmp_path: Path) -> None:
@@ -260,59 +172,6 @@ def test_a_sparse_file_of_two_gigabytes_costs_nothing(tmp_path: Path) -> None:
             engine.files.read("huge.txt")
         with pytest.raises((TooLarge, BinaryFile)):
             engine.files.read("huge.txt", first=1, last=2)
-
-
-def test_words_of_a_line_of_a_hundred_thousand_characters_are_found(tmp_path: Path) -> None:
-    long_line = "".join(f"word{n} " for n in range(14_000))
-    text = "# short\n" * 400 + long_line + "\nend = 1\n"
-    assert len(long_line) > 100_000
-    with indexed(tree(tmp_path / "w", {"long.py": text})) as engine:
-        (hit, *_) = engine.search.find(Query("word13999")).hits
-        assert hit.chunk.path == "long.py"
-        assert "word13999" in hit.chunk.text
-        assert hit.chunk.span == (401, 401)
-        assert found(engine, "word7")[0] == "long.py"
-
-
-def test_invalid_utf8_is_read_as_latin_1_and_found(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": b"# caf\xe9 au lait\ndef lion(): ...\n", "b.py": b"\xff\xfec\0a\0t\0"})
-    with indexed(root) as engine:
-        (hit, *_) = engine.search.find(Query("café lait")).hits
-        assert "café au lait" in hit.chunk.text
-        assert found(engine, "lion") == ["a.py"]
-        assert found(engine, "cat") == ["b.py"]
-
-
-def test_a_file_that_vanishes_between_listing_and_reading_is_no_error(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "x = 1\n"})
-    job = IndexJob(
-        str(root), ["a.py", "gone.py"], {"a.py": (6, 1), "gone.py": (1, 1)}, {}, 1_000, str(tmp_path / "1.seg")
-    )
-    outcome = run_job(job, LANGUAGES, GRAMMARS)
-    assert (outcome.written, outcome.vanished, outcome.skipped) == (1, ["gone.py"], [])
-
-
-def test_files_that_vanish_while_they_are_indexed_are_not_in_the_index(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {f"f{n:03}.py": "def lion(): ...\n" for n in range(50)})
-    with open_engine(root) as engine:
-
-        def delete(step: Progress) -> None:
-            if step.stage == "indexing":
-                (root / "f049.py").unlink(missing_ok=True)
-
-        report = engine.index.update(progress=delete)
-        assert report.files == 49
-        assert "f049.py" not in found(engine, "lion", limit=100)
-        assert engine.index.store.check() == []
-        assert engine.status().stale == ()
-
-
-def test_a_hit_whose_file_is_gone_is_not_shown(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n", "b.py": "def lion(): ...\n"})
-    with indexed(root, staleness_ms=600_000) as engine:
-        engine.search.find(Query("lion"))
-        (root / "a.py").unlink()
-        assert found(engine, "lion") == ["b.py"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
@@ -370,16 +229,6 @@ def test_a_cache_that_cannot_be_written_is_told_with_the_way_out(tmp_path: Path)
     assert done[-1] == "['a.py', 'b.py']"
 
 
-def test_a_cache_path_that_is_a_file_is_told_with_the_way_out(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", ZOO)
-    (tmp_path / "file").write_text("x", encoding="utf-8")
-    with Engine.open(root, settings=Settings(cache_folder=tmp_path / "file", workers=0)) as engine:
-        with pytest.raises(HostError) as refused:
-            engine.index.update()
-        assert "CTX_CACHE_FOLDER" in refused.value.suggestion
-        assert engine.status().state == "absent"
-
-
 @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
 @pytest.mark.parametrize("limit", [0, 1_000, 30_000, 60_000, 100_000])
 def test_no_room_for_a_file_is_a_full_disk_and_what_was_there_still_answers(tmp_path: Path, limit: int) -> None:
@@ -411,41 +260,6 @@ def test_no_room_for_a_file_is_a_full_disk_and_what_was_there_still_answers(tmp_
         assert engine.index.update().files == 61
         assert engine.index.store.check() == []
         assert found(engine, "lion7")[0] == "f7.py"
-
-
-@contextmanager
-def small_disk(place: Path, size: str) -> Generator[Path]:
-    """A real file system of that size; skips where this user may not mount one."""
-    place.mkdir()
-    mount = shutil.which("mount")
-    if mount is None or not sys.platform.startswith("linux"):
-        pytest.skip("needs Linux and mount")
-    if subprocess.run([mount, "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], capture_output=True).returncode:
-        pytest.skip("this user may not mount a file system")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "--lazy", place], check=True)
-
-
-def test_a_disk_that_is_full_is_told_and_what_was_committed_stays(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
-    with small_disk(tmp_path / "disk", "700k") as cache:
-        (cache / "grammars").symlink_to(grammars_folder())
-        with Engine.open(root, settings=Settings(cache_folder=cache, workers=0, staleness_ms=600_000)) as engine:
-            engine.index.update()
-            assert found(engine, "lion") == ["a.py"]
-            tree(root, {f"f{n}.py": f"def tiger{n}_{'x' * n}(): ...\n" * 400 for n in range(80)})
-            with pytest.raises(DiskFull) as refused:
-                engine.index.update()
-            assert "free some space" in refused.value.suggestion
-            assert found(engine, "lion") == ["a.py"]
-            assert engine.index.store.check() == []
-            for n in range(80):
-                (root / f"f{n}.py").unlink()
-            tree(root, {"b.py": "def lion(): ...\n"})
-            assert engine.index.update().files == 2
-            assert found(engine, "lion") == ["a.py", "b.py"]
 
 
 # -- other processes --
@@ -498,11 +312,6 @@ def as_nobody(folder: Path, script: str) -> list[str]:
             return sorted(str(hit.chunk.path) for hit in one.search.find(Query("lion", 50)).hits)
     """
     return python(textwrap.dedent(opening) + textwrap.dedent(script), str(folder), str(grammars_folder()))
-
-
-def test_every_refusal_here_is_one_of_ours() -> None:
-    assert issubclass(NotIndexed, CallError) and issubclass(DiskFull, HostError)
-    assert issubclass(HostError, ContextEngineError)
 
 
 def test_the_middle_of_a_private_key_is_masked_in_whatever_part_of_a_file_is_shown(tmp_path: Path) -> None:

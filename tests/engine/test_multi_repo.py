@@ -57,19 +57,6 @@ def test_hits_of_all_repositories_are_ranked_together_and_say_where_they_are_fro
     assert answer.freshness == "fresh"
 
 
-def test_what_fits_badly_in_one_repository_does_not_come_before_what_fits_well_in_another(
-    both: dict[str, Engine],
-) -> None:
-    """Alone, the best hit of each has about the same score, however badly it fits."""
-    query = Query("hash a password with a salt")
-    alone = {name: engine.search.find(query).hits for name, engine in both.items()}
-    together = MultiRepo(both).search.find(query).hits
-    assert together[0].chunk.path == "web:src/auth.py"
-    of_api = [hit.score for hit in together if hit.project == "api"]
-    if alone["api"] and of_api:
-        assert max(of_api) < 0.7 * together[0].score
-
-
 def test_the_joint_ranking_is_that_of_one_repository_with_the_same_files(
     tmp_path: Path, both: dict[str, Engine]
 ) -> None:
@@ -173,11 +160,6 @@ def test_a_page_of_texts_goes_on_over_repositories(both: dict[str, Engine]) -> N
 def test_rows_name_the_project_beside_the_path_in_it(both: dict[str, Engine]) -> None:
     row = json.loads(told(MultiRepo(both), "codebase_retrieval", query="hash_password"))["results"][0]
     assert (row["project"], row["path"]) == ("web", "src/auth.py")
-
-
-def test_a_bundle_holds_code_of_several_repositories(both: dict[str, Engine]) -> None:
-    made = json.loads(told(MultiRepo(both), "get_context_for_prompt", query="total of the orders of the shop"))
-    assert {file["path"].partition(":")[0] for file in made["files"]} == {"web", "api"}
 
 
 def test_what_teams_know_is_asked_together(both: dict[str, Engine], tmp_path: Path) -> None:

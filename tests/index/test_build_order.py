@@ -14,9 +14,11 @@ from context_engine.index.build_order import (
     FILE_BYTES_MIN,
     ORDERED_FILES_MIN,
     BuildOrder,
+    compare_files,
     list_recent_files,
     rank_files,
 )
+from context_engine.index.index_store import FileState
 from context_engine.languages import Languages
 from context_engine.model import Query
 from context_engine.repo import Git
@@ -111,3 +113,28 @@ def wait_until_complete(engine: Engine) -> None:
     while not engine.index.is_complete():
         assert time.monotonic() < until, engine.index.live.last_error
         time.sleep(0.01)
+
+
+# -- what changed, by names, sizes and times alone -------------------------------------------------------------------
+
+facts = st.tuples(st.integers(0, 1), st.integers(0, 1))
+listings = st.dictionaries(st.sampled_from("abcd"), facts, max_size=4)
+
+
+@given(listings, listings, listings)
+def test_every_file_is_counted_once_and_for_what_it_is(indexed: dict, present: dict, kept_out: dict) -> None:
+    kept_out = {path: seen for path, seen in kept_out.items() if path not in indexed}
+    changes = compare_files({path: FileState(*seen, b"") for path, seen in indexed.items()}, present, kept_out)
+    fate = {}
+    for path in {*indexed, *present, *kept_out}:
+        if path not in present:
+            fate[path] = "removed"
+        elif path in indexed:
+            fate[path] = "unchanged" if indexed[path] == present[path] else "suspect"
+        else:
+            fate[path] = "kept out" if kept_out.get(path) == present[path] else "added"
+    assert list(changes.added) == sorted(path for path in fate if fate[path] == "added")
+    assert list(changes.suspect) == sorted(path for path in fate if fate[path] == "suspect")
+    assert list(changes.removed) == sorted(path for path in fate if fate[path] == "removed")
+    assert changes.unchanged == list(fate.values()).count("unchanged")
+    assert changes.is_empty == (not {"added", "suspect", "removed"} & set(fate.values()))

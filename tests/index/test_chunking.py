@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine.index.chunking import CHUNK_CHARS_MAX, DATA_KINDS, HEADING_ONLY_CHARS, ChunkSpan, split_chunks
@@ -142,20 +142,6 @@ def test_a_piece_is_about_something_that_stands_in_it_or_around_it(items: list) 
             assert piece.symbol in begun
         else:
             assert piece.symbol == (around[-1] if around else -1)
-
-
-@given(st.integers(1, 4), st.integers(0, 9))
-def test_a_line_too_long_for_a_piece_is_cut_inside(full: int, rest: int) -> None:
-    text = "short\n" + "y" * (full * CHUNK_CHARS_MAX + rest) + "\nend"
-    parts = [
-        piece for piece in split_chunks(text, [], "code") if 2 in lines_of(piece) and piece.first == piece.last == 2
-    ]
-    assume(parts)
-    assert "".join(text[p.start : p.stop] for p in parts).rstrip() == "y" * (full * CHUNK_CHARS_MAX + rest)
-
-
-def test_an_empty_file_has_no_pieces() -> None:
-    assert split_chunks("", [], "code") == split_chunks("\n\n  \n", [], "documentation") == []
 
 
 def test_a_comment_goes_with_the_definition_below_it() -> None:

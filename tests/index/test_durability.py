@@ -200,18 +200,6 @@ def test_three_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) ->
         assert engine.index.update().files == 40
 
 
-def test_of_two_indexers_at_once_one_works_and_the_other_is_told(tmp_path: Path) -> None:
-    root = repository(tmp_path / "w", 0)
-    both = [child(INDEXER, str(root), "first", "0") for _ in range(2)]
-    ended = [process.communicate(timeout=180) for process in both]
-    codes = sorted(process.returncode for process in both)
-    assert codes in ([0, 0], [0, 1])
-    assert all("StorageBusy" in err for process, (_, err) in zip(both, ended, strict=True) if process.returncode)
-    with open_engine(root) as engine:
-        assert engine.index.store.check() == []
-        assert engine.index.update().unchanged == FILES
-
-
 def test_an_answer_during_a_kill_is_an_answer_or_an_error_of_ours(tmp_path: Path) -> None:
     root = repository(tmp_path / "w", 0)
     with open_engine(root, staleness_ms=600_000) as engine:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,11 +71,6 @@ def test_importance_is_page_rank_over_who_uses_whom(uses: dict[str, set[str]], d
     assert found == pytest.approx([expected[name] for name in uses], abs=1e-4)
 
 
-def test_what_others_use_counts_more_than_what_nobody_uses() -> None:
-    values = importance(snapshot_of({"a": set(), "b": {"a"}, "c": {"a"}, "d": {"c"}})).tolist()
-    assert values[0] > values[2] > values[1] == values[3]
-
-
 def test_a_name_that_two_files_define_says_nothing() -> None:
     text = {"a.py": "def do_a(): ...\n", "b.py": "def do_a(): ...\n", "c.py": "do_a()\n"}
     snapshot = Snapshot([segment_of(text)], [[]], [np.zeros(3, np.float32)], generation="g", epoch=1)
@@ -88,7 +82,3 @@ def test_importance_does_not_depend_on_how_files_lie_in_segments() -> None:
     parts = [segment_of({f"{name}.py": file_text(name, used)}) for name, used in uses.items()]
     several = Snapshot(parts, [[], [], []], [np.zeros(1, np.float32)] * 3, generation="g", epoch=1)
     assert importance(several).tolist() == pytest.approx(importance(snapshot_of(uses)).tolist())
-
-
-def test_an_empty_index_has_no_importance(tmp_path: Path) -> None:
-    assert importance(Snapshot([], [], [], generation="g", epoch=0)).tolist() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -18,8 +17,8 @@ from context_engine.index.index_seeding import copy_index, seed
 from context_engine.model import Query
 from context_engine.repo.git import Git
 from context_engine.settings import Settings
-from tests.support.engines import answers, cache_for, indexed, open_engine
-from tests.support.trees import commit, git, repository, tree
+from tests.support.engines import answers, cache_for, indexed
+from tests.support.trees import git, repository, tree
 
 FILES = {f"src/part{number}.py": f"def part_{number}(value):\n    return value + {number}\n" for number in range(12)}
 QUESTIONS = ("part_3", "return value", "def part", "part seven value")
@@ -99,15 +98,6 @@ def test_segments_are_one_file_on_the_disk(first: Path, second: Path) -> None:
         assert here & there
 
 
-def test_what_happens_to_the_first_later_does_not_reach_the_second(first: Path, second: Path) -> None:
-    with indexed(first) as one, opened(second, first) as other:
-        other.index.update()
-        before = answers(other, QUESTIONS)
-        one.clear_index()
-        assert answers(other, QUESTIONS) == before
-        assert other.index.find_problems() == []
-
-
 def test_another_schema_or_a_damaged_index_is_no_beginning(first: Path, tmp_path: Path) -> None:
     with indexed(first) as engine:
         source = engine.cache_folder
@@ -120,15 +110,6 @@ def test_another_schema_or_a_damaged_index_is_no_beginning(first: Path, tmp_path
         each.write_bytes(each.read_bytes()[:100])
     assert not seed(EmbeddedStore(tmp_path / "c"), [source], identity)
     assert not (tmp_path / "c" / "CURRENT").exists()
-
-
-def test_an_index_that_is_there_is_never_replaced(first: Path, second: Path) -> None:
-    with opened(second, first) as engine:
-        engine.index.update()
-        generation = engine.status().generation
-        with indexed(first):
-            engine.index.update()
-        assert engine.status().generation.partition(".")[0] == generation.partition(".")[0]
 
 
 def test_languages_of_their_own_keep_work_trees_apart(first: Path, second: Path, described: list[str]) -> None:
@@ -177,21 +158,3 @@ def test_siblings_are_the_same_folder_in_the_other_work_trees(first: Path, secon
     assert Git(first / "src").other_work_trees() == (str(second / "src"),)
     assert Git(first).other_work_trees(unless="src/new.py") == ()
     assert Git(second).other_work_trees(unless="src/new.py") == ()
-
-
-def test_a_work_tree_that_is_gone_is_none(first: Path, second: Path, tmp_path: Path) -> None:
-    shutil.rmtree(second)
-    assert Git(first).other_work_trees() == ()
-    assert Git(tree(tmp_path / "plain", {"a": ""})).other_work_trees() == ()
-
-
-def test_another_clone_is_no_work_tree(first: Path, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "--quiet", str(first), "clone")
-    commit(first, "more")
-    assert Git(tmp_path / "clone").other_work_trees() == ()
-
-
-def test_without_another_work_tree_an_index_is_built_from_nothing(first: Path, described: list[str]) -> None:
-    with open_engine(first) as engine:
-        engine.index.update()
-    assert len(described) == len(FILES)

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageBusy
 from context_engine.index import live_index
-from context_engine.index.live_index import FULL_RUN_FILES
 from context_engine.model import Progress, Query
 from context_engine.references import symbol_graph
 from context_engine.references.symbol_graph import SymbolDefinition
@@ -88,36 +86,6 @@ def test_an_answer_never_waits_for_many_edits_but_says_so(tmp_path: Path) -> Non
         assert len(found(engine, "okapi", limit=100)) == len(MANY)
 
 
-def test_a_deleted_folder_is_gone_from_the_answers(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"src/deep/a.py": "def lion(): ...\n", "src2/b.py": "def lion(): ...\n"})
-    with indexed(root) as engine:
-        (root / "src/deep/a.py").unlink()
-        (root / "src/deep").rmdir()
-        until(lambda: found(engine, "lion") == ["src2/b.py"])
-
-
-def test_a_binary_file_that_comes_changes_and_goes_leaves_nothing_stale(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
-    with indexed(root) as engine:
-        for content in (b"\0\1", b"\0\1\2", None):
-            if content is None:
-                (root / "blob.txt").unlink()
-            else:
-                (root / "blob.txt").write_bytes(content)
-            engine.search.find(Query("lion"))
-            until(lambda: not engine.status().stale)
-        assert engine.status().skipped == {}
-
-
-def test_text_that_becomes_binary_is_no_longer_found_and_the_other_way_round(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n", "b.py": "def tiger(): ...\n"})
-    with indexed(root) as engine:
-        (root / "a.py").write_bytes(b"\0lion")
-        until(lambda: found(engine, "lion") == [])
-        write(root, "a.py", "def lion_again(): ...\n")
-        until(lambda: found(engine, "lion") == ["a.py"])
-
-
 def test_a_touched_file_is_neither_indexed_again_nor_called_stale(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n", "b.py": "def tiger(): ...\n"})
     with indexed(root) as engine:
@@ -151,17 +119,6 @@ def test_indexing_a_folder_leaves_its_namesakes_stale(tmp_path: Path, under: str
         report = engine.index.update(path=under)
         assert (report.added, report.changed, report.removed) == (0, 1, 0)
         assert engine.status().stale == ("src2/b.py",)
-
-
-def test_indexing_one_file_takes_in_that_file(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "x = 1\n", "b.py": "y = 1\n"})
-    with indexed(root) as engine:
-        write(root, "a.py", "x = 22\n")
-        write(root, "b.py", "y = 22\n")
-        report = engine.index.update(path="a.py")
-        assert (report.added, report.changed, report.removed, report.files) == (0, 1, 0, 2)
-        assert engine.index.update(path="a.py").unchanged == 1
-        assert engine.status().stale == ("b.py",)
 
 
 def test_a_file_that_is_edited_while_it_is_indexed_is_still_stale(
@@ -254,14 +211,6 @@ def test_a_branch_switch_is_one_batch(tmp_path: Path) -> None:
         assert engine.status().generation.split(".")[0] == generation.split(".")[0], "nothing was built anew"
 
 
-def test_many_changes_at_once_are_one_run(tmp_path: Path) -> None:
-    files = {f"f{number}.txt": "zebra" for number in range(FULL_RUN_FILES + 5)}
-    root = tree(tmp_path / "w", {"a.txt": "zebra"})
-    with indexed(root) as engine:
-        tree(root, files)
-        until(lambda: len(found(engine, "zebra", limit=1_000)) == len(files) + 1)
-
-
 def test_a_watcher_brings_edits_in_without_being_asked(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
     with indexed(root, quiet_ms=20) as engine:
@@ -346,25 +295,6 @@ def test_the_first_question_waits_for_a_small_repository(tmp_path: Path) -> None
         assert engine.search.find(Query("zebra")).hits
 
 
-def test_a_second_background_run_is_not_queued(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", MANY)
-    with open_engine(root) as engine:
-        assert [engine.index.update_in_background(), engine.index.update_in_background()] == [True, False]
-        until(lambda: engine.status().state == "ready" and not engine.index.live.is_building)
-        assert engine.index.update_in_background()
-        until(lambda: not engine.index.live.is_building)
-
-
-def test_progress_is_told_from_scanning_to_the_end(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", MANY)
-    steps: list[Progress] = []
-    with open_engine(root) as engine:
-        engine.index.update(progress=steps.append)
-    assert steps[0].stage == "scanning"
-    assert steps[-1] == Progress("finishing", len(MANY), len(MANY))
-    assert all(step.done <= step.total for step in steps)
-
-
 def test_a_cancelled_run_says_so_and_the_next_goes_on(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", MANY)
     cancel = threading.Event()
@@ -397,29 +327,6 @@ def test_trouble_in_the_background_shows_in_the_status(tmp_path: Path) -> None:
         assert engine.index.update_in_background(), "the thread lives on"
         until(lambda: engine.status().state == "ready" and not engine.index.live.is_building)
         assert engine.status().last_error is None
-
-
-def test_after_trouble_an_edit_is_taken_in_before_the_answer_again(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
-    with indexed(root) as engine, open_engine(root) as other:
-        with other.index.store.writer():
-            write(root, "a.py", "def lioness(): ...\n")
-            engine.search.find(Query("lion"))
-            until(lambda: engine.status().last_error, 10)
-        until(lambda: found(engine, "lioness") == ["a.py"])
-        until(lambda: engine.status().last_error is None)
-
-
-def test_a_workspace_that_was_deleted_raises_nothing_in_the_background(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
-    with indexed(root, quiet_ms=20) as engine:
-        engine.watch()
-        (root / "a.py").unlink()
-        root.rmdir()
-        with suppress(Exception):
-            engine.search.find(Query("lion"))
-        engine.index.live.mark_stale(frozenset({"a.py"}))
-        until(lambda: engine.index.live.last_error or not engine.index.live.stale_files())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

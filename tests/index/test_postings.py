@@ -132,15 +132,6 @@ def test_postings_equal_counting_by_hand(files: list[IndexedFile]) -> None:
         assert segment.lengths[field].tolist() == lengths[field], field
 
 
-@given(indexed_files())
-def test_columns_hold_what_the_files_had(files: list[IndexedFile]) -> None:
-    segment = built(files)
-    assert segment.heaps["path"].texts() == [file.path for file in files]
-    assert [segment.languages[code] for code in segment.file["language"].tolist()] == [f.language for f in files]
-    assert np.diff(segment.chunk_starts.astype(int)).tolist() == [len(file.chunks) for file in files]
-    assert segment.chunk["first"].tolist() == [piece.first for file in files for piece in file.chunks]
-
-
 @given(indexed_files(), st.data())
 def test_merged_segments_equal_one_built_of_the_living(files: list[IndexedFile], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(files)))

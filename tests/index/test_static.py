@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +18,7 @@ from context_engine.embedding.embedder import normalize_rows
 from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.embedding.vector_rows import VectorRows
 from context_engine.engine import Engine
-from context_engine.errors import Cancelled, StorageCorrupt
+from context_engine.errors import StorageCorrupt
 from context_engine.index import segment as segments
 from context_engine.index.build import IndexBuilder
 from context_engine.index.describe import describe_file
@@ -31,8 +30,7 @@ from context_engine.index.segment import Segment, StaticVectors, decode_outline
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import read_file_header
-from context_engine.model import Progress
-from tests.support.engines import GRAMMARS, LANGUAGES, grammars_folder, indexed, open_engine
+from tests.support.engines import GRAMMARS, LANGUAGES, grammars_folder, indexed
 from tests.support.trees import tree
 from training.pack import pack_table
 
@@ -198,16 +196,6 @@ def test_a_narrower_vector_is_the_beginning_of_the_whole_one_made_long_again(
     assert row.values.shape == (1, min(width, DIMENSIONS))
 
 
-def test_tables_and_widths_have_names_of_their_own_known_before_they_are_opened(tmp_path: Path) -> None:
-    one, other = table(tmp_path / "1", 1), table(tmp_path / "2", 2)
-    encoders = [StaticEncoder(one), StaticEncoder(one), StaticEncoder(other), StaticEncoder(one, width=4)]
-    before = [encoder.identity for encoder in encoders]
-    assert all(encoder.open() for encoder in encoders)
-    assert [encoder.identity for encoder in encoders] == before
-    assert before[0] == before[1]
-    assert len(set(before)) == 3
-
-
 @pytest.mark.parametrize("damage", ["a bit of a row", "the header", "its end", "all of it"])
 def test_a_table_that_cannot_be_used_is_named_and_nobody_fails(tmp_path: Path, damage: str) -> None:
     path = table(tmp_path / "broken.table", 1)
@@ -222,10 +210,6 @@ def test_a_table_that_cannot_be_used_is_named_and_nobody_fails(tmp_path: Path, d
     assert "broken.table" in encoder.problem
     with pytest.raises(StorageCorrupt, match=r"broken\.table"):
         encoder.rows(["get"])
-
-
-def test_what_ships_is_as_wide_as_the_index_keeps() -> None:
-    assert StaticEmbedder().dimensions >= WIDTH
 
 
 # -- in an index --------------------------------------------------------------------------------------------------
@@ -281,43 +265,6 @@ def test_each_chunk_and_each_file_has_the_vector_of_its_text(tmp_path: Path) -> 
             assert np.abs(rows - wanted).max() <= np.abs(wanted).max() / 127
 
 
-def chunks_by_path(snapshot: Snapshot) -> dict[str, bytes]:
-    """The bytes of each living file's vectors, those of its chunks and that of its card."""
-    parts = snapshot.static()
-    assert parts is not None
-    chunk, cards = (np.concatenate([rows.values for rows, _ in each]) for each in (parts.chunk, parts.summary))
-    starts = snapshot.chunk_starts.tolist()
-    return {
-        path: chunk[starts[number] : starts[number + 1]].tobytes() + cards[number].tobytes()
-        for path, number in snapshot.by_path.items()
-    }
-
-
-def test_an_edit_changes_the_vectors_of_its_file_and_of_no_other(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", FILES)
-    with indexed(root) as engine:
-        before = chunks_by_path(snapshot_of(engine))
-        (root / "src/pool.py").write_text("def something_else():\n    return password\n", encoding="utf-8")
-        assert engine.index.builder.index_paths(["src/pool.py"])
-        after = chunks_by_path(snapshot_of(engine))
-    assert {path for path in FILES if before[path] != after[path]} == {"src/pool.py"}
-
-
-def test_an_index_that_was_cancelled_goes_on_with_vectors(tmp_path: Path, toy: StaticEncoder) -> None:
-    root = tree(tmp_path / "w", {f"{n}.py": f"def get_{n}(): ...\n" for n in range(9)})
-    with Kept(tmp_path, root, toy) as kept:
-        cancel = threading.Event()
-
-        def tell(step: Progress) -> None:
-            if step.stage == "indexing":
-                cancel.set()
-
-        with pytest.raises(Cancelled):
-            kept.builder.index_workspace(progress=tell, cancel=cancel)
-        kept.builder.index_workspace()
-        assert kept.identity() == toy.identity
-
-
 # -- of one kind throughout ---------------------------------------------------------------------------------------
 
 
@@ -358,14 +305,6 @@ def kept(tmp_path: Path, toy: StaticEncoder) -> Iterator[Kept]:
         yield kept
 
 
-def test_the_same_vectors_are_not_made_again(kept: Kept, toy: StaticEncoder) -> None:
-    before = kept.snapshot()
-    kept.turn(StaticEncoder(toy._table))
-    kept.builder.index_workspace()
-    assert kept.snapshot() is before
-    assert kept.identity() == toy.identity
-
-
 def test_other_vectors_are_made_beside_while_the_old_ones_serve(kept: Kept, toy: StaticEncoder, tmp_path: Path) -> None:
     other = StaticEncoder(table(tmp_path / "other", 2))
     kept.turn(other)
@@ -395,12 +334,6 @@ def test_an_edit_taken_in_by_another_version_has_no_vectors_until_all_are_made_a
     assert kept.identity() == other.identity
 
 
-def test_an_edit_taken_in_by_the_same_version_has_its_vectors(kept: Kept, toy: StaticEncoder) -> None:
-    (kept.root / "b/c.py").write_text("def retry(): ...\n", encoding="utf-8")
-    assert kept.builder.index_paths(["b/c.py"])
-    assert kept.identity() == toy.identity
-
-
 def test_an_index_without_vectors_gains_them_and_never_is_built_anew_to_lose_them(
     tmp_path: Path, toy: StaticEncoder
 ) -> None:
@@ -416,16 +349,6 @@ def test_an_index_without_vectors_gains_them_and_never_is_built_anew_to_lose_the
         (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
         kept.builder.index_workspace()
         assert (kept.identity(), kept.snapshot().generation) == ("", "g-000002")
-
-
-def test_a_workspace_that_was_empty_gets_vectors_with_its_first_file(tmp_path: Path, toy: StaticEncoder) -> None:
-    with Kept(tmp_path, tree(tmp_path / "w", {}), toy) as kept:
-        kept.builder.index_workspace()
-        kept.builder.index_workspace()
-        assert kept.snapshot().generation == "g-000001"
-        (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
-        kept.builder.index_paths(["b.py"])
-        assert kept.identity() == toy.identity
 
 
 def test_with_a_damaged_table_the_index_is_built_without_vectors_and_has_them_once_it_is_mended(tmp_path: Path) -> None:
@@ -447,16 +370,3 @@ def test_with_a_damaged_table_the_index_is_built_without_vectors_and_has_them_on
         kept.turn(mended)
         kept.builder.index_workspace()
         assert kept.identity() == mended.identity != ""
-
-
-def test_an_engine_without_vectors_and_one_with_them_share_an_index(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", FILES)
-    with open_engine(root, embedder="none") as without, open_engine(root) as having:
-        without.index.update()
-        assert snapshot_of(having).static() is None
-        having.index.update()
-        assert snapshot_of(without).static() is not None
-        before = snapshot_of(having).generation
-        without.index.update()
-        having.index.update()
-        assert snapshot_of(having).generation == before

@@ -41,12 +41,6 @@ def test_a_bomb_of_aliases_is_no_tag() -> None:
     assert front_matter_tags(f"---\na0: &a0 [x]\n{steps}\ntags: [*a11, ok]\n---\n") == []
 
 
-def test_front_matter_stands_at_the_very_top_and_is_closed() -> None:
-    assert front_matter_tags("\n---\ntags: [x]\n---\n") == []
-    assert front_matter_tags("---\ntags: [x]\n") == []
-    assert front_matter_tags("---\r\ntags: [x]\r\n---\r\n") == ["x"]
-
-
 @given(st.text("-: []{}tags\n&*!|>'\"#0z", max_size=30))
 def test_front_matter_of_any_kind_is_survived(matter: str) -> None:
     front_matter_tags(f"---\ntags: {matter}\n---\n")

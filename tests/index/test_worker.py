@@ -21,7 +21,7 @@ from context_engine.index.describe import IndexJob, run_job
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.worker import WorkerPool
 from context_engine.model import Progress, Query
-from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, grammars_folder, indexed, open_engine
+from tests.support.engines import GRAMMARS, LANGUAGES, answers, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
 
 FILES = {
@@ -145,27 +145,6 @@ def test_the_share_of_a_killed_helper_is_done_here(tmp_path: Path) -> None:
         assert engine.index.pool.wait_ready() == 2, "others take their place"
 
 
-def test_helpers_that_die_between_two_runs_are_replaced(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", FILES)
-    with open_engine(root, workers=1) as engine:
-        engine.index.pool.wait_ready()
-        os.kill(engine.index.pool._children[0]._process.pid, signal.SIGKILL)
-        assert engine.index.update().files == len(FILES)
-        assert engine.index.pool.wait_ready() == 1
-
-
-def test_helpers_work_again_after_a_cancelled_run(tmp_path: Path, pool: WorkerPool) -> None:
-    root = tree(tmp_path / "w", FILES)
-    with open_engine(root, workers=1) as engine:
-        engine.index.pool.wait_ready()
-        cancel = threading.Event()
-        with pytest.raises(Cancelled):
-            engine.index.update(cancel=cancel, progress=cancelling(cancel))
-        until(lambda: len(engine.index.pool.ready()) == 1)
-        assert engine.index.update().files == len(FILES)
-        assert engine.index.store.check() == []
-
-
 def test_a_helper_that_outlives_a_run_cannot_write_into_the_next(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", FILES)
     with open_engine(root, workers=1) as engine:
@@ -184,14 +163,6 @@ def test_a_helper_that_outlives_a_run_cannot_write_into_the_next(tmp_path: Path)
             assert other.index.store.check() == []
             assert answers(other, ASKED) == expected
             assert other.index.update().unchanged == before.files
-
-
-def test_closing_the_pool_ends_its_processes(tmp_path: Path) -> None:
-    pool = WorkerPool(2, grammars_folder=str(grammars_folder()))
-    pool.wait_ready()
-    pids = [child._process.pid for child in pool._children]
-    pool.close()
-    assert [pid for pid in pids if is_running(pid)] == []
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
@@ -216,10 +187,3 @@ def test_helpers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         assert len(pids) == 2 and all(map(is_running, pids))
         parent.kill()
     until(lambda: not any(map(is_running, pids)))
-
-
-def test_few_files_are_not_worth_another_process(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "x = 1\n"})
-    with indexed(root, workers=2) as engine:
-        assert engine.index.pool._children == []
-    assert cache_for(root).exists()

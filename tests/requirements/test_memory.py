@@ -27,7 +27,7 @@ with Engine.open(sys.argv[1], settings=Settings(cache_folder=Path(sys.argv[2]), 
         assert engine.search.find(Query(f"how is part {number} of a pool drained")).hits
     status = Path("/proc/self/status").read_text()
     held = next(line for line in status.splitlines() if line.startswith("RssAnon"))
-    print(engine.index.store.stats().chunks, held.split()[1])
+    print(engine.status().chunks, held.split()[1])
 """
 
 
@@ -81,7 +81,7 @@ def test_a_hundred_thousand_chunks_are_searched_within_150_megabytes(tmp_path: P
     with indexed(root) as engine:
         store = engine.index.store
         assert isinstance(store, EmbeddedStore)
-        multiply(root, store, 1 + 100_000 // store.stats().chunks)
+        multiply(root, store, 1 + 100_000 // engine.status().chunks)
     chunks, kilobytes = held_kb(root)
     assert chunks >= 100_000
     assert kilobytes < 150_000

@@ -95,11 +95,6 @@ def test_a_list_and_an_object_with_a_head_are_both_read() -> None:
     assert (bare.model, headed.model) == ("", "m")
 
 
-def test_vectors_come_out_with_length_one_and_absent_ones_as_zeros() -> None:
-    vectors = taken("data", [chunk(1, 3, 4), chunk(2), chunk(3, 0, 2)]).vectors.floats()
-    assert np.abs(vectors - [[0.6, 0.8], [0, 0], [0, 1]]).max() < HALF_STEP
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -374,17 +369,6 @@ def test_an_index_is_exported_whole_and_read_back(tmp_path: Path) -> None:
     texts = [capsule.text() for kind in FILES for _, capsule in chunks[kind]]
     assert np.abs(back.vectors.floats() - Lengths().embed(texts, "passage")).max() < 0.01
     assert (back.model, back.embedded.all(), back.skipped) == ("lengths", True, ())
-
-
-def test_a_secret_does_not_leave_with_its_chunk(tmp_path: Path) -> None:
-    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    root = tree(tmp_path / "w", {"src/login.py": f'def login():\n    return "{key}"\n'})
-    with indexed(root) as engine:
-        chunks = collect_chunks(view_of(engine), source(root))
-    write_chunk_files(chunks, tmp_path / "out", stamp="")
-    contents = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    assert b"def login" in contents["code-definitions.json"]
-    assert key.encode() not in b"".join(contents.values())
 
 
 def test_what_changed_since_it_was_indexed_is_left_out_and_vectors_may_be(tmp_path: Path) -> None:

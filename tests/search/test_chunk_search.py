@@ -107,14 +107,6 @@ def test_hits_come_best_first_and_a_score_is_the_sum_of_its_addends(
     assert ranking == ChunkSearcher(chunks).rank(Query(asked, 9), vector), "the same question has the same answer"
 
 
-def test_a_word_counts_more_where_it_is_rare_and_where_it_stands_often() -> None:
-    rows = [row(n, "pool of sessions and other things") for n in range(5)]
-    rows += [row(5, "the pool of a token and other things"), row(6, "pool pool pool and other things here")]
-    searcher = ChunkSearcher(chunks_of(rows))
-    assert ids(searcher, Query("pool token", 1)) == ["c5"]
-    assert ids(searcher, Query("pool", 1)) == ["c6"]
-
-
 def test_title_and_path_are_found_as_parts_of_names_and_weigh_more_than_a_mention() -> None:
     rows = [
         row(0, "something about nothing", "AuthHandler.renewToken", path="internal/auth/handler.go"),
@@ -135,16 +127,3 @@ def test_meaning_is_the_cosine_and_finds_what_shares_no_word() -> None:
     assert hits[1].score / hits[0].score == pytest.approx(0.8, abs=0.01)
     with pytest.raises(InvalidVectors):
         searcher.rank(Query("delta"), np.array([1, 0, 0], np.float32))
-
-
-def test_a_least_score_drops_what_is_below_that_share_of_the_best() -> None:
-    rows = [row(0, "pool pool pool", "pool"), row(1, "a pool among very many other words of no weight at all")]
-    searcher = ChunkSearcher(chunks_of(rows))
-    assert ids(searcher, Query("pool")) == ["c0", "c1"]
-    assert ids(searcher, Query("pool", min_score=0.9)) == ["c0"]
-
-
-def test_only_a_tag_that_nothing_carries_has_near_ones() -> None:
-    searcher = ChunkSearcher(chunks_of([row(0, "x", "", "python", "code")]))
-    assert searcher.similar_tags(("pyton", "code")) == ("python",)
-    assert searcher.similar_tags(("code",)) == ()

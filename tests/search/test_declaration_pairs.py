@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -51,15 +50,6 @@ def test_files_that_are_gone_pair_as_if_they_had_never_been(files: list[tuple[st
     living = [path for path, lives in files if lives]
     assert named == [(living[a], living[b]) for a, b in pair_declarations(living)]
     assert all(first.endswith(tuple(IMPLEMENTATIONS)) for first, _ in named)
-
-
-def test_many_files_of_one_name_are_paired_in_linear_time() -> None:
-    began = time.perf_counter()
-    paths = [
-        f"{side}/{number}/index{suffix}" for side, suffix in (("a", ".h"), ("b", ".c")) for number in range(20_000)
-    ]
-    assert len(pair_declarations(paths)) == 20_000
-    assert time.perf_counter() - began < 2.0
 
 
 def test_pairs_are_kept_over_edits_and_follow_files_that_come_and_go(tmp_path: Path) -> None:

@@ -10,15 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from context_engine.embedding import quantize
-from context_engine.engine import Engine
 from context_engine.errors import EmbedderUnusable, NotIndexed
 from context_engine.model import Answer, Query
 from context_engine.search import embedding_service
-from context_engine.search.rankers import RankingView
 from context_engine.tools import Call, search_code
 from context_engine.tools.index_tools import status_row
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, told
@@ -76,14 +72,6 @@ def test_without_embeddings_words_find_it_and_the_status_says_what_is_missing(ro
     row = status_row(status)
     assert (row["engine"], row["embeddings"]) == ("lexical", {"static": "off"})
     assert "words" in row["missing"]
-
-
-def test_static_vectors_need_nothing_and_no_provider_is_named(root: Path) -> None:
-    with indexed(root) as engine:
-        engine.embeddings.start()
-        answer, status = engine.search.find(ASKED), engine.status().embeddings
-    assert (answer.engine, answer.missing, answer.hits[0].chunk.path) == ("hybrid", "", "shop/vat.py")
-    assert (status.static, status.model, status.state) == ("ready", "", "")
 
 
 @pytest.mark.parametrize(
@@ -150,19 +138,6 @@ def test_a_chosen_endpoint_embeds_everything_and_takes_part_in_answers(
     assert KEY not in repr(status)
 
 
-def test_until_vectors_are_made_an_answer_does_without_and_says_so(root: Path, server: EmbeddingServer) -> None:
-    with indexed(root, **remote(server)) as engine:
-        before = engine.search.find(ASKED)
-        assert (engine.status().embeddings.state, server.asked) == ("incomplete", [])
-        engine.embeddings.embed_all()
-        after = engine.search.find(ASKED)
-    assert (
-        before.missing == "0% of the chunks have a vector of openai-compatible:words: ctx index --embed makes the rest"
-    )
-    assert "model" not in addends(before)
-    assert (after.missing, "model" in addends(after)) == ("", True)
-
-
 def test_what_a_search_tool_replies_names_the_missing_vectors(root: Path, server: EmbeddingServer) -> None:
     with indexed(root, **remote(server)) as engine:
         reply = search_code.call(engine, {"query": ASKED.text, "format": "json"}, Call())
@@ -225,35 +200,6 @@ def test_a_question_whose_endpoint_is_down_is_not_waited_for_again_until_the_bac
         assert eventually(lambda: "model" in addends(engine.search.find(ASKED)))
 
 
-def test_a_deleted_chunk_counts_for_nothing(root: Path, server: EmbeddingServer) -> None:
-    with indexed(root, **remote(server)) as engine:
-        engine.embeddings.embed_all()
-        (root / "net" / "dial.py").unlink()
-        engine.index.update()
-        updated = engine.search.find(ASKED)
-        engine.index.update(force=True)
-        assert [hit.chunk.path for hit in engine.search.find(ASKED).hits] == [hit.chunk.path for hit in updated.hits]
-        assert engine.status().embeddings.chunks == (2, 2)
-
-
-def test_cosines_of_a_model_that_finds_everything_alike_are_counted_from_the_least(
-    root: Path, server: EmbeddingServer
-) -> None:
-    """Both models have the same differences between chunks, and so the same shares of the score."""
-    with indexed(root) as engine:
-        snapshot = engine.index.live.snapshot()
-        assert snapshot is not None
-        plain = np.zeros((3, 4), np.float32)
-        plain[:, 0], plain[:, 1] = (0.1, 0.4, 0.9), 1
-        view, found = RankingView(snapshot), []
-        for cosines in (plain[:, 0], 0.7 + 0.3 * plain[:, 0]):
-            rows = quantize(np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1))
-            vectors = embedding_service.SnapshotVectors(np.arange(3), np.arange(3), rows, 1.0)
-            near = embedding_service._compare(view, vectors, np.array([1, 0], np.float32), None)
-            found.append(near.chunk / near.chunk.max())
-    assert np.allclose(found[0], found[1], atol=0.02)
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -277,15 +223,6 @@ def test_an_endpoint_in_trouble_never_breaks_or_holds_up_an_answer(
         assert answer.missing.startswith("openai-compatible took no part: ")
 
 
-def test_secrets_are_masked_before_a_text_leaves(root: Path, server: EmbeddingServer) -> None:
-    key = "AKIA" + "Z7Q4N2M8P6R3T5W9"
-    (root / "net" / "keys.py").write_text(f'def connect():\n    return login("{key}")\n', encoding="utf-8")
-    with indexed(root, **remote(server)) as engine:
-        engine.embeddings.embed_all()
-    assert server.asked
-    assert not any(key in text for asked in server.asked for text in asked.texts)
-
-
 def test_another_model_has_vectors_of_its_own_and_those_of_the_first_stay(root: Path, server: EmbeddingServer) -> None:
     for model in ("words", "words-small", "words"):
         with indexed(root, **remote(server, model)) as engine:
@@ -305,14 +242,3 @@ def test_a_closed_engine_leaves_no_thread_behind(root: Path, server: EmbeddingSe
     assert eventually(
         lambda: not [t for t in threading.enumerate() if t.ident not in before and t.name.startswith("ctx-")]
     )
-
-
-def test_the_engine_is_one_value_and_two_of_them_keep_their_models_apart(
-    tmp_path: Path, server: EmbeddingServer
-) -> None:
-    one, two = tree(tmp_path / "one", FILES), tree(tmp_path / "two", FILES)
-    with indexed(one, **remote(server)) as first, indexed(two, embedder="none") as second:
-        first.embeddings.embed_all()
-        assert "model" in addends(first.search.find(ASKED))
-        assert second.search.find(ASKED).engine == "lexical"
-    assert isinstance(first, Engine)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,22 +60,6 @@ def test_after_a_half_life_half_is_left(counter: AccessCounter) -> None:
     assert later.count == counter.count
 
 
-@given(COUNTERS, st.floats(0, 1e6), st.floats(0, 1e6))
-def test_decay_does_not_care_how_often_one_looks(counter: AccessCounter, first: float, then: float) -> None:
-    at_once = counter.decay_to(counter.at + first + then)
-    in_steps = counter.decay_to(counter.at + first).decay_to(counter.at + first + then)
-    assert math.isclose(at_once.strength, in_steps.strength, rel_tol=1e-9, abs_tol=1e-12)
-
-
-@given(st.lists(COUNTERS, min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_the_order_in_which_events_arrive_makes_no_difference(events: list[AccessCounter], chance) -> None:
-    shuffled = list(events)
-    chance.shuffle(shuffled)
-    one, two = (total(each) for each in (events, shuffled))
-    assert math.isclose(one.strength, two.strength, rel_tol=1e-9, abs_tol=1e-12)
-    assert one[1:] == two[1:]
-
-
 @given(st.lists(COUNTERS, min_size=1, max_size=6))
 def test_events_are_worth_together_what_they_are_worth_alone(events: list[AccessCounter]) -> None:
     end = max(each.at for each in events)
@@ -125,19 +108,6 @@ def test_few_events_are_written_after_a_while(file: Path, clock: Clock, monkeypa
     counted.close()
 
 
-def test_when_nothing_is_accessed_no_thread_waits(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_usage, "FLUSH_S", 0.01)
-    counted = FileUsage(file, clock=clock)
-    counted.note("a.py", "read")
-    thread = counted._thread
-    assert thread is not None
-    thread.join(60)
-    assert not thread.is_alive()
-    counted.note("a.py", "read")  # starts another
-    counted.close()
-    assert counts(FileUsage(file, clock=clock)) == {"a.py": 2}
-
-
 def test_processes_that_count_at_once_lose_nothing(file: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from context_engine.search.file_usage import FileUsage\n"
@@ -178,28 +148,6 @@ def test_a_renamed_file_keeps_its_score(file: Path, clock: Clock) -> None:
     counted.close()
 
 
-def test_two_files_that_swap_names_swap_scores(file: Path, clock: Clock) -> None:
-    counted = FileUsage(file, clock=clock)
-    counted.note("a.py", "edit")
-    counted.note("b.py", "read")
-    counted.follow_renames({"a.py": "b.py", "b.py": "a.py"})
-    assert strength(counted, "b.py") == pytest.approx(3)
-    assert counts(counted) == {"a.py": 1, "b.py": 1}
-    counted.close()
-
-
-def test_cleared_everything_is_forgotten(file: Path, clock: Clock) -> None:
-    counted = FileUsage(file, clock=clock)
-    counted.note("a.py", "read")
-    counted.flush()
-    counted.note("b.py", "read")
-    counted.clear()
-    assert counted.counters() == {}
-    counted.note("c.py", "read")
-    counted.close()
-    assert list(FileUsage(file, clock=clock).counters()) == ["c.py"]
-
-
 def test_switched_off_nothing_is_counted_and_nothing_is_said(file: Path, clock: Clock) -> None:
     on = FileUsage(file, clock=clock)
     on.note("a.py", "read")
@@ -238,41 +186,6 @@ def test_a_damaged_file_is_begun_anew(file: Path, clock: Clock, content: bytes) 
     counted.close()
     assert counted.problem == ""
     assert counts(FileUsage(file, clock=clock)) == {"a.py": 1}
-
-
-def test_what_a_full_disk_refuses_at_the_very_end_is_not_lost(
-    file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted = FileUsage(file, clock=clock)
-    add = file_usage._write
-
-    def add_in_vain(db: apsw.Connection, counters) -> None:
-        add(db, counters)
-        db.set_commit_hook(lambda: True)  # refuses the commit
-
-    monkeypatch.setattr(file_usage, "_write", add_in_vain)
-    counted.note("a.py", "read")
-    counted.flush()
-    assert counted.problem
-    monkeypatch.setattr(file_usage, "_write", lambda db, counters: (db.set_commit_hook(None), add(db, counters)))
-    counted.close()
-    assert counts(FileUsage(file, clock=clock)) == {"a.py": 1}
-
-
-def test_a_file_that_was_replaced_under_its_hands_fails_nobody(file: Path, clock: Clock) -> None:
-    counted = FileUsage(file, clock=clock)
-    counted.note("a.py", "read")
-    counted.flush()
-    other = apsw.Connection(str(file))
-    other.execute("DROP TABLE access")
-    other.close()
-    counted.note("b.py", "read")
-    counted.flush()
-    assert counted.problem == ""
-    assert counts(counted) == {"b.py": 1}
-    counted.follow_renames({"b.py": "c.py"})
-    counted.clear()
-    counted.close()
 
 
 def test_on_a_disk_that_takes_nothing_events_wait_and_nobody_fails(clock: Clock) -> None:

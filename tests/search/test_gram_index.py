@@ -16,7 +16,7 @@ from context_engine.model import Scan, TextQuery
 from context_engine.repo import FileLister, Root, TextEngine
 from context_engine.repo.re2_search import Re2Search
 from context_engine.repo.ripgrep import Ripgrep, find_ripgrep
-from context_engine.search.gram_index import GramIndex, map_edits, map_listing
+from context_engine.search.gram_index import GramIndex, map_listing
 from context_engine.search.gram_parts import (
     And,
     Factor,
@@ -196,23 +196,6 @@ def test_a_file_that_changed_or_is_new_is_read_until_it_is_indexed_again(indexed
     assert indexed.candidates("retry") == ["a.txt", "b.txt"]
 
 
-def test_after_an_edit_the_mapping_is_that_of_the_new_listing(indexed: IndexedTree) -> None:
-    indexed.write(a="abc", b="def", c="abc")
-    indexed.index()
-    before = indexed.lister.listing()
-    known = map_listing(before, tuple(indexed.grams._load().values()))
-    indexed.write(b="abc and more")
-    after = indexed.lister.listing()
-    edited = map_edits(known, after)
-    assert edited
-    made = map_listing(after, known.parts)
-    assert [some.tolist() for some in edited.places] == [some.tolist() for some in made.places]
-    assert (edited.unread.tolist(), edited.unknown) == (made.unread.tolist(), made.unknown)
-    assert indexed.candidates("abc") == ["a.txt", "b.txt", "c.txt"]
-    indexed.write(d="abc")
-    assert map_edits(edited, indexed.lister.listing()) is None
-
-
 def test_a_file_that_could_change_and_look_the_same_is_not_indexed(indexed: IndexedTree) -> None:
     (indexed.root / "new.txt").write_text("nothing")
     indexed.write(old="nothing", other="retry")
@@ -279,42 +262,3 @@ def test_answers_with_the_index_are_those_without_it(
     indexed.write(**{f"f{number}": content for number, content in changed.items()})
     narrowed, whole = indexed.answers(query)
     assert narrowed == whole
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    contents=some.lists(LINES, min_size=2, max_size=6, unique=True),
-    changed=some.dictionaries(some.integers(0, 5), LINES, max_size=3),
-    place=some.tuples(some.integers(0, 8), some.integers(0, 20), some.integers(3, 6)),
-    swap_case=some.booleans(),
-)
-def test_a_text_of_any_file_is_found_as_without_the_index(
-    tmp_path_factory: pytest.TempPathFactory,
-    engine: str,
-    contents: list[str],
-    changed: dict[int, str],
-    place: tuple[int, int, int],
-    swap_case: bool,
-) -> None:
-    indexed = IndexedTree(tree(tmp_path_factory.mktemp("grams") / "work", {"first.txt": "ab c"}), engine)
-    indexed.write(**{f"f{number}": content for number, content in enumerate(contents)})
-    indexed.index()
-    indexed.write(**{f"f{number}": f"{content} changed" for number, content in changed.items()})
-    number, start, length = place
-    texts = [*changed.values(), *contents]
-    text = texts[number % len(texts)][start : start + length] or "changed"
-    narrowed, whole = indexed.answers(TextQuery((text.swapcase() if swap_case else text,)))
-    assert narrowed == whole
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("regex", [False, True])
-def test_letters_that_fold_to_ascii_are_found(tmp_path: Path, engine: str, regex: bool) -> None:
-    indexed = IndexedTree(tree(tmp_path / "work", {"first.txt": "nothing"}), engine)
-    indexed.write(long="claſſ", sign="\u212aelvin", plain="class kelvin")
-    indexed.index()
-    for text, found in (("CLASS", ["long.txt", "plain.txt"]), ("kelvin", ["plain.txt", "sign.txt"])):
-        narrowed, whole = indexed.answers(TextQuery((text,), regex=regex))
-        assert narrowed == whole
-        assert [file.path for file in narrowed.files] == found

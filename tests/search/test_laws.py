@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from context_engine.index.snapshot import Snapshot, UnionSnapshot
 from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search.searcher import Ranking, Searcher
 from context_engine.search.semantic_scores import SemanticRanker
-from tests.support.engines import indexed, open_engine
+from tests.support.engines import indexed
 from tests.support.trees import tree
 
 FILES = {
@@ -204,12 +203,6 @@ def test_the_tags_of_a_hit_are_those_it_can_be_filtered_by(engine: Engine) -> No
             assert hit.chunk.id in {other.chunk.id for other in same}
 
 
-def test_a_question_about_nothing_says_so(engine: Engine) -> None:
-    answer = engine.search.find(Query("nothingness"))
-    assert (answer.hits, answer.total) == ((), 0)
-    assert "no indexed text" in answer.reason
-
-
 # -- incremental and anew --
 
 contents = st.sampled_from(
@@ -287,31 +280,10 @@ def test_an_index_that_was_updated_answers_like_one_built_anew(
         assert_same(told(engine, weights_anew=False), updated)
 
 
-def test_a_rebuilt_index_counts_what_an_updated_one_counts(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", FILES)
-    with indexed(root) as engine:
-        (root / "src/pool.py").write_text("def other(): ...\n", encoding="utf-8")
-        (root / "docs/pool.md").unlink()
-        engine.index.update()
-        with engine.index.store.writer() as writer:
-            writer.compact(everything=True)
-        merged = told(engine, weights_anew=True)
-    with open_engine(root) as engine:
-        engine.index.update(force=True)
-        assert_same(told(engine, weights_anew=False), merged)
-        assert np.isfinite(snapshot_of(engine).importance).all()
-
-
 def test_one_file_alone_still_gives_as_many_hits_as_were_asked_for(engine: Engine) -> None:
     answer = engine.search.find(Query("pool user drain", 10, Filter(include_paths=("long.py",))))
     assert answer.total > 10
     assert len(answer.hits) == 10
-
-
-def test_the_tag_symbols_finds_outlines_like_the_kind(engine: Engine) -> None:
-    by_kind = engine.search.find(Query("drain", 5, Filter(kinds=("symbols",)))).hits
-    by_tag = engine.search.find(Query("drain", 5, Filter(tags=("symbols",)))).hits
-    assert [hit.chunk.id for hit in by_tag] == [hit.chunk.id for hit in by_kind]
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,6 @@ def test_what_lies_near_the_top_comes_first_and_the_count_is_of_all(engine: Engi
     assert engine.search.complete_path("session") == (("src/till/session.py", "tests/test_session.py"), 2)
 
 
-def test_folders_are_offered_only_to_who_asks_for_them(engine: Engine) -> None:
-    assert "src/till/" not in engine.search.complete_path("src/")[0]
-    assert engine.search.complete_path("src/till", folders=True)[0][0] == "src/till/"
-
-
 def test_a_symbol_is_completed_as_its_author_spells_it_and_as_it_was_typed(engine: Engine) -> None:
     assert engine.search.complete_symbol("clo") == (("close", "close_all"), 2)
     assert engine.search.complete_symbol("loginU") == (("login_user",), 1)
@@ -98,15 +93,6 @@ def test_landmarks_are_the_program_where_it_starts_and_what_it_leans_on(engine: 
     assert seen.starts == ("src/till/__main__.py",)
     assert seen.freshness == "fresh"
     assert all(not path.startswith(("tests/", "docs/")) for path in seen.central)
-
-
-def test_the_root_is_a_folder_of_the_program_where_much_of_it_lies(tmp_path: Path) -> None:
-    program = {f"part{n}.go": f"package till\n\nfunc Part{n}() {{}}\n" for n in range(3)}
-    with indexed(tree(tmp_path / "till", {**program, "doc/pages.go": "package doc\n"})) as engine:
-        assert engine.search.overview().folders == (("./", 3), ("doc/", 1))
-    folders = {f"{folder}/{n}.py": "x = 1\n" for folder in ("shop", "bank") for n in range(4)}
-    with indexed(tree(tmp_path / "shop", {**folders, "setup.py": "x = 1\n"})) as engine:
-        assert engine.search.overview().folders == (("bank/", 4), ("shop/", 4))
 
 
 NAMES = st.lists(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from context_engine.engine import Engine
 from context_engine.model import Filter, Query
-from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, Evidence, explain_weakness
+from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, Evidence
 from context_engine.search.search_service import drop_distant
 from context_engine.search.searcher import Place
 from tests.support.engines import indexed
@@ -72,15 +72,3 @@ def test_a_question_that_belongs_here_is_answered_without_a_doubt(shop: Engine) 
 def test_an_answer_within_a_filter_is_never_called_weak(shop: Engine) -> None:
     asked = Query("how does the garbage collector sweep a shop", filter=Filter(include_paths=("src/*",)))
     assert shop.search.find(asked).weakness == ""
-
-
-@pytest.mark.parametrize(
-    ("absent", "start"),
-    [
-        ((), "probably nothing here answers this: no file"),
-        (("vat",), 'probably nothing here answers this: "vat" occurs nowhere; no file'),
-        (("a", "b", "c"), 'probably nothing here answers this: "a", "b" and "c" occur nowhere; no file'),
-    ],
-)
-def test_the_reason_names_the_words_that_occur_nowhere(absent: tuple[str, ...], start: str) -> None:
-    assert explain_weakness(Evidence(0.3, 0.1, 0.1, 0.0), absent).startswith(start)

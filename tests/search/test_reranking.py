@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from context_engine.engine import Engine
 from context_engine.model import Chunk, Hit, Query, RelPath
-from context_engine.search.reranking import PLACES_MAX, read_facts, rerank
+from context_engine.search.reranking import PLACES_MAX, rerank
 from context_engine.text import LineSpan
 from tests.support.engines import indexed
 from tests.support.trees import tree
@@ -69,11 +69,6 @@ def test_every_place_stays_once_and_scores_fall(question: str, hits: list[Hit]) 
     assert all(sum(hit.why.values()) == pytest.approx(hit.score) for hit in ranked if hit.chunk.id in with_parts)
 
 
-def test_a_place_without_a_score_that_comes_first_has_the_parts_of_its_new_score() -> None:
-    hits = [place(first=1, score=0.0), place(first=50, score=4.0)]
-    assert [(hit.score, hit.why) for hit in rerank("drain", hits)] == [(4.0, {"chunk": 4.0}), (0.0, {"chunk": 0.0})]
-
-
 @given(texts, hits_of_any_answer)
 def test_a_place_that_the_question_names_comes_before_the_others_of_its_file(question: str, hits: list[Hit]) -> None:
     ranked = [hit for hit in rerank(question, hits) if hit.score]
@@ -102,26 +97,6 @@ def test_no_file_overtakes_the_frame_of_a_stack_trace() -> None:
     ranked = rerank(TASK, [before, frame, behind])
     assert [hit.chunk.path for hit in ranked] == ["before.py", "frame.py", "behind.py"]
     assert ranked[1].chance == 0.25 < ranked[2].chance
-
-
-def test_names_and_quoted_texts_count_as_they_are_written() -> None:
-    as_written, otherwise = read_facts(
-        TASK, [place(text="pool.close()\ndrain_all()"), place(text="Pool.Close\ndrainAll")]
-    )
-    assert (as_written.names, as_written.quoted) > (otherwise.names, otherwise.quoted) == (0.0, 0.0)
-
-
-def test_a_long_line_counts_as_one() -> None:
-    (minified,) = read_facts(TASK, [place(text="if(p.open){return p}else{return q};" * 40)])
-    assert minified.control == 1.0
-
-
-def test_only_the_likely_places_are_read() -> None:
-    hits = [place(f"{number}.py", chance=0.9 - number / 100, score=9 - number / 10) for number in range(PLACES_MAX + 5)]
-    kept = {str(hit.chunk.path): hit.chance for hit in rerank(TASK, hits)}
-    unread = hits[PLACES_MAX:]
-    assert [kept[str(hit.chunk.path)] for hit in unread] == [hit.chance for hit in unread]
-    assert kept["0.py"] != hits[0].chance
 
 
 NOTES = "# When a pool closes, it is drained: drain it once.\n# Later, nothing is left.\n"

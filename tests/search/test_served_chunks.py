@@ -100,11 +100,6 @@ def test_where_the_model_is_not_at_hand_words_answer_and_the_reason_is_told(
         assert served.status().engine == "lexical"
 
 
-def test_a_file_that_does_not_state_a_fingerprint_is_trusted_by_the_name_of_its_model(tmp_path: Path) -> None:
-    with ServedChunks(write(tmp_path, "boat on water", fingerprint=""), opener()) as served:
-        assert served.search(Query("sea")).engine == "hybrid"
-
-
 def test_a_model_that_fails_leaves_the_answer_to_words_and_is_named(tmp_path: Path) -> None:
     model = Scripted()
     with ServedChunks(write(tmp_path, "boat on water"), opener(model)) as served:
@@ -133,13 +128,6 @@ def test_a_model_that_does_not_answer_in_time_leaves_the_answer_to_words_and_is_
 
 def test_half_a_second_of_quiet_is_waited_for_unless_told_otherwise() -> None:
     assert inspect.signature(ServedChunks).parameters["quiet_ms"].default == 500
-
-
-def test_a_question_of_words_that_the_model_does_not_know_is_answered_by_words(tmp_path: Path) -> None:
-    with ServedChunks(write(tmp_path, "boat on water"), opener()) as served:
-        answer = served.search(Query("water"))
-        assert (answer.engine, [hit.row.id for hit in answer.hits]) == ("lexical", ["boat on water"])
-        assert "knows no word" in answer.missing
 
 
 def test_vectors_of_another_size_than_their_model_makes_are_refused_at_the_start(tmp_path: Path) -> None:
@@ -224,8 +212,3 @@ def test_an_answer_without_hits_says_why(tmp_path: Path) -> None:
         assert none.reason == "no chunk passes the filter"
         with pytest.raises(InvalidArgument):
             served.search(Query(" "))
-
-
-def test_an_empty_folder_is_served_and_says_so(tmp_path: Path) -> None:
-    with ServedChunks(tmp_path, opener()) as served:
-        assert served.search(Query("water")).reason == "the chunk files are empty"

@@ -59,12 +59,6 @@ def test_a_name_that_is_defined_twice_leads_nowhere_by_itself(tmp_path: Path) ->
         assert first_hit(engine, "Speed up write_string").chunk.path in ENCODERS
 
 
-def test_the_tests_of_a_function_do_not_make_its_name_ambiguous(tmp_path: Path) -> None:
-    files = {**REPOSITORY, "tests/test_tools.py": f"import zoo\n\n\n{HELPER}\n\ndef test_it():\n    assert zoo\n"}
-    with open_tree(tmp_path, files) as engine:
-        assert first_hit(engine, "Speed up write_string of the tools").chunk.path == "zoo/tools.py"
-
-
 def test_words_choose_the_part_of_a_long_function_that_the_title_names(tmp_path: Path) -> None:
     lines = [f"    out.pad({number})" for number in range(120)]
     lines[90:90] = ["    buffer = bytes(text)  # the allocation: each string of an encoder is copied to the heap"]

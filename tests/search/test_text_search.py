@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, TextFile, TextQuery
 from context_engine.search.text_search import (
     GlobSet,
     definition_pattern,
-    density,
     expand_braces,
     hash_search,
     limit_matches,
@@ -51,17 +49,6 @@ def test_globs_name_paths_as_in_an_ignore_file(globs: list[str], named: list[str
     assert [path for path in not_named if chosen.matches(path)] == []
 
 
-PARTS = st.sampled_from(["a", "b", "ab", "a.py", "b.ts"])
-PATHS = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
-GLOB = st.lists(st.sampled_from(["a", "*", "**", "*.py", "b?", "ab", "[ab]"]), min_size=1, max_size=3).map("/".join)
-
-
-@given(st.lists(GLOB, min_size=1, max_size=2), st.lists(PATHS, min_size=1, max_size=6))
-def test_globs_mean_what_they_mean_elsewhere_in_the_product(globs: list[str], paths: list[str]) -> None:
-    spec = GitIgnoreSpec.from_lines(globs)
-    assert [GlobSet(globs).matches(path) for path in paths] == [spec.match_file(path) for path in paths]
-
-
 def test_braces_that_stand_for_too_much_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="more than 100"):
         expand_braces("{a,b}" * 7)
@@ -94,12 +81,6 @@ def test_files_come_by_queries_then_definition_then_path_then_density() -> None:
     ]
     order = [each.path for each in rank_files(files, ["login"])]
     assert order == ["z/both.py", "z/defines.py", "a/login.py", "z/often.py", "z/seldom.py"]
-
-
-@given(st.integers(1, 500), st.integers(0, 10**7))
-def test_more_matches_weigh_more_and_a_longer_file_less(lines: int, size: int) -> None:
-    assert 0 < density(lines, size) < density(lines + 1, size) < 1
-    assert density(lines, size + 1_000) < density(lines, size)
 
 
 def test_scout_puts_most_distinct_keywords_first_then_matches_then_the_path() -> None:
@@ -159,9 +140,3 @@ def test_a_cursor_is_refused_when_question_or_answer_changed() -> None:
     ):
         with pytest.raises(InvalidArgument, match="changed since"):
             parse_cursor(sent, other)
-
-
-@pytest.mark.parametrize("sent", ["x", "12345678", "01234567-", "01234567-1-2", "0123456g-1", "01234567--1"])
-def test_what_is_no_cursor_is_refused(sent: str) -> None:
-    with pytest.raises(InvalidArgument, match="not one of this server"):
-        parse_cursor(sent, "01234567")
