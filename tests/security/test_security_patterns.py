@@ -40,8 +40,8 @@ ROUNDS_MAX = 20
 """Of measurements: a busy machine makes some of them longer and none shorter, so the least time of each length counts."""
 AGREEING = 2
 """Rounds in a row that must say the same."""
-GIVES_UP_S = 3.0
-"""Of all threads: ten times what a linear pattern takes over LONG characters."""
+GIVES_UP_S = 1.0
+"""Of all threads: three times what a linear pattern takes over LONG characters."""
 TEXTS_MAX = 24
 PARTS = 6
 """So that several workers of a test run share them."""
