@@ -375,7 +375,8 @@ def _decision(path: str, text: str) -> list[KnowledgeEntry]:
         return []
     stated = _find_status(parts).lower()
     status = "stale" if any(word in stated for word in _NO_LONGER) else "active"
-    name = _NUMBER.sub("", title.title, count=1) if _NUMBER.match(title.title) else title.title
+    number = _NUMBER.match(title.title)
+    name = title.title[number.end() :] if number else title.title
     return [_discover("adr", "decision", name, body, path=path, line=chosen.line, status=status)]
 
 
