@@ -12,9 +12,9 @@ import pytest
 
 from context_engine.errors import Cancelled, DiskFull
 from context_engine.index.embedding_text import ChunkEmbeddingText
-from context_engine.model import CHUNK_KINDS, Chunk, Progress, RelPath
+from context_engine.model import CHUNK_KINDS, Chunk, RelPath
 from context_engine.search import chunk_files
-from context_engine.search.chunk_export import BATCH, ExportReport, write_chunk_files
+from context_engine.search.chunk_export import write_chunk_files
 from context_engine.search.chunk_files import FILES, read_folder
 from context_engine.text.lines import LineSpan
 from tests.support.engines import cache_for
@@ -57,14 +57,6 @@ def test_an_index_is_built_and_written_with_vectors_that_name_their_model(
     assert "vectors of 384 numbers by static" in out
     assert out.endswith(f": {folder}\n")
     assert "is inside the workspace" not in err
-
-
-def test_vectors_can_be_left_out_and_a_folder_inside_the_workspace_is_told(root: Path, chunk: Run) -> None:
-    code, out, err = chunk("export", root / ".cortex", "--root", root, "--no-vectors")
-    assert code == 0
-    assert read_folder(root / ".cortex").dimensions == 0
-    assert "no vectors" in out
-    assert "is inside the workspace" in err
 
 
 def test_without_room_the_old_files_stay_as_they_were(
@@ -140,18 +132,6 @@ def many(count: int) -> Any:
     return {
         kind: [(chunk, ChunkEmbeddingText("a.py", "x = 1"))] * (count if kind == "data" else 1) for kind in CHUNK_KINDS
     }
-
-
-def test_an_export_embeds_in_batches_and_tells_how_far_it_is(tmp_path: Path) -> None:
-    steps: list[Progress] = []
-    embedder = Counting()
-    report = write_chunk_files(many(BATCH + 1), tmp_path, stamp="", embedder=embedder, progress=steps.append)
-    assert embedder.batches == [1, 1, 1, BATCH, 1]
-    assert steps == [Progress("embedding", done, BATCH + 4) for done in (1, 2, 3, BATCH + 3, BATCH + 4)]
-    assert report == ExportReport(
-        {kind: BATCH + 1 if kind == "data" else 1 for kind in FILES}, "counting", 1, report.size_bytes
-    )
-    assert report.size_bytes == sum(path.stat().st_size for path in tmp_path.iterdir())
 
 
 def test_an_export_that_is_cancelled_writes_nothing(tmp_path: Path) -> None:

@@ -55,10 +55,3 @@ def test_a_variable_that_moves_the_settings_is_followed(
 ) -> None:
     assert first(client, system, {variable: value}) == place
     assert first(client, system, {variable: "  "}) == first(client, system)
-
-
-def test_the_older_name_of_claudes_settings_comes_second() -> None:
-    assert [str(place) for place in client_table.find_client("claude").user_paths(Machine("linux", {}, LINUX))] == [
-        "/home/me/.claude.json",
-        "/home/me/.claude/.config.json",
-    ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.cli.global_options import GlobalOptionError, apply_global_options, split_global_options
+from context_engine.cli.global_options import GlobalOptionError, apply_global_options
 from tests.support import preloaded
 from tests.support.trees import tree
 
@@ -58,16 +58,6 @@ def test_a_quiet_index_run_prints_nothing_but_errors(root: Path) -> None:
     assert "error: " in ctx(root, "-q", "-C", "project", "index", "/nowhere/at/all").stderr
 
 
-@pytest.mark.parametrize("words", [["-q", "search", "pay"], ["search", "pay", "--quiet"]])
-def test_quiet_leaves_notes_and_progress_out_and_keeps_results_and_errors(root: Path, words: list[str]) -> None:
-    quiet = ctx(root, *words, "-C", "project")
-    assert (quiet.returncode, quiet.stderr) == (0, "")
-    assert "def pay" in quiet.stdout
-    nothing = ctx(root, "-q", "-C", "project", "search", "zyxwvut")
-    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (1, "", "")
-    assert "error: " in ctx(root, "-q", "-C", "project", "plan", "show", "nope").stderr
-
-
 def test_color_counts_in_a_pipe_and_never_leaves_no_escape_at_all(root: Path) -> None:
     words = ["-C", "project", "search", "pay", "-l"]
     ctx(root, *words)
@@ -84,11 +74,6 @@ def test_color_counts_in_a_pipe_and_never_leaves_no_escape_at_all(root: Path) ->
     assert "\x1b[" in output("--color", "always", NO_COLOR="1")
     assert "\x1b" not in output("--color=never", FORCE_COLOR="1")
     assert "\x1b" not in output("--color", "auto")
-
-
-def test_what_follows_two_dashes_or_a_server_is_left_alone() -> None:
-    assert split_global_options(["search", "--", "-q"])[1:] == ({}, ["search", "--", "-q"])
-    assert split_global_options(["-q", "serve", "-v"])[1:] == ({"CTX_QUIET": "1"}, ["serve", "-v"])
 
 
 @pytest.mark.parametrize("words", [["--color", "red"], ["--color"], ["status", "-C"]])

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
 
-from context_engine.cli.app import app
 from context_engine.cli.clients import client_config
 from context_engine.cli.clients.client_config import BEGIN, END, add_section, remove_section
 from context_engine.errors import InvalidArgument
+from tests.support.terminal import setup
+
+pytestmark = pytest.mark.usefixtures("home")
 
 GUIDANCE = client_config.read_guidance()
 TEXTS = st.lists(
     st.sampled_from(["", "# Rules", "- one", "<!-- other: begin -->", "\t", "ü", "```"]), max_size=6
 ).flatmap(lambda lines: st.sampled_from(["\n", "\r\n"]).map(lambda newline: newline.join(lines)))
-
-
-@pytest.fixture(autouse=True)
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project, which is the current folder, in a home of its own."""
-    work = tmp_path / "home" / "work"
-    (work / ".git").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PATH", os.defpath)
-    monkeypatch.chdir(work)
-    return work
-
-
-def setup(*words: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(app, ["setup", *words], prog_name="ctx")
-    assert result.exit_code == code, result.output
-    return result
 
 
 @given(TEXTS)
@@ -64,25 +47,25 @@ def test_markers_that_are_not_a_pair_are_refused(text: str) -> None:
             change(text)
 
 
-def test_each_client_gets_it_in_the_file_that_it_reads(work: Path) -> None:
-    (work / "AGENTS.md").write_text("# Rules")
+def test_each_client_gets_it_in_the_file_that_it_reads(home: Path) -> None:
+    (home / "work" / "AGENTS.md").write_text("# Rules")
     shown = setup("claude", "codex", "cursor", "--guidance").output
-    assert f"+++ {work / 'CLAUDE.md'}" in shown, "the change is shown"
-    assert shown.count(f"+++ {work / 'AGENTS.md'}") == 1
-    assert (work / "AGENTS.md").read_text() == add_section("# Rules", GUIDANCE)
-    assert not (work / ".mcp.json").exists()
+    assert f"+++ {home / 'work' / 'CLAUDE.md'}" in shown, "the change is shown"
+    assert shown.count(f"+++ {home / 'work' / 'AGENTS.md'}") == 1
+    assert (home / "work" / "AGENTS.md").read_text() == add_section("# Rules", GUIDANCE)
+    assert not (home / "work" / ".mcp.json").exists()
     assert "nothing to do" in setup("codex", "--guidance").output
     setup("codex", "claude", "--guidance", "--remove")
-    assert (work / "AGENTS.md").read_text() == "# Rules"
-    assert not (work / "CLAUDE.md").exists()
+    assert (home / "work" / "AGENTS.md").read_text() == "# Rules"
+    assert not (home / "work" / "CLAUDE.md").exists()
 
 
-def test_a_file_behind_a_link_out_of_the_project_is_refused(work: Path) -> None:
-    (work.parent / "secret.md").write_text("mine")
-    (work / "AGENTS.md").symlink_to(work.parent / "secret.md")
+def test_a_file_behind_a_link_out_of_the_project_is_refused(home: Path) -> None:
+    (home / "secret.md").write_text("mine")
+    (home / "work" / "AGENTS.md").symlink_to(home / "secret.md")
     setup("codex", "--guidance", code=2)
-    assert (work.parent / "secret.md").read_text() == "mine"
+    assert (home / "secret.md").read_text() == "mine"
 
 
-def test_a_client_without_such_a_file_says_so(work: Path) -> None:
+def test_a_client_without_such_a_file_says_so(home: Path) -> None:
     assert "names no file for guidance" in setup("claude-desktop", "--guidance", code=2).output

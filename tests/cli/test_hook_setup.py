@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
 
-from context_engine.cli.app import app
 from context_engine.cli.clients.client_table import ALL
 from context_engine.cli.clients.hook_config import add_hooks, remove_hooks
 from context_engine.hooks import CLIENTS
+from tests.support.terminal import setup
+
+pytestmark = pytest.mark.usefixtures("home")
 
 FILES = {
     "claude": ".claude/settings.json",
@@ -26,27 +26,6 @@ FILES = {
 }
 FORMATS = {client.name: client.hooks for client in ALL if client.hooks and client.hooks.events}
 OTHERS = {"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "fmt.sh --hook"}]}]}}
-VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder with a project in it, which is the current folder."""
-    home = tmp_path / "home"
-    (home / "work" / ".git").mkdir(parents=True)
-    for name in (*VARIABLES, "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("PATH", os.defpath)
-    monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.chdir(home / "work")
-    return home
-
-
-def setup(*words: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(app, ["setup", *words], prog_name="ctx")
-    assert result.exit_code == code, result.output
-    return result
 
 
 def files_below(folder: Path) -> dict[str, str]:
@@ -98,16 +77,6 @@ def test_remove_takes_back_hooks_and_entry_to_the_last_byte(client: str, home: P
     assert files_below(home) == before
 
 
-@pytest.mark.parametrize("client", [name for name in FILES if name != "opencode"])
-def test_hooks_of_other_tools_stay(client: str, home: Path) -> None:
-    file = home / FILES[client]
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(OTHERS, indent=4))
-    setup(client, "--hooks")
-    assert json.loads(file.read_text())["hooks"]["PostToolUse"][0] == OTHERS["hooks"]["PostToolUse"][0]
-    assert "fmt.sh --hook" in commands_of(file.read_text())
-
-
 def test_a_hook_that_starts_another_ctx_is_replaced(home: Path) -> None:
     old = {"hooks": [{"type": "command", "command": "/old/ctx hook SessionStart --client claude"}]}
     file = home / FILES["claude"]
@@ -116,14 +85,6 @@ def test_a_hook_that_starts_another_ctx_is_replaced(home: Path) -> None:
     setup("claude", "--hooks")
     assert "/old/ctx" not in file.read_text()
     assert len(json.loads(file.read_text())["hooks"]["SessionStart"]) == 1
-
-
-def test_a_file_that_cannot_be_read_is_left_alone(home: Path) -> None:
-    file = home / FILES["claude"]
-    file.parent.mkdir(parents=True)
-    file.write_text('{"hooks": ')
-    assert "Nothing was changed" in setup("claude", "--hooks", code=2).output.replace("\n", " ")
-    assert file.read_text() == '{"hooks": '
 
 
 def test_a_plugin_of_another_author_is_not_overwritten(home: Path) -> None:
@@ -138,12 +99,6 @@ def test_a_plugin_of_another_author_is_not_overwritten(home: Path) -> None:
 def test_a_client_without_hooks_says_which_have_them() -> None:
     assert "claude, codex, gemini, opencode, cursor" in setup("vscode", "--hooks", code=2).output.replace("\n", " ")
     setup("vscode", "--remove")
-
-
-def test_the_hooks_of_a_project_are_in_its_own_file(home: Path) -> None:
-    setup("claude", "--hooks", "--project")
-    assert (home / "work" / ".claude" / "settings.json").exists()
-    assert not (home / ".claude" / "settings.json").exists()
 
 
 names = st.sampled_from(["UserPromptSubmit", "PostToolUse", "SessionStart", "Stop"])

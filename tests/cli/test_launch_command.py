@@ -11,7 +11,6 @@ from context_engine.cli.clients.launch_command import (
     LaunchCommand,
     ProcessOrigin,
     find_launch_command,
-    find_own_launch_command,
     make_portable,
     starts_ctx,
 )
@@ -28,13 +27,6 @@ def nowhere(_: str) -> None:
 def test_it_is_the_script_that_was_run_links_and_all() -> None:
     link = "/home/me/.local/bin/ctx"  # what it leads to moves with each upgrade
     assert find_launch_command(started(link), {link}.__contains__, nowhere) == LaunchCommand(link)
-
-
-def test_run_as_a_module_it_is_the_script_beside_python() -> None:
-    main = "/opt/ctx/lib/context_engine/__main__.py"
-    assert find_launch_command(started(main), {main, "/opt/ctx/bin/ctx"}.__contains__, nowhere) == LaunchCommand(
-        "/opt/ctx/bin/ctx"
-    )
 
 
 def test_without_a_script_python_starts_the_module_and_it_is_said() -> None:
@@ -85,13 +77,6 @@ def test_a_shared_file_names_it_by_name_where_the_path_leads_there(
     other = make_portable(LaunchCommand("/elsewhere/ctx"))
     assert other.command == "/elsewhere/ctx"
     assert "shared" in other.note
-
-
-def test_this_process_can_be_started_again() -> None:
-    here = find_own_launch_command()
-    assert starts_ctx(here.command_line)
-    assert Path(here.command).is_file()
-    assert here.with_args(["serve"]).command_line[-1] == "serve"
 
 
 def test_another_program_of_a_similar_name_is_not_ours() -> None:

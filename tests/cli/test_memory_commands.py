@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import sys
@@ -82,12 +81,6 @@ def test_a_memory_is_written_down_listed_and_shown(root: Path, ctx: Run) -> None
     assert re.search(f"^id +{memory}$", shown, re.MULTILINE)
     assert re.search("^linked files +src/money.py$", shown, re.MULTILINE)
     assert json.loads(ctx("memory", "show", memory, "--json")[1])["tags"] == ["billing"]
-
-
-def test_content_can_come_over_stdin(root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("From a pipe.\n"))
-    memory = added(ctx, "facts", "-")
-    assert "From a pipe." in ctx("memory", "show", memory)[1]
 
 
 def test_what_is_similar_or_secret_is_told_beside(root: Path, ctx: Run) -> None:
@@ -172,16 +165,6 @@ def test_the_rules_are_one_page(root: Path, ctx: Run) -> None:
     assert out.startswith(f"These are {QUOTED_FROM_REPOSITORY}.\n\n## Rules\n")
     assert "Never round an amount twice." in out
     assert "## Decisions" in out
-
-
-def test_context_is_markdown_within_its_budget(root: Path, ctx: Run) -> None:
-    code, out, _ = ctx("context", "split an amount of cents into parts", "--budget", "600")
-    assert code == 0
-    assert "## src/money.py" in out
-    assert "def split(cents, parts):" in out
-    told = json.loads(ctx("context", "split cents", "--budget", "600", "--json")[1])
-    assert told["metadata"]["total_tokens"] <= 600
-    assert ctx("context", "split", "--budget", "9")[0] == 2
 
 
 def test_categories_are_offered_to_the_shell() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +19,6 @@ from tests.support.engines import cache_for
 from tests.support.terminal import Keyboard, Run, runner
 from tests.support.trees import tree
 
-HERE = Path(__file__).resolve().parents[2]
 CODE = "def hash_password(text):\n    return text\n"
 USES = "from src.auth import hash_password\n\n\ndef login(text):\n    return hash_password(text)\n"
 
@@ -143,19 +140,6 @@ def test_no_title_steers_the_terminal(root: Path, ctx: Run) -> None:
 # -- progress ---------------------------------------------------------------------------------------------------------
 
 
-def test_progress_says_of_each_step_where_it_stands(root: Path, ctx: Run) -> None:
-    kept(root, plan(step("s1"), step("s2"), step("s3", "s1", "s2"), step("s4", "s3")))
-    with Engine.open(root) as engine:
-        engine.plans.steps.start("money in cents", 1)
-        engine.plans.steps.start("money in cents", 2)
-        engine.plans.steps.fail("money in cents", 2, error="no money")
-    code, out, _ = ctx("progress", "money")
-    assert code == 0
-    assert "0 of 4 steps" in out
-    assert [line for line in out.splitlines() if "Do s2" in line and "failed" in line]
-    assert [line for line in out.splitlines() if "Do s3" in line and "blocked" in line]
-
-
 def watched(
     root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch, deeds: list[Callable[[Engine], object]]
 ) -> tuple[int, list[str]]:
@@ -195,13 +179,6 @@ def test_watching_tells_each_change_and_ends_with_the_plan(
             "12:00:00  100 %  completed: step 2, Do s2",
         ],
     )
-
-
-def test_ctrl_c_leaves_the_plan_as_it_is(root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: Engine) -> None:
-        raise KeyboardInterrupt
-
-    assert watched(root, ctx, monkeypatch, [interrupted])[0] == 130
 
 
 # -- deciding ---------------------------------------------------------------------------------------------------------
@@ -274,13 +251,6 @@ def test_the_request_that_is_pending_is_the_one_that_is_meant(root: Path, ctx: R
     assert ctx("approve", "apr_nothing", "--yes")[0] == 2
 
 
-def test_changes_that_are_asked_for_stay_with_the_plan(root: Path, ctx: Run) -> None:
-    kept(root, plan())
-    assert ctx("approve", "money", "--changes", "keep the old name", "--yes")[0] == 0
-    assert "keep the old name" in ctx("show", "money")[1]
-    assert ctx("approve", "money", "--changes", "x", "--reject", "--yes")[0] == 2
-
-
 def test_a_plan_that_changed_since_it_was_read_is_not_approved(root: Path, ctx: Run) -> None:
     (plan_id,) = kept(root, plan())
     changed(root, plan_id, goal="Money in whole cents")
@@ -318,20 +288,3 @@ def test_the_shell_is_offered_the_short_names_of_plans(root: Path, ctx: Run, mon
         assert ctx("show", word)[1].startswith(f"# {name}\n")
     tree(root, {".context-engine/plans/index.json": "{]"})
     assert shell_completion.complete_plans("") == []
-
-
-def test_offering_plans_to_the_shell_loads_no_engine(root: Path) -> None:
-    kept(root, plan())
-    code = (
-        "import sys; sys.argv = ['ctx']\n"
-        "from context_engine.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([name for name in ('numpy', 'mcp', 'apsw', 'tree_sitter', 'rich') if name in sys.modules], file=sys.stderr)"
-    )
-    asked = {"_CTX_COMPLETE": "complete_bash", "COMP_WORDS": "ctx plan show mon", "COMP_CWORD": "3"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asked | {"PYTHONPATH": str(HERE)}, cwd=root,
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
-    assert (done.stdout.split(), done.stderr) == (["money-in-cents"], "[]\n")

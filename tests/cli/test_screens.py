@@ -19,11 +19,6 @@ def test_an_error_is_a_line_and_the_next_step_another(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == "error: there is no [folder] x\nhint: Check the spelling.\n"
 
 
-def test_rows_are_aligned_and_empty_ones_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    process_screen().out.show_rows([("a", "1"), ("long", "x" * 300), ("none", "")])
-    assert capsys.readouterr().out == f"a     1\nlong  {'x' * 300}\n"
-
-
 def test_ctrl_c_asks_the_work_to_stop_and_waits_for_it() -> None:
     engine = StandIn(hold=threading.Event())
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])

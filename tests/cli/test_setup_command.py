@@ -11,38 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from context_engine.cli.app import app, run
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.launch_command import find_own_launch_command
+from tests.support.terminal import setup
+
+pytestmark = pytest.mark.usefixtures("home")
 
 CTX = find_own_launch_command().command
-VARIABLES = (
-    *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"),
-    *("XDG_CONFIG_HOME", "APPDATA", "VSCODE_PORTABLE"),
-)
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder with a project in it, which is the current folder. Nothing of this machine's owner is in reach."""
-    home = tmp_path / "home"
-    (home / "work" / ".git").mkdir(parents=True)
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("USERPROFILE", str(home))
-    monkeypatch.setenv("PATH", os.defpath)
-    monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.chdir(home / "work")
-    return home
-
-
-def setup(*words: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(app, ["setup", *words], prog_name="ctx")
-    assert result.exit_code == code, result.output
-    return result
 
 
 def path_of(name: str) -> Path:
@@ -80,12 +58,6 @@ def test_a_client_without_an_open_folder_is_told_the_project_around_here(home: P
         "command": CTX,
         "args": ["serve", "--root", str(home / "work")],
     }
-
-
-def test_without_a_project_around_here_somebody_must_name_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(home)
-    assert "--root PATH" in setup("claude-desktop", code=2).output
-    assert not path_of("claude-desktop").exists()
 
 
 def test_options_of_the_server_go_into_the_entry(home: Path) -> None:
@@ -144,10 +116,6 @@ def test_a_file_that_others_share_names_no_path_of_this_machine(home: Path, monk
     assert entry_in(home / "work" / ".mcp.json", "mcpServers")["command"] == "ctx"
 
 
-def test_a_client_without_settings_in_projects_says_so() -> None:
-    assert "no settings inside a project" in setup("claude-desktop", "--project", code=2).output
-
-
 # -- which file --------------------------------------------------------------------------------------------------------
 
 
@@ -170,35 +138,6 @@ def written(name: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode())
     return path
-
-
-def test_comments_and_layout_stay_and_removing_gives_the_file_back() -> None:
-    path = written("gemini", MINE)
-    setup("gemini")
-    assert path.read_text().startswith(MINE.rpartition("}\n    }\n}\n")[0])
-    setup("gemini", "--remove")
-    assert path.read_text() == MINE
-
-
-@pytest.mark.parametrize("client", [client.name for client in client_table.ALL if client.editor])
-def test_a_second_run_has_nothing_to_do(client: str) -> None:
-    setup(client)
-    before = path_of(client).read_bytes(), path_of(client).stat().st_mtime_ns
-    assert "nothing to do" in setup(client).output
-    assert (path_of(client).read_bytes(), path_of(client).stat().st_mtime_ns) == before
-    assert backups(path_of(client)) == []
-    setup(client, "--remove")
-    assert "nothing to do" in setup(client, "--remove").output
-
-
-def test_what_somebody_added_to_our_entry_stays() -> None:
-    path = written(
-        "claude", json.dumps({"mcpServers": {"ctx": {"command": "/old/ctx", "env": {"CTX_LOG_LEVEL": "off"}}}})
-    )
-    setup("claude")
-    assert entry_in(path, "mcpServers") == {
-        "command": CTX, "env": {"CTX_LOG_LEVEL": "off"}, "type": "stdio", "args": ["serve"], "alwaysLoad": True,
-    }  # fmt: skip
 
 
 def backups(path: Path) -> list[Path]:
@@ -273,13 +212,6 @@ def test_settings_that_cannot_be_read_stay_as_they_are(client: str, text: str, p
     assert backups(path) == []
 
 
-def test_settings_that_are_no_utf8_stay_as_they_are() -> None:
-    path = path_of("gemini")
-    path.parent.mkdir()
-    path.write_bytes(b'{\n"a": "\xe9"}')
-    assert "line 2" in setup("gemini", code=2).output
-
-
 def test_another_server_of_our_name_is_left_alone() -> None:
     text = '{"mcpServers": {"ctx": {"command": "npx", "args": ["-y", "contextual"]}}}'
     path = written("claude", text)
@@ -295,12 +227,6 @@ def test_a_folder_that_may_not_be_written_is_named() -> None:
     assert "cannot be kept" in setup("gemini", code=2).output
     path.parent.chmod(0o700)
     assert path.read_text() == MINE
-
-
-def test_one_that_fails_does_not_stop_the_others() -> None:
-    written("gemini", "{")
-    setup("gemini", "codex", code=2)
-    assert path_of("codex").exists()
 
 
 # -- all clients -------------------------------------------------------------------------------------------------------
@@ -328,18 +254,6 @@ def test_all_asks_before_it_changes_anything(home: Path, monkeypatch: pytest.Mon
         result = CliRunner().invoke(app, ["setup", "--all"], prog_name="ctx", input=answer)
         assert "Change 1 file?" in result.output
         assert path_of("cursor").exists() is is_written
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["--all", "--yes"], "no client was found"),
-        (["--all", "--remove", "--yes"], "no client has an entry"),
-        (["--all", "gemini"], "selects the clients itself"),
-    ],
-)
-def test_all_without_anything_to_do_says_so(words: list[str], problem: str) -> None:
-    assert problem in str(setup(*words, code=1).exception)
 
 
 def test_of_a_client_with_yaml_the_lines_to_paste_are_printed(home: Path) -> None:
@@ -371,14 +285,6 @@ def test_alone_it_lists_the_clients_and_how_they_stand(home: Path) -> None:
     assert "not found" in lines["codex"]
 
 
-def test_the_command_line_leaves_with_code_2_and_a_next_step(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["ctx", "setup", "claud"])
-    assert run() == 2
-    assert capsys.readouterr().err == "error: claud is not a known client\nhint: Did you mean claude?\n"
-
-
 def test_json_reports_each_file_with_its_change_and_how_it_ended(home: Path) -> None:
     (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").write_text("[", encoding="utf-8")
@@ -397,11 +303,3 @@ def test_json_reports_each_file_with_its_change_and_how_it_ended(home: Path) -> 
     assert "Nothing was changed." in failed["error"]["suggestion"]
     assert [row["state"] for row in json.loads(setup("claude", "--json").stdout)] == ["unchanged"]
     assert [row["state"] for row in json.loads(setup("claude", "--remove", "--json").stdout)] == ["removed"]
-
-
-def test_json_lists_the_clients_with_their_settings_files() -> None:
-    setup("codex")
-    rows = {row["client"]: row for row in json.loads(setup("--json").stdout)}
-    assert set(rows) == {client.name for client in client_table.ALL}
-    assert {"scope": "you", "path": str(path_of("codex")), "is_set_up": True, "problem": ""} in rows["codex"]["files"]
-    assert not any(file["is_set_up"] for file in rows["claude"]["files"])

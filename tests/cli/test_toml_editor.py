@@ -74,10 +74,6 @@ def test_the_table_is_found_wherever_it_stands(before: str, after: str) -> None:
     assert "# next" in gone
 
 
-def test_what_is_added_looks_as_if_written_by_hand() -> None:
-    assert set_entry("model = 'x'", PATH, {"command": "ctx"}) == "model = 'x'\n\n[servers.ctx]\ncommand = \"ctx\"\n"
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -98,12 +94,6 @@ def test_a_broken_text_is_refused_with_its_line(text: str, line: int) -> None:
     with pytest.raises(InvalidArgument) as refused:
         set_entry(text, PATH, ENTRY)
     assert refused.value.details["line"] == line
-
-
-def test_something_else_in_the_place_of_the_table_is_refused() -> None:
-    for text in ("servers = 1", "servers.ctx = 'x'", "[[servers]]\na = 1"):
-        with pytest.raises(InvalidArgument, match="is not a table"):
-            set_entry(text, PATH, ENTRY)
 
 
 def test_a_layout_that_the_library_would_put_into_another_order_is_refused() -> None:

@@ -24,10 +24,6 @@ def test_the_nearest_folder_above_with_a_marker_is_the_project(project: Path) ->
     assert find_project(project / "src" / "deep") == project / "src"
 
 
-def test_without_any_marker_it_is_the_folder_itself(project: Path) -> None:
-    assert find_project(project.parent) == project.parent
-
-
 def test_a_marker_in_the_home_folder_makes_no_project_of_everything(project: Path) -> None:
     (Path.home() / ".git").mkdir()
     assert find_project(project.parent) == project.parent

@@ -23,7 +23,6 @@ from context_engine.text.lines import LineSpan
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 
-SMALL = 400
 LONG = "".join(f"    step_{n} = pour(tank, {n})\n" for n in range(120))
 FILES = {
     "pool/drain.py": '"""Draining."""\n\nfrom pool.valve import open_valve\nfrom pool import clock\n\n\n'

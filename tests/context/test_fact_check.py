@@ -16,12 +16,6 @@ from context_engine.context.fact_check import (
 )
 from context_engine.text.lines import LineSpan
 
-FILES = {
-    "till/auth.py": 'def login(user):\n    """Let in."""\n    return  check(user)\n',
-    "till/__init__.py": "",
-    "web/cart.ts": "export class Cart {}\n",
-    "logo.png": b"\x89PNG\x00\x00",
-}
 TEXTS = {"a.py": "x = 1\ny =  2\n\treturn x\n", "b.py": "", "c.py": "one\ntwo\n"}
 GROUND = RepositoryFacts(has_path=TEXTS.__contains__, text=TEXTS.get, has_symbol={"x", "y"}.__contains__)
 

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from typer.testing import CliRunner, Result
 
-from context_engine.cli import app
+from context_engine.cli.app import app
+from context_engine.cli.app import run as run_command_line
 
 Run = Callable[..., tuple[int, str, str]]
 """Runs `ctx` with some words: the exit code, and what it said on stdout and stderr."""
@@ -26,8 +28,15 @@ def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
 
     def run(*words: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["ctx", *first, *map(str, words)])
-        code = app.run()
+        code = run_command_line()
         said = capsys.readouterr()
         return code, said.out, said.err
 
     return run
+
+
+def setup(*words: str, code: int = 0) -> Result:
+    """Run `ctx setup`, which ends with this exit code."""
+    result = CliRunner().invoke(app, ["setup", *words], prog_name="ctx")
+    assert result.exit_code == code, result.output
+    return result
