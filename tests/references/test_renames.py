@@ -1,4 +1,4 @@
-"""A rename of a member changes its uses by their types, and waits while a use may be meant."""
+"""A rename changes what certainly means the definition, and waits while other uses may be meant."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from context_engine.edit import Renaming
-from context_engine.errors import InvalidArgument, SymbolNotFound
-from tests.support.engines import indexed
+from context_engine.errors import InvalidArgument, NotIndexed, SymbolNotFound
+from tests.support.edits import contents
+from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 
 PROJECT = {
@@ -21,23 +22,6 @@ PROJECT = {
         "def guess(thing):\n    thing.search('c')\n"
     )
 }
-
-
-def test_overrides_and_typed_uses_are_renamed_and_others_are_not(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", PROJECT)) as engine:
-        found = engine.edits.rename_symbol("Engine.search", "find")
-        assert [place.line for place in found.certain] == [7, 11, 12, 20]
-        assert [(place.line, place.is_open) for place in found.uncertain] == [(26, True)]
-
-
-def test_accepted_places_are_renamed_as_well(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", PROJECT)) as engine:
-        for accept in (["zoo.py:26"], ["all"]):
-            found = engine.edits.rename_symbol("Engine.search", "find", accept=accept)
-            assert [place.line for place in found.certain] == [7, 11, 12, 20, 26]
-            assert not found.uncertain
-
-
 PARAMETERS = {
     "cats.py": (
         "class Cat:\n"
@@ -56,37 +40,212 @@ PARAMETERS = {
         "print('size', dict(size=6))\n"
     ),
 }
+LIBRARY = (
+    "import re\nimport threading\nfrom lib import wrap\n\n\n"
+    "class Cat(threading.Thread):\n    def run(self): ...\n\n    def purr(self): ...\n\n    def _hide(self): ...\n\n\n"
+    "class Dog:\n    def bark(self): ...\n\n    def __len__(self): ...\n\n\n"
+    "wrap(Dog()).bark()\nre.compile('a').bark()\n"
+)
+UNION = (
+    "class Cat:\n    def feed(self): ...\n\n\nclass Dog:\n    def feed(self): ...\n\n\n"
+    "def both(one: Cat | Dog, cat: Cat):\n    one.feed()\n    cat.feed()\n"
+)
+LIST_OF_GO = (
+    "package a\n\ntype node struct{ kind int }\ntype nodes []*node\n\nfunc (n nodes) f() int { return n[0].kind }\n"
+)
+UNNAMED_CLASS = {
+    "a/Task.java": "package a;\n\ninterface Task {\n    void work();\n}\n",
+    "a/Use.java": (
+        "package a;\n\nclass Use {\n    void use(Task given) {\n        Task task = new Task() {\n"
+        "            @Override\n            public void work() {}\n        };\n        task.work();\n"
+        "        given.work();\n    }\n}\n"
+    ),
+}
+EXAMPLES_OF_GO = {
+    "go.mod": "module a\n",
+    "a.go": "package a\n\ntype Cat struct{}\n\nfunc (Cat) Feed() {}\n\nfunc (Cat) Walk() {}\n",
+    "a_test.go": "package a\n\nfunc ExampleCat_Feed() {}\n\nfunc ExampleCat_Feed_fish() {}\n",
+}
+TRAIT = {
+    "a.php": "<?php\ninterface Feeds { function feed(); }\ntrait Feeding { public function feed() {} }\n"
+    "class Cat implements Feeds { use Feeding; }\nclass Dog { public function feed() {} }\n"
+}
+PLATFORMS = {"common/A.kt": "package a\nexpect fun now(): Int\n", "jvm/A.kt": "package a\nactual fun now(): Int = 1\n"}
+MISREAD = {
+    "zoo/Cat.kt": "package zoo\n\nfun feed() = 1\nfun broken( {\n",
+    "zoo/Use.kt": "package zoo\n\nfun use() = feed()\n",
+    "zoo/Dog.kt": "package zoo\n\nfun walk() = 1\n",
+    "zoo/Misread.kt": "package zoo\n\nclass Lead : Unknown( {\n    fun use() = walk()\n}\n",
+}
+RUST = {
+    "Cargo.toml": '[package]\nname = "a"\n',
+    "src/lib.rs": (
+        "mod show;\nuse std::fmt;\n\n"
+        "pub struct Version { pub patch: u64, pub major: u64 }\n\n"
+        "pub trait Grow { fn grow(&mut self); fn shrink(&mut self); }\n\n"
+        "impl Grow for Version { fn grow(&mut self) {} fn shrink(&mut self) {} }\n\n"
+        "macro_rules! forward {\n    () => { fn shrink(&mut self) { (**self).shrink() } };\n}\n"
+        "macro_rules! make {\n    ($one:expr) => { Version { patch: $one, major: 1 } };\n}\n"
+        "pub fn limit() -> u64 { 1 }\n"
+        'fn call() { println!("{}", limit()); }\n'
+    ),
+    "src/show.rs": (
+        "use crate::Version;\nuse std::fmt::{self, Display};\n\nimpl Display for Version {\n"
+        '    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {\n        write!(f, "{}", self.patch)\n    }\n}\n'
+    ),
+}
+KOTLIN = {
+    "zoo/Cat.kt": (
+        "package zoo\n\n"
+        "interface Purrs { fun purr(): Int }\n"
+        "open class Cat(val name: String, private val age: Int = 1) : Purrs {\n"
+        "    override fun purr() = age\n"
+        "    fun feed(food: String): String {\n"
+        "        listOf(1).forEach { return@forEach }\n"
+        '        return "$food for $name, ${this@Cat.name}, \\$name"\n'
+        "    }\n"
+        "    operator fun plus(other: Cat) = Cat(name = name + other.name)\n"
+        "    override fun toString() = name\n"
+        "}\n"
+        "fun Cat.extra() = feed('x')\n"
+    ),
+    "park/Use.kt": (
+        "package park\n\n"
+        "import zoo.Cat\nimport zoo.extra\n\n"
+        "fun use(cat: Cat) {\n"
+        '    val name = cat.name\n    println("$name ${cat.name}")\n'
+        "    cat.feed(cat.extra())\n    for (one in many()) one.feed()\n"
+        "}\n"
+    ),
+}
+PHP = {
+    "src/Cat.php": (
+        "<?php\nnamespace App;\n\n"
+        "class Cat extends Animal {\n"
+        "    const LEGS = 4;\n"
+        "    private static $count = 0;\n"
+        "    public function __construct(public string $name) { self::$count += strlen($name); }\n"
+        '    public function feed(string $food): string { return "$food for {$this->name} and $this->name"; }\n'
+        "    public function legs() { return static::LEGS; }\n"
+        "    public function all() { return array_map([$this, 'feed'], ['a', 'feed']); }\n"
+        "}\n"
+    ),
+    "src/Animal.php": "<?php\nnamespace App;\n\nabstract class Animal {\n    abstract function legs();\n}\n",
+    "src/use.php": (
+        "<?php\nuse App\\Cat;\n\n"
+        "/** @param Cat $cat */\n"
+        "function helper(Cat $cat, $other) {\n"
+        "    $feed = $cat->feed('a') . $cat->name . $other->feed();\n"
+        "    return new Cat(name: $feed);\n"
+        "}\n"
+    ),
+}
 
 
-def changed(found: Renaming) -> list[str]:
-    return [f"{place.path}:{place.line}" for place in found.certain]
+def shown(found: Renaming) -> tuple[str, str]:
+    """The places that are renamed, and the ones in code that wait, as `path:line`."""
+    waiting = [place for place in found.uncertain if place.is_open]
+    certain, waits = (" ".join(f"{one.path}:{one.line}" for one in places) for places in (found.certain, waiting))
+    return certain, waits
 
 
-def test_a_parameter_is_renamed_in_its_function_its_overrides_and_as_keyword(tmp_path: Path) -> None:
+def waiting(found: Renaming) -> list[str]:
+    return [f"{place.path}:{place.line} {place.why}" for place in found.uncertain if place.is_open]
+
+
+def option(text: str) -> dict[str, str]:
+    return {"a.ts": f"export interface Options {{ same: boolean }}\n{text}\n"}
+
+
+def door(implementing: str) -> dict[str, str]:
+    return {
+        "a.ts": f"interface Door {{ readonly open: number }}\nclass Gate implements Door {{\n  {implementing}\n}}\n"
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "certain", "waits"),
+    [
+        # overrides and uses by their types
+        (PROJECT, "Engine.search", "zoo.py:7 zoo.py:11 zoo.py:12 zoo.py:20", "zoo.py:26"),
+        ({"zoo.py": UNION}, "Cat.feed", "zoo.py:2 zoo.py:11", "zoo.py:10"),
+        ({"go.mod": "module a\n", "a.go": LIST_OF_GO}, "node.kind", "a.go:3 a.go:6", ""),
+        (UNNAMED_CLASS, "Use.use.work", "a/Task.java:4 a/Use.java:7 a/Use.java:9 a/Use.java:10", ""),
+        (door("get open(): number { return 1 }"), "Gate.open", "a.ts:1 a.ts:3", ""),
+        (door("open = 1"), "Gate.open", "a.ts:1 a.ts:3", ""),
+        (TRAIT, "Feeds.feed", "a.php:2 a.php:3", ""),
+        (TRAIT, "Dog.feed", "a.php:5", ""),
+        # parameters, with those of overriding functions and keywords of calls
+        (PARAMETERS, "Cat.feed.size", "cats.py:6 cats.py:7 cats.py:11 cats.py:12 users.py:4 users.py:5", ""),
+        (PARAMETERS, "Cat.__init__.age", "cats.py:2 cats.py:4 cats.py:19 users.py:4 users.py:5", ""),
+        (PARAMETERS, "make.age", "cats.py:15 cats.py:17 cats.py:19 users.py:6", ""),
+        # what a library, or a tool, may call
+        ({"a.py": LIBRARY}, "Dog.bark", "a.py:15", "a.py:20"),
+        ({"a.py": LIBRARY}, "Cat._hide", "a.py:11", ""),
+        (EXAMPLES_OF_GO, "Cat.Feed", "a.go:5", "a_test.go:3 a_test.go:5"),
+        (EXAMPLES_OF_GO, "Cat.Walk", "a.go:7", ""),
+        # macros of Rust, and methods of traits of libraries
+        (RUST, "Version.patch", "src/lib.rs:4 src/show.rs:6", "src/lib.rs:14"),
+        (RUST, "limit", "src/lib.rs:16 src/lib.rs:17", ""),
+        (RUST, "Grow.grow", "src/lib.rs:6 src/lib.rs:8", ""),
+        (RUST, "Grow.shrink", "src/lib.rs:6 src/lib.rs:8", "src/lib.rs:11 src/lib.rs:11"),
+        # strings that name a property of TypeScript
+        (option("type A = Options['same']"), "Options.same", "a.ts:1", "a.ts:2"),
+        (option("type B = Pick<Options, 'same'>"), "Options.same", "a.ts:1", "a.ts:2"),
+        (option("type C = Omit<Options, 'x' | 'same'>"), "Options.same", "a.ts:1", "a.ts:2"),
+        (option("const d = (o: Options) => o['same']"), "Options.same", "a.ts:1", "a.ts:2"),
+        (option("const e = (o: Options) => 'same' in o"), "Options.same", "a.ts:1", "a.ts:2"),
+        (option("const f = 'same'"), "Options.same", "a.ts:1", ""),
+        (option("console.log('the same')"), "Options.same", "a.ts:1", ""),
+        # a receiver that is not known, and names in strings, in Kotlin and PHP
+        (KOTLIN, "Cat.feed", "park/Use.kt:9 zoo/Cat.kt:6 zoo/Cat.kt:13", "park/Use.kt:10"),
+        (PHP, "Cat.feed", "src/Cat.php:8 src/use.php:6", "src/Cat.php:10 src/Cat.php:10 src/use.php:6"),
+        (PHP, "Animal.legs", "src/Animal.php:5 src/Cat.php:9", ""),
+    ],
+)
+def test_what_is_certain_is_renamed_and_what_may_be_meant_waits(
+    tmp_path: Path, files: dict[str, str], name: str, certain: str, waits: str
+) -> None:
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        assert shown(engine.edits.rename_symbol(name, "fresh")) == (certain, waits)
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "path", "why"),
+    [
+        ({"a.py": LIBRARY}, "Cat.run", "", "it may override a member of a base that is not in the workspace"),
+        ({"a.py": LIBRARY}, "Dog.__len__", "", "the language calls it by this name"),
+        (EXAMPLES_OF_GO, "ExampleCat_Feed", "", "go vet reads in it which definition it shows"),
+        (RUST, "Version.fmt", "src/show.rs", ""),
+        (KOTLIN, "Cat.plus", "", "signs call it by this name"),
+        (KOTLIN, "Cat.toString", "", ""),
+        (PLATFORMS, "now", "jvm/A.kt", "other platforms declare it again"),
+        (MISREAD, ".feed", "", "does not understand"),
+    ],
+)
+def test_a_name_that_something_else_may_call_waits(
+    tmp_path: Path, files: dict[str, str], name: str, path: str, why: str
+) -> None:
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        assert any(why in one for one in waiting(engine.edits.rename_symbol(name, "fresh", path=path)))
+
+
+def test_accepted_places_are_renamed_as_well(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", PROJECT)) as engine:
+        for accept in (["zoo.py:26"], ["all"]):
+            found = engine.edits.rename_symbol("Engine.search", "find", accept=accept)
+            assert [place.line for place in found.certain] == [7, 11, 12, 20, 26]
+            assert not found.uncertain
+
+
+def test_the_text_of_a_renamed_parameter_is_that_of_its_keyword_and_not_of_the_field(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", PARAMETERS)) as engine:
-        found = engine.edits.rename_symbol("Cat.feed.size", "amount")
-        assert changed(found) == ["cats.py:6", "cats.py:7", "cats.py:11", "cats.py:12", "users.py:4", "users.py:5"]
-        assert not any(place.is_open for place in found.uncertain)
-        engine.edits.apply(found.changes)
-        text = engine.files.read("users.py").text
-        assert "feed('fish', amount=size)" in text
-        assert "dict(size=6)" in text
-
-
-def test_a_parameter_of_a_constructor_is_not_the_field_nor_that_of_another_function(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", PARAMETERS)) as engine:
-        found = engine.edits.rename_symbol("Cat.__init__.age", "years")
-        assert changed(found) == ["cats.py:2", "cats.py:4", "cats.py:19", "users.py:4", "users.py:5"]
-        engine.edits.apply(found.changes)
-        text = engine.files.read("cats.py").text
-        assert "self.age = years" in text
-        assert "return Cat(name, years=age), grow" in text
-        closure = engine.edits.rename_symbol("make.age", "years")
-        assert changed(closure) == ["cats.py:15", "cats.py:17", "cats.py:19", "users.py:6"]
-        engine.edits.apply(closure.changes)
-        text = engine.files.read("cats.py").text
-        assert "def make(name, years=lambda age: age):" in text
-        assert "return Cat(name, years=years), grow" in text
+        for name, new_name in (("Cat.feed.size", "amount"), ("Cat.__init__.age", "years"), ("make.age", "months")):
+            engine.edits.apply(engine.edits.rename_symbol(name, new_name).changes)
+        users, cats = engine.files.read("users.py").text, engine.files.read("cats.py").text
+    assert "feed('fish', amount=size)" in users and "dict(size=6)" in users
+    assert "self.age = years" in cats
+    assert "def make(name, months=lambda age: age):" in cats and "return Cat(name, years=months), grow" in cats
 
 
 @pytest.mark.parametrize(
@@ -133,34 +292,6 @@ def test_a_java_class_takes_its_file_along(tmp_path: Path) -> None:
         assert (engine.root / "zoo" / "Tiger.java").exists()
 
 
-LIBRARY = (
-    "import re\nimport threading\nfrom lib import wrap\n\n\n"
-    "class Cat(threading.Thread):\n    def run(self): ...\n\n    def purr(self): ...\n\n    def _hide(self): ...\n\n\n"
-    "class Dog:\n    def bark(self): ...\n\n    def __len__(self): ...\n\n\n"
-    "wrap(Dog()).bark()\nre.compile('a').bark()\n"
-)
-
-
-def test_a_member_of_what_a_library_gave_waits_but_for_modules_that_give_only_their_own(tmp_path: Path) -> None:
-    with indexed(tree(tmp_path / "w", {"a.py": LIBRARY})) as engine:
-        found = engine.edits.rename_symbol("Dog.bark", "howl")
-        assert [place.line for place in found.uncertain if place.is_open] == [20]
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("Cat.run", "it may override a member of a base that is not in the workspace"),
-        ("Cat._hide", ""),
-        ("Dog.__len__", "the language calls it by this name"),
-    ],
-)
-def test_a_name_that_something_outside_may_call_waits(tmp_path: Path, name: str, why: str) -> None:
-    with indexed(tree(tmp_path / "w", {"a.py": LIBRARY})) as engine:
-        found = engine.edits.rename_symbol(name, "fresh")
-        assert [place.why for place in found.uncertain if place.is_open] == ([why] if why else [])
-
-
 def test_a_fixture_of_a_test_waits(tmp_path: Path) -> None:
     text = "import pytest\n\n\n@pytest.fixture(\n    scope='module'\n)\ndef cat(): ...\n\n\ndef test_it(cat): ...\n"
     with indexed(tree(tmp_path / "w", {"test_a.py": text})) as engine:
@@ -176,28 +307,6 @@ def test_a_field_of_a_struct_without_a_name_is_not_taken_for_a_variable(tmp_path
     with indexed(tree(tmp_path / "w", {"go.mod": "module a\n", "a.go": text})) as engine:
         found = engine.edits.rename_symbol("f.name", "title")
         assert {4, 6} <= {place.line for place in (*found.certain, *found.uncertain)}
-
-
-def test_elements_of_a_named_list_of_go_have_its_type(tmp_path: Path) -> None:
-    text = (
-        "package a\n\ntype node struct{ kind int }\ntype nodes []*node\n\nfunc (n nodes) f() int { return n[0].kind }\n"
-    )
-    with indexed(tree(tmp_path / "w", {"go.mod": "module a\n", "a.go": text})) as engine:
-        assert [place.line for place in engine.edits.rename_symbol("node.kind", "sort").certain] == [3, 6]
-
-
-def test_a_method_of_a_class_without_a_name_is_renamed_with_the_one_it_overrides(tmp_path: Path) -> None:
-    files = {
-        "a/Task.java": "package a;\n\ninterface Task {\n    void work();\n}\n",
-        "a/Use.java": (
-            "package a;\n\nclass Use {\n    void use(Task given) {\n        Task task = new Task() {\n"
-            "            @Override\n            public void work() {}\n        };\n        task.work();\n"
-            "        given.work();\n    }\n}\n"
-        ),
-    }
-    with indexed(tree(tmp_path / "w", files)) as engine:
-        found = engine.edits.rename_symbol("Use.use.work", "run")
-        assert changed(found) == ["a/Task.java:4", "a/Use.java:7", "a/Use.java:9", "a/Use.java:10"]
 
 
 GO_KEYS = {
@@ -289,98 +398,6 @@ def test_a_shorthand_keeps_the_one_of_its_two_names_that_is_not_renamed(
     assert {number: now[number - 1] for number in lines} == lines
 
 
-@pytest.mark.parametrize("implementing", ["get open(): number { return 1 }", "open = 1"])
-def test_a_property_is_renamed_with_the_one_of_an_interface_whatever_implements_it(
-    tmp_path: Path, implementing: str
-) -> None:
-    text = f"interface Door {{ readonly open: number }}\nclass Gate implements Door {{\n  {implementing}\n}}\n"
-    with indexed(tree(tmp_path / "w", {"a.ts": text})) as engine:
-        assert changed(engine.edits.rename_symbol("Gate.open", "wide")) == ["a.ts:1", "a.ts:3"]
-
-
-def test_a_use_whose_receiver_may_be_of_another_class_waits(tmp_path: Path) -> None:
-    text = (
-        "class Cat:\n    def feed(self): ...\n\n\nclass Dog:\n    def feed(self): ...\n\n\n"
-        "def both(one: Cat | Dog, cat: Cat):\n    one.feed()\n    cat.feed()\n"
-    )
-    with indexed(tree(tmp_path / "w", {"zoo.py": text})) as engine:
-        found = engine.edits.rename_symbol("Cat.feed", "serve")
-    assert [place.line for place in found.certain] == [2, 11]
-    assert [(place.line, place.is_open) for place in found.uncertain] == [(10, True)]
-
-
-def test_a_definition_of_go_waits_while_an_example_has_its_name(tmp_path: Path) -> None:
-    files = {
-        "go.mod": "module a\n",
-        "a.go": "package a\n\ntype Cat struct{}\n\nfunc (Cat) Feed() {}\n\nfunc (Cat) Walk() {}\n",
-        "a_test.go": "package a\n\nfunc ExampleCat_Feed() {}\n\nfunc ExampleCat_Feed_fish() {}\n",
-    }
-    with indexed(tree(tmp_path / "w", files)) as engine:
-        found = engine.edits.rename_symbol("Cat.Feed", "Serve")
-        assert [(place.path, place.line) for place in found.uncertain if place.is_open] == [
-            ("a_test.go", 3),
-            ("a_test.go", 5),
-        ]
-        assert not [place for place in engine.edits.rename_symbol("Cat.Walk", "Run").uncertain if place.is_open]
-        example = engine.edits.rename_symbol("ExampleCat_Feed", "ExampleCat_Eat")
-        assert any("go vet" in place.why for place in example.uncertain if place.is_open)
-
-
-RUST = {
-    "Cargo.toml": '[package]\nname = "a"\n',
-    "src/lib.rs": (
-        "mod show;\nuse std::fmt;\n\n"
-        "pub struct Version { pub patch: u64, pub major: u64 }\n\n"
-        "pub trait Grow { fn grow(&mut self); fn shrink(&mut self); }\n\n"
-        "impl Grow for Version { fn grow(&mut self) {} fn shrink(&mut self) {} }\n\n"
-        "macro_rules! forward {\n    () => { fn shrink(&mut self) { (**self).shrink() } };\n}\n"
-        "macro_rules! make {\n    ($one:expr) => { Version { patch: $one, major: 1 } };\n}\n"
-        "pub fn limit() -> u64 { 1 }\n"
-        'fn call() { println!("{}", limit()); }\n'
-    ),
-    "src/show.rs": (
-        "use crate::Version;\nuse std::fmt::{self, Display};\n\nimpl Display for Version {\n"
-        '    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {\n        write!(f, "{}", self.patch)\n    }\n}\n'
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "certain", "waits"),
-    [
-        ("Version.patch", ["src/lib.rs:4", "src/show.rs:6"], ["src/lib.rs:14"]),
-        ("limit", ["src/lib.rs:16", "src/lib.rs:17"], []),
-        ("Grow.grow", ["src/lib.rs:6", "src/lib.rs:8"], []),
-        ("Grow.shrink", ["src/lib.rs:6", "src/lib.rs:8"], ["src/lib.rs:11", "src/lib.rs:11"]),
-        ("Version.fmt", ["src/show.rs:5"], ["src/show.rs:5"]),
-    ],
-)
-def test_macros_of_rust_are_read_and_methods_of_traits_of_libraries_wait(
-    tmp_path: Path, name: str, certain: list[str], waits: list[str]
-) -> None:
-    with indexed(tree(tmp_path / "w", RUST)) as engine:
-        path = "src/show.rs" if name == "Version.fmt" else "src/lib.rs"
-        found = engine.edits.rename_symbol(name, "other", path=path)
-    assert changed(found) == certain
-    assert [f"{place.path}:{place.line}" for place in found.uncertain if place.is_open] == waits
-
-
-@pytest.mark.parametrize(
-    ("text", "is_open"),
-    [
-        ("type A = Options['same']", True), ("type B = Pick<Options, 'same'>", True), ("type C = Omit<Options, 'x' | 'same'>", True),
-        ("const d = (o: Options) => o['same']", True), ("const e = (o: Options) => 'same' in o", True),
-        ("const f = 'same'", False), ("console.log('the same')", False),
-    ],
-)  # fmt: skip
-def test_a_string_that_names_a_property_of_typescript_waits(tmp_path: Path, text: str, is_open: bool) -> None:
-    files = {"a.ts": f"export interface Options {{ same: boolean }}\n{text}\n"}
-    with indexed(tree(tmp_path / "w", files)) as engine:
-        found = engine.edits.rename_symbol("Options.same", "equal")
-        assert [place.line for place in found.uncertain if place.is_open] == ([2] if is_open else [])
-        assert [place.line for place in found.certain] == [1]
-
-
 def test_a_keyword_of_a_call_names_the_parameter_of_a_constructor_and_not_the_field(tmp_path: Path) -> None:
     text = (
         "from dataclasses import dataclass\n\n\nclass Cat:\n    def __init__(self, name):\n        self.name: str = name\n\n\n"
@@ -403,3 +420,121 @@ def test_a_field_of_an_element_of_a_struct_without_a_name_is_not_taken_for_one_o
     with indexed(tree(tmp_path / "w", {"go.mod": "module a\n", "a.go": text})) as engine:
         found = engine.edits.rename_symbol("conf.open", "wide")
         assert 9 in {place.line for place in found.uncertain if place.is_open} | {place.line for place in found.certain}
+
+
+def test_a_class_of_kotlin_is_renamed_with_its_imports_types_and_labels(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", KOTLIN)) as engine:
+        found = engine.edits.rename_symbol("Cat", "Lion")
+        assert waiting(found) == []
+        engine.edits.apply(found.changes)
+        text = "".join(engine.files.read(path).text for path in KOTLIN)
+        assert "Cat" not in text
+        assert "${this@Lion.name}" in text and "fun Lion.extra()" in text and "import zoo.Lion" in text
+
+
+def test_a_property_of_kotlin_is_renamed_in_templates_and_as_a_label_of_the_constructor(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", KOTLIN)) as engine:
+        found = engine.edits.rename_symbol("Cat.name", "title")
+        assert waiting(found) == []
+        engine.edits.apply(found.changes)
+        own, use = (engine.files.read(path).text for path in KOTLIN)
+        assert '"$food for $title, ${this@Cat.title}, \\$name"' in own
+        assert "Cat(title = title + other.title)" in own
+        assert 'val name = cat.title\n    println("$name ${cat.title}")' in use
+
+
+def test_uses_in_java_of_kotlin_and_in_kotlin_of_java_wait(tmp_path: Path) -> None:
+    java = {
+        "zoo/Keeper.java": (
+            "package zoo;\n\nclass Keeper {\n    int getLevel() { return 1; }\n"
+            "    void work(Cat cat) {\n        cat.feed(cat.getName());\n    }\n}\n"
+        ),
+        "park/Level.kt": "package park\n\nfun level(keeper: zoo.Keeper) = keeper.level\n",
+    }
+    with indexed(tree(tmp_path / "w", KOTLIN | java)) as engine:
+        assert "zoo/Keeper.java:6 in java" in waiting(engine.edits.rename_symbol("Cat.feed", "serve"))
+        assert "zoo/Keeper.java:5 in java" in waiting(engine.edits.rename_symbol("Cat", "Lion"))
+        of_property = waiting(engine.edits.rename_symbol("Cat.name", "title"))
+        assert of_property == ["zoo/Keeper.java:6 may use name under this name, and is to be changed by hand"]
+        of_getter = waiting(engine.edits.rename_symbol("Keeper.getLevel", "getRank"))
+        assert of_getter == ["park/Level.kt:3 may use getLevel under this name, and is to be changed by hand"]
+        assert waiting(engine.edits.rename_symbol("Keeper", "Guard")) == ["park/Level.kt:3 in kotlin"]
+
+
+def test_members_of_php_are_renamed_with_their_dollar_sign_and_in_strings_that_use_them(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", PHP)) as engine:
+        count = engine.edits.rename_symbol("Cat.count", "total")
+        assert [(place.line, place.column) for place in count.certain] == [(6, 21), (7, 63)]
+        engine.edits.apply(
+            engine.edits.rename_symbol("Cat.__construct.name", "title", accept=["src/use.php:7"]).changes
+        )
+        own, use = engine.files.read("src/Cat.php").text, engine.files.read("src/use.php").text
+        assert "public string $title) { self::$count += strlen($title); }" in own
+        assert '"$food for {$this->title} and $this->title"' in own
+        assert "$cat->title" in use and "new Cat(title: $feed)" in use
+
+
+def test_a_class_of_php_takes_its_file_along(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", PHP)) as engine:
+        found = engine.edits.rename_symbol("Cat", "Lion")
+        assert waiting(found) == []
+        engine.edits.apply(found.changes)
+        assert engine.files.read("src/Lion.php").text == PHP["src/Cat.php"].replace("class Cat", "class Lion")
+        use = (
+            PHP["src/use.php"]
+            .replace("App\\Cat", "App\\Lion")
+            .replace("(Cat", "(Lion")
+            .replace("m Cat", "m Lion")
+            .replace("new Cat", "new Lion")
+        )
+        assert engine.files.read("src/use.php").text == use
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "new_name"),
+    [
+        (KOTLIN, "Cat.feed", "purr"),
+        (KOTLIN, "Cat.name", "food"),
+        (KOTLIN, "Cat", "Purrs"),
+        (PHP, "Cat.feed", "legs"),
+        (PHP, "Cat", "Animal"),
+        (PHP, "Cat.feed", "class-name"),
+    ],
+)
+def test_a_name_that_means_something_already_is_refused(
+    tmp_path: Path, files: dict[str, str], name: str, new_name: str
+) -> None:
+    with indexed(tree(tmp_path / "w", files)) as engine, pytest.raises(InvalidArgument):
+        engine.edits.rename_symbol(name, new_name)
+
+
+def test_a_member_is_not_given_the_name_of_one_that_a_base_or_a_subclass_has(tmp_path: Path) -> None:
+    text = "class A:\n    def one(self): ...\n\n\nclass B(A):\n    def two(self): ...\n\n\nclass C:\n    def six(self): ...\n"
+    with indexed(tree(tmp_path / "w", {"a.py": text})) as engine:
+        for name, new_name in (("A.one", "two"), ("B.two", "one")):
+            with pytest.raises(InvalidArgument, match="has a meaning already"):
+                engine.edits.rename_symbol(name, new_name)
+        assert engine.edits.rename_symbol("A.one", "six").changes
+
+
+def test_without_an_index_nothing_is_renamed(tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "w", KOTLIN)) as engine, pytest.raises(NotIndexed):
+        engine.edits.rename_symbol("Cat", "Lion")
+
+
+@pytest.mark.parametrize("files", [KOTLIN, PHP])
+def test_a_rename_there_and_back_gives_the_same_bytes(tmp_path: Path, files: dict[str, str]) -> None:
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        before = contents(engine.root)
+        renamed = 0
+        for path in files:
+            for _, symbol in engine.symbols.outline(path).symbols:
+                found = engine.edits.rename_symbol(f".{symbol.qualified}", "entirely_fresh", path=path, accept=["all"])
+                engine.edits.apply(found.changes)
+                new = f"{symbol.qualified.rpartition('.')[0]}.entirely_fresh"
+                last = symbol.qualified.rpartition(".")[2]
+                back = engine.edits.rename_symbol(f".{new.lstrip('.')}", last, accept=["all"])
+                engine.edits.apply(back.changes)
+                assert contents(engine.root) == before, symbol.qualified
+                renamed += 1
+        assert renamed > 8

@@ -10,7 +10,6 @@ from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.languages.javascript_objects import (
     expected_values,
     find_assigned_members,
-    find_prototype_bases,
     find_record_members,
     find_self,
     parameter_values,
@@ -304,12 +303,11 @@ class JavaScriptStyle(ModuleStyle):
         return find_assigned_members(self.resolver, file, place, name) if self._is_plain(place) else None
 
     def own_bases(self, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
-        """Return what a function inherits from; an object literal has what it spreads."""
+        """Return what an object literal inherits: what it spreads, which is not known; a function inherits nothing."""
         record = record_at(file, place)
         if record.type == "object":
             return [], not children(record, "spread_element")
-        is_plain = not record and self._is_plain(place)
-        return (list(find_prototype_bases(self.resolver, file, place)), True) if is_plain else None
+        return ([], True) if not record and self._is_plain(place) else None
 
     def _is_plain(self, place: NamePlace) -> bool:
         """Whether a function or a variable is at a place, which may get members by assignments."""

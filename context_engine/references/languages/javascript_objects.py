@@ -71,27 +71,6 @@ def _is_plain(file: SyntaxFile, holder: SyntaxNode) -> bool:
     return holder.type in ("this", "identifier") or (is_member and file.text(get(holder, "property")) == "prototype")
 
 
-def find_prototype_bases(resolver: Resolver, file: SyntaxFile, place: NamePlace) -> Values:
-    """Return what a function inherits from: `inherits(Cat, Animal)`, `Cat.prototype = Object.create(Pet.prototype)`."""
-
-    def is_meant(holder: SyntaxNode) -> bool:
-        return any(value.place == place for value in resolver.values(file, holder))
-
-    found: list[Value] = []
-    for word in file.find("inherits"):
-        given = get(get(word, "<call_expression") or up(up(word)), "arguments").named_children
-        found += resolver.values(file, given[1]) if len(given) == 2 and is_meant(given[0]) else ()
-    for word in file.find("prototype") if b"Object.create" in file.data or b"__proto__" in file.data else ():
-        member = up(word)
-        member = get(member, "<member_expression") or member  # `Cat.prototype.__proto__`
-        right = get(member, ASSIGNMENT, "right")
-        text = file.text(right)
-        is_prototype = text.startswith("Object.create(") or text.endswith(".prototype")
-        if right != member and is_prototype and is_meant(get(member, "object")):
-            found += resolver.values(file, get(right, "arguments", ".") or right)
-    return tuple(Value("class", value.place, value.name) if value.place.path else value for value in found)
-
-
 def find_self(resolver: Resolver, file: SyntaxFile, offset: int) -> Values | None:
     """Return what `this` is at an offset; none if it cannot be known, and None inside of a class."""
     start = file.node_at(offset, offset + 1) or NO_NODE
@@ -135,10 +114,6 @@ def expected_values(resolver: Resolver, file: SyntaxFile, node: SyntaxNode, dept
         return ()
     if outer.type in ("variable_declarator", "public_field_definition", "required_parameter"):
         return resolver.type_values(file, get(outer, "type"))
-    if outer.type in ("as_expression", "satisfies_expression"):
-        return resolver.type_values(file, get(outer, "$"))
-    if outer.type in ("parenthesized_expression", "ternary_expression", "await_expression"):
-        return expected_values(resolver, file, outer, depth + 1)
     if outer.type == "arguments":
         return _expected_argument(resolver, file, outer, node)
     if outer.type in ("return_statement", "arrow_function"):
