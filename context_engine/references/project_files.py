@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, PathIndex, SyntaxFile
-from context_engine.references.values import EdgeSource, NamePlace
+from context_engine.references.values import NamePlace
+
+if TYPE_CHECKING:
+    from context_engine.references.scip.edge_collection import ExternalEdges
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class ProjectFiles:
     paths: PathIndex
     load: Callable[[str], bytes]
     holding: Callable[[str], Sequence[str]]
-    edges: EdgeSource | None = None
+    edges: ExternalEdges | None = None
 
     def binding_at(self, place: NamePlace) -> tuple[SyntaxFile, NameBinding] | None:
         """Return the binding that is at a place."""

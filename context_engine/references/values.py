@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 Certainty = Literal["exact", "likely", "possible"]
 """`exact`: types or scopes lead from the use to the definition. `likely`: the receiver is unknown, and nothing else in
@@ -73,18 +72,6 @@ class ExternalEdge(NamedTuple):
     stop: int
     targets: tuple[NamePlace, ...]
     origin: str
-
-
-class EdgeSource(Protocol):
-    """Edges of other tools, for the present content of files."""
-
-    def edge_at(self, path: str, data: bytes, start: int) -> ExternalEdge | None:
-        """Return what a name at an offset in bytes means; None if nothing is known of it."""
-        ...
-
-    def edges_to(self, path: str, data: bytes, targets: frozenset[NamePlace]) -> Sequence[ExternalEdge]:
-        """Return the names in a file that mean one of some definitions."""
-        ...
 
 
 class HiddenUse(NamedTuple):

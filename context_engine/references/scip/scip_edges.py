@@ -5,6 +5,7 @@ A file that changed since the index was made has no edges; a definition in one i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -253,39 +254,20 @@ class LineOffsets:
         self._data = data
         self._encoding = encoding
         self._is_plain = encoding == UTF8 or data.isascii()
-        self._offsets: dict[int, list[int]] = {}
-        self._starts = [0]
-        at = data.find(b"\n")
-        while at >= 0:
-            self._starts.append(at + 1)
-            at = data.find(b"\n", at + 1)
+        self._starts = [0, *(found.end() for found in re.finditer(rb"\n", data)), len(data) + 1]
 
     def locate(self, line: int, start: int, stop: int) -> tuple[int, int] | None:
         """Return where a range on a line is; None if the line does not reach so far."""
-        if not 0 <= line < len(self._starts) or not 0 <= start <= stop:
+        if not 0 <= line < len(self._starts) - 1 or not 0 <= start <= stop:
             return None
-        first, end = self._starts[line], self._end_of(line)
+        first, end = self._starts[line], self._starts[line + 1] - 1
         if self._is_plain:
-            found = first + start, first + stop
-        else:
-            found = self._bytes_before(line, start), self._bytes_before(line, stop)
-        return found if found[1] <= end else None
-
-    def _end_of(self, line: int) -> int:
-        return self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self._data)
-
-    def _bytes_before(self, line: int, column: int) -> int:
-        """Return the offset of a column; one behind the line if it is shorter."""
-        columns = self._columns(line)
-        return columns[column] if column < len(columns) else columns[-1] + column
-
-    def _columns(self, line: int) -> list[int]:
-        """Return the offset of each column of a line, and of its end."""
-        if line not in self._offsets:
-            offsets = [self._starts[line]]
-            for character in self._data[self._starts[line] : self._end_of(line)].decode("utf-8", "replace"):
-                if self._encoding != UTF32 and character > "\uffff":
-                    offsets.append(offsets[-1])  # the middle of a pair
-                offsets.append(offsets[-1] + len(character.encode()))
-            self._offsets[line] = offsets
-        return self._offsets[line]
+            return (first + start, first + stop) if first + stop <= end else None
+        text = self._data[first:end].decode("utf-8", "replace")
+        codec, width = ("utf-32-le", 4) if self._encoding == UTF32 else ("utf-16-le", 2)
+        units = text.encode(codec)
+        if stop * width > len(units):
+            return None
+        before, inside = units[: start * width], units[start * width : stop * width]
+        begin = first + len(before.decode(codec, "replace").encode())
+        return begin, begin + len(inside.decode(codec, "replace").encode())
