@@ -52,6 +52,6 @@ if TYPE_CHECKING:
     )
     from context_engine.plans.plan_validation import validate_plan
     from context_engine.plans.step_tracking import StepUpdate
-    from context_engine.plans.work_packets import PACKET_TOKENS_MAX, WorkPacket, build_packet
+    from context_engine.plans.work_packets import build_packet
 
 __getattr__ = lazy_exports(__name__)

@@ -20,7 +20,6 @@ from context_engine.storage import prepare_type
 from context_engine.timestamps import parse_timestamp
 
 StepStatus = Literal["pending", "ready", "in_progress", "completed", "failed", "skipped"]
-StepMove = Literal["start", "complete", "fail", "retry", "release", "skip", "reopen"]
 PlanStatus = Literal[
     "draft",
     "ready",
@@ -46,8 +45,9 @@ HOUR_S = 3_600
 
 
 class StepTransition(NamedTuple):
-    """The statuses before a move, the status after it, the advice if refused, and more statuses before a forced one."""
+    """A move: its name, the statuses before it and the one after it, the advice if refused, and more by force."""
 
+    move: str
     before: Collection[str]
     after: StepStatus
     otherwise: str
@@ -56,27 +56,22 @@ class StepTransition(NamedTuple):
 
 _NOT_STARTED = "Call start_step first, or repeat with force: true."
 _WAITS = "view_progress says what it waits for; start that first, or repeat with force: true."
+_FAIL_ADVICE = "Call start_step first, or skip it: skip: true."
 _OPEN = ("pending", "ready", "in_progress", "failed")
-STEP_MOVES: Mapping[StepMove, StepTransition] = {
-    "start": StepTransition(("ready",), "in_progress", _WAITS, ("pending",)),
-    "complete": StepTransition(("in_progress",), "completed", _NOT_STARTED, ("pending", "ready", "failed")),
-    "fail": StepTransition(("in_progress",), "failed", "Call start_step first, or skip it: skip: true."),
-    "retry": StepTransition(("failed",), "pending", "Only a step that failed is tried again."),
-    "release": StepTransition(("in_progress",), "pending", "Only a step in progress can be released."),
-    "skip": StepTransition(_OPEN, "skipped", "It is done already; view_progress shows what is left."),
-    "reopen": StepTransition(("completed", "skipped", "failed", "in_progress"), "pending", "It is open as it is."),
+_BEGUN = ("completed", "skipped", "failed", "in_progress")
+MOVES: Mapping[str, StepTransition] = {
+    "step_started": StepTransition("start", ("ready",), "in_progress", _WAITS, ("pending",)),
+    "step_completed": StepTransition(
+        "complete", ("in_progress",), "completed", _NOT_STARTED, ("pending", "ready", "failed")
+    ),
+    "step_failed": StepTransition("fail", ("in_progress",), "failed", _FAIL_ADVICE),
+    "step_retried": StepTransition("try again", ("failed",), "pending", "Only a step that failed is tried again."),
+    "step_released": StepTransition("release", ("in_progress",), "pending", "Only a step in progress can be released."),
+    "step_skipped": StepTransition("skip", _OPEN, "skipped", "It is done already; view_progress shows what is left."),
+    "step_reopened": StepTransition("reopen", _BEGUN, "pending", "It is open as it is."),
 }
-"""`pending` covers `ready` wherever a move leads back: whether it is ready follows from the other steps."""
-MOVES: Mapping[str, StepMove] = {
-    "step_started": "start",
-    "step_completed": "complete",
-    "step_failed": "fail",
-    "step_retried": "retry",
-    "step_released": "release",
-    "step_skipped": "skip",
-    "step_reopened": "reopen",
-}
-"""Kind of event -> the move that it records."""
+"""Kind of event -> the move that it records. `pending` covers `ready` wherever a move leads back: whether it is ready
+follows from the other steps."""
 APPROVAL_MOVES: Mapping[ApprovalMove, ApprovalStatus] = {
     "approve": "approved",
     "reject": "rejected",
@@ -85,21 +80,20 @@ APPROVAL_MOVES: Mapping[ApprovalMove, ApprovalStatus] = {
 """All from pending; a request and an approval may also expire, when the plan changes."""
 
 
-def move_step(status: str, move: StepMove, *, forced: bool = False, what: str = "the step") -> StepStatus:
-    """Return the status after a move. Raises: PreconditionFailed, with the call to make first.
+def move_step(status: str, kind: str, *, forced: bool = False, what: str = "the step") -> StepStatus:
+    """Return the status after an event of a kind. Raises: PreconditionFailed, with the call to make first.
 
-    >>> move_step("ready", "start"), move_step("pending", "start", forced=True)
+    >>> move_step("ready", "step_started"), move_step("pending", "step_started", forced=True)
     ('in_progress', 'in_progress')
     """
-    row = STEP_MOVES[move]
+    row = MOVES[kind]
     if status in row.before or (forced and status in row.forced):
         return row.after
     needed = " or ".join(sorted(status.replace("_", " ") for status in row.before))
-    verb = "try again" if move == "retry" else move
     raise PreconditionFailed(
-        f"{what} is {status.replace('_', ' ')}: to {verb} needs it to be {needed}",
+        f"{what} is {status.replace('_', ' ')}: to {row.move} needs it to be {needed}",
         suggestion=row.otherwise,
-        details={"status": status, "move": move, "needs": sorted(row.before)},
+        details={"status": status, "move": row.move, "needs": sorted(row.before)},
     )
 
 
@@ -293,7 +287,7 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
     # `ready` is derived, so the replayed status of a step that starts is still `pending`.
     forced = bool(event.data.get("forced")) or event.kind == "step_started"
     try:
-        status = move_step(state.status, MOVES[event.kind], forced=forced)
+        status = move_step(state.status, event.kind, forced=forced)
     except PreconditionFailed:
         return None
     unstarted = {"started_at": "", "completed_at": "", "duration_ms": None}

@@ -32,7 +32,6 @@ from context_engine.plans.dependency_graph import build_graph
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import (
     DONE,
-    MOVES,
     CompletionReport,
     Execution,
     PlanEvent,
@@ -250,7 +249,7 @@ class StepTracker:
             now = self._storage.read_state(plan_id)
             wanted = now.plan.find_step(step)
             state = now.execution.steps[wanted.uid]
-            move_step(state.status, "complete", forced=force, what=_step_name(now.plan, wanted))
+            move_step(state.status, "step_completed", forced=force, what=_step_name(now.plan, wanted))
             self._refuse_failures(now, wanted, report, actor)
             is_open = self._check_done(now.plan, wanted, report, force=force)
             data = {
@@ -458,6 +457,7 @@ def _refused_step(
 def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
     if state.status == "in_progress":
         number = now.plan.step_numbers()
+        ready = sorted(number[uid] for uid in now.execution.ready)
         raise Conflict(
             f"step {number[step.uid]} is in progress" + (f" by {state.actor}" if state.actor else ""),
             suggestion="Take another of the ready steps, or release this one first.",
@@ -466,7 +466,7 @@ def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
                 "step": number[step.uid],
                 "actor": state.actor,
                 "started_at": state.started_at,
-                "ready": sorted(number[uid] for uid in now.execution.ready),
+                "ready": ready,
             },
         )
 
@@ -484,13 +484,11 @@ def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force:
         why = f"failed: {state.error[:200] or 'no reason was given'}"
         raise _refused_step(plan, step, why, next_steps=again, retries_left=state.retries_left)
     if state.status in DONE:
-        ways_on = (
-            NextStep("view_progress", "to see the next step"),
-            NextStep("refine_plan", "with force_reopen to open this one again"),
-        )
+        reopen = NextStep("refine_plan", "with force_reopen to open this one again")
+        ways_on = NextStep("view_progress", "to see the next step"), reopen
         following = number.get(now.execution.next)
         raise _refused_step(plan, step, f"is {state.status} already", next_steps=ways_on, next=following)
-    move_step(state.status, "start", forced=force, what=_step_name(plan, step))
+    move_step(state.status, "step_started", forced=force, what=_step_name(plan, step))
 
 
 def _check_moves(now: PlanState, step: PlanStep, kinds: Sequence[str]) -> None:
@@ -502,4 +500,4 @@ def _check_moves(now: PlanState, step: PlanStep, kinds: Sequence[str]) -> None:
         advice = "To go on without it, repeat the call with skip: true."
         raise _refused_step(now.plan, step, why, advice, change, attempts=state.attempts)
     for kind in kinds:
-        status = move_step(status, MOVES[kind], what=_step_name(now.plan, step))
+        status = move_step(status, kind, what=_step_name(now.plan, step))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
+
+import msgspec
 
 from context_engine.context import (
     BriefSection,
@@ -36,6 +37,11 @@ WHOLE_TOKENS_MAX = 8_000
 """Of a packet with the definitions that its step names: half a function cannot be changed."""
 SNIPPET_TOKENS = 24
 """Tokens of a snippet in addition to its lines."""
+FIELDS_TOKENS = 200
+"""Tokens of a packet in addition to the text of its step and its files: field names, and how to undo."""
+TRIES = 4
+"""Each try is smaller by what the last one was too large by, and as a rule the second fits."""
+SHA_CHARS = 12
 FILE_TOKENS = 36
 """Tokens for naming a file, with a hash of twelve digits and the names of the fields."""
 HEADS_SHARE = 0.5
@@ -60,50 +66,52 @@ STEP_TASK = (
 )
 
 
-class PacketSnippet(NamedTuple):
+class PacketSnippet(msgspec.Struct, frozen=True, omit_defaults=True):
     """Lines of a file, and the definition that they are a part of."""
 
-    span: LineSpan
-    text: str
-    symbol: str
+    lines: str
+    symbol: str = ""
+    text: str = ""
 
 
-class PacketFile(NamedTuple):
-    """A file of a step. `sha` is empty if it does not exist yet; `why` is its evidence; not all lines may be shown."""
+class PacketFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file of a step. `sha` is empty if it cannot be read; `why` is its evidence; not all lines may be shown."""
 
     path: str
-    sha: str
     change: str  # modify | create | delete | read
-    why: str
-    snippets: tuple[PacketSnippet, ...]
+    sha: str = ""
+    why: str = ""
+    note: str = ""
+    snippets: tuple[PacketSnippet, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkPacket:
-    """One step, ready to be worked on. `left_out` counts the files that had no room.
+class WorkPacket(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One step, ready to be worked on, as a reply has it. `files_left_out` counts the files that had no room."""
 
-    `tokens_max` is what the packet may cost: more with definitions that the step names, which are never cut.
-    """
-
-    number: int
-    step: PlanStep
-    files: tuple[PacketFile, ...]
-    symbols: tuple[str, ...]
-    waits_for: tuple[int, ...]
-    left_out: int = 0
-    tokens_max: int = PACKET_TOKENS_MAX
+    step: int
+    uid: str
+    title: str
+    status: str = ""
+    why: str = ""
+    waits_for: tuple[int, ...] = ()
+    files: tuple[PacketFile, ...] = ()
+    files_left_out: int = 0
+    symbols: tuple[str, ...] = ()
+    acceptance_criteria: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    rollback: str
 
     def brief(self, context: str = "") -> str:
         """Return the prompt for a model that writes the changes, the most important part first."""
         code = [
-            f"{escape_line(file.path)}:{snippet.span} {snippet.symbol}\n{snippet.text.rstrip()}"
+            f"{escape_line(file.path)}:{snippet.lines} {snippet.symbol}\n{snippet.text.rstrip()}"
             for file in self.files
             for snippet in file.snippets
         ]
         sections = [
-            BriefSection("Step", [self.step.title, *self.step.description.split("\n")[:1]]),
+            BriefSection("Step", [self.title, *self.why.split("\n")[:1]]),
             BriefSection("What the caller adds", [context] if context.strip() else []),
-            BriefSection("Done when", list(self.step.acceptance_criteria)),
+            BriefSection("Done when", self.acceptance_criteria),
             BriefSection("Files", [f"{escape_line(file.path)} ({file.change})" for file in self.files]),
             BriefSection("Code", code),
         ]
@@ -118,14 +126,29 @@ class _Place(NamedTuple):
     is_named: bool = False
 
 
-def build_packet(plan: Plan, step: PlanStep, code: Workspace, *, tokens_max: int = PACKET_TOKENS_MAX) -> WorkPacket:
-    """Build the packet of a step. A file that is gone or unreadable is named, without its text."""
+def build_packet(plan: Plan, step: PlanStep, code: Workspace, status: str = "") -> WorkPacket:
+    """Build the packet of a step. A file that is gone or unreadable is named, without its text.
+
+    It costs `PACKET_TOKENS_MAX` as JSON, or `WHOLE_TOKENS_MAX` with the definitions that the step names.
+    """
+    room = PACKET_TOKENS_MAX - FIELDS_TOKENS
+    for _ in range(TRIES):
+        packet, tokens_max = _fill_packet(plan, step, code, room, status)
+        over = estimate_max_tokens(msgspec.json.encode(packet).decode()) - tokens_max
+        if over <= 0:
+            return packet
+        room -= over
+    return msgspec.structs.replace(packet, why=step.title, files=packet.files[:1])
+
+
+def _fill_packet(plan: Plan, step: PlanStep, code: Workspace, room: int, status: str) -> tuple[WorkPacket, int]:
+    """Return a packet whose words, files and lines cost so much, and what it may cost as JSON."""
     number = plan.step_numbers()
     words = "\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks))
     mentions = parse_mentions(f"{step.title}\n{step.description}")
     references = _resolve(mentions, code)
     heads = _list_files(step, references, code)
-    room = tokens_max - estimate_max_tokens(words)
+    room -= estimate_max_tokens(words)
     shown = _select_files(heads, room * HEADS_SHARE)
     room -= sum(map(_price, shown))
     readable = [head.path for head in shown if head.sha and head.change != "delete"]
@@ -139,15 +162,23 @@ def build_packet(plan: Plan, step: PlanStep, code: Workspace, *, tokens_max: int
             room -= cost
             spans[place.path].append(place.span)
     symbols = dict.fromkeys(proof.symbol for proof in step.evidence if proof.symbol and proof.symbol not in step.files)
-    return WorkPacket(
-        number[step.uid],
-        step,
-        tuple(head._replace(snippets=_read_snippets(head.path, spans[head.path], code)) for head in shown),
-        tuple(symbols)[:SYMBOLS_MAX],
-        tuple(sorted(number[uid] for uid in step.depends_on if uid in number)),
-        len(heads) - len(shown),
-        WHOLE_TOKENS_MAX if room < 0 and spans else PACKET_TOKENS_MAX,
+    packet = WorkPacket(
+        step=number[step.uid],
+        uid=step.uid,
+        title=step.title,
+        status=status,
+        why=step.description,
+        waits_for=tuple(sorted(number[uid] for uid in step.depends_on if uid in number)),
+        files=tuple(
+            msgspec.structs.replace(head, snippets=_read_snippets(head.path, spans[head.path], code)) for head in shown
+        ),
+        files_left_out=len(heads) - len(shown),
+        symbols=tuple(symbols)[:SYMBOLS_MAX],
+        acceptance_criteria=step.acceptance_criteria,
+        checks=step.checks,
+        rollback="apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back",
     )
+    return packet, WHOLE_TOKENS_MAX if room < 0 and spans else PACKET_TOKENS_MAX
 
 
 def _resolve(mentions: Iterable[Mention], code: Workspace) -> list[PromptReference]:
@@ -178,7 +209,8 @@ def _list_files(step: PlanStep, references: Iterable[PromptReference], code: Wor
             sha = code.files.read(path).sha256
         except CallError:
             sha = ""
-        listed.append(PacketFile(path, sha, change, why, ()))
+        note = "it is not there now" if not sha and change != "create" else ""
+        listed.append(PacketFile(path, change, sha[:SHA_CHARS], why, note))
     return listed
 
 
@@ -266,7 +298,8 @@ def _read_snippets(path: str, spans: Sequence[LineSpan], code: Workspace) -> tup
         return ()
     symbols = [symbol for _, symbol in code.symbols.outline(path).symbols]
     return tuple(
-        PacketSnippet(span, _read_span(path, span, code), find_symbol_at(span, symbols)) for span in merge_spans(spans)
+        PacketSnippet(str(span), find_symbol_at(span, symbols), _read_span(path, span, code))
+        for span in merge_spans(spans)
     )
 
 

@@ -6,7 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
-from context_engine.context import ASSIST_MODES, SecondPassResult, estimate_max_tokens
+import msgspec
+
+from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
 from context_engine.plans import (
     AGENT,
@@ -51,7 +53,7 @@ from context_engine.tools.plan_tools import (
     list_numbers,
     which_step,
 )
-from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, cut_to_size, reply_size, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, cut_to_size, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, UserQuestion, tool
 
 if TYPE_CHECKING:
@@ -63,10 +65,8 @@ if TYPE_CHECKING:
         ExecutionResult,
         FileChange,
         Plan,
-        PlanSources,
         PlanStep,
         StepUpdate,
-        WorkPacket,
     )
 
 FILES_SHOWN_MAX = 50
@@ -309,62 +309,15 @@ def view_progress(
 
 # -- work packets -----------------------------------------------------------------------------------------------------
 
-TRIES = 4
-"""Each try is smaller by what the last one was too large by, and as a rule the second fits."""
-FIELDS_TOKENS = 200
-"""Tokens of a packet in addition to the text of its step and its files: field names, and how to undo."""
-
 
 def packet_rows(
     engine: "Engine", plan: "Plan", execution: "Execution", steps: "Iterable[PlanStep]"
 ) -> list[dict[str, Any]]:
     """Return a packet for each of these steps, within its token budget."""
-    sources = engine.plans.sources()
-    return [_packet_row(plan, step, execution.steps[step.uid].status, sources) for step in steps]
+    from context_engine.plans import build_packet
 
-
-def _packet_row(plan: "Plan", step: "PlanStep", status: str, sources: "PlanSources") -> dict[str, Any]:
-    from context_engine.plans import PACKET_TOKENS_MAX, build_packet
-
-    room, row = PACKET_TOKENS_MAX - FIELDS_TOKENS, {}
-    for _ in range(TRIES):
-        made = build_packet(plan, step, sources.code, tokens_max=room)
-        row = _write_packet(made, status)
-        over = estimate_max_tokens(compact_json(row)) - made.tokens_max
-        if over <= 0:
-            return row
-        room -= over
-    return row | {"why": cut_to_size(step.title, PACKET_TOKENS_MAX), "files": row.get("files", [])[:1]}
-
-
-def _write_packet(made: "WorkPacket", status: str) -> dict[str, Any]:
-    step, files = made.step, []
-    for file in made.files:
-        snippets = [{"lines": str(part.span), "symbol": part.symbol, "text": part.text} for part in file.snippets]
-        row = {
-            "path": file.path,
-            "change": file.change,
-            "sha": file.sha[:SHA_CHARS],
-            "why": file.why,
-            "note": "it is not there now" if not file.sha and file.change != "create" else "",
-            "snippets": list(map(drop_empty, snippets)),
-        }
-        files.append(drop_empty(row))
-    packet = {
-        "step": made.number,
-        "uid": step.uid,
-        "title": step.title,
-        "status": status,
-        "why": step.description,
-        "waits_for": list(made.waits_for),
-        "files": files,
-        "files_left_out": made.left_out or None,
-        "symbols": list(made.symbols),
-        "acceptance_criteria": list(step.acceptance_criteria),
-        "checks": list(step.checks),
-        "rollback": "apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back",
-    }
-    return drop_empty(packet)
+    code = engine.plans.sources().code
+    return [msgspec.to_builtins(build_packet(plan, step, code, execution.steps[step.uid].status)) for step in steps]
 
 
 # -- changes ----------------------------------------------------------------------------------------------------------

@@ -118,8 +118,9 @@ def build_packet_of(question: Question, path: str, definition: Definition) -> Wo
 
 def shows(packet: WorkPacket, path: str, hunk: LineSpan) -> bool:
     """Return whether all lines of a hunk are in the snippets of its file."""
-    spans = [snippet.span for file in packet.files if file.path == path for snippet in file.snippets]
-    return all(any(span.first <= line <= span.last for span in spans) for line in range(hunk.first, hunk.last + 1))
+    spans = [snippet.lines.split("-") for file in packet.files if file.path == path for snippet in file.snippets]
+    shown = {line for span in spans for line in range(int(span[0]), int(span[-1]) + 1)}
+    return shown.issuperset(range(hunk.first, hunk.last + 1))
 
 
 def report(rows: list[Row]) -> str:
