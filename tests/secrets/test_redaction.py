@@ -213,19 +213,6 @@ TEXTS = st.lists(SECRETS | PIECES | st.text(max_size=12), max_size=9).map("".joi
 MODES: st.SearchStrategy[Tier] = st.sampled_from(["strict", "broad"])
 
 
-@given(TEXTS, MODES)
-def test_redacting_twice_changes_nothing_more(text: str, mode: Tier) -> None:
-    once = redact_keyed(text, KEY, RedactionOptions(mode=mode)).text
-    again = redact_keyed(once, KEY, RedactionOptions(mode=mode))
-    assert again.text == once
-    assert again.count == 0
-
-
-@given(TEXTS, MODES)
-def test_redacting_keeps_every_line_in_its_place(text: str, mode: Tier) -> None:
-    assert redact_keyed(text, KEY, RedactionOptions(mode=mode)).text.count("\n") == text.count("\n")
-
-
 @example(
     "Bearer token\n" + drawn("<b64>\n<b64>\n<b42>==\n-----END RSA PRIVATE KEY-----", "0").text
 )  # a name, and behind an escape something like its value
@@ -280,30 +267,3 @@ BOT_TOKEN = drawn(next(rule for rule in RULES if rule.id == "discord-token").exa
 def test_what_strict_rules_find_broad_ones_find_too(text: str) -> None:
     strict, broad = find_secrets(text, "strict"), find_secrets(text, "broad")
     assert all(any(one.start <= each.start and each.stop <= one.stop for one in broad) for each in strict)
-
-
-@pytest.mark.parametrize("letter", ["a", "A", "0", "-", "_", "=", "/", ":", " ", "\n", '"', "\\", "é", "$", "["])
-def test_a_million_times_one_letter_is_read_at_once(letter: str) -> None:
-    assert redact_keyed(letter * 1_000_000, KEY).count == 0
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        *(
-            "password=",
-            'password="',
-            "key: ",
-            "?key=",
-            "curl -u a:",
-            "Authorization: ",
-            "Cookie: a=b; ",
-            "server=a;pwd=",
-        ),
-        *("eyJ", "ghp_", "QUFB", "hooks.slack.com/", "[REDACTED:", "token\n", "a=b" * 8, ":AA", "%3D", "discord "),
-    ],
-)
-def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
-    # Quadratic work on fifty thousand characters would take minutes, where the linear one takes a moment.
-    text = piece * (50_000 // len(piece))
-    assert redact_keyed(text, KEY).text.count("\n") == text.count("\n")

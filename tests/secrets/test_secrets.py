@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from context_engine.secrets import redact
 
@@ -195,100 +193,3 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 def test_a_text_without_anchors_is_answered_as_it_is() -> None:
     text = "def login(user):\n    return check(user)\n" * 100
     assert redact(text).text is text
-
-
-# -- laws -------------------------------------------------------------------------------------------------------------
-
-PIECES = st.sampled_from(
-    [
-        *(key for _, key in EACH),
-        *PEM_LINES,
-        BODY,
-        pem(),
-        pem(end=False),
-        "-----BEGIN PRIVATE KEY-----",
-        "-----",
-        "\n",
-        "\\n",
-        "\r\n",
-        " ",
-        '"',
-        "'",
-        "`",
-        "=",
-        ": ",
-        "://",
-        "u:p4ss.w0rd@h",
-        "@",
-        "Authorization: Bearer ",
-        "password",
-        "api_key",
-        "eyJ",
-        "sk-",
-        "xoxb-",
-        "[masked secret]",
-        "[masked aws key]",
-        "İ",
-        "é",
-        "😀",
-        "{",
-        "\\",
-        "a",
-        "7",
-    ]
-)
-TEXTS = st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=60)
-
-
-@given(TEXTS)
-def test_masking_twice_changes_nothing_more(text: str) -> None:
-    once = redact(text).text
-    assert redact(once).text == once
-    assert redact(once).count == 0
-
-
-@given(TEXTS)
-def test_masking_keeps_every_line_in_its_place(text: str) -> None:
-    assert redact(text).text.count("\n") == text.count("\n")
-
-
-@given(TEXTS)
-def test_json_stays_json_with_the_same_lines_inside(text: str) -> None:
-    told = json.loads(redact(json.dumps({"content": text})).text)
-    assert set(told) == {"content"}
-    assert told["content"].count("\n") == text.count("\n")
-
-
-@given(TEXTS)
-def test_the_count_is_zero_exactly_when_nothing_changed(text: str) -> None:
-    assert (redact(text).count == 0) == (redact(text).text == text)
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "A",
-        "-",
-        '"',
-        " ",
-        "eyJ",
-        "eyJ.",
-        "AKIA",
-        "xoxb-",
-        "://",
-        "://a:",
-        "://a:bcd@",
-        "password=",
-        'password="',
-        "Bearer ",
-        "-----BEGIN PRIVATE KEY-----",
-        "-----BEGIN PRIVATE KEY-----\n" + PEM_LINES[0] + "\n",
-        "sk-",
-        "key ",
-        "\\n",
-    ],
-)
-def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
-    # Quadratic work on a hundred thousand characters would take minutes, where the linear one takes a moment.
-    text = piece * (100_000 // len(piece))
-    assert redact(text).text.count("\n") == text.count("\n")

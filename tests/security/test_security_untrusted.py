@@ -158,7 +158,6 @@ PARSERS = {
 OTHERS = {
     "text/untrusted_data.py": "the loaders themselves",
     "cli/": "what the user typed, and the settings files of his own clients",
-    "team/": "the reply of a tool of ours",
     "server/": "messages of clients, read line by line with limits of their own",
     "embedding/static_embedder.py": "the table of this package",
     "languages/grammars.py": "the manifest of an installed package",

@@ -28,7 +28,6 @@ from context_engine.team.postgres_session import (  # noqa: E402 - the same
     PostgresSession,
     SchemaPart,
     fetch_value,
-    partition_statements,
 )
 
 NOTES = SchemaPart("notes", (("CREATE TABLE context_engine.note (text text PRIMARY KEY)",),))
@@ -97,14 +96,6 @@ def test_a_connection_that_is_out_when_all_are_closed_does_not_come_to_rest(addr
     with database.transaction(NOTES):
         database.close()
     until(lambda: connections(address) == 0)
-
-
-def test_nothing_is_connected_before_it_is_needed_and_no_thread_is_started(address: str) -> None:
-    before = set(threading.enumerate())
-    database = PostgresSession(address)
-    assert connections(address) == 0
-    note(database, "lion")
-    assert set(threading.enumerate()) <= before
 
 
 def test_what_an_address_says_about_the_connection_holds(address: str) -> None:
@@ -248,14 +239,6 @@ def test_each_part_has_a_version_and_a_newer_step_is_made_by_who_writes(address:
     with pytest.raises(StoreUnusable, match="version 2") as refused:
         note(old, "puma")
     assert "same release" in refused.value.suggestion
-
-
-def test_partitions_take_every_row(address: str) -> None:
-    table = "CREATE TABLE context_engine.split (name text) PARTITION BY HASH (name)"
-    split = SchemaPart("split", ((table, *partition_statements("split", 3)),))
-    with PostgresSession(address).transaction(split) as connection:
-        connection.execute("INSERT INTO context_engine.split SELECT generate_series(1, 100)::text")
-    assert PostgresSession(address).query(split, "SELECT count(*) FROM context_engine.split") == [(100,)]
 
 
 # -- trouble --

@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("qdrant_client", reason="no client of Qdrant: pip install qdrant-client")
 pytest.importorskip("qdrant_edge", reason="no engine of Qdrant: pip install qdrant-edge-py")
 
-from qdrant_client import QdrantClient, models
+from qdrant_client import models
 
 from context_engine.errors import DiskFull, InvalidArgument, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.index import term_hashes
@@ -138,46 +138,6 @@ def test_every_request_of_a_question_names_the_repositories_that_may_be_seen(
     for body in asked:
         (visible,) = [part["match"] for part in body["filter"]["must"] if part.get("key") == "repository"]
         assert visible == {"any": [APP]}
-
-
-def test_the_engine_behind_http_answers_as_the_clients_own_imitation_does(shim: Shim) -> None:
-    """Vectors and words with filters, pages and counts."""
-    told: list[list[Any]] = []
-    for client in (QdrantClient(url=shim.url, check_compatibility=False), QdrantClient(":memory:")):
-        client.create_collection(
-            "points",
-            vectors_config={"dense": models.VectorParams(size=3, distance=models.Distance.COSINE)},
-            sparse_vectors_config={"words": models.SparseVectorParams()},
-        )
-        if client.init_options["location"] is None:  # the imitation has none, and warns of it
-            for field, kind in (("colour", "KEYWORD"), ("number", "INTEGER")):
-                client.create_payload_index("points", field, field_schema=models.PayloadSchemaType[kind])
-        client.upsert("points", [_point(number) for number in range(30)])
-        client.set_payload("points", {"colour": "green"}, points=[3, 4])
-        client.delete("points", points_selector=models.FilterSelector(filter=_having(7, 9)))
-        is_red = models.FieldCondition(key="colour", match=models.MatchValue(value="red"))
-        for chosen in (None, _having(5, 20), models.Filter(must_not=[is_red])):
-            sparse = models.SparseVector(indices=[1, 2], values=[1.0, 0.5])
-            told.append([client.count("points", count_filter=chosen).count])
-            told[-1] += [point.id for point in client.scroll("points", scroll_filter=chosen, limit=40)[0]]
-            for query, using in (([0.3, 0.2, 0.9], "dense"), (sparse, "words")):
-                found = client.query_points("points", query=query, using=using, query_filter=chosen, limit=8).points
-                told[-1] += [(point.id, round(point.score, 4)) for point in found]
-        client.close()
-    assert told[:3] == told[3:]
-    assert len(told[0]) == 1 + 27 + 8 + 8
-
-
-def _point(number: int) -> models.PointStruct:
-    words = models.SparseVector(indices=[number % 4, 10 + number], values=[1.0 + number / 100, 1.0])
-    vector: Any = {"dense": [number + 1.0, 30.5 - number, (number * 7) % 11 + 0.25], "words": words}
-    return models.PointStruct(
-        id=number, vector=vector, payload={"colour": ("red", "blue")[number % 2], "number": number}
-    )
-
-
-def _having(first: int, last: int) -> models.Filter:
-    return models.Filter(must=[models.FieldCondition(key="number", range=models.Range(gte=first, lte=last))])
 
 
 # -- candidates --

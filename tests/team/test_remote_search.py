@@ -467,19 +467,6 @@ def test_a_revision_changes_whole_or_not_at_all(
     assert rows(search("app").find(Query("pool", 50))) != before
 
 
-@pytest.mark.parametrize("database", ["postgres"], indirect=True)
-def test_an_index_that_was_published_before_becomes_searchable_without_being_read_again(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
-) -> None:
-    publish(searchable=False)
-    with pytest.raises(NotIndexed, match="can be searched"):
-        search("app").find(Query("pool"))
-    engine = publish()
-    report = engine.index.update()
-    assert (report.added, report.changed, report.unchanged) == (0, 0, len(FILES))
-    assert search("app").find(Query("pool")).hits
-
-
 def test_a_repository_that_is_removed_is_searched_no_more(
     publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path, database: Database
 ) -> None:

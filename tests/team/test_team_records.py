@@ -26,6 +26,7 @@ from context_engine.errors import (
     InvalidArgument,
     PlanNotFound,
     StorageBusy,
+    StorageCorrupt,
     StoreUnavailable,
     StoreUnusable,
 )
@@ -36,6 +37,7 @@ from context_engine.storage.confined_folder import is_temporary
 from context_engine.storage.records import RecordFolder
 from context_engine.team import synced_folder
 from context_engine.team.postgres_records import PostgresRecords
+from context_engine.team.sync_state import SyncState
 from context_engine.team.synced_folder import TeamRecords, open_shared_records
 from tests.support import preloaded
 from tests.support.databases import forbid, new_database, sever, sql
@@ -456,6 +458,13 @@ def test_what_was_seen_can_be_forgotten_and_nothing_deleted_comes_back(machine: 
         file.unlink()
     assert here.files() == there.files()
     assert here.aside() == []
+
+
+def test_a_damaged_note_of_what_was_seen_is_reported_with_the_next_step(tmp_path: Path) -> None:
+    (tmp_path / "commons-notes.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(StorageCorrupt) as damaged, SyncState(tmp_path / "commons-notes.db").lock(1.0):
+        pass
+    assert "Delete it" in damaged.value.suggestion
 
 
 def test_no_name_in_the_database_leads_out_of_the_folder(machine: Callable[[str], Machine], tmp_path: Path) -> None:
