@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from context_engine.context import (
-    BRIEF_TOKENS_MAX,
     BriefSection,
     CheckedClaims,
     Claim,
@@ -371,7 +370,7 @@ def _redact_hunk(hunk: DiffHunk, redact: Redact) -> DiffHunk:
     return replace(hunk, lines=tuple(lines))
 
 
-def review_brief(pending: PendingReview, *, tokens_max: int = BRIEF_TOKENS_MAX) -> str:
+def review_brief(pending: PendingReview) -> str:
     """Return the brief of a second pass; what does not fit is counted."""
     hunks = [(file.path, hunk) for file in pending.files for hunk in file.hunks if hunk.new]
     known = [
@@ -386,7 +385,7 @@ def review_brief(pending: PendingReview, *, tokens_max: int = BRIEF_TOKENS_MAX) 
         BriefSection("Hunks", [_number_lines(number, path, hunk) for number, (path, hunk) in enumerate(hunks, 1)]),
     ]
     task = f"{_TASK}\n{pending.options.custom_instructions.strip()}".rstrip()
-    return build_brief(task, parts, tokens_max=tokens_max)
+    return build_brief(task, parts)
 
 
 def _number_lines(number: int, path: str, hunk: DiffHunk) -> str:

@@ -160,14 +160,14 @@ def describe_empty_list(by_status: Mapping[str, int], status: str, everything: s
     return "Use other words, or none." if by_status else f"There are no {none}."
 
 
-def join_first(items: Sequence[str], most: int, between: str = ", ") -> str:
+def join_first(items: Sequence[str], most: int) -> str:
     """Join the first items in one line and count the others.
 
     >>> join_first(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
     rest = f" and {len(items) - most:,} more" if len(items) > most else ""
-    return between.join(items[:most]) + rest
+    return ", ".join(items[:most]) + rest
 
 
 def pick_fields(source: Any, names: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.llm_endpoint import is_strict
-from context_engine.errors import InvalidArgument
 from context_engine.model import Finding
 from context_engine.review.finding import ReviewOptions
 from context_engine.review.review_store import ReviewStore
@@ -128,16 +127,6 @@ def seconds(tmp_path: Path) -> PendingReviews:
     return PendingReviews(ReviewStore(tmp_path / ".context-engine"), lambda: 1_795_262_400.0)
 
 
-def test_a_finding_that_stands_joins_those_of_the_checks() -> None:
-    again = merge_draft_into(kept(CHECKED), draft(row()), source="host")
-    assert [each.source for each in again.result.findings] == ["host", "builtin"]
-    (host, _) = again.result.findings
-    assert (host.confidence, host.is_on_changed_line, host.quote) == (CONFIDENCE_MAX, True, "send(card, amount)")
-    assert host.suggestion and host.suggestion.description == "Raise when it is refused."
-    assert again.rejected == ()
-    assert again.result.second_pass
-
-
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
@@ -176,17 +165,6 @@ def test_what_a_check_says_as_well_is_one_finding_and_surer() -> None:
     assert "the second pass (host) reports it, too" in found.evidence[-1]
 
 
-def test_handing_in_twice_changes_nothing() -> None:
-    once = merge_draft_into(kept(CHECKED), draft(row()), source="host", submission_id="sub_1")
-    for name in ("sub_1", "sub_2", ""):
-        twice = merge_draft_into(once.pending, draft(row()), source="host", submission_id=name)
-        assert twice.result == once.result
-    assert (
-        merge_draft_into(once.pending, draft(row(title="Other words")), source="host", submission_id="sub_1").pending
-        == once.pending
-    )
-
-
 def test_findings_that_are_not_told_stay_counted() -> None:
     quiet = replace(CHECKED, id="id-2", rule="other", confidence=0.3)
     first = kept(CHECKED, quiet)
@@ -202,15 +180,6 @@ def test_nothing_secret_is_kept_or_shown(seconds: PendingReviews) -> None:
     assert (shown["arguments_template"]["review_id"], shown["tool"]) == (review_id, "review_changes")
     lines = [line.text for file in kept().files for hunk in file.hunks for line in hunk.lines]
     assert len(lines) == sum(len(hunk.lines) for file in FILES for hunk in file.hunks)
-
-
-@pytest.mark.parametrize(
-    "given_", ["no json", draft(row(priority=9)), draft({"title": "x"}), {"findings": 3}, [row(extra=1)]]
-)
-def test_a_draft_that_does_not_keep_to_its_schema_is_refused_with_its_place(given_: Any) -> None:
-    with pytest.raises(InvalidArgument) as refused:
-        merge_draft_into(kept(), given_, source="host")
-    assert "findings" in refused.value.message
 
 
 def test_a_draft_may_be_a_list_or_json_in_a_text() -> None:

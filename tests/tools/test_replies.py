@@ -38,19 +38,6 @@ def test_codebase_retrieval_answers_rows_under_a_header() -> None:
     }
 
 
-def test_the_fast_profile_is_one_line_a_row_and_the_rich_one_whole_chunks() -> None:
-    long = "\n".join(f"line_{number} = {number}" for number in range(200))
-    engine = StandIn(hits=(hit(text=long),))
-    fast = told(engine, "codebase_retrieval", query="line_150", profile="fast")["results"][0]
-    assert fast == {"path": "src/auth.py", "lines": "10-209", "symbol": "login", "content": "line_0 = 0", "score": 4.0}
-    balanced = told(engine, "codebase_retrieval", query="line_150")["results"][0]
-    assert "line_150 = 150" in balanced["content"]
-    assert balanced["chunk"] == "10-209"
-    assert balanced["lines"] == "160-183"
-    rich = told(engine, "codebase_retrieval", query="line_150", profile="rich")["results"][0]
-    assert rich["content"] == long
-
-
 def test_filters_reach_the_engine_normalised() -> None:
     engine = StandIn()
     text(
@@ -60,15 +47,6 @@ def test_filters_reach_the_engine_normalised() -> None:
     query = engine.queries[0]
     assert query.filter == Filter(("definitions",), ("python",), ("auth", "python"), ("src/**",), ("*.md",))
     assert (query.files_max, query.min_score) == (3, 0.5)
-
-
-def test_a_token_budget_keeps_whole_rows_and_says_how_many_are_missing() -> None:
-    engine = StandIn(hits=tuple(hit(f"src/part_{number}.py") for number in range(10)))
-    reply = told(engine, "codebase_retrieval", query="q", max_tokens=200)
-    assert 0 < len(reply["results"]) < 10
-    assert reply["shown"] == len(reply["results"])
-    assert reply["total"] == 10
-    assert "did not fit" in reply["next"]
 
 
 @pytest.mark.parametrize("name", ["codebase_retrieval", "semantic_search", "cortex_search"])
@@ -87,15 +65,6 @@ def test_an_empty_answer_says_why_and_what_next() -> None:
     assert reply["results"] == []
     assert reply["reason"] == "no match"
     assert "symbols" in reply["next"]
-
-
-def test_an_overlong_line_is_cut_around_the_query_with_dots() -> None:
-    minified = "a" * 50_000 + " needle " + "b" * 50_000
-    row = told(StandIn(hits=(hit(text=minified),)), "codebase_retrieval", query="needle")["results"][0]
-    assert "needle" in row["content"]
-    assert row["content"].startswith("…")
-    assert row["content"].endswith("…")
-    assert len(row["content"]) < 1_000
 
 
 SHORT_FUNCTIONS = """func open() {

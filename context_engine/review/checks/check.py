@@ -128,9 +128,9 @@ def check(rule: str) -> Callable[[Run], Check]:
     return lambda run: msgspec.structs.replace(DECLARED[rule], function=run)
 
 
-def at_capture(capture: Capture, body: str = "") -> Finding:
+def at_capture(capture: Capture) -> Finding:
     """Return a finding on what a query captured; the declaration adds everything else."""
-    return Finding(body=body, span=LineSpan(capture.first, max(capture.first, capture.last)))
+    return Finding(span=LineSpan(capture.first, max(capture.first, capture.last)))
 
 
 def on_line(line: int, body: str = "", **fields: Any) -> Finding:
