@@ -187,11 +187,10 @@ class FragmentReader:
     # -- showing --
 
     def render(self, *, context: int = 0) -> str:
-        """Return the reply. Raises: the first error if there is nothing else to show."""
-        bodies = self._bodies()
-        taken = select_fragments(self.places, bodies, context=context, room=self._room())
+        """Return the reply as text. Raises: the first error if there is nothing else to show."""
+        taken = select_fragments(self.places, self._bodies(), context=context, room=self._room())
         self._note_shown(taken)
-        return "\n".join([*self._blocks, *self._page(taken), *self._notes_on(taken)])
+        return "\n".join([*self._blocks, *self._format_files(self._rows(taken)), *self._notes_on(taken)])
 
     def render_json(self, *, context: int = 0) -> str:
         """Return the reply for a program. Raises: as `render`."""
@@ -199,13 +198,11 @@ class FragmentReader:
         while True:
             taken = select_fragments(self.places, bodies, context=context, room=room)
             notes = [note.removeprefix("… ") for note in self._notes_on(taken)]
-            head = {"files": self._file_rows(taken)}
-            text = compact_json(head | drop_empty({"pages": self._blocks, "notes": notes}))
+            text = compact_json({"files": self._rows(taken)} | drop_empty({"pages": self._blocks, "notes": notes}))
             if reply_size(text) <= self._engine.settings.result_chars_max or not room.size:
-                break
+                self._note_shown(taken)
+                return text
             room = room._replace(size=room.size * 3 // 4)  # quotes and line feeds take more room in JSON
-        self._note_shown(taken)
-        return text
 
     def _bodies(self) -> list[FragmentBody]:
         """Return what can be shown of each file. Raises: the first error if there is nothing to show."""
@@ -229,7 +226,8 @@ class FragmentReader:
             text = "\n".join(_lines_of(fragment, taken.bodies))
             self._call.shown.add(self._files[fragment.file].file.path, fragment.span.first, text)
 
-    def _file_rows(self, taken: FragmentSelection) -> list[dict[str, Any]]:
+    def _rows(self, taken: FragmentSelection) -> list[dict[str, Any]]:
+        """Return each file with its fragments."""
         rows: list[dict[str, Any]] = []
         for file in self._files:
             head = {"path": file.file.path, "total_lines": len(file.lines), "sha256": file.file.sha256[:SHA_CHARS]}
@@ -240,18 +238,16 @@ class FragmentReader:
             rows[fragment.file]["fragments"].append({"lines": str(fragment.span), "text": text} | why)
         return rows
 
-    def _page(self, taken: FragmentSelection) -> Iterator[str]:
+    def _format_files(self, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         """Yield a header and the fragments of each file with fragments; a single or empty file has its header."""
-        for number, file in enumerate(self._files):
-            fragments = [fragment for fragment in taken.fragments if fragment.file == number]
-            if fragments or len(self._files) == 1 or not file.lines:
+        for row, file in zip(rows, self._files, strict=True):
+            if row["fragments"] or len(rows) == 1 or not file.lines:
                 yield file.head
-            for fragment in fragments:
-                has_label = any(place.label for place in fragment.places)
-                if has_label or fragment.span != LineSpan(1, len(file.lines)):
-                    reasons = " · ".join(_format_reasons(fragment.places, fragment.span))
-                    yield f"@@ {fragment.span} {reasons}".rstrip(" ")
-                yield from _lines_of(fragment, taken.bodies)
+            for fragment in row["fragments"]:
+                why = " · ".join(fragment.get("why", ()))
+                if why or fragment["lines"] != str(LineSpan(1, len(file.lines))):
+                    yield f"@@ {fragment['lines']} {why}".rstrip(" ")
+                yield fragment["text"]
 
     def _notes_on(self, taken: FragmentSelection) -> Iterator[str]:
         """Yield notes on what was found but is not shown, what was not found, what was not read, and the others."""
