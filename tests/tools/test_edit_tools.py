@@ -20,7 +20,6 @@ from context_engine.errors import (
     InvalidEdit,
     InvalidLineRange,
     InvalidPath,
-    NoMatch,
     StaleFile,
 )
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
@@ -170,34 +169,6 @@ def test_lines_are_replaced_only_in_a_file_that_is_as_the_session_read_it(engine
     assert path.read_bytes() == b"new\r\n2\r\nfour"
 
 
-def test_several_edits_are_made_against_the_file_as_it_is_and_written_once(engine: Engine) -> None:
-    edits = [
-        {"target": "total(prices) /", "replace": "summed(prices) /"},
-        {"target": "def total", "replace": "def summed"},
-    ]
-    node = (engine.root / "shop.py").stat().st_ino
-    assert "lines 6, 1 ·" in text(engine, "edit_file", path="shop.py", edits=edits)
-    assert (engine.root / "shop.py").read_text() == SHOP.replace("total(prices) /", "summed(prices) /").replace(
-        "def total", "def summed"
-    )
-    assert (engine.root / "shop.py").stat().st_ino != node, "a new file took its place, in one step"
-    assert len(engine.edits.history()) == 1
-
-
-def test_one_refused_edit_refuses_all_and_every_failure_is_told(engine: Engine) -> None:
-    edits = [
-        {"target": "def total", "replace": "def summed"},
-        {"target": "nowhere", "replace": "x"},
-        {"target": "return", "replace": "yield"},
-    ]
-    with pytest.raises(NoMatch, match="edit 2 of 3") as caught:
-        tools.call(engine, "edit_file", {"path": "shop.py", "edits": edits})
-    assert [(each["edit"], each["code"]) for each in caught.value.details["failed"]] == [
-        (2, "NO_MATCH"), (3, "MULTIPLE_MATCHES"),
-    ]  # fmt: skip
-    assert (engine.root / "shop.py").read_text() == SHOP
-
-
 def test_of_very_many_failures_each_is_told_though_not_at_length(engine: Engine) -> None:
     block = "".join(f"value_{line} = {line}  # {'x' * 60}\n" for line in range(40))
     (engine.root / "long.py").write_text(block)
@@ -225,23 +196,6 @@ def test_several_files_are_one_edit_and_one_undo(engine: Engine) -> None:
     text(engine, "undo_edit")
     assert (engine.root / "shop.py").read_text() == SHOP
     assert (engine.root / "lines.txt").read_text() == LINES
-
-
-@pytest.mark.parametrize(
-    "narrowed",
-    [
-        {"before": "two = 2"},
-        {"after": "three = 3"},
-        {"line_range": "4"},
-        {"lineRange": {"start": 3, "end": 5}},
-        {"anchor": {"beforeContext": "two = 2", "lineRange": [4, 4]}},
-        {"occurrence": 2},
-    ],
-)
-def test_one_of_several_places_can_be_meant(engine: Engine, narrowed: dict[str, Any]) -> None:
-    edit = {"target": "same = 0", "replace": "same = 1", **narrowed}
-    text(engine, "edit_file", path="twice.py", edits=[edit])
-    assert (engine.root / "twice.py").read_text() == "one = 1\nsame = 0\ntwo = 2\nsame = 1\nthree = 3\n"
 
 
 # -- dry runs ---------------------------------------------------------------------------------------------------------
@@ -460,21 +414,6 @@ def test_two_equal_places_are_refused_with_line_and_preview_of_each(engine: Engi
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "anchor", [{"beforeContext": "def mean"}, {"afterContext": "no such text"}, {"lineRange": {"start": 4, "end": 6}}]
-)
-def test_an_anchor_that_contradicts_the_only_place_is_a_refusal(engine: Engine, anchor: dict[str, Any]) -> None:
-    assert refused(engine, "sum(prices)", "0", anchor=anchor)["code"] == "ANCHOR_FAILED"
-
-
-def test_context_is_looked_for_within_its_length_and_a_hundred_characters(engine: Engine) -> None:
-    near = "first\n" + "x" * 40 + "\nsame\nsecond\n" + "y" * 40 + "\nsame\n"
-    (engine.root / "window.txt").write_text(near)
-    assert replaced(engine, "same", "other", "window.txt", anchor={"beforeContext": "second"})["matchInfo"]["line"] == 6
-    (engine.root / "far.txt").write_text("first\n" + "x\n" * 400 + "same\n" + "y\n" * 400 + "same\n")
-    assert refused(engine, "same", "other", "far.txt", anchor={"beforeContext": "first"})["code"] == "ANCHOR_FAILED"
-
-
 def test_how_far_a_place_may_differ_is_the_callers_to_say(engine: Engine) -> None:
     (engine.root / "t.py").write_text("def compute_the_total(prices):\n    return sum(prices)\n")
     typo, fixed = (
@@ -509,17 +448,6 @@ def test_what_cannot_be_written_is_a_failure_of_the_write(root: Path) -> None:
 
 
 # -- undo_edit --------------------------------------------------------------------------------------------------------
-
-
-def test_edits_are_undone_and_done_again_in_their_order(engine: Engine) -> None:
-    for old, new in (("def total", "def one"), ("def one", "def two"), ("def two", "def three")):
-        text(engine, "edit_file", path="shop.py", edits=[{"target": old, "replace": new}])
-    assert text(engine, "undo_edit", steps=2).startswith("undone: edit 3\nshop.py · sha256 ")
-    assert "def one" in (engine.root / "shop.py").read_text()
-    text(engine, "undo_edit", redo=True)
-    assert "def two" in (engine.root / "shop.py").read_text()
-    text(engine, "undo_edit", steps=2)
-    assert (engine.root / "shop.py").read_text() == SHOP
 
 
 def test_the_list_says_what_happened_and_what_was_undone(engine: Engine) -> None:

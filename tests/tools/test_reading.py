@@ -456,13 +456,6 @@ def test_a_foreign_pattern_can_neither_hang_nor_break_the_server(engine: Engine)
             text(engine, "read_fragment", path="minified.js", patterns=[pattern])
 
 
-def test_words_are_found_whatever_the_encoding_of_the_file(engine: Engine) -> None:
-    reply = text(engine, "read_fragment", paths=["utf16.txt", "latin.txt"], keywords=["GRÖSSER"], context=0)
-    assert reply.count("\ngrößer") == 2
-    reply = text(engine, "read_fragment", paths=["utf16.txt", "latin.txt"], patterns=["gr.+er"], context=0)
-    assert heads(reply) == ["@@ 1 pattern gr.+er"]
-
-
 # -- read_regions -----------------------------------------------------------------------------------------------------
 
 

@@ -164,14 +164,6 @@ def test_trace_takes_exactly_one_of_symbol_and_path(arguments: dict[str, str]) -
 # -- the index --------------------------------------------------------------------------------------------------------
 
 
-def test_index_workspace_reports_what_it_did_and_what_it_skipped() -> None:
-    assert told(StandIn(), "index_workspace") == {
-        "files": 2, "chunks": 5, "symbols": 3, "added": 1, "changed": 0, "removed": 0, "unchanged": 1, "seconds": 0.123,
-        "skipped": {"binary": 1, "ignored": 1},
-        "skipped_examples": [{"path": "logo.png", "reason": "binary"}, {"path": "a.min.js", "reason": "ignored"}],
-    }  # fmt: skip
-
-
 class Busy(StandIn):
     """Refuses twice, as while the server's own run is under way."""
 

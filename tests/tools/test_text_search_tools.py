@@ -416,18 +416,6 @@ def test_bad_input_is_refused_with_the_next_step(
     assert refusal.value.suggestion
 
 
-@pytest.mark.parametrize(
-    "hostile", ["$(touch x)", "`touch x`", "; touch x", "--pre=touch x", "-f/etc/passwd", "| touch x", "a\0b"]
-)
-def test_no_query_is_ever_run_or_taken_for_an_option(shop: Engine, hostile: str) -> None:
-    assert "0 matches" in text(shop, "search_files", query=hostile)
-    assert "0 matches" in text(shop, "search_files", query="x", includes=[hostile])
-    assert told(shop, "scout", keywords=[hostile, "zzz"])["totalMatches"] == 0
-    with pytest.raises((FileNotFound, InvalidPath)):
-        text(shop, "search_files", query="x", path=hostile)
-    assert not list(shop.root.rglob("x"))
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 def test_a_pipe_is_neither_searched_nor_waited_for(shop: Engine) -> None:
     os.mkfifo(shop.root / "pipe")
