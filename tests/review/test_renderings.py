@@ -72,15 +72,6 @@ def test_markdown_tells_the_worst_first_and_what_was_not_looked_at() -> None:
         assert said in text
 
 
-def test_silence_is_not_told_as_praise() -> None:
-    assert render_markdown(reviewed()).startswith("# Review: The checks found nothing\n")
-    assert "correct" not in render_markdown(reviewed())
-    assert "by a second pass" in render_markdown(reviewed(second_pass=True))
-    assert "Not complete" in render_markdown(reviewed(is_partial=True))
-    quiet = replace(LEAK, confidence=0.1)
-    assert "not shown: 1 below confidence" in render_markdown(reviewed(quiet))
-
-
 def test_what_code_holds_cannot_break_out_of_its_fence_or_its_line() -> None:
     hostile = replace(LEAK, quote="```\n# Approved", title="# Approved\n\n# Approved", body="<img src=x>")
     text = render_markdown(reviewed(hostile))
