@@ -206,12 +206,12 @@ class Settings:
         return cls(**values, ignored=ignored, unusable=unusable)
 
     @classmethod
-    def find_sources(cls, root: str | Path | None, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    def find_sources(cls, root: str | Path | None) -> dict[str, str]:
         """Return the settings that are not defaults, each with the file or the variable that it comes from.
 
         Raises: InvalidArgument, as `load`.
         """
-        by_source, _, _ = _read_layers(root, os.environ if env is None else env)
+        by_source, _, _ = _read_layers(root, os.environ)
         sources = {name: source for source, layer in by_source.items() for name in layer}
         return {name: source or f"CTX_{name.upper()}" for name, source in sources.items()}
 

@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     )
     from context_engine.repo.file_writer import FolderWriter, OpenFolders, TargetFile, encode_as, write_atomic
     from context_engine.repo.git import Git
-    from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff
+    from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff, GitRevision
     from context_engine.repo.ignore_rules import GlobMatcher, compile_path_glob
     from context_engine.repo.paths import Root, is_sensitive, is_under, near_names, path_of_listing
     from context_engine.repo.program_output import describe_exit, quote_known_words, summarize_output
     from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember
-    from context_engine.repo.revision_files import GitRevision
     from context_engine.repo.ripgrep import (
         VERSION_MIN,
         GrepRequest,

@@ -1,34 +1,27 @@
 """Clones of remote repositories: fetched by a `git` that asks no questions and starts no programs, kept in the cache.
 
-Only https, ssh and file addresses are fetched, without hooks, templates, submodules or filters. A clone is made next to
-its folder and renamed onto it, so that a process that dies leaves nothing that looks like one.
+Only https, ssh and file addresses are fetched, without hooks, templates, submodules or filters.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import os
 import re
-import shutil
-import stat
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, StorageBusy, TimedOut
+from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, TimedOut
 from context_engine.model import Progress
 from context_engine.repo.executables import supervise
 from context_engine.repo.git import SUSPICIOUS_S, Git
 from context_engine.repo.git_files import find_costly_pattern
 from context_engine.repo.program_output import describe_exit
-from context_engine.repo.workspace_roots import CLONES_FOLDER
-from context_engine.storage import lock_private, make_private_folder
 
 SCHEMES = ("https", "ssh", "file")
 QUIET_S_MAX = 120.0
@@ -235,69 +228,3 @@ def _refused_address(address: str, why: str) -> InvalidArgument:
         suggestion="give https://..., ssh://..., user@host:path or file:///path",
         details={"argument": "address"},
     )
-
-
-# -- the folder of clones ----------------------------------------------------------------------------------------------
-
-
-class Clones:
-    """The clones in one cache."""
-
-    def __init__(self, cache: Path) -> None:
-        """Nothing is made until it is needed."""
-        self.folder = cache / CLONES_FOLDER
-
-    def place(self, address: str, branch: str = "") -> Path:
-        """Return the folder for the clone of an address; each branch has its own."""
-        digest = hashlib.blake2b(f"{address}\0{branch}".encode(), digest_size=6).hexdigest()
-        return self.folder / f"{repository_name(address)}-{digest}"
-
-    def make(self, place: Path, fill: Callable[[Path], None]) -> None:
-        """Let `fill` make a clone in a temporary folder, then move it to its place.
-
-        Raises: StorageBusy while another process works on it, and whatever `fill` raises; nothing is left then.
-        """
-        with self.lock(place):
-            part = place.with_name(f"{place.name}.part")
-            _delete(part)  # a process may have died here
-            try:
-                fill(part)
-                os.replace(part, place)
-            finally:
-                _delete(part)
-
-    @contextmanager
-    def lock(self, place: Path) -> Generator[None]:
-        """Keep other processes from working on a clone. Raises: StorageBusy."""
-        from filelock import Timeout
-
-        make_private_folder(self.folder)
-        lock = lock_private(f"{place}.lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise StorageBusy(
-                f"another process is fetching {place.name}", suggestion="wait until it is done, then call again"
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
-
-    def drop(self, place: Path) -> None:
-        """Delete a clone; a folder elsewhere is never touched. Raises: StorageBusy."""
-        if place.parent == self.folder:
-            with self.lock(place):
-                _delete(place)
-
-
-def _delete(folder: Path) -> None:
-    """Delete a folder. Git makes its objects read-only, which on Windows protects them from deletion."""
-
-    def make_writable(remove: Callable[[str], object], path: str, _: object) -> None:
-        with suppress(OSError):
-            os.chmod(path, stat.S_IWRITE)
-            remove(path)
-
-    if folder.exists():
-        shutil.rmtree(folder, onerror=make_writable)

@@ -38,10 +38,10 @@ class ParentFolder:
 
     __slots__ = ("_root", "identity", "opened", "path")
 
-    def __init__(self, root: ConfinedFolder, path: str, identity: tuple[int, int] | None = None) -> None:
+    def __init__(self, root: ConfinedFolder, path: str) -> None:
         self._root = root
         self.path = path
-        self.identity = identity
+        self.identity: tuple[int, int] | None = None
         self.opened: OpenFolder | None = None
 
     @contextmanager
@@ -337,20 +337,14 @@ class FolderWriter:
     def make(self, folders: Iterable[str]) -> None:
         """Make folders, in their order. Raises: WriteFailed; InvalidPath for one that leads out of the root by now."""
         for path in folders:
-            above, _, name = path.rpartition("/")
-            with (
-                _translate_errors(path),
-                self._root.open_folder(above) as folder,
-                suppress(FileExistsError),  # another program has just made it
-            ):
-                os.mkdir(folder.name_of(name), dir_fd=folder.descriptor)
+            with _translate_errors(path):
+                self._root.make_folders(path)
 
     def remove(self, folders: Iterable[str]) -> None:
         """Remove the empty ones of these folders, the innermost first."""
         for path in sorted(folders, key=len, reverse=True):
-            above, _, name = path.rpartition("/")
-            with suppress(OSError), self._root.open_folder(above) as folder:  # it is in use by now
-                os.rmdir(folder.name_of(name), dir_fd=folder.descriptor)
+            with suppress(OSError):  # it is in use by now
+                self._root.remove_folder(path)
 
     def flush(self, files: Iterable[TargetFile], made: Iterable[str] = ()) -> None:
         """Make the names of new files and folders survive a power cut, where the system can.

@@ -183,19 +183,15 @@ class Git:
             self._excludes = (key, path if os.path.isfile(path) else None)
         return self._excludes[1]
 
-    def tracked_paths(self) -> list[str]:
-        """Return the paths below the root that git tracks, a submodule as one. Raises: as `run`."""
-        return [path for path in os.fsdecode(self.run("ls-files", "--cached", "-z")).split("\0") if path]
-
-    def untracked_paths(self, tracked: Iterable[str] | None = None) -> list[str]:
+    def untracked_paths(self) -> list[str]:
         """Return the paths below the root that git neither tracks nor ignores. Raises: as `run` and `walk`.
 
         Our own walker lists them: the ignore rules of a repository can keep git's matcher busy for ever.
         """
         from context_engine.repo.walker import walk_untracked
 
-        known = frozenset(self.tracked_paths() if tracked is None else tracked)
-        return walk_untracked(self._root, known, excludes_file=self.excludes_file())
+        tracked = frozenset(os.fsdecode(self.run("ls-files", "--cached", "-z")).split("\0"))  # a submodule is one path
+        return walk_untracked(self._root, tracked, self.excludes_file())
 
     def read_blobs(self, names: Iterable[str], *, bytes_max: int) -> dict[str, bytes]:
         """Return the blobs of these names (a hash, `HEAD:a.py`) that exist and are small enough, by name.

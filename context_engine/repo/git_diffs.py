@@ -1,5 +1,7 @@
 """Read changes from git: a diff and the files on both sides, of the stage, the work tree, a branch or a commit.
 
+A revision is one of these sides as a whole: its paths, bytes, and which files contain a word. Nothing is checked out.
+
 No program that a repository names is started. No name of a caller reaches a command line: git has turned each into the
 hash of a commit before.
 """
@@ -7,21 +9,25 @@ hash of a commit before.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from context_engine.errors import (
     AccessFailed,
     CallError,
+    ContextEngineError,
     GitUnavailable,
     InvalidArgument,
     PreconditionFailed,
     RefNotFound,
+    TooLarge,
     UnsupportedHost,
 )
 from context_engine.model import Skipped
 from context_engine.repo.file_reader import read_bytes, why_binary
-from context_engine.repo.git import Git
+from context_engine.repo.git import TIMEOUT_S, Git
 from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing
 from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, parse_diff, quote_path
 
@@ -116,39 +122,34 @@ class DiffReader:
         except UnsupportedHost as error:
             raise GitUnavailable(error.message, suggestion=error.suggestion, details=error.details) from error
 
-    def versions(
-        self, diff: GitDiff, files: Iterable[FileDiff], *, bytes_max: int = VERSION_BYTES_MAX
-    ) -> ChangeContents:
+    def versions(self, diff: GitDiff, files: Iterable[FileDiff]) -> ChangeContents:
         """Return both sides of these files in memory: ask for some hundred at a time. Raises: AccessFailed."""
         left_out: dict[str, Skipped] = {}
         files = [file for file in files if not _is_left_out(file, left_out)]
-        below = f"{self._git.below()}/".lstrip("/")
-
-        def name_of(blob: str, tree: str, path: str) -> str:  # git names no blob of a file that was only renamed
-            return blob or f"{tree}:{below}{path}"
-
+        before = _tree_prefix(self._git, diff.merge_base or diff.base_commit)
+        after = _tree_prefix(self._git, diff.commit)
         old_names, new_names = {}, {}
-        for file in files:
+        for file in files:  # git names no blobs of a file that was only renamed
             if file.old_path:
-                old_names[file.path] = name_of(file.old_blob, diff.merge_base or diff.base_commit, file.old_path)
+                old_names[file.path] = file.old_blob or f"{before}{file.old_path}"
             if file.new_path and not diff.is_of_work_tree:
-                new_names[file.path] = name_of(file.new_blob, diff.commit, file.new_path)
-        blobs = self._git.read_blobs([*old_names.values(), *new_names.values()], bytes_max=bytes_max)
+                new_names[file.path] = file.new_blob or f"{after}{file.new_path}"
+        blobs = self._git.read_blobs([*old_names.values(), *new_names.values()], bytes_max=VERSION_BYTES_MAX)
         old: dict[str, bytes] = {}
         new: dict[str, bytes] = {}
         for file in files:
-            before = blobs.get(old_names.get(file.path, ""))
-            after: bytes | Skipped | None = blobs.get(new_names.get(file.path, ""))
+            old_data = blobs.get(old_names.get(file.path, ""))
+            new_data: bytes | Skipped | None = blobs.get(new_names.get(file.path, ""))
             if file.new_path and diff.is_of_work_tree:
-                after = self._in_work_tree(file.new_path, bytes_max)
-            if before is not None:
-                old[file.old_path] = before
+                new_data = self._in_work_tree(file.new_path)
+            if old_data is not None:
+                old[file.old_path] = old_data
             elif file.old_path:
                 left_out[file.path] = Skipped(file.path, "too_large", "the old version")
-            if isinstance(after, bytes):
-                new[file.new_path] = after
+            if isinstance(new_data, bytes):
+                new[file.new_path] = new_data
             elif file.new_path:
-                left_out.setdefault(file.path, after or Skipped(file.path, "too_large", "the new version"))
+                left_out.setdefault(file.path, new_data or Skipped(file.path, "too_large", "the new version"))
         return ChangeContents(old, new, tuple(left_out.values()))
 
     # -- the diff --
@@ -189,24 +190,30 @@ class DiffReader:
             rest = f"{len(names) - UNTRACKED_MAX:,} more untracked files"
             left_out.append(Skipped(_printable(names[UNTRACKED_MAX]), "too_many", rest))
         for path in names[:UNTRACKED_MAX]:
-            content = self._in_work_tree(path, VERSION_BYTES_MAX)
+            content = self._in_work_tree(path)
             if isinstance(content, bytes):
                 yield adding(_printable(path), content)
             else:
                 left_out.append(replace(content, path=_printable(path)))
 
-    def _in_work_tree(self, path: str, bytes_max: int) -> bytes | Skipped:
+    def _in_work_tree(self, path: str) -> bytes | Skipped:
         if reason := is_sensitive(path):
             return Skipped(path, "sensitive", reason)
         try:
             place = self._root.absolute(path)
             if os.path.islink(place):
                 return os.fsencode(os.readlink(place))
-            return read_bytes(self._root, path_of_listing(path), bytes_max=bytes_max)[0]
+            return read_bytes(self._root, path_of_listing(path), bytes_max=VERSION_BYTES_MAX)[0]
         except (CallError, AccessFailed) as error:
             return Skipped(path, error.code.lower(), error.message)
         except (OSError, ValueError) as error:  # a link that vanished, a name that this system cannot have
             return Skipped(path, "access_failed", str(error))
+
+
+def _tree_prefix(git: Git, commit: str) -> str:
+    """Return what is before the path of a file in git's name for it in a commit, or in the stage ("")."""
+    below = git.below()
+    return f"{commit}:{below}/" if below else f"{commit}:"
 
 
 def adding(path: str, content: bytes) -> str:
@@ -380,3 +387,93 @@ def _default_branch(git: Git) -> str:
         "there is no origin/HEAD, main or master to compare with",
         suggestion="Name the base, or the commits: base, or target a...b.",
     )
+
+
+# -- files of one revision ---------------------------------------------------------------------------------------------
+
+WORDS_MAX = 200
+"""A question about a change has fewer words; git compares each line with all of them."""
+GREP_S_MAX = 5.0
+"""Searching a large repository takes about a second; what takes longer is not worth a reviewer's time."""
+_WORD = re.compile(r"\w+")
+_NO_ANSWER = (AccessFailed, UnsupportedHost, TooLarge)
+
+
+@dataclass(frozen=True, slots=True)
+class GitRevision:
+    """The files of a commit (its hash), of the `STAGE`, or of the `WORK_TREE`, which `on_disk` reads."""
+
+    WORK_TREE: ClassVar[str] = ""
+    STAGE: ClassVar[str] = ":"
+
+    git: Git
+    commit: str
+    on_disk: Callable[[str], bytes | None] = lambda _path: None
+
+    def paths(self) -> Sequence[str]:
+        """Return every path, sorted; none where git fails."""
+        if self.commit == self.WORK_TREE:
+            return sorted({*self._stored_paths(self.STAGE), *self._untracked_paths()})
+        return self._stored_paths(self.commit)
+
+    def _stored_paths(self, commit: str) -> Sequence[str]:
+        if commit == self.STAGE:
+            output = self._git_output("ls-files", "-z", "--cached")
+        else:
+            output = self._git_output("ls-tree", "-r", "-z", "--name-only", commit)
+        return sorted(set(filter(None, output.decode("utf-8", "replace").split("\0"))))
+
+    def read(self, paths: Iterable[str]) -> Mapping[str, bytes]:
+        """Return the bytes of these files; files that do not exist, are too large or contain secrets are left out."""
+        wanted = [path for path in dict.fromkeys(paths) if path and not is_sensitive(path)]
+        if self.commit == self.WORK_TREE:
+            return {path: data for path in wanted if (data := self.on_disk(path)) is not None}
+        prefix = _tree_prefix(self.git, "" if self.commit == self.STAGE else self.commit)
+        try:
+            blobs = self.git.read_blobs([f"{prefix}{path}" for path in wanted], bytes_max=VERSION_BYTES_MAX)
+        except _NO_ANSWER:
+            return {}
+        return {name.removeprefix(prefix): data for name, data in blobs.items()}
+
+    def files_with_words(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Return the files that contain each of these as a whole word; none where git fails or takes too long."""
+        wanted = [word for word in dict.fromkeys(words) if word and "\n" not in word][:WORDS_MAX]
+        if not wanted:
+            return {}
+        patterns = [part for word in wanted for part in ("-e", word)]
+        options = ("-I", "-F", "-w", "-o", "-z", "--no-color", "--no-recurse-submodules")
+        before = ("--cached",) if self.commit == self.STAGE else ()
+        after = (self.commit,) if self.commit not in (self.STAGE, self.WORK_TREE) else ()
+        output = self._git_output("grep", *options, *before, *patterns, *after, timeout_s=GREP_S_MAX)
+        found: dict[str, set[str]] = {word: set() for word in wanted}
+        for row in output.decode("utf-8", "replace").split("\n"):
+            place, _, word = row.partition("\0")
+            path = place.partition(":")[2] if after else place
+            if word in found and path and not is_sensitive(path):
+                found[word].add(path)
+        if self.commit == self.WORK_TREE:
+            self._search_untracked(found)
+        return {word: sorted(paths) for word, paths in found.items()}
+
+    def _untracked_paths(self) -> list[str]:
+        try:
+            paths = self.git.untracked_paths()
+        except ContextEngineError:
+            return []
+        return [os.fsencode(path).decode("utf-8", "replace") for path in paths]
+
+    def _search_untracked(self, found: Mapping[str, set[str]]) -> None:
+        """Add the files that git does not track, which `git grep` would find by rules of the repository."""
+        for path, data in self.read(self._untracked_paths()[:UNTRACKED_MAX]).items():
+            text = data.decode("utf-8", "replace")
+            whole = set(_WORD.findall(text))
+            for word in filter(text.__contains__, found):
+                if whole.issuperset(_WORD.findall(word)):
+                    found[word].add(path)
+
+    def _git_output(self, *args: str, timeout_s: float = TIMEOUT_S) -> bytes:
+        """Return what git prints; nothing when it refuses, is not installed, or finds nothing (`grep` exits with 1)."""
+        try:
+            return self.git.run(*args, timeout_s=timeout_s)
+        except _NO_ANSWER:
+            return b""

@@ -35,11 +35,6 @@ def is_ignored(value: int) -> bool:
     return bool(value & 1)
 
 
-def is_kept(value: int) -> bool:
-    """Return whether a verdict expressly includes something, by a negation."""
-    return value != NO_RULE and not value & 1
-
-
 class IgnorePattern(NamedTuple):
     """One line of an ignore file. `value` = 2 * line number (from 1) + 1 if it ignores, + 0 if it keeps."""
 
@@ -452,7 +447,7 @@ class FolderVerdicts:
         self.simple = not tables
 
     def value(self, name: str, is_folder: bool) -> int:
-        """Return what the rules say about one name in this folder: see `is_ignored` and `is_kept`."""
+        """Return what the rules say about one name in this folder; an odd number ignores it."""
         value = self._names[is_folder][name]
         for strength, tables in self._about_paths:
             if found := tables[is_folder][name]:

@@ -6,20 +6,30 @@ and may be edited by hand.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
+import shutil
+import stat
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import msgspec
 
-from context_engine.errors import AccessFailed, Conflict, ContextEngineError, FileNotFound, InvalidArgument
-from context_engine.model import Progress
+from context_engine.errors import (
+    AccessFailed,
+    Conflict,
+    ContextEngineError,
+    FileNotFound,
+    InvalidArgument,
+    StorageBusy,
+)
 from context_engine.repo import cloning, workspace_roots
-from context_engine.repo.cloning import Clones, repository_name
+from context_engine.repo.cloning import ReportProgress, repository_name
 from context_engine.storage import lock_private, make_private_folder, open_private, prepare_type
 
 FILE = "workspaces.json"
@@ -30,8 +40,6 @@ WAIT_S = 10.0
 """Writing takes a millisecond: a process that keeps the lock longer has been stopped."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 """What is before the colon of `web:src/app.py`. It cannot be confused with a path, a glob or an option."""
-
-ReportProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,6 @@ class WorkspaceMember:
 class RepositoryUpdate:
     """The commits of a repository before and after an update, equal when nothing is new; or why it failed."""
 
-    member: WorkspaceMember
     before: str = ""
     after: str = ""
     problem: str = ""
@@ -69,7 +76,7 @@ class RepositoryRegistry:
     def __init__(self, config: Path, cache: Path) -> None:
         """Keep the list in the folder `config` and the clones in `cache`; nothing is read or made yet."""
         self.file = config / FILE
-        self._clones = Clones(cache)
+        self._clones = cache / workspace_roots.CLONES_FOLDER
 
     def workspaces(self) -> dict[str, tuple[WorkspaceMember, ...]]:
         """Return every workspace with its repositories, both in the order they were added.
@@ -154,7 +161,8 @@ class RepositoryRegistry:
         """
         if cloning.is_address(place):
             address = cloning.check_address(place)
-            root = self._clones.place(address, branch)
+            digest = hashlib.blake2b(f"{address}\0{branch}".encode(), digest_size=6).hexdigest()
+            root = self._clones / f"{repository_name(address)}-{digest}"
             return WorkspaceMember(check_name(name or repository_name(address)), str(root), address, branch, depth)
         checked = check_name(name or repository_name(workspace_roots.resolve_path(place)))
         return WorkspaceMember(checked, str(workspace_roots.check_workspace_root(place)))
@@ -170,7 +178,10 @@ class RepositoryRegistry:
         others = {member.root for members in self.workspaces().values() for member in members}
         if not removed.address or removed.root in others:
             return False
-        self._clones.drop(Path(removed.root))
+        place = Path(removed.root)
+        if place.parent == self._clones:
+            with self._lock_clone(place):
+                _delete(place)
         return True
 
     def update(
@@ -185,21 +196,19 @@ class RepositoryRegistry:
         A failure is returned as a value, so that the others can be updated. Raises: Cancelled.
         """
         if not member.address:
-            return RepositoryUpdate(
-                member, problem="" if self.is_there(member) else f"there is no folder {member.root}"
-            )
+            return RepositoryUpdate(problem="" if self.is_there(member) else f"there is no folder {member.root}")
         place = Path(member.root)
         try:
             if not self.is_there(member):
                 self._fetch(member, on_progress, cancel)
-                return RepositoryUpdate(member, "", cloning.commit_of(place))
-            with self._clones.lock(place):
+                return RepositoryUpdate("", cloning.commit_of(place))
+            with self._lock_clone(place):
                 before, after = cloning.update(place, *member.source, on_progress=on_progress, cancel=cancel)
         except ContextEngineError as error:
             if cancel is not None and cancel.is_set():
                 raise
-            return RepositoryUpdate(member, problem=error.message)
-        return RepositoryUpdate(member, before, after)
+            return RepositoryUpdate(problem=error.message)
+        return RepositoryUpdate(before, after)
 
     def is_there(self, member: WorkspaceMember) -> bool:
         """Return whether the folder of a repository can be entered."""
@@ -225,10 +234,31 @@ class RepositoryRegistry:
         return found
 
     def _fetch(self, member: WorkspaceMember, on_progress: ReportProgress, cancel: threading.Event | None) -> None:
-        def clone(part: Path) -> None:
-            cloning.clone(part, *member.source, on_progress=on_progress, cancel=cancel)
+        """Clone beside the folder and rename: a process that dies leaves nothing that looks like a clone."""
+        place = Path(member.root)
+        with self._lock_clone(place):
+            part = place.with_name(f"{place.name}.part")
+            _delete(part)  # a process may have died here
+            try:
+                cloning.clone(part, *member.source, on_progress=on_progress, cancel=cancel)
+                os.replace(part, place)
+            finally:
+                _delete(part)
 
-        self._clones.make(Path(member.root), clone)
+    @contextmanager
+    def _lock_clone(self, place: Path) -> Generator[None]:
+        """Keep other processes from working on a clone. Raises: StorageBusy."""
+        from filelock import Timeout
+
+        make_private_folder(self._clones)
+        try:
+            held = lock_private(f"{place}.lock", timeout=0).acquire()
+        except Timeout:
+            raise StorageBusy(
+                f"another process is fetching {place.name}", suggestion="wait until it is done, then call again"
+            ) from None
+        with held:
+            yield
 
     # -- the list --
 
@@ -260,6 +290,18 @@ class RepositoryRegistry:
         with open(temporary, "w", encoding="utf-8", opener=open_private) as out:
             out.write(json.dumps({"version": VERSION, "workspaces": rows}, indent=2) + "\n")
         os.replace(temporary, self.file)
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder. Git makes its objects read-only, which on Windows protects them from deletion."""
+
+    def make_writable(remove: Callable[[str], object], path: str, _: object) -> None:
+        with suppress(OSError):
+            os.chmod(path, stat.S_IWRITE)
+            remove(path)
+
+    if folder.exists():
+        shutil.rmtree(folder, onerror=make_writable)
 
 
 def add_member(members: Iterable[WorkspaceMember], new: WorkspaceMember) -> tuple[WorkspaceMember, ...]:

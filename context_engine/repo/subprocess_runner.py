@@ -105,27 +105,24 @@ def run_program(
     *,
     limit_s: float,
     environment: Mapping[str, str],
-    given: bytes = b"",
     merged: bool = False,
     cancel: threading.Event | None = None,
 ) -> ProgramResult:
     """Run a program in a folder and wait for it; soon after `cancel` is set it is ended. A failure is a value.
 
-    `given` is its input. `merged`: its complaints are part of its output, where it printed them.
+    `merged`: its complaints are part of its output, where it printed them.
     """
     environment = {**environment, "NoDefaultCurrentDirectoryInExePath": "1"}
     if "PATH" in environment:  # one that finds no program of the current folder
         environment["PATH"] = safe_path(environment["PATH"])
     with ExitStack() as opened:
         try:
-            heard, said, complained = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(3))
-            heard.write(given)
-            heard.seek(0)
+            said, complained = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(2))
             process = subprocess.Popen(
                 list(words),
                 cwd=folder,
                 env=environment,
-                stdin=heard,
+                stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT if merged else complained,
                 start_new_session=True,

@@ -332,22 +332,18 @@ class _Walker:
     # -- from folder to folder --
 
     def _list(self, folder: _PendingFolder) -> None:
-        """List one folder, if it is still the one that was found."""
+        """Judge the names in a folder, if it is still the one that was found and none of them excludes it."""
         try:
             with self._open(folder) as opened:
-                self._list_opened(folder, opened)
+                with os.scandir(opened.path if opened.descriptor is None else opened.descriptor) as found:
+                    entries = {entry.name: entry for entry in found}
+                if reason := self._why_closed(folder, opened, entries):
+                    self._skipped.append((folder.rel, *reason))
+                    return
+                self._listed[folder.rel] = folder.mtime_ns
+                self._judge(folder, self._rules_inside(folder, opened, entries), entries)
         except OSError as error:
             self._skipped.append((folder.rel, *_trouble(error)))
-
-    def _list_opened(self, folder: _PendingFolder, opened: OpenFolder) -> None:
-        """Judge the names in a folder, unless one of them excludes the folder itself. Raises: OSError."""
-        with os.scandir(opened.path if opened.descriptor is None else opened.descriptor) as found:
-            entries = {entry.name: entry for entry in found}
-        if reason := self._why_closed(folder, opened, entries):
-            self._skipped.append((folder.rel, *reason))
-            return
-        self._listed[folder.rel] = folder.mtime_ns
-        self._judge(folder, self._rules_inside(folder, opened, entries), entries)
 
     def _open(self, folder: _PendingFolder) -> OpenFolder:
         """Open the very folder that was found: by now a link out of the workspace may have its name.
@@ -523,8 +519,8 @@ class _Walker:
 class _UntrackedWalker(_Walker):
     """Finds the files that git neither tracks nor ignores: only git's ignore files count, and only by name."""
 
-    def __init__(self, root: str, top: OpenFolder, tracked: Collection[str], check: Callable[[], None]) -> None:
-        super().__init__(root, top, BYTES_MAX, check, LEVELS_ALL)
+    def __init__(self, root: str, top: OpenFolder, tracked: Collection[str]) -> None:
+        super().__init__(root, top, BYTES_MAX, lambda: None, LEVELS_ALL)
         self._tracked = tracked
         self._ignore_files = {".gitignore": "gitignore"}
         self._built_in = []
@@ -554,13 +550,7 @@ class _UntrackedWalker(_Walker):
                 self.untracked.append(path)
 
 
-def walk_untracked(
-    root: str | os.PathLike[str],
-    tracked: Collection[str],
-    *,
-    excludes_file: str | None = None,
-    check: Callable[[], None] = lambda: None,
-) -> list[str]:
+def walk_untracked(root: str, tracked: Collection[str], excludes_file: str | None) -> list[str]:
     """Return the files below `root` that git would call untracked, sorted; `tracked` are those of its index.
 
     Git's own matcher can take for ever (30 bytes of .gitignore and a long name, before git 2.41); ours cannot. A
@@ -568,7 +558,7 @@ def walk_untracked(
     """
     real = os.path.realpath(root)
     with _enter(real) as top:
-        walker = _UntrackedWalker(real, top, tracked, check)
+        walker = _UntrackedWalker(real, top, tracked)
         walker.begin(excludes_file)
         walker.walk("")
         return sorted(walker.untracked)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -80,10 +81,7 @@ class EventLog:
     def read(self) -> LogContent:
         """Return all events; none when there is no file. Raises: StorageCorrupt with the line that breaks the chain."""
         head = self._head()  # read before the log, so that a new line raises no doubt
-        try:
-            log = parse_log(self._bytes())
-        except BrokenChain as broken:
-            raise self._corrupt(*broken.args) from broken
+        log = parse_log(self._bytes(), self.path)
         return replace(log, doubt=_find_doubt(log, head)) if head else log
 
     def append(self, log: LogContent, bodies: Sequence[Mapping[str, Any]]) -> LogContent:
@@ -143,24 +141,11 @@ class EventLog:
                 os.ftruncate(descriptor, log.size)
             raise
 
-    def _corrupt(self, line: int, why: str) -> StorageCorrupt:
-        return StorageCorrupt(
-            f"{self.path.name} of {self.path.parent.name} is damaged at line {line}: {why}; until it is repaired"
-            " it is not read and nothing is written to it",
-            suggestion=f"Restore {self.path.name} from git or a backup, or cut it off before line {line}: the events"
-            " from that line on are lost then.",
-            details={"path": str(self.path), "line": line},
-        )
 
+def parse_log(data: bytes, path: Path) -> LogContent:
+    r"""Parse the bytes of a log. Raises: StorageCorrupt.
 
-class BrokenChain(Exception):  # noqa: N818 - it becomes one of our errors later
-    """The line that breaks the chain, and the reason."""
-
-
-def parse_log(data: bytes) -> LogContent:
-    r"""Parse the bytes of a log. Raises: BrokenChain.
-
-    >>> log = parse_log(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre')
+    >>> log = parse_log(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre', Path("events.jsonl"))
     >>> log.events, log.size, log.torn
     (({'seq': 1, 'prev_sha': '', 'kind': 'created'},), 41, 13)
     """
@@ -173,14 +158,23 @@ def parse_log(data: bytes) -> LogContent:
             rest = line + b"\n"  # blocks of the last line reached the disk in another order
             break
         if event is None:
-            raise BrokenChain(number, "it is not a JSON object")
+            raise _corrupt_error(path, number, "it is not a JSON object")
         if event.get("seq") != number or event.get("prev_sha") != sha:
-            raise BrokenChain(
-                number, f"it does not follow on line {number - 1}" if number > 1 else "it is not the first"
-            )
+            why = f"it does not follow on line {number - 1}" if number > 1 else "it is not the first"
+            raise _corrupt_error(path, number, why)
         events.append(event)
         size, sha = size + len(line) + 1, _sha(line.rstrip(b"\r"))  # git may write other line ends
     return LogContent(tuple(events), size, sha, len(rest))
+
+
+def _corrupt_error(path: Path, line: int, why: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"{path.name} of {path.parent.name} is damaged at line {line}: {why}; until it is repaired"
+        " it is not read and nothing is written to it",
+        suggestion=f"Restore {path.name} from git or a backup, or cut it off before line {line}: the events"
+        " from that line on are lost then.",
+        details={"path": str(path), "line": line},
+    )
 
 
 def _find_doubt(log: LogContent, head: _LogHead) -> str:

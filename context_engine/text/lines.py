@@ -138,6 +138,6 @@ def group_spans(spans: Sequence[LineSpan], *, context: int = 0, last_line: int |
     return [SpanGroup(span, tuple(members)) for span, members in joined]
 
 
-def merge_spans(spans: Iterable[LineSpan], *, context: int = 0) -> list[LineSpan]:
+def merge_spans(spans: Iterable[LineSpan]) -> list[LineSpan]:
     """Return the spans of `group_spans`, without the members."""
-    return [group.span for group in group_spans(list(spans), context=context)]
+    return [group.span for group in group_spans(list(spans))]

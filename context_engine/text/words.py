@@ -2,8 +2,8 @@
 
 A *word* is a run of letters, digits and underscores; a *term* is what is indexed; a *token* is what a model counts.
 
->>> word_terms("getHTTPResponse_v2"), query_terms("How are the connections pooled?")
-(['get', 'http', 'respons', 'v', '2', 'gethttpresponsev2'], ['connect', 'pool'])
+>>> expand_words(["getHTTPResponse_v2"]), query_terms("How are the connections pooled?")
+([['get', 'http', 'respons', 'v', '2', 'gethttpresponsev2']], ['connect', 'pool'])
 """
 
 from __future__ import annotations
@@ -78,11 +78,6 @@ def dotted_name(name: str) -> str:
     return _OWNER_HASH.sub(".", name.strip().replace("::", ".")).removesuffix("()")
 
 
-def word_terms(word: str) -> list[str]:
-    """Return the index terms of a word: its stemmed parts, and the whole if it has several."""
-    return expand_words([word])[0]
-
-
 def cut_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
     r"""Return the parts of many words, unstemmed, with a line break between two words; and each word as one term.
 
@@ -98,7 +93,10 @@ def cut_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def expand_words(unique_words: Sequence[str]) -> list[list[str]]:
-    """Return the index terms of many words: one regex pass and one stemming pass for all of them."""
+    """Return the index terms of each word: its stemmed parts, and the whole if it has several.
+
+    One regex pass and one stemming pass are made for all of them.
+    """
     parts, compounds = cut_words(unique_words)
     stems = stem_all([part.lower() for part in parts])
     grouped: list[list[str]] = [[]]

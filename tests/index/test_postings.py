@@ -15,7 +15,7 @@ from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.index.postings import LESSER_WEIGHT, IndexedFile, SegmentBuilder
 from context_engine.index.segment import CHUNK_FIELDS, FILE_FIELDS, LENGTH_FIELDS, Segment, term_hashes
 from context_engine.index.snapshot import Snapshot
-from context_engine.text.words import compound_term, split_identifier, split_words, word_terms
+from context_engine.text.words import compound_term, expand_words, split_identifier, split_words
 
 WORDS = ["pool", "getUser", "get_user", "users", "x1", "Zoo"]
 texts = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
@@ -73,7 +73,7 @@ def by_hand(files: list[IndexedFile]) -> tuple[dict[str, Counts], dict[str, list
     lengths: dict[str, list[int]] = {name: [] for name in ("body", *LENGTH_FIELDS)}
 
     def document(field: str, number: int, held: list[str]) -> None:
-        found = Counter(term for word in held for term in word_terms(word))
+        found = Counter(term for terms in expand_words(held) for term in terms)
         for term, count in found.items():
             counts[field][term][number] = count
         lengths[field].append(found.total())
@@ -117,7 +117,11 @@ def read_back(segment: Segment, field: str, known: list[str]) -> Counts:
 def all_terms() -> list[str]:
     spelled = [*WORDS, "a", "py", "src", "ts", "x", "env", "zoo", "auth", "web api", "inline", ".env"]
     return sorted(
-        {term for word in spelled for term in (word, *word_terms(word), *split_identifier(word), compound_term(word))}
+        {
+            term
+            for word in spelled
+            for term in (word, *expand_words([word])[0], *split_identifier(word), compound_term(word))
+        }
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.errors import AccessFailed, InvalidArgument, UnsupportedHost
-from context_engine.repo.git import Git
+from context_engine.repo.git import Git, origin_name
 from context_engine.repo.git_files import GitHead, common_dir_of, repository_of
 from tests.support.trees import commit, git, repository, tree
 
@@ -248,3 +248,32 @@ def test_or_the_one_in_its_usual_place(repo: Path, tmp_path: Path) -> None:
     assert Git(repo).excludes_file() is None
     tree(tmp_path / "xdg", {"git/ignore": "*.x\n"})
     assert Git(repo).excludes_file() == str(tmp_path / "xdg" / "git" / "ignore")
+
+
+SAME = [
+    "https://github.com/team/app",
+    "https://github.com/team/app.git",
+    "https://me:secret@GitHub.com/team/app/",
+    "git@github.com:team/app.git",
+    "ssh://git@github.com:22/team/app",
+    "git://github.com/team/app",
+]
+
+
+@pytest.mark.parametrize("address", SAME)
+def test_however_its_address_is_written(address: str) -> None:
+    assert origin_name(address) == "github.com/team/app"
+
+
+def test_clones_agree_and_folders_below_the_top_are_told_apart(tmp_path: Path) -> None:
+    names = []
+    for place in ("one", "two"):
+        root = repository(tmp_path / place / "checkout", {"packages/web/a.py": "x"})
+        git(root, "remote", "add", "origin", SAME[3])
+        names += [Git(root).shared_name(), Git(root / "packages" / "web").shared_name()]
+    assert names == ["github.com/team/app", "github.com/team/app/packages/web"] * 2
+
+
+def test_what_comes_from_nowhere_is_called_like_its_folder(tmp_path: Path) -> None:
+    assert Git(repository(tmp_path / "app")).shared_name() == "app"
+    assert Git(tree(tmp_path / "loose", {"a.py": "x"})).shared_name() == "loose"

@@ -19,8 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from context_engine.repo import watch as watching
-from context_engine.repo.inotify import Inotify
-from context_engine.repo.watch import Batch, Watcher
+from context_engine.repo.watch import Batch, Inotify, Watcher
 from tests.support.trees import commit, git, repository, tree
 
 QUIET_MS = 150

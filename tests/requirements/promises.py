@@ -111,7 +111,7 @@ S0 = (
         P("S0-merge-expand-clamp", "Widening a range never goes below line 1.", kept=("tests/tools/test_reading.py::test_widening_stops_at_both_ends_of_the_file",), note="Nor past the end of the file."),
         P("S0-merge-sorted", "Merged ranges come in the order of the file.", kept=("tests/tools/test_reading.py::test_regions_come_in_the_order_of_the_file_joined_where_they_touch",)),
         P("S0-merge-overlapping", "Overlapping ranges become one.", kept=("tests/text/test_spans.py::test_merged_spans_cover_the_widened_lines_and_no_other", "tests/tools/test_reading.py::test_the_seed_s_example_comes_out_exactly")),
-        P("S0-merge-adjacent", "Ranges that touch (one ends on the line before the next) become one.", kept=("tests/tools/test_reading.py::test_regions_come_in_the_order_of_the_file_joined_where_they_touch", "tests/text/test_spans.py::test_between_merged_spans_stands_at_least_one_line")),
+        P("S0-merge-adjacent", "Ranges that touch (one ends on the line before the next) become one.", kept=("tests/tools/test_reading.py::test_regions_come_in_the_order_of_the_file_joined_where_they_touch", )),
         P("S0-merge-empty", "No ranges in, no ranges out.", kept=("tests/tools/test_reading.py::test_regions_come_in_the_order_of_the_file_joined_where_they_touch",)),
         P("S0-merge-example", "10-15, 12-18, 50-55 and 52-60 with 3 context lines become 7-21 and 47-63.", kept=("tests/tools/test_reading.py::test_the_seed_s_example_comes_out_exactly",)),
     ),

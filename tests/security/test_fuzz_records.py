@@ -10,6 +10,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from context_engine.embedding.static_embedder import BadTableError, unpack_table
+from context_engine.errors import StorageCorrupt
 from context_engine.memory import memory_file
 from context_engine.plans import plan_json
 from context_engine.plans.plan_events import fold_progress
@@ -82,14 +83,14 @@ def test_events_of_plans() -> None:
     data, _ = event_log._encode_events(event_log.LogContent(), log.events)
 
     def read(text: str) -> None:
-        found = event_log.parse_log(as_bytes(text))
+        found = event_log.parse_log(as_bytes(text), Path("events.jsonl"))
         fold_progress(plan_of((), (1,)), version_events(found.events))
 
     fuzz(
         "events of plans",
         mutated([data.decode(), '{"seq":1,"prev_sha":"","kind":"created"}\n']),
         read,
-        event_log.BrokenChain,
+        StorageCorrupt,
     )
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarge
 from context_engine.storage import event_log as module
-from context_engine.storage.event_log import BrokenChain, EventLog, LogContent, parse_log
+from context_engine.storage.event_log import EventLog, LogContent, parse_log
 from context_engine.storage.state_folder import StateFolder
 
 BODIES = st.lists(st.dictionaries(st.sampled_from("kind at step".split()), st.text(max_size=9), max_size=3), max_size=9)
@@ -140,6 +140,6 @@ def test_an_event_that_is_no_line_is_refused_and_nothing_of_its_call_is_kept(log
 
 def test_deep_nesting_is_no_event() -> None:
     line = b'{"seq":1,"prev_sha":"","a":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
-    assert parse_log(line).torn == len(line)
-    with pytest.raises(BrokenChain):
-        parse_log(line + b"{}\n")
+    assert parse_log(line, Path("log")).torn == len(line)
+    with pytest.raises(StorageCorrupt):
+        parse_log(line + b"{}\n", Path("log"))

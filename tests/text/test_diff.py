@@ -1,4 +1,4 @@
-"""Diffs as values: whatever program wrote one, its files and lines are those that git counts; what is broken is refused."""
+"""A diff is read as git counts it, refused with the line where it cannot be, and leads from one version to the other."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from context_engine.errors import DiffCombinedUnsupported, DiffInvalid, DiffTruncated
 from context_engine.text.diff_reader import DiffLine, FileDiff, UnifiedDiff, parse_diff, quote_path, unquote_path
 from context_engine.text.lines import LineSpan
 from evals.diffs.replay import applied, numstat
+from tests.support.changes import diff_text
 from tests.support.trees import git, repository, tree
 
 PLAIN = """diff --git a/x.py b/x.py
@@ -280,3 +281,47 @@ def test_what_git_writes_of_a_small_world_is_read_as_git_counts_it(tmp_path: Pat
         assert counts(parse_diff(text)) == numstat(git(root, "diff", "--cached", "-M", "--numstat", "-z").encode()), (
             style
         )
+
+
+TEXTS = st.builds(
+    lambda lines, ends: "".join(f"{line}\n" for line in lines) if ends or not lines else "\n".join(lines),
+    st.lists(st.sampled_from(["a", "b", "", "c\r"]), max_size=8),
+    st.booleans(),
+).filter(lambda text: text != "")
+
+
+@given(TEXTS, TEXTS)
+def test_a_diff_leads_from_the_old_version_to_the_new_and_back(old: str, new: str) -> None:
+    assume(old != new)
+    file = parse_diff(diff_text("x", old, new)).files[0]
+    assert file.apply(old) == new
+    assert file.revert(new) == old
+
+
+PLAIN_LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n"]), min_size=1, max_size=8)
+
+
+@given(PLAIN_LINES, PLAIN_LINES)
+def test_a_diff_without_context_leads_there_as_well(old: list[str], new: list[str]) -> None:
+    assume(old != new)
+    file = parse_diff("".join(difflib.unified_diff(old, new, "a/x", "b/x", n=0))).files[0]
+    assert file.apply("".join(old)) == "".join(new)
+    assert file.revert("".join(new)) == "".join(old)
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_a_diff_that_was_made_for_another_file_gives_nothing_or_keeps_what_is_beside_it(
+    old: str, new: str, other: str
+) -> None:
+    assume(old != new)
+    file = parse_diff(diff_text("x", old, new)).files[0]
+    made = file.apply(other)
+    gone = [line.text for line in file.removed_lines]
+    assert made is None or all(line in other.split("\n") for line in gone)
+
+
+def test_hunks_alone_keep_their_lines_in_their_places() -> None:
+    old = "".join(f"{number}\n" for number in range(1, 21))
+    file = parse_diff(diff_text("x", old, old.replace("15\n", "fifteen\n"))).files[0]
+    assert file.text_of_hunks().split("\n")[14] == "fifteen"
+    assert file.text_of_hunks().split("\n")[:11] == [""] * 11

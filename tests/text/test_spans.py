@@ -19,13 +19,9 @@ def lines(*many: LineSpan) -> set[int]:
 @given(st.lists(spans, max_size=5), st.integers(0, 3))
 def test_merged_spans_cover_the_widened_lines_and_no_other(many: list[LineSpan], context: int) -> None:
     wide = {line + step for line in lines(*many) for step in range(-context, context + 1)}
-    assert lines(*merge_spans(many, context=context)) == {line for line in wide if line >= 1}
-
-
-@given(st.lists(spans, max_size=5), st.integers(0, 3))
-def test_between_merged_spans_stands_at_least_one_line(many: list[LineSpan], context: int) -> None:
-    merged = merge_spans(many, context=context)
-    assert all(one.last + 1 < other.first for one, other in pairwise(merged))
+    joined = [group.span for group in group_spans(many, context=context)]
+    assert lines(*joined) == {line for line in wide if line >= 1}
+    assert all(one.last + 1 < other.first for one, other in pairwise(joined))
 
 
 @given(st.lists(spans, max_size=5))

@@ -1,4 +1,4 @@
-"""Words become terms: split at case, underscores and digits, stemmed, and kept whole as well."""
+"""Words of a text, the terms of an index, and case that folds letter by letter."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from context_engine.text.patterns import fold_case
 from context_engine.text.words import (
     STOP_WORDS,
     WORD_CHARS_MAX,
@@ -16,7 +17,6 @@ from context_engine.text.words import (
     query_terms,
     split_identifier,
     split_words,
-    word_terms,
 )
 
 identifiers = st.text("aZbYx_19éß", min_size=1, max_size=8)
@@ -70,13 +70,13 @@ def test_no_character_but_underscores_is_lost(word: str) -> None:
 @example(["two\nlines", "plain"])
 @example(["a" * (WORD_CHARS_MAX + 1), "plain"])
 def test_many_words_at_once_are_the_same_as_one_by_one(many: list[str]) -> None:
-    assert expand_words(many) == [word_terms(word) for word in many]
+    assert expand_words(many) == [expand_words([word])[0] for word in many]
 
 
 @given(identifiers)
 def test_the_whole_is_a_term_as_soon_as_there_are_parts(word: str) -> None:
     parts = split_identifier(word)
-    assert word_terms(word)[len(parts) :] == ([compound_term(word)] if len(parts) > 1 else [])
+    assert expand_words([word])[0][len(parts) :] == ([compound_term(word)] if len(parts) > 1 else [])
 
 
 @given(st.text("abcdeXY", min_size=1, max_size=4), st.text("abcde", min_size=1, max_size=4))
@@ -102,4 +102,11 @@ def test_a_query_holds_each_term_once(asked: list[str]) -> None:
     found = query_terms(" ".join(asked))
     assert len(found) == len(set(found))
     telling = [word for word in asked if word not in STOP_WORDS] or asked
-    assert set(found) == {term for word in telling for term in word_terms(word)}
+    assert set(found) == {term for word in telling for term in expand_words([word])[0]}
+
+
+@given(st.text(max_size=20))
+def test_folding_keeps_every_character_in_its_place(text: str) -> None:
+    assert len(fold_case(text)) == len(text)
+    assert fold_case(fold_case(text)) == fold_case(text)
+    assert [fold_case(char) for char in text] == list(fold_case(text))
