@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.cli.clients.jsonc_editor import DEPTH_MAX, get_value, remove_entry, set_entry
+from context_engine.cli.clients.jsonc_editor import get_value, remove_entry, set_entry
 from context_engine.errors import InvalidArgument
 
 PATH = ("servers", "ctx")
@@ -197,11 +197,13 @@ def test_of_a_key_that_stands_there_twice_the_last_one_counts() -> None:
         ('{\n  a: 1\n}', 2, 3),
         ('{"a": 1', 1, 8),
         ('{"a": tru}', 1, 7),
-        ('{"a": "tab\tinside"}', 1, 7),
+        ('{"a": "tab\tinside"}', 1, 11),
         ('{"a": 1} {}', 1, 10),
         ('{"a": /* never closed', 1, 7),
         ('{"a": 01}', 1, 8),
-        ("[" * (DEPTH_MAX + 2), 1, DEPTH_MAX + 2),
+        ("[" * 100_000, 1, 1),
+        ('{,}', 1, 2),
+        ('[1,,]', 1, 4),
         ('{\n "servers": [1]}', 2, 13),
         ("[]", 1, 1),
     ],

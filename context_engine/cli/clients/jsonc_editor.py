@@ -3,6 +3,9 @@ r"""PURE. Change one member of a JSON text and keep every other character, comme
 JSON here is the format of settings files: with `//` and `/* */`, and with or without trailing commas. An added member
 follows the text around it: its indentation, its line ends, and a trailing comma only if there was one.
 
+Python's parser reads a copy in which blanks are in place of comments and of trailing commas, so that all positions are
+those of the text. Only the objects on the way to the changed member are taken apart.
+
 >>> print(set_entry('{\n  "theme": "dark" // at night\n}', ("servers", "ctx"), {"command": "ctx"}))
 {
   "theme": "dark", // at night
@@ -19,22 +22,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from context_engine.errors import InvalidArgument
 
-DEPTH_MAX = 200
-"""Settings are about ten levels deep; at a thousand, the parser would exceed Python's recursion limit."""
-
-_TOKEN = re.compile(
-    r"""(?P<blank>[ \t\r\n]++)
-    | (?P<comment>//[^\r\n]*+ | /\*.*?\*/)
-    | (?P<string>"(?:[^"\\\x00-\x1f]++ | \\["\\/bfnrt] | \\u[0-9a-fA-F]{4})*+")
-    | (?P<literal>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)? | true | false | null)
-    | (?P<mark>[{}\[\]:,])""",
-    re.VERBOSE | re.DOTALL,
-)
+_STRING = r'"(?:[^"\\]|\\.)*+"'
+_STRING_OR_COMMENT = re.compile(rf"{_STRING}|(?P<line>//[^\r\n]*)|(?P<block>/\*.*?\*/)", re.DOTALL)
+_STRING_OR_LAST_COMMA = re.compile(rf"{_STRING}|(?P<comma>,)(?=[ \t\r\n]*[}}\]])", re.DOTALL)
+BLANKS = " \t\r\n"
+_decode = json.JSONDecoder().raw_decode
 
 
 def get_value(text: str, path: Sequence[str]) -> Any:
@@ -81,7 +77,7 @@ def remove_items(text: str, path: Sequence[str], is_removed: Callable[[Any], boo
     """
     document = _Document(text)
     node = document.find(path)
-    items = node.members if node and isinstance(node.value, list) else []
+    items = document.members(node) if node and isinstance(node.value, list) else []
     removed = next((item for item in items if is_removed(item.value)), None)
     if node is None or removed is None:
         return text
@@ -112,19 +108,14 @@ def _set_value(text: str, path: Sequence[str], value: Any) -> str:
     return text[: node.start] + document.format(value, document.indent_at(node.start)) + text[node.stop :]
 
 
-@dataclass(slots=True)
-class _Node:
-    """A value and its range, `start`-`stop`; `members` are those of an object or list, in their order.
+class _Node(NamedTuple):
+    """A value and its range, `start`-`stop`. As a member it `begins` with its key, and a comma may follow it."""
 
-    As a member it `begins` with its key, and a comma may follow it.
-    """
-
+    key: str
+    begins: int
     start: int
     stop: int
     value: Any
-    members: list[_Node]
-    begins: int
-    key: str = ""
     comma: int | None = None
 
 
@@ -134,20 +125,56 @@ class _Document:
     def __init__(self, text: str) -> None:
         self.text = text
         self.newline = "\r\n" if "\r\n" in text else "\n"
-        self._spans: list[tuple[int, int]] = []
-        self._tokens: list[tuple[str, int, int]] = []
-        self._tokenize()
-        self._next = 0
-        self.root = self._parse_value(0) if len(self._tokens) > 1 else None
-        if self._next < len(self._tokens) - 1:
-            raise self._refuse_token("nothing after the end")
+        self._plain = _STRING_OR_COMMENT.sub(lambda found: _blank(found) if found.lastgroup else found[0], text)
+        self._bare = _STRING_OR_LAST_COMMA.sub(self._blank_comma, self._plain)
+        self.root = self._parse()
+
+    def _blank_comma(self, found: re.Match[str]) -> str:
+        """Blank a trailing comma; one without a member before it is left, and refused."""
+        is_trailing = found.lastgroup and not self._plain[: found.start()].rstrip(BLANKS).endswith(("{", "[", ","))
+        return " " if is_trailing else found[0]
+
+    def _parse(self) -> _Node | None:
+        start = self._skip(0)
+        if start == len(self.text):
+            return None
+        try:
+            value, stop = _decode(self._bare, start)
+        except json.JSONDecodeError as error:
+            raise self.error(error.pos, f"{error.msg[0].lower()}{error.msg[1:]}") from None
+        except RecursionError:
+            raise self.error(start, "nested too deep") from None
+        if (end := self._skip(stop)) < len(self.text):
+            raise self.error(end, "nothing is expected after the end")
+        return _Node("", start, start, stop, value)
+
+    def _skip(self, position: int) -> int:
+        """Return the position of the next character that is neither blank nor of a comment."""
+        rest = self._plain[position:]
+        return position + len(rest) - len(rest.lstrip(BLANKS))
+
+    def members(self, owner: _Node) -> list[_Node]:
+        """Return the members of an object, or the items of a list, in their order."""
+        members: list[_Node] = []
+        at = self._skip(owner.start + 1)
+        while at < owner.stop - 1:
+            begins, key = at, ""
+            if isinstance(owner.value, dict):
+                key, at = _decode(self._bare, at)
+                at = self._skip(self._skip(at) + 1)  # behind the colon
+            value, stop = _decode(self._bare, at)
+            next_mark = self._skip(stop)
+            comma = next_mark if self._plain[next_mark] == "," else None
+            members.append(_Node(key, begins, at, stop, value, comma))
+            at = next_mark if comma is None else self._skip(comma + 1)
+        return members
 
     def find(self, path: Sequence[str]) -> _Node | None:
         """Return the value at a path of keys; of several members with one key the last one, which parsers use."""
         node = self.root
         for key in path:
-            members = reversed(node.members) if node and isinstance(node.value, dict) else ()
-            node = next((member for member in members if member.key == key), None)
+            members = self.members(node) if node and isinstance(node.value, dict) else []
+            node = next((member for member in reversed(members) if member.key == key), None)
         return node
 
     def error(self, position: int, what: str) -> InvalidArgument:
@@ -160,76 +187,14 @@ class _Document:
             details={"line": line, "column": column},
         )
 
-    # -- parsing --
-
-    def _tokenize(self) -> None:
-        """Find the tokens (kind, start, stop); the kind of a mark is itself, and the last one is the end."""
-        position = 0
-        while position < len(self.text):
-            match = _TOKEN.match(self.text, position)
-            if match is None:
-                raise self.error(position, "not JSON")
-            kind, position = match.lastgroup, match.end()
-            if kind != "blank":
-                self._spans.append(match.span())
-            if kind not in ("blank", "comment"):
-                self._tokens.append((match[0] if kind == "mark" else str(kind), *match.span()))
-        self._tokens.append(("the end", position, position))
-
-    def _refuse_token(self, what: str) -> InvalidArgument:
-        kind, start, _ = self._tokens[self._next]
-        return self.error(start, f"{what} is expected, not {kind}")
-
-    def _take(self, kind: str) -> int | None:
-        """Take the next token if it is of this kind; return its end."""
-        found, _, stop = self._tokens[self._next]
-        if found != kind:
-            return None
-        self._next += 1
-        return stop
-
-    def _parse_value(self, depth: int) -> _Node:
-        kind, start, stop = self._tokens[self._next]
-        closing = {"{": "}", "[": "]"}.get(kind)
-        if depth > DEPTH_MAX:
-            raise self.error(start, f"nested more than {DEPTH_MAX} deep")
-        if closing is None and kind not in ("string", "literal"):
-            raise self._refuse_token("a value")
-        self._next += 1
-        if closing is None:
-            return _Node(start, stop, json.loads(self.text[start:stop]), [], start)
-        members: list[_Node] = []
-        while (end := self._take(closing)) is None:
-            if members and members[-1].comma is None:
-                raise self._refuse_token(f"a comma or {closing}")
-            members.append(self._parse_member(depth, has_key=kind == "{"))
-        if kind == "{":
-            return _Node(start, end, {member.key: member.value for member in members}, members, start)
-        return _Node(start, end, [member.value for member in members], members, start)
-
-    def _parse_member(self, depth: int, *, has_key: bool) -> _Node:
-        begins, key = self._tokens[self._next][1], ""
-        if has_key:
-            stop = self._take("string")
-            if stop is None:
-                raise self._refuse_token("a key in double quotes, or a closing brace,")
-            key = json.loads(self.text[begins:stop])
-            if self._take(":") is None:
-                raise self._refuse_token("a colon")
-        node = self._parse_value(depth + 1)
-        node.begins, node.key = begins, key
-        comma = self._take(",")
-        node.comma = None if comma is None else comma - 1
-        return node
-
     # -- changing --
 
     def add(self, owner: _Node, key: str, value: Any) -> str:
         """Add a last member to an object or list: on lines of its own, unless the others are on one line."""
-        brace, text = owner.stop - 1, self.text
-        _, end = self._span_before(brace)
+        brace, text, members = owner.stop - 1, self.text, self.members(owner)
+        end = len(text[:brace].rstrip(BLANKS))
         gap = text[end:brace]
-        last = owner.members[-1] if owner.members else None
+        last = members[-1] if members else None
         before, comma = text[:end], ""
         if last and last.comma is not None:
             comma = ","
@@ -245,28 +210,27 @@ class _Document:
 
     def cut(self, owner: _Node, member: _Node) -> str:
         """Remove a member with the whitespace before it, and the comma that is then superfluous."""
-        thing, start = self._span_before(member.begins)
-        stop = member.stop
+        members, start, stop = self.members(owner), len(self.text[: member.begins].rstrip(BLANKS)), member.stop
         end = stop if member.comma is None else member.comma + 1
         ends_its_line = not self.text[end:].split("\n", 1)[0].strip()
-        if self.text.startswith("//", thing) and not ends_its_line:
+        if self._is_in_line_comment(start - 1) and not ends_its_line:
             start = member.begins  # what follows must not become part of the comment before
-        is_alone = len(owner.members) == 1 and not self.text[stop : owner.stop - 1].strip()
+        is_alone = len(members) == 1 and not self.text[stop : owner.stop - 1].strip()
         if is_alone and self.text[start - 1] == "{":
             stop = owner.stop - 1
         text = self.text[:start] + self.text[stop:]
         comma = member.comma
-        if comma is None and len(owner.members) > 1:  # it is the last one
-            comma = owner.members[-2].comma
+        if comma is None and len(members) > 1:  # it is the last one
+            comma = members[-2].comma
         if comma is None:
             return text
         if comma > start:
             comma -= stop - start
         return text[:comma] + text[comma + 1 :]
 
-    def _span_before(self, position: int) -> tuple[int, int]:
-        """Return the range of the last token or comment that ends at or before a position."""
-        return next(span for span in reversed(self._spans) if span[1] <= position)
+    def _is_in_line_comment(self, position: int) -> bool:
+        comments = _STRING_OR_COMMENT.finditer(self.text)
+        return any(found.lastgroup == "line" and found.start() <= position < found.end() for found in comments)
 
     # -- the layout --
 
@@ -294,8 +258,10 @@ class _Document:
 
     def _indent_of_first(self, owner: _Node) -> str:
         """Return the indentation of the first member, if it begins its line."""
-        if not owner.members:
-            return ""
-        start = owner.members[0].begins
+        start = self._skip(owner.start + 1)
         before = self.text[self.text.rfind("\n", 0, start) + 1 : start]
-        return before if before.isspace() and "\n" in self.text[owner.start : start] else ""
+        return before if owner.value and before.isspace() and "\n" in self.text[owner.start : start] else ""
+
+
+def _blank(found: re.Match[str]) -> str:
+    return re.sub(r"[^\r\n]", " ", found[0])
