@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, NextStep, StaleFile, StorageBusy
 from context_engine.memory import memory_checks
@@ -27,7 +27,7 @@ from context_engine.memory.memory_checks import (
 )
 from context_engine.memory.memory_file import Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import LinkedFiles, MemoryEntry, MemoryFolder
-from context_engine.memory.memory_index import IndexItem, MemoryIndex
+from context_engine.memory.memory_index import IndexItem, MemoryIndex, take_best
 from context_engine.memory.memory_requests import (
     CATEGORIES,
     ON_SIMILAR,
@@ -44,11 +44,8 @@ from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 MEMORIES_MAX = 2_000
 """Number of memories from which on adding warns: nobody reads more."""
 COMPARED_MAX = 50
-"""Memories with common words, and memories near in meaning, that are compared with a new one in detail."""
+"""Memories with common words that are compared with a new one in detail."""
 SHOWN_SIMILAR_MAX = 5
-TRIES = 5
-"""A file name is free unless one with the same title and the same 32 random bits exists."""
-
 UNREAD_SHOWN = 3
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]
@@ -111,6 +108,14 @@ class AddResult:
     warnings: tuple[str, ...] = ()
 
 
+class _PlannedAddition(NamedTuple):
+    """What to do with a new memory: its result, the file to write if there is one, and what it supersedes."""
+
+    result: AddResult
+    memory: Memory | None = None
+    older: Sequence[MemoryEntry] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
     """Result of a change."""
@@ -133,7 +138,6 @@ class Memories:
         recall: MemoryIndex,
         *,
         now: Now,
-        chance: Callable[[int], bytes] = os.urandom,
         redact_text: RedactText = redact,
     ) -> None:
         """`shelves` are the folders by scope; `project` is always one of them."""
@@ -141,7 +145,6 @@ class Memories:
         self._shelves = shelves
         self._linked = linked
         self._now = now
-        self._chance = chance
         self._redact_text = redact_text
 
     # -- reading --
@@ -233,7 +236,8 @@ class Memories:
         shelf = self._shelf(clean.scope)
         made = self._build_memory(clean)
         with nullcontext() if dry_run else shelf.records.writing():
-            result = self._apply_addition(shelf, made, clean.supersedes, on_similar, write=not dry_run)
+            plan = self._plan_addition(shelf, made, clean.supersedes, on_similar)
+            result = plan.result if dry_run else _carry_out(shelf, plan)
         return replace(result, redactions=redactions)
 
     def _build_memory(self, draft: MemoryDraft) -> Memory:
@@ -244,25 +248,23 @@ class Memories:
             "linked_files": self._linked.hash_files(draft.linked_files, _subject(draft)),
             "expires_at": memory_checks.parse_expiry(draft.expires_at),
         }
-        made = Memory(id=self._new_id(at), created_at=stamp, updated_at=stamp, **plain)
+        new_id = f"mem_{uuid7(int(at * 1000), os.urandom(CHANCE_BYTES))}"
+        made = Memory(id=new_id, created_at=stamp, updated_at=stamp, **plain)
         memory_checks.check_writable(made)
         return made
 
-    def _new_id(self, at: float) -> str:
-        return f"mem_{uuid7(int(at * 1000), self._chance(CHANCE_BYTES))}"
-
-    def _apply_addition(
-        self, shelf: MemoryFolder, made: Memory, supersedes: Sequence[str], on_similar: str, *, write: bool
-    ) -> AddResult:
-        """Decide what to do with a new memory given the existing ones, and do it."""
+    def _plan_addition(
+        self, shelf: MemoryFolder, made: Memory, supersedes: Sequence[str], on_similar: str
+    ) -> _PlannedAddition:
+        """Decide what to do with a new memory given the existing ones."""
         entries = [entry for entry in shelf.entries() if entry.memory]
         standing = self.start_status_check()
         holding = [entry for entry in entries if standing(entry).status in ("active", "stale")]
-        named = _find_named(entries, supersedes)
+        older = _find_named(entries, supersedes)
         same = next((entry for entry in holding if entry.digest == hash_content(made.content)), None)
-        if same and same.memory and not named:
-            return AddResult(same.memory.id, same.path, "duplicate", indexed=True)
-        similar = self._find_similar(made, [entry for entry in holding if entry not in named])
+        if same and same.memory and not older:
+            return _PlannedAddition(AddResult(same.memory.id, same.path, "duplicate", indexed=True))
+        similar = self._find_similar(made, [entry for entry in holding if entry not in older])
         warnings: list[str] = []
         if similar and on_similar == "warn":
             way_on = "update_memory changes one; on_similar supersede puts this in its place"
@@ -271,52 +273,30 @@ class Memories:
             warnings.append(
                 f"{len(entries):,} memories are more than a team can keep up to date: delete or archive some"
             )
-        result = AddResult("", "", "created", similar, warnings=tuple(warnings))
         if similar and on_similar == "reject":
             best = similar[0].entry
-            return replace(result, id=best.memory.id if best.memory else "", path=best.path, action="rejected")
+            best_id = best.memory.id if best.memory else ""
+            return _PlannedAddition(AddResult(best_id, best.path, "rejected", similar, warnings=tuple(warnings)))
         if on_similar == "supersede":
-            named += [match.entry for match in similar]
-        return self._create(shelf, made, named, result, write=write)
-
-    def _create(
-        self, shelf: MemoryFolder, made: Memory, older: Sequence[MemoryEntry], result: AddResult, *, write: bool
-    ) -> AddResult:
-        """Write a new file, and mark the memories it supersedes, under the same lock."""
+            older += [match.entry for match in similar]
         made = replace(made, supersedes=tuple(entry.memory.id for entry in older if entry.memory))
-        result = replace(result, action="superseded" if older else "created")
-        if not write:
-            return replace(result, id=made.id, path=shelf.display_path(made.file_name))
-        for _ in range(TRIES):
-            if shelf.records.create(made.file_name, format_file(made).encode()):
-                break
-            made = replace(made, id=self._new_id(self._now()))
-        else:
-            raise StorageBusy("no free file name was found", suggestion="Call again in a moment.")
-        for entry in older:
-            if entry.memory:
-                _rewrite(shelf, entry, replace(entry.memory, superseded_by=made.id))
-        result = replace(result, id=made.id, path=shelf.display_path(made.file_name))
-        with suppress(StorageBusy):  # then the next look indexes it
-            shelf.entries()
-            return replace(result, indexed=True)
-        return result
+        action: Action = "superseded" if older else "created"
+        path = shelf.display_path(made.file_name)
+        return _PlannedAddition(AddResult(made.id, path, action, similar, warnings=tuple(warnings)), made, older)
 
     def _find_similar(self, made: Memory, entries: Sequence[MemoryEntry]) -> tuple[SimilarMemory, ...]:
         """Return the memories with nearly the same content, best first."""
         text = IndexItem(b"", made.title, made.content).text
         cosines = self.recall.compute_similarity(text).cosines
         shared = self.recall.score_words(query_terms(text))
-        near = sorted(cosines, key=lambda number: (-cosines[number], number))[:COMPARED_MAX]
-        wordy = sorted(shared, key=lambda number: (-shared[number], number))[:COMPARED_MAX]
-        chosen, new = {*near, *wordy}, collect_terms(made.content)
+        near = {number for number, cosine in cosines.items() if cosine >= SAME_MEANING_MIN}
+        compared, new = near | take_best(shared, COMPARED_MAX).keys(), collect_terms(made.content)
         similar = []
         for entry in entries:
-            if entry.number in chosen and entry.memory:
+            if entry.number in compared and entry.memory:
                 words = compare_terms(new, collect_terms(entry.memory.content))
-                cosine = cosines.get(entry.number, 0.0)
-                if words >= SAME_WORDS_MIN or cosine >= SAME_MEANING_MIN:
-                    similar.append(SimilarMemory(entry, max(words, cosine)))
+                if words >= SAME_WORDS_MIN or entry.number in near:
+                    similar.append(SimilarMemory(entry, max(words, cosines.get(entry.number, 0.0))))
         similar.sort(key=lambda found: (-found.score, found.entry.name))
         return tuple(similar[:SHOWN_SIMILAR_MAX])
 
@@ -371,6 +351,22 @@ class Memories:
                 f"there is no scope {scope!r}", suggestion=f"It is one of {', '.join(self._shelves)}."
             )
         return self._shelves[scope]
+
+
+def _carry_out(shelf: MemoryFolder, plan: _PlannedAddition) -> AddResult:
+    """Write a new file, and mark the memories that it supersedes. Raises: WriteFailed, DiskFull, StorageBusy."""
+    made, result = plan.memory, plan.result
+    if made is None:
+        return result
+    if not shelf.records.create(made.file_name, format_file(made).encode()):
+        raise StorageBusy(f"there is a file {result.path} already", suggestion="Call again.")
+    for entry in plan.older:
+        if entry.memory:
+            _rewrite(shelf, entry, replace(entry.memory, superseded_by=made.id))
+    with suppress(StorageBusy):  # then the next look indexes it
+        shelf.entries()
+        return replace(result, indexed=True)
+    return result
 
 
 def describe_unreadable(entries: Sequence[MemoryEntry]) -> tuple[str, ...]:

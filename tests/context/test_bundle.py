@@ -135,11 +135,6 @@ def test_a_part_of_a_long_function_is_widened_to_all_of_it_when_there_is_room(po
     assert snippet.span == LineSpan(1, 123) and snippet.symbol.startswith("fill_slowly")
 
 
-def test_files_that_come_next_are_named(pool: Engine) -> None:
-    found = made(pool, files_max=1, relevance_min=0)
-    assert found.left_out.files and not {*found.left_out.files} & {file.path for file in found.files}
-
-
 def test_globs_choose_the_files_and_a_name_with_brackets_is_a_name(pool: Engine) -> None:
     found = made(pool, "drain old", filter=Filter(include_paths=("pool/**",)), relevance_min=0)
     paths = {str(file.path) for file in found.files}
@@ -168,12 +163,6 @@ def test_the_best_place_comes_with_its_callees_callers_and_tests_a_line_each(poo
         "app.py:4 uses it: def main():",
         "tests/test_drain.py:4 tests it: def test_drain():",
     ]
-
-
-def test_without_related_and_summaries_there_are_none(pool: Engine) -> None:
-    found = made(pool, with_related=False, with_summaries=False)
-    assert not any(file.related or file.summary for file in found.files)
-    assert any(file.summary == "defines drain_pool" for file in made(pool).files)
 
 
 @dataclass
@@ -350,9 +339,3 @@ def test_a_discovery_is_shown_only_if_it_speaks_of_the_files_and_rules_and_memor
     ]
     found = made(pool, "drain_pool", ProjectKnowledge(recall=lambda _text, _most, _files=None: items), files_max=1)
     assert [one.content for one in found.remembered] == [items[0].content, items[2].content, items[3].content]
-
-
-def test_a_small_budget_has_code_alone(pool: Engine) -> None:
-    small = made(pool, "drain_pool", tokens_max=1_500)
-    assert small.files
-    assert not any(file.summary or file.related for file in small.files)

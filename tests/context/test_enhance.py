@@ -243,16 +243,6 @@ def test_the_prompt_stays_word_for_word_and_what_is_added_keeps_its_limit(
         assert (zoo.root / place.path).is_file()
 
 
-def test_what_has_no_room_is_left_out_from_the_end_and_counted(zoo: Engine) -> None:
-    long = "\n".join(f"- add the {'very ' * 25} test {n}" for n in range(8))
-    team = ProjectKnowledge(
-        recall=lambda _text, limit, _files=None: [remembered(n, content="word " * 400) for n in range(limit)]
-    )
-    made = told(zoo, f"Fix `feed_cat`, see `open_gate`.\n{long}", team=team)
-    assert made.list_texts("references") and made.list_texts("open_questions") and made.left_out > 0
-    assert estimate_max_tokens(made.text) - estimate_max_tokens(made.original) <= ADDED_TOKENS_MAX["light"] + 3
-
-
 def test_without_an_index_files_are_still_resolved_and_nothing_is_called_missing(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "w", FILES)) as engine:
         made = told(engine, "fix `feed_cats` in zoo/cats.py:5")

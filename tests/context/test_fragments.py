@@ -23,7 +23,6 @@ from context_engine.tools.fragment_selection import (
     match_symbols,
     parse_line_range,
     select_fragments,
-    shorten_lines,
     sort_by_importance,
 )
 from context_engine.tools.reply import reply_size
@@ -205,14 +204,6 @@ def test_a_cut_line_keeps_its_limit_and_the_character_it_is_cut_around(line: str
     assert cut.strip("…") in marked
     assert len(cut.strip("…")) == min(len(marked), chars_max)
     assert (cut == marked) == (len(marked) <= chars_max)
-
-
-def test_a_long_line_is_cut_around_what_matters_most_on_it() -> None:
-    lines = ["short", "x" * 500 + "needle" + "y" * 500 + "hay" + "z" * 500]
-    found = [*find_keyword_places(0, lines, "hay"), FragmentPlace("pattern", "n..dle", 0, LineSpan(2, 2), 501)]
-    assert shorten_lines(lines, found, 100)[0] == "short"
-    assert "needle" in shorten_lines(lines, found, 100)[1]
-    assert "hay" in shorten_lines(lines, found[:1], 100)[1]
 
 
 # -- regions ----------------------------------------------------------------------------------------------------------

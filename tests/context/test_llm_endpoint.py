@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from typing import Any
 
@@ -91,14 +90,6 @@ def test_an_endpoint_that_knows_no_schemas_is_told_in_words() -> None:
     assert json.dumps(SCHEMA) in accepted["messages"][1]["content"]
 
 
-def test_that_an_endpoint_knows_no_schemas_is_found_out_once() -> None:
-    with model_that_says(GOOD, schemas=False) as server:
-        model = model_at(server)
-        assert [model.fill("Order.", SCHEMA, nothing_wrong).draft for _ in range(3)] == [GOOD] * 3
-        model.close()
-        assert len(server.asked) == 4
-
-
 def test_lengths_are_checked_here_and_not_asked_of_the_endpoint() -> None:
     title = {"anyOf": [{"type": "string", "maxLength": 5}]}
     schema = {"type": "object", "properties": {"title": title}, "required": ["title"], "additionalProperties": False}
@@ -168,14 +159,6 @@ def test_a_key_that_is_refused_is_named_by_its_variable_and_never_shown() -> Non
 def test_an_endpoint_that_takes_too_long_is_left(reply: Reply) -> None:
     with model_that_says(reply) as server:
         assert "no answer" in filled(server, wait_s=0.3).failure
-
-
-def test_an_endpoint_that_is_not_there_says_what_to_do() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    found = ChatModel(f"http://127.0.0.1:{port}", MODEL, wait_s=5).fill("x", SCHEMA, nothing_wrong)
-    assert "nothing answers" in found.failure and "CTX_ASSIST_ADDRESS" in found.failure
 
 
 def test_a_cancelled_call_leaves_at_once() -> None:

@@ -106,13 +106,6 @@ def test_bullets_of_a_file_of_rules_are_rules(path: str) -> None:
     assert {each.title for each in import_file(path, RULES)} == {"Style"}
 
 
-def test_bullets_of_a_contributing_file_count_less_than_those_of_a_file_of_rules() -> None:
-    text = "# Contributing\n\n- Please write a test for each fix.\n- [Our forum](https://example.org)\n"
-    (rule,) = import_file(".github/CONTRIBUTING.md", text)
-    assert (rule.content, rule.line) == ("Please write a test for each fix.", 3)
-    assert rule.confidence < import_file("AGENTS.md", text)[0].confidence
-
-
 GUIDE = """Comments
 --------
 

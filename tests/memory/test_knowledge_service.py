@@ -19,13 +19,11 @@ from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
 from context_engine.history import HistoryMiner
-from context_engine.model import Query
 from context_engine.plans.model import Plan, PlanStep
-from context_engine.search.file_usage import BOOST_MAX
 from context_engine.server import mcp_server, prompt_templates
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
-from tests.support.engines import found, indexed, open_engine
+from tests.support.engines import indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
 
 ADR = "# 3. Amounts are whole cents\n\nStatus: accepted\n\n## Decision\n\nAmounts are kept as whole cents, never as floats.\n"
@@ -144,34 +142,7 @@ def test_a_bundle_does_not_wait_for_a_history_that_is_being_read(
     assert later["hints"]
 
 
-def test_a_prompt_gets_the_rules_that_bind_with_their_ids(engine: Engine) -> None:
-    made = ask(engine, "enhance_prompt", prompt="Round the amount in `invoice` in src/invoice.py", assist="off")
-    assert made["references"][0]["resolved"][0]["path"] == "src/invoice.py"
-    constraint = next(each for each in made["sections"]["constraints"] if each["where"].startswith("AGENTS.md:3"))
-    assert constraint["id"].startswith("dis_")
-    assert "rounded half to even" in made["enhanced_prompt"]
-
-
 # -- use --------------------------------------------------------------------------------------------------------------
-
-
-def test_what_is_read_and_edited_counts_more_in_answers_and_what_was_shown_does_not(tmp_path: Path) -> None:
-    twins = {f"{name}.py": "def parcel_price(parcel):\n    return parcel.weight\n" for name in "abc"}
-    root = tree(tmp_path / "w", twins)
-    with indexed(root) as engine:
-        plain = {str(hit.chunk.path): hit.score for hit in engine.search.find(Query("parcel price")).hits}
-        assert [*plain] == ["a.py", "c.py", "b.py"]  # alike but for their names
-        for _ in range(20):
-            tools.call(engine, "codebase_retrieval", {"query": "parcel price", "include_paths": ["c.py"]})
-            tools.call(engine, "read_file", {"path": "b.py"})
-    with open_engine(root) as engine:
-        lifted = {str(hit.chunk.path): hit.score for hit in engine.search.find(Query("parcel price")).hits}
-        assert [*lifted] == ["b.py", "a.py", "c.py"]
-        assert plain["b.py"] < lifted["b.py"] <= plain["b.py"] * (1 + BOOST_MAX)
-        assert lifted["c.py"] == plain["c.py"]
-        engine.clear_index()
-        engine.index.update()
-        assert found(engine, "parcel price") == [*plain]
 
 
 # -- what a client pulls ----------------------------------------------------------------------------------------------

@@ -150,8 +150,3 @@ def test_a_text_is_embedded_once_and_a_text_that_went_is_forgotten(tmp_path: Pat
     db.close()
     recall.close()
     assert len(MemoryIndex(recall.path, TextEmbedder("another space", toy)).compute_similarity("one").cosines) == 2
-
-
-def test_nothing_to_compare_asks_for_no_vector(tmp_path: Path) -> None:
-    recall = MemoryIndex(tmp_path / "recall.db", TextEmbedder("toy", lambda _: pytest.fail("embedded")))
-    assert recall.compute_similarity("one").cosines == {}

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context import RuleScope
-from context_engine.memory.importers import import_file, read_contributing_file, read_rule_file
+from context_engine.memory.importers import read_contributing_file, read_rule_file
 
 
 def scope(path: str, *front_matter: str) -> str:
@@ -91,24 +90,9 @@ def test_copies_and_pages_about_agents_are_not_rules(path: str) -> None:
     assert read_rule_file(path, "- Use tabs.\n") is None
 
 
-def test_rules_of_fixtures_are_not_imported_and_others_keep_their_lines_and_scope() -> None:
-    text = "---\nglobs:\n- src/**\n---\n# Style\n\n- Use tabs, never spaces.\n"
-    (found,) = import_file(".cursor/rules/style.mdc", text)
-    assert (found.content, found.line, found.scope) == ("Use tabs, never spaces.", 7, RuleScope("", ("src/**",)))
-    assert import_file("test/resources/repo/CONTRIBUTING.md", "- Please always run the tests.\n") == []
-    assert import_file("tests/fixtures/docs/adr/0001-cents.md", "# Cents\n\nUse cents.\n") == []
-
-
 def test_a_guide_for_contributors_applies_to_its_folder_or_to_everything_from_its_usual_places() -> None:
     paths = ("CONTRIBUTING.md", ".github/CONTRIBUTING.md", "docs/contributing.rst", "sdk/CONTRIBUTING.md")
     assert [str(read_contributing_file(path)) for path in paths] == ["", "", "", "sdk/**"]
-
-
-def test_a_scope_matches_whole_paths_below_its_folder() -> None:
-    scope = RuleScope("web", ("*.ts", "src/**/*.tsx", "app/[[]slug]/*"))
-    matching = ("web/a.ts", "web/src/a.tsx", "web/src/b/c.tsx", "web/app/[slug]/page.ts")
-    others = ("a.ts", "web/b/a.ts", "website/a.ts", "web/src/a.ts", "web/app/s/page.ts")
-    assert [path for path in (*matching, *others) if scope.applies_to(path)] == [*matching]
 
 
 def test_globs_that_cannot_be_read_make_a_rule_apply_to_nothing_by_itself() -> None:
