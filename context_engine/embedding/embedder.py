@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Literal, Protocol
@@ -146,20 +147,50 @@ def cut(text: str, tokens_max: int = TOKENS_MAX) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def embed_in_batches(
-    texts: Sequence[str], embed: Callable[[list[str]], np.ndarray], cancel: threading.Event | None
-) -> dict[str, np.ndarray]:
-    """Return the vector of each text. A text is embedded once however often it occurs, and a blank one never."""
-    unique = list(dict.fromkeys(text for text in texts if text.strip()))
-    vectors: dict[str, np.ndarray] = {}
-    for first in range(0, len(unique), ITEMS_MAX):
+class BatchEmbedder(ABC):
+    """An `Embedder` that asks another program for some texts at once.
+
+    A text is embedded once however often it occurs; a blank one never, because some refuse it, and has a row of zeros.
+    """
+
+    def __init__(self, name: str, fingerprint: str, config: EmbedderConfig) -> None:
+        self.name, self.fingerprint, self._config = name, fingerprint, config
+        self._dimensions = 0
+        self._is_closed = False
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in one vector; embeds a text if that is unknown. Raises: as `embed`."""
+        if not self._dimensions:
+            self.embed(["dimensions"], "query")
+        return self._dimensions
+
+    def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
+        """Return a row for each text, as `Embedder.embed`."""
         raise_if_cancelled(cancel)
-        batch = unique[first : first + ITEMS_MAX]
-        vectors |= zip(batch, embed(batch), strict=True)
-    return vectors
+        if self._is_closed:
+            raise ValueError("the embedder is closed")
+        given = [self._prepare(text) for text in texts]
+        unique = list(dict.fromkeys(text for text in given if text.strip()))
+        vectors: dict[str, np.ndarray] = {}
+        for first in range(0, len(unique), ITEMS_MAX):
+            raise_if_cancelled(cancel)
+            batch = unique[first : first + ITEMS_MAX]
+            rows = self._embed_batch([self._config.prefix(mode) + text for text in batch], mode, cancel)
+            self._dimensions = rows.shape[1]
+            vectors |= zip(batch, rows, strict=True)
+        nothing = np.zeros(self.dimensions, np.float32)
+        found = [vectors.get(text, nothing) for text in given]
+        return np.array(found, np.float32).reshape(len(texts), self.dimensions)
 
+    def _prepare(self, text: str) -> str:
+        """Return what is embedded of a text, without the words before it."""
+        return cut(text)
 
-def stack_vectors(texts: Sequence[str], vectors: Mapping[str, np.ndarray], dimensions: int) -> np.ndarray:
-    """Return a row for each text, zeros for one without a vector."""
-    nothing = np.zeros(dimensions, np.float32)
-    return np.array([vectors.get(text, nothing) for text in texts], np.float32).reshape(len(texts), dimensions)
+    @abstractmethod
+    def _embed_batch(self, batch: list[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:
+        """Return the vectors of at most `ITEMS_MAX` texts, of length 1."""
+
+    def close(self) -> None:
+        """Free memory, files and connections."""
+        self._is_closed = True

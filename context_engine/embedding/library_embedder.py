@@ -7,7 +7,7 @@ library is imported and the model loaded when the first text is embedded.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +15,11 @@ import xxhash
 
 from context_engine.embedding.embedder import (
     TOKENS_MAX,
+    BatchEmbedder,
     EmbedderConfig,
     Mode,
     compute_fingerprint,
-    cut,
-    embed_in_batches,
     normalize_rows,
-    stack_vectors,
 )
 from context_engine.errors import EmbedderUnusable, UnsupportedHost
 from context_engine.repo import pip_install
@@ -54,7 +52,7 @@ def open_model2vec(config: EmbedderConfig) -> LibraryEmbedder:
     return LibraryEmbedder(config, load)
 
 
-class LibraryEmbedder:
+class LibraryEmbedder(BatchEmbedder):
     """An `Embedder` around a function that encodes some texts at once, which `load` makes from the folder."""
 
     def __init__(self, config: EmbedderConfig, load: Callable[[Path], Encode]) -> None:
@@ -65,42 +63,26 @@ class LibraryEmbedder:
                 f"{config.provider}: there is no folder {config.model[:200]!r}",
                 suggestion="Fetch the model once, as with `hf download NAME --local-dir FOLDER`, and configure that.",
             )
-        self.name = f"{config.provider}:{self._folder.name}"
-        self._config, self._load = config, load
+        self._load = load
         self._lock = threading.Lock()
         self._encode: Encode | None = None
-        self._is_closed = False
-        self._dimensions = 0
         digest = xxhash.xxh3_128()
         for path in sorted(self._folder.rglob("*")):
             if path.is_file():
                 digest.update(path.name.encode("utf-8", "surrogateescape") + path.read_bytes())
         facts = (config.provider, digest.hexdigest(), TOKENS_MAX, config.query_prefix, config.passage_prefix)
-        self.fingerprint = compute_fingerprint(*facts)
-
-    @property
-    def dimensions(self) -> int:
-        """Numbers in one vector; loads the model. Raises: as `embed`."""
-        self._dimensions = self._dimensions or self._embed_batch(["dimensions"], "query").shape[1]
-        return self._dimensions
-
-    def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
-        """Return a row for each text, as `Embedder.embed`. A blank text has a row of zeros."""
-        if self._is_closed:
-            raise ValueError("the embedder is closed")
-        given = [cut(text) for text in texts]
-        vectors = embed_in_batches(given, lambda batch: self._embed_batch(batch, mode), cancel)
-        return stack_vectors(given, vectors, self.dimensions)
+        super().__init__(f"{config.provider}:{self._folder.name}", compute_fingerprint(*facts), config)
 
     def close(self) -> None:
         """Free the model."""
-        self._is_closed, self._encode = True, None
+        super().close()
+        self._encode = None
 
-    def _embed_batch(self, batch: list[str], mode: Mode) -> np.ndarray:
+    def _embed_batch(self, batch: list[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:  # noqa: ARG002
         """Return the vectors of some texts. Raises: UnsupportedHost, EmbedderUnusable."""
         with self._lock:  # neither library says that threads may share a model
             self._encode = self._encode or self._open()
-            return normalize_rows(self._encode([self._config.prefix(mode) + text for text in batch], mode))
+            return normalize_rows(self._encode(batch, mode))
 
     def _open(self) -> Encode:
         """Import the library and load the model. Raises: UnsupportedHost, EmbedderUnusable."""

@@ -16,14 +16,12 @@ import numpy as np
 from context_engine import secrets
 from context_engine.embedding.embedder import (
     TOKENS_MAX,
+    BatchEmbedder,
     EmbedderConfig,
     Mode,
     compute_fingerprint,
     cut,
-    embed_in_batches,
     normalize_rows,
-    raise_if_cancelled,
-    stack_vectors,
 )
 from context_engine.embedding.http_endpoint import (
     Endpoint,
@@ -65,7 +63,7 @@ def open_ollama(config: EmbedderConfig) -> RemoteEmbedder:
     return RemoteEmbedder(replace(config, address=config.address or OLLAMA_ADDRESS), OLLAMA)
 
 
-class RemoteEmbedder:
+class RemoteEmbedder(BatchEmbedder):
     """An `Embedder` behind an address. Opening one asks nothing; the first use does.
 
     `dimensions` is the configured number, else that of the first answer; from then on nothing else is accepted.
@@ -82,51 +80,32 @@ class RemoteEmbedder:
         get_model = protocol.get_model.format(model=config.model)
         spec = EndpointSpec(protocol.provider, url, config.model, protocol.start, get_model)
         self._endpoint = Endpoint(spec, config.key, **options)
-        self._config, self._protocol = config, protocol
+        self._protocol = protocol
+        facts = (protocol.provider, RECIPE, url, config.model, config.dimensions, TOKENS_MAX)
+        fingerprint = compute_fingerprint(*facts, config.query_prefix, config.passage_prefix)
+        super().__init__(f"{protocol.provider}:{config.model}", fingerprint, config)
         self._dimensions = config.dimensions
-        self.name = f"{protocol.provider}:{config.model}"
-        self.fingerprint = compute_fingerprint(
-            *(protocol.provider, RECIPE, url, config.model, config.dimensions, TOKENS_MAX),
-            *(config.query_prefix, config.passage_prefix),
-        )
-
-    @property
-    def dimensions(self) -> int:
-        """Numbers in one vector; asks the endpoint if that is unknown. Raises: as `embed`."""
-        if not self._dimensions:
-            self.embed(["dimensions"], "query")
-        return self._dimensions
-
-    def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
-        """Return a row for each text, as `Embedder.embed`.
-
-        A blank text is not sent, because some refuse it; its row is zero.
-        """
-        raise_if_cancelled(cancel)
-        self._endpoint.open_client()  # a closed one says so, also when there is nothing to ask
-        sent = [cut(secrets.redact(text, "broad").text) for text in texts]  # half a key is known to nobody as a key
-        vectors = embed_in_batches(sent, lambda batch: self._request(batch, mode, cancel), cancel)
-        return stack_vectors(sent, vectors, self.dimensions)
 
     def close(self) -> None:
         """Close the connections."""
+        super().close()
         self._endpoint.close()
 
-    def _request(self, batch: Sequence[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:
+    def _prepare(self, text: str) -> str:
+        return cut(secrets.redact(text, "broad").text)  # first: half a key is known to nobody as a key
+
+    def _embed_batch(self, batch: list[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:
         """Return the vectors of one request, checked. The number of dimensions is only stated if it is configured."""
-        texts = [self._config.prefix(mode) + text for text in batch]
-        question = {"model": self._config.model, "input": texts, **self._protocol.extra}
+        question: dict[str, Any] = {"model": self._config.model, "input": batch, **self._protocol.extra}
         if self._config.dimensions:
             question["dimensions"] = self._config.dimensions
         answer = self._endpoint.post(question, RETRY_POLICIES[mode], cancel)
         try:
-            rows = parse_vectors(self._protocol.read_rows(answer), len(batch), self._dimensions)
+            return parse_vectors(self._protocol.read_rows(answer), len(batch), self._dimensions)
         except ValueError as error:
             raise self._not_vectors(str(error)) from None
         except (KeyError, TypeError, AttributeError):
             raise self._not_vectors(f"it says {extract_json_message(answer)}") from None
-        self._dimensions = rows.shape[1]
-        return rows
 
     def _not_vectors(self, reason: str) -> EmbedderUnusable:
         spec = self._endpoint.spec

@@ -114,7 +114,7 @@ class IndexBuilder:
             seen = self._walk(under)
             run.check()
             present = _sizes_and_times(seen)
-            before = writer.count_files()
+            before = writer.snapshot().living_files
             changes = self._find_changes(present, writer, under)
             unfinished = writer.is_unfinished
             if not changes.is_empty or unfinished:

@@ -115,15 +115,12 @@ class EmbeddedStore(IndexStore):
     def skipped_files(self) -> list[SkippedFile]:
         """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         with self._lock:
-            return self._ask(lambda reader: reader.rows("SELECT * FROM skipped ORDER BY path")) or []
+            return self._ask(lambda reader: reader.skipped_files()) or []
 
     def metadata(self, name: str) -> Any:
         """Return a value that was committed with the index; None when unknown."""
         with self._lock:
-            rows = self._ask(lambda reader: reader.rows("SELECT value FROM fact WHERE name=?", (name,)))
-            if rows:
-                return rows[0][0]
-            return None
+            return self._ask(lambda reader: reader.fact(name))
 
     def check(self) -> list[str]:
         """Read every byte of the index and return its problems, in words; empty when it is intact."""
@@ -156,19 +153,17 @@ class EmbeddedStore(IndexStore):
         mark = _file_identity(self._current_file)
         if self._reader is not None and mark == self._mark and self._reader.is_in_place():
             return self._reader
+        self._forget()
         self._mark = mark
         generation = self.generation()
         if not generation:
-            self._forget()
             return None
-        if self._reader is None or self._reader.generation != generation or not self._reader.is_in_place():
-            self._forget()
-            reader = _GenerationReader(self.folder / generation)
-            if reader.schema() != SCHEMA_VERSION:
-                reader.close()
-                return None
-            self._reader = reader
-        return self._reader
+        reader = _GenerationReader(self.folder / generation)
+        if reader.schema() != SCHEMA_VERSION:
+            reader.close()
+            return None
+        self._reader = reader
+        return reader
 
     def generation(self) -> str:
         """Return the name of the generation in use; empty when there is none."""
@@ -258,20 +253,42 @@ class EmbeddedStore(IndexStore):
         return freed
 
 
-class EmbeddedWriter(IndexWriter):
+class _Generation:
+    """One generation: a database that lists its files, next to their segments."""
+
+    def __init__(self, path: Path, db: apsw.Connection) -> None:
+        self.generation, self.path, self._db = path.name, path, db
+
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query."""
+        return _rows(self._db, sql, values)
+
+    def fact(self, name: str) -> Any:
+        """Return a value that was committed with the index; None when unknown."""
+        rows = self.rows("SELECT value FROM fact WHERE name=?", (name,))
+        return rows[0][0] if rows else None
+
+    def files(self) -> dict[str, FileState]:
+        """Return what is indexed, by path."""
+        return {path: FileState(*state) for path, *state in self.rows("SELECT path, size, mtime_ns, sha256 FROM file")}
+
+    def skipped_files(self) -> list[SkippedFile]:
+        """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
+        return self.rows("SELECT path, reason, detail, size, mtime_ns FROM skipped ORDER BY path")
+
+
+class EmbeddedWriter(_Generation, IndexWriter):
     """The right of one process to change the index. Every method that returns has committed."""
 
     def __init__(
         self, folder: Path, generation: str, *, published: bool, known: Mapping[int, Segment] | None = None
     ) -> None:
         """`known` segments, by number, are mapped already and need not be opened again."""
+        super().__init__(folder / generation, _connect(folder / generation / "index.db"))
         self._known = dict(known or {})
         self._folder = folder
-        self.generation = generation
-        self.path = folder / generation
         self.is_published = published
         self._parts: dict[int, Path] = {}
-        self._db = _connect(self.path / "index.db")
         self._remove_leftovers()
 
     def close(self) -> None:
@@ -287,24 +304,11 @@ class EmbeddedWriter(IndexWriter):
                 with suppress(OSError):
                     part.unlink()
 
-    def files(self) -> dict[str, FileState]:
-        """Return what is indexed, by path."""
-        rows = self._db.execute("SELECT path, size, mtime_ns, sha256 FROM file")
-        return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
-
-    def count_files(self) -> int:
-        """Return how many files are indexed."""
-        return _rows(self._db, "SELECT count(*) FROM file")[0][0]
-
     def states(self, paths: Iterable[str]) -> dict[str, FileState]:
         """Return what is indexed of these files and, where they are folders, of everything below them."""
         sql = "SELECT path, size, mtime_ns, sha256 FROM file WHERE path=?1 OR (path>=?1||'/' AND path<?1||'0')"
         rows = (row for path in paths for row in self._db.execute(sql, (path,)))
-        return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
-
-    def skipped_files(self) -> list[SkippedFile]:
-        """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
-        return _rows(self._db, "SELECT * FROM skipped ORDER BY path")
+        return {path: FileState(*state) for path, *state in rows}
 
     def skipped_states(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
         """Return (size, mtime_ns) of files below `paths` that were skipped for their content: they are not read again.
@@ -320,8 +324,7 @@ class EmbeddedWriter(IndexWriter):
     @property
     def is_unfinished(self) -> bool:
         """Whether files were committed that nothing has been computed over yet, or nothing is published."""
-        rows = _rows(self._db, "SELECT value FROM fact WHERE name='unfinished'")
-        return not self.is_published or bool(rows and rows[0][0])
+        return not self.is_published or bool(self.fact("unfinished"))
 
     def new_segment(self) -> tuple[int, Path]:
         """Return an unused number and file name, for a segment that is then given to `put`.
@@ -499,17 +502,16 @@ class EmbeddedWriter(IndexWriter):
                     path.unlink()
 
 
-class _GenerationReader:
+class _GenerationReader(_Generation):
     """One open generation, read only."""
 
     def __init__(self, path: Path) -> None:
-        self.generation = path.name
-        self._path = path
         if not (path / "index.db").exists():
             raise FileNotFoundError(path / "index.db")
         self._file_path = str(path / "index.db")
         self._file = _file_identity(self._file_path)
-        self._db, self._is_makeshift = _connect_to_read(path / "index.db")
+        db, self._is_makeshift = _connect_to_read(path / "index.db")
+        super().__init__(path, db)
         self._snapshot: Snapshot | None = None
         self._version = -1
 
@@ -527,13 +529,7 @@ class _GenerationReader:
         self._db.close()
 
     def schema(self) -> int:
-        rows = self.rows("SELECT value FROM fact WHERE name='schema'")
-        if rows:
-            return rows[0][0]
-        return 0
-
-    def rows(self, sql: str, values: tuple = ()) -> list[tuple]:
-        return _rows(self._db, sql, values)
+        return self.fact("schema") or 0
 
     def snapshot(self, known: Mapping[int, Segment] | None = None) -> Snapshot:
         """Return the state; `PRAGMA data_version` (7 microseconds) detects commits.
@@ -543,30 +539,22 @@ class _GenerationReader:
         version = self._db.pragma("data_version")
         if self._snapshot is None or version != self._version:
             if self._snapshot is None:
-                known = known or {}
-            else:
-                known = self._snapshot.by_number
-            if self._snapshot is None or self._snapshot.epoch != self.rows(_EPOCH)[0][0]:
-                self._snapshot = _snapshot(self._db, self._path, known)
+                self._snapshot = _snapshot(self._db, self.path, known)
+            elif self._snapshot.epoch != self.fact("epoch"):
+                self._snapshot = _snapshot(self._db, self.path, self._snapshot.by_number)
             self._version = version
         return self._snapshot
 
-    def files(self) -> dict[str, FileState]:
-        rows = self._db.execute("SELECT path, size, mtime_ns, sha256 FROM file")
-        return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
-
     def check(self) -> list[str]:
         problems = [row[0] for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
-        snapshot = _snapshot(self._db, self._path)
+        snapshot = _snapshot(self._db, self.path)
         counted = self.rows("SELECT count(*) FROM file")[0][0]
         if counted != snapshot.living_files:
             problems.append(f"{counted} files are listed but {snapshot.living_files} are searchable")
         names = snapshot.by_path
+        bases = dict(zip(snapshot.segment_numbers, snapshot.file_base.tolist(), strict=False))
         for path, segment, number in self.rows("SELECT path, segment, number FROM file"):
-            at = -1
-            if segment in snapshot.segment_numbers:
-                at = snapshot.segment_numbers.index(segment)
-            if at < 0 or names.get(path) != int(snapshot.file_base[at]) + number:
+            if segment not in bases or names.get(path) != bases[segment] + number:
                 problems.append(f"{path} is listed in segment {segment} but is not there")
         return problems
 
@@ -656,12 +644,9 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
     edit.
     """
     try:
-        reader = _GenerationReader(path)
-        try:
+        with closing(_GenerationReader(path)) as reader:
             there = {number: segment for number, segment in known.items() if (path / f"{number:06d}.seg").exists()}
             return reader.schema() == SCHEMA_VERSION and reader.snapshot(there) is not None
-        finally:
-            reader.close()
     except (*database.REFUSED, apsw.BusyError):
         raise  # the disk is full or read-only: no reason to drop an index
     except (apsw.Error, FileNotFoundError, NotADirectoryError, StorageCorrupt, LookupError, TypeError, ValueError):
@@ -671,12 +656,9 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
 def find_problems(path: Path) -> list[str]:
     """Return the problems of a generation, in words; empty when it is intact. Read every byte of every segment."""
     try:
-        reader = _GenerationReader(path)
-        try:
+        with closing(_GenerationReader(path)) as reader:
             listed = [path / f"{number:06d}.seg" for (number,) in reader.rows("SELECT id FROM segment")]
             return [damage for file in listed if (damage := segments.find_damage(file))] or reader.check()
-        finally:
-            reader.close()
     except (apsw.Error, OSError, StorageCorrupt, LookupError, TypeError, ValueError) as error:
         return [str(error)]
 

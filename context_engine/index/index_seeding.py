@@ -12,7 +12,7 @@ import numpy as np
 from context_engine.errors import ContextEngineError
 from context_engine.index import segment as segments
 from context_engine.index.embedded_store import UNFINISHED, EmbeddedStore
-from context_engine.index.index_store import FileState, IndexStore, IndexWriter
+from context_engine.index.index_store import IndexStore, IndexWriter
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 
@@ -53,9 +53,9 @@ def copy_index(snapshot: Snapshot, writer: IndexWriter) -> None:
         number, path = writer.new_segment()
         _link(segment, path)
         writer.put([number])
-    known = file_states(snapshot)
-    removed = writer.files().keys() - known.keys()
-    touched = [(path, state.size, UNKNOWN_NS) for path, state in known.items()]
+    sizes = snapshot.file_column("size").tolist()
+    touched = [(path, sizes[number], UNKNOWN_NS) for path, number in snapshot.by_path.items()]
+    removed = writer.files().keys() - snapshot.by_path.keys()
     writer.put([], removed=removed, touched=touched, metadata=UNFINISHED)
     writer.set_importance(np.asarray(snapshot.importance))
 
@@ -83,16 +83,3 @@ def _find_largest(folders: Iterable[Path], identity: str) -> EmbeddedStore | Non
         if store is not best:
             store.close()
     return best
-
-
-def file_states(snapshot: Snapshot) -> dict[str, FileState]:
-    """Return the state of each living file of a snapshot, by path."""
-    rows = zip(
-        snapshot.paths,
-        snapshot.file_column("size").tolist(),
-        snapshot.file_column("mtime_ns").tolist(),
-        (sha256 for segment in snapshot.segments for sha256 in segment.heaps["sha256"]),
-        snapshot.file_alive.tolist(),
-        strict=True,
-    )
-    return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256, alive in rows if alive}

@@ -44,10 +44,6 @@ class IndexWriter(ABC):
         """Return what is indexed, by path."""
 
     @abstractmethod
-    def count_files(self) -> int:
-        """Return how many files are indexed."""
-
-    @abstractmethod
     def states(self, paths: Iterable[str]) -> dict[str, FileState]:
         """Return what is indexed of these files and, where they are folders, of everything below them."""
 

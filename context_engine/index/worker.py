@@ -8,11 +8,11 @@ ends when its input ends: when its parent closed it, exited or was killed. It lo
 from __future__ import annotations
 
 import os
-import queue
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -89,7 +89,7 @@ class WorkerPool:
 
 
 class WorkerProcess:
-    """One process and the thread that reads its answers."""
+    """One process, and the answer that it owes: first its greeting, then the result of its last job."""
 
     def __init__(self, hello: list[str | None]) -> None:
         self._process = subprocess.Popen(
@@ -101,11 +101,7 @@ class WorkerProcess:
         if self._process.stdin is None or self._process.stdout is None:
             raise BugError("a worker process has no pipes")  # asked for above; this is for the type checker
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._ready = threading.Event()
-        self._busy = self._ended = False
-        threading.Thread(target=self._listen, name="ctx-worker-listener", daemon=True).start()
-        self._send(msgspec.msgpack.encode(hello))
+        self._answer = self._ask(msgspec.msgpack.encode(hello))
 
     def is_alive(self) -> bool:
         """Return whether the process still runs."""
@@ -113,25 +109,20 @@ class WorkerProcess:
 
     def is_ready(self) -> bool:
         """Return whether it waits for a job."""
-        return self._ready.is_set() and not self._busy and self.is_alive()
+        return self._answer.done() and self._answer.result() is not None and self.is_alive()
 
     def wait_ready(self, timeout_s: float) -> None:
         """Wait until it can take a job."""
-        self._ready.wait(timeout_s)
+        with suppress(TimeoutError):
+            self._answer.result(timeout_s)
 
     def start(self, job: IndexJob) -> Callable[[], JobResult | None]:
         """Send a job; the returned function waits for the result (None: the process died, or cannot do it)."""
-        self._busy = True
-        answers = self._answers = queue.SimpleQueue()  # of this job alone: a caller who was canceled never asks for it
-        if self._ended:
-            answers.put(None)
-        self._send(msgspec.msgpack.encode(job))
+        answer = self._answer = self._ask(msgspec.msgpack.encode(job))
 
         def wait() -> JobResult | None:
-            answer = answers.get()
-            if answer is None:
-                return None
-            return msgspec.msgpack.decode(answer, type=prepare_type(JobResult) | None)
+            frame = answer.result()
+            return None if frame is None else msgspec.msgpack.decode(frame, type=prepare_type(JobResult) | None)
 
         return wait
 
@@ -148,21 +139,19 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._answer.result()  # its reader is done with the pipe
+        self._stdout.close()
 
-    def _send(self, frame: bytes) -> None:
-        with suppress(OSError, ValueError):  # it has died, or the pool was closed meanwhile: the listener says so
+    def _ask(self, frame: bytes) -> Future[bytes | None]:
+        """Send a frame and let a thread wait for its answer, which is None when the process ends."""
+        answer: Future[bytes | None] = Future()
+        reader = threading.Thread(
+            target=lambda: answer.set_result(_read_frame(self._stdout)), name="ctx-worker-listener", daemon=True
+        )
+        with suppress(OSError, ValueError):  # it has died, or the pool was closed meanwhile: the reader says so
             _write_frame(self._stdin, frame)
-
-    def _listen(self) -> None:
-        stdout = self._stdout
-        if _read_frame(stdout) is not None:
-            self._ready.set()
-            while (frame := _read_frame(stdout)) is not None:
-                answers, self._busy = self._answers, False
-                answers.put(frame)
-        self._ended = True
-        self._answers.put(None)
-        stdout.close()
+        reader.start()
+        return answer
 
 
 def _write_frame(out: IO[bytes], frame: bytes) -> None:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.embedder import ITEMS_MAX, cut, embed_in_batches, stack_vectors
+from context_engine.embedding.embedder import ITEMS_MAX, BatchEmbedder, EmbedderConfig, Mode, cut
 from context_engine.text.words import estimate_tokens
+
+
+class Counting(BatchEmbedder):
+    """Writes down what it is asked; the vector of a number is the next one."""
+
+    def __init__(self) -> None:
+        super().__init__("counting", "", EmbedderConfig("counting"))
+        self.asked: list[list[str]] = []
+
+    def _embed_batch(self, batch: list[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:
+        self.asked.append(batch)
+        return np.array([[float(text) + 1 if text.isdigit() else 0.0] for text in batch])
 
 
 @given(st.lists(st.integers(0, 99).map(str) | st.sampled_from(["", " \n"]), max_size=120))
 def test_each_text_is_embedded_once_in_batches_and_has_its_row(texts: list[str]) -> None:
-    asked: list[list[str]] = []
-
-    def embed(batch: list[str]) -> np.ndarray:
-        asked.append(batch)
-        return np.array([[float(text) + 1] for text in batch])
-
-    rows = stack_vectors(texts, embed_in_batches(texts, embed, None), 1)
+    embedder = Counting()
+    rows = embedder.embed(texts, "passage")
     assert rows.ravel().tolist() == [float(text) + 1 if text.strip() else 0.0 for text in texts]
-    assert all(0 < len(batch) <= ITEMS_MAX for batch in asked)
-    sent = [text for batch in asked for text in batch]
+    assert all(0 < len(batch) <= ITEMS_MAX for batch in embedder.asked)
+    sent = [text for batch in embedder.asked for text in batch]
     assert len(sent) == len(set(sent))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.embedding import remote_embedder
 from context_engine.embedding.embedder import EmbedderConfig
-from context_engine.embedding.http_endpoint import RetryPolicy, build_url, is_loopback, pause
+from context_engine.embedding.http_endpoint import RetryPolicy, build_url, pause
 from context_engine.embedding.remote_embedder import RemoteEmbedder
 from context_engine.errors import Cancelled, EmbedderFailed, EmbedderUnusable
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, only_connecting_to, told
@@ -154,14 +154,6 @@ def test_an_answer_that_holds_no_sound_vectors_is_refused(
         opening(dimensions=3).embed(["a", "b"], "passage")
     assert words in refused.value.message
     assert refused.value.suggestion
-
-
-def test_a_model_that_changes_its_size_is_refused_from_then_on(server: EmbeddingServer, opening: Opening) -> None:
-    embedder = opening()
-    embedder.embed(["a"], "passage")
-    server.script = [rows([1.0] * 8)]
-    with pytest.raises(EmbedderUnusable, match="vectors of 8 numbers where all must have 32"):
-        embedder.embed(["b"], "passage")
 
 
 # -- what goes wrong ----------------------------------------------------------------------------------------------
@@ -316,23 +308,6 @@ def test_what_is_no_address_is_refused_at_once_and_no_password_is_repeated(addre
         remote_embedder.open_openai_compatible(EmbedderConfig("openai-compatible", model="m", address=address))
     assert KEY not in str(refused.value.as_dict())
     assert "http://127.0.0.1:1234/v1/embeddings" in refused.value.suggestion
-
-
-@pytest.mark.parametrize(
-    ("address", "local"),
-    [
-        ("http://127.0.0.1:11434", True),
-        ("http://127.8.8.8", True),
-        ("http://localhost:1", True),
-        ("http://[::1]", True),
-        ("http://192.168.1.4", False),
-        ("http://0.0.0.0", False),
-        ("https://localhost.example.com", False),
-        ("https://127.0.0.1.example.com", False),
-    ],
-)
-def test_only_this_machine_is_local(address: str, local: bool) -> None:
-    assert is_loopback(address) is local
 
 
 def test_whatever_changes_a_vector_changes_the_fingerprint_and_the_key_does_not() -> None:

@@ -60,12 +60,6 @@ def test_a_long_list_is_summed_in_blocks_with_the_same_vectors(
     assert np.allclose(toy.embed(texts, "passage"), whole, atol=1e-6)
 
 
-def test_identifiers_are_split_and_case_and_punctuation_do_not_count(toy: StaticEmbedder) -> None:
-    wanted = toy.embed(["get http files"], "query")[0]
-    for text in ("getHTTPFiles", "get_http_files", "GET-HTTP(files);"):
-        assert np.array_equal(toy.embed([text], "query")[0], wanted)
-
-
 # -- the table ----------------------------------------------------------------------------------------------------
 
 

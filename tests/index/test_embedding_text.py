@@ -61,23 +61,9 @@ def test_a_capsule_begins_with_path_chain_and_signature() -> None:
     assert size == ("src/pool.py | größe | def größe(pool):", "def größe(pool):\n    return len(pool._free)")
 
 
-def test_imports_stand_in_no_head() -> None:
-    assert [part for capsule in made("src/pool.py", PYTHON) for part in (capsule.head,) if "import" in part] == []
-
-
-def test_a_piece_about_nothing_has_its_path_alone() -> None:
-    assert [capsule.head for capsule in made("notes.txt", "just words\n")] == ["notes.txt"]
-
-
 def test_a_section_is_headed_by_its_breadcrumb() -> None:
     heads = [capsule.head for capsule in made("doc.md", "# Install\n\n" + "a " * 60 + "\n\n## Linux\n\n" + "b " * 60)]
     assert heads == ["doc.md | Install", "doc.md | Install > Linux"]
-
-
-def test_a_stale_symbol_number_costs_the_chain_and_nothing_else() -> None:
-    outline, _ = described("src/pool.py", PYTHON)
-    (capsule,) = build_chunk_texts("src/pool.py", b"x\xff", outline, [ChunkLocation(0, 2, 999)])
-    assert capsule == ("src/pool.py", "x\N{REPLACEMENT CHARACTER}")
 
 
 def test_a_card_names_a_file_its_folders_its_purpose_and_what_it_defines() -> None:

@@ -18,7 +18,6 @@ from context_engine.index import live_index
 from context_engine.model import Progress, Query
 from context_engine.references import symbol_graph
 from context_engine.references.symbol_graph import SymbolDefinition
-from context_engine.settings import Settings
 from tests.support.engines import cache_for, found, indexed, open_engine
 from tests.support.open_files import open_files
 from tests.support.trees import commit, git, repository, tree
@@ -312,21 +311,6 @@ def test_a_cancelled_run_says_so_and_the_next_goes_on(tmp_path: Path) -> None:
 
 
 # -- trouble --
-
-
-def test_trouble_in_the_background_shows_in_the_status(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
-    blocked = tmp_path / "not-a-folder"
-    blocked.write_text("a file where the cache should be", encoding="utf-8")
-    with Engine.open(root, settings=Settings(cache_folder=blocked, workers=0)) as engine:
-        engine.index.update_in_background()
-        until(lambda: engine.status().last_error)
-        assert "cannot be written" in (engine.status().last_error or "")
-        assert engine.status().state == "absent"
-        blocked.unlink()
-        assert engine.index.update_in_background(), "the thread lives on"
-        until(lambda: engine.status().state == "ready" and not engine.index.live.is_building)
-        assert engine.status().last_error is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding import static_embedder
 from context_engine.embedding.embedder import normalize_rows
 from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.embedding.vector_rows import VectorRows
@@ -166,16 +165,6 @@ def test_a_snapshot_shows_the_rows_of_all_segments_where_they_lie(
             part.values is getattr(each.static, name).values for part, _ in chosen for each in parts if each.static
         )
     assert shown.width == DIMENSIONS
-
-
-@given(sources)
-def test_vectors_do_not_depend_on_what_was_embedded_beside_them(
-    toy: StaticEncoder, files: list[tuple[str, str]]
-) -> None:
-    together = built(files, toy)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(static_embedder, "BLOCK_TEXTS", 1)
-        assert held(built(files, toy).static) == held(together.static)
 
 
 # -- the encoder --------------------------------------------------------------------------------------------------
@@ -349,24 +338,3 @@ def test_an_index_without_vectors_gains_them_and_never_is_built_anew_to_lose_the
         (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
         kept.builder.index_workspace()
         assert (kept.identity(), kept.snapshot().generation) == ("", "g-000002")
-
-
-def test_with_a_damaged_table_the_index_is_built_without_vectors_and_has_them_once_it_is_mended(tmp_path: Path) -> None:
-    path = table(tmp_path / "mine.table", 1)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    damaged = StaticEncoder(path)
-    with Kept(tmp_path, tree(tmp_path / "w", {"a.py": "def get(): ...\n"}), damaged) as kept:
-        assert kept.builder.index_workspace().files == 1
-        assert kept.identity() == ""
-        assert "mine.table" in damaged.problem
-        kept.builder.index_workspace()
-        assert kept.snapshot().generation == "g-000001", "it is not built anew at every run"
-        kept.turn(StaticEncoder(path))
-        (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
-        assert kept.builder.index_paths(["b.py"])
-        path.write_bytes(whole)
-        mended = StaticEncoder(path)
-        kept.turn(mended)
-        kept.builder.index_workspace()
-        assert kept.identity() == mended.identity != ""

@@ -193,17 +193,6 @@ def test_a_missing_folder_is_an_error_and_a_missing_file_is_none(tmp_path: Path)
     assert (chunks.files, chunks.skipped, chunks.dimensions) == (("code-data.json",), (), 0)
 
 
-def test_a_malformed_file_is_left_out_and_the_others_serve(tmp_path: Path) -> None:
-    write(folder_of(tmp_path), "code-symbols.json", b'{"chunks": [')
-    (tmp_path / "code-data.json").write_bytes(b"\0" * 100)
-    chunks = read_folder(tmp_path)
-    assert ids(chunks) == ["c0", "c2"]
-    assert [(each.path, each.reason) for each in chunks.skipped] == [
-        ("code-symbols.json", "malformed"),
-        ("code-data.json", "unreadable"),
-    ]
-
-
 def test_a_file_that_is_too_large_or_leads_elsewhere_is_left_out(tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_text(json.dumps([chunk(9)]))

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from context_engine.errors import EmbedderUnusable, NotIndexed
+from context_engine.errors import EmbedderUnusable
 from context_engine.model import Answer, Query
 from context_engine.search import embedding_service
 from context_engine.tools import Call, search_code
 from context_engine.tools.index_tools import status_row
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, told
-from tests.support.engines import indexed, open_engine
+from tests.support.engines import indexed
 from tests.support.trees import tree
 
 FILES = {
@@ -109,14 +109,6 @@ def test_by_default_nothing_connects_to_anything_and_nothing_heavy_is_loaded(
         engine.search.find(ASKED)
     new = {name.partition(".")[0] for name in set(sys.modules) - before}
     assert new.isdisjoint({"torch", "transformers", "tokenizers", "huggingface_hub", "onnx", "httpx2"})
-
-
-def test_embedding_everything_needs_an_index_and_a_provider(root: Path, server: EmbeddingServer) -> None:
-    with open_engine(root, **remote(server)) as engine, pytest.raises(NotIndexed):
-        engine.embeddings.embed_all()
-    for provider in ("static", "none"):
-        with indexed(root, embedder=provider) as engine, pytest.raises(EmbedderUnusable, match="no provider"):
-            engine.embeddings.embed_all()
 
 
 # -- with one ------------------------------------------------------------------------------------------------------
@@ -221,15 +213,6 @@ def test_an_endpoint_in_trouble_never_breaks_or_holds_up_an_answer(
         assert (answer.engine, answer.hits[0].chunk.path) == ("hybrid", "shop/vat.py")
         assert "model" not in addends(answer)
         assert answer.missing.startswith("openai-compatible took no part: ")
-
-
-def test_another_model_has_vectors_of_its_own_and_those_of_the_first_stay(root: Path, server: EmbeddingServer) -> None:
-    for model in ("words", "words-small", "words"):
-        with indexed(root, **remote(server, model)) as engine:
-            engine.embeddings.embed_all()
-            assert "model" in addends(engine.search.find(ASKED))
-    passages = [asked.body["model"] for asked in server.asked if asked.texts != [ASKED.text]]
-    assert sorted(passages) == ["words", "words-small"]
 
 
 def test_a_closed_engine_leaves_no_thread_behind(root: Path, server: EmbeddingServer) -> None:

@@ -62,12 +62,6 @@ def test_after_an_owner_its_members_are_completed(engine: Engine) -> None:
     assert engine.search.complete_symbol("Nobody.cl") == ((), 0)
 
 
-def test_headings_and_style_rules_are_no_symbols_one_would_type(engine: Engine) -> None:
-    offered, _ = engine.search.complete_symbol("")
-    assert "Manual" not in offered
-    assert not [name for name in offered if not name.lstrip("_")[0].isalpha()]
-
-
 def test_a_deleted_file_and_its_symbols_are_no_longer_offered(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "till", FILES)) as engine:
         (tmp_path / "till" / "src/till/web/Request.py").unlink()

@@ -59,21 +59,6 @@ def test_a_name_that_is_defined_twice_leads_nowhere_by_itself(tmp_path: Path) ->
         assert first_hit(engine, "Speed up write_string").chunk.path in ENCODERS
 
 
-def test_words_choose_the_part_of_a_long_function_that_the_title_names(tmp_path: Path) -> None:
-    lines = [f"    out.pad({number})" for number in range(120)]
-    lines[90:90] = ["    buffer = bytes(text)  # the allocation: each string of an encoder is copied to the heap"]
-    long = "def write_string(out, text):\n" + "\n".join(lines) + "\n"
-    with open_tree(tmp_path, {**ENCODERS, "zoo/tools.py": long}) as engine:
-        hit = first_hit(engine, "Speed up write_string")
-        assert hit.chunk.path == "zoo/tools.py" and "buffer = bytes(text)" in hit.chunk.text
-
-
-def test_a_class_in_the_title_does_not_win_by_its_name_alone(tmp_path: Path) -> None:
-    files = {**REPOSITORY, "zoo/tools.py": f"class StringWriter:\n    pass\n\n\n{FILLER}"}
-    with open_tree(tmp_path, files) as engine:
-        assert first_hit(engine, "Speed up StringWriter").chunk.path in ENCODERS
-
-
 USES = "        self.plant.water = self.valve.lost(self.night)\n" * 20
 DRAIN = "    def drain(self):\n" + "        self.level = self.level - self.step\n" * 25
 PLANT = {
