@@ -13,8 +13,9 @@ from context_engine.errors import InvalidArgument, PreconditionFailed
 from context_engine.repo.git_diffs import DiffRequest
 from context_engine.review.finding import ReviewOptions
 from context_engine.review.verdict import ReviewResult
-from tests.support.changes import commit, diff_text, git, repository, write
+from tests.support.changes import diff_text
 from tests.support.engines import open_engine
+from tests.support.trees import commit, git, repository, tree
 
 FILES = {
     "shop/__init__.py": "",
@@ -49,24 +50,25 @@ def of_diff(engine: Engine, diff: str, **read: Any) -> ReviewResult:
 
 
 def test_what_is_staged_is_reviewed_as_it_is_staged(here: Path, engine: Engine) -> None:
-    write(here, {"shop/cart.py": FILES["shop/cart.py"] + MUTABLE})
+    tree(here, {"shop/cart.py": FILES["shop/cart.py"] + MUTABLE})
     git(here, "add", "-A")
-    write(here, {"shop/cart.py": FILES["shop/cart.py"], "shop/later.py": MUTABLE})
+    tree(here, {"shop/cart.py": FILES["shop/cart.py"], "shop/later.py": MUTABLE})
     assert told(of_git(engine)) == [("mutable-default", "shop/cart.py", 4)]
     assert of_git(engine, "unstaged").findings == ()
 
 
 def test_a_commit_is_reviewed_against_its_parent_with_the_tree_it_had(here: Path, engine: Engine) -> None:
-    commit(here, {"shop/prices.py": "def keep():\n    return 1\n"})
+    commit(here, "change", {"shop/prices.py": "def keep():\n    return 1\n"})
     broken = git(here, "rev-parse", "HEAD")
-    commit(here, {"shop/cart.py": "", "shop/prices.py": FILES["shop/prices.py"]})
+    commit(here, "change", {"shop/cart.py": "", "shop/prices.py": FILES["shop/prices.py"]})
     assert told(of_git(engine, broken)) == [("removed-symbol", "shop/prices.py", 1)]
     assert of_git(engine, "HEAD").findings == ()
 
 
 def test_every_file_is_reviewed_or_skipped_with_its_reason(here: Path, engine: Engine) -> None:
     (here / "logo.png").write_bytes(b"\x89PNG\0\0")
-    write(here, {"shop/new.py": MUTABLE, "shop/cart.py": None, "docs/a.md": "# A\n"})
+    tree(here, {"shop/new.py": MUTABLE, "docs/a.md": "# A\n"})
+    (here / "shop/cart.py").unlink()
     git(here, "add", "-A")
     reviewed = of_git(engine, exclude_patterns=("docs/**",))
     assert [(each.path, each.skipped) for each in reviewed.coverage.files] == [
@@ -79,7 +81,7 @@ def test_every_file_is_reviewed_or_skipped_with_its_reason(here: Path, engine: E
 
 
 def test_when_the_time_is_over_the_rest_is_named_and_the_review_is_partial(here: Path, engine: Engine) -> None:
-    write(here, {"shop/new.py": MUTABLE})
+    tree(here, {"shop/new.py": MUTABLE})
     git(here, "add", "-A")
     reviewed = of_git(engine, time_budget_s=0.0, fail_on="P1")
     assert (reviewed.is_partial, reviewed.should_fail) == (True, True)
@@ -89,7 +91,7 @@ def test_when_the_time_is_over_the_rest_is_named_and_the_review_is_partial(here:
 def test_patterns_that_leave_nothing_are_told_apart_from_an_empty_stage(here: Path, engine: Engine) -> None:
     with pytest.raises(PreconditionFailed, match="nothing is staged"):
         of_git(engine)
-    write(here, {"shop/new.py": MUTABLE})
+    tree(here, {"shop/new.py": MUTABLE})
     git(here, "add", "-A")
     with pytest.raises(PreconditionFailed, match="the patterns leave none") as refused:
         engine.reviews.read_git_change(DiffRequest("staged"), include_patterns=["*.go"])
@@ -101,7 +103,7 @@ def test_patterns_that_leave_nothing_are_told_apart_from_an_empty_stage(here: Pa
 
 def test_a_diff_of_the_work_tree_is_reviewed_with_the_whole_files(here: Path, engine: Engine) -> None:
     changed = FILES["shop/prices.py"].replace("tax=0", "rate").replace("+ tax", "+ rate")
-    write(here, {"shop/prices.py": changed})
+    tree(here, {"shop/prices.py": changed})
     reviewed = of_diff(engine, diff_text("shop/prices.py", FILES["shop/prices.py"], changed))
     assert told(reviewed) == [("call-mismatch", "shop/prices.py", 1)]
     assert reviewed.coverage.files_partly == ()
@@ -116,7 +118,7 @@ def test_a_diff_that_is_not_applied_yet_is_reviewed_as_if_it_were(engine: Engine
 def test_a_diff_against_a_base_is_reviewed_with_the_files_of_the_base(here: Path, engine: Engine) -> None:
     after = FILES["shop/cart.py"] + MUTABLE
     diff = diff_text("shop/cart.py", FILES["shop/cart.py"], after)
-    commit(here, {"shop/cart.py": "entirely = 'other'\n"})
+    commit(here, "change", {"shop/cart.py": "entirely = 'other'\n"})
     assert of_diff(engine, diff).coverage.files_partly
     assert told(of_diff(engine, diff, base_ref="HEAD~1")) == [("mutable-default", "shop/cart.py", 4)]
     with pytest.raises(InvalidArgument):
@@ -152,7 +154,7 @@ def test_a_diff_of_paths_that_lead_out_reads_nothing_there(here: Path, engine: E
 
 def test_the_rules_of_the_workspace_hold_and_a_wrong_one_is_named(here: Path, engine: Engine) -> None:
     rules = "invariants:\n  - {id: NO-PRINT, deny: 'print\\('}\n  - {id: BAD, deny: '('}\n"
-    write(here, {".review-invariants.yml": rules, "shop/cart.py": FILES["shop/cart.py"] + "print(1)\n"})
+    tree(here, {".review-invariants.yml": rules, "shop/cart.py": FILES["shop/cart.py"] + "print(1)\n"})
     reviewed = of_git(engine, "head")
     assert told(reviewed) == [("NO-PRINT", "shop/cart.py", 4)]
     assert any("BAD" in each for each in reviewed.warnings)

@@ -17,9 +17,8 @@ import pytest
 
 from context_engine.errors import HostError
 from context_engine.storage import close_to_others, index_folders
-from tests.support.changes import commit, repository
 from tests.support.daemons import DaemonHome
-from tests.support.trees import tree
+from tests.support.trees import commit, repository, tree
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
 FILES = {
@@ -89,7 +88,7 @@ def paths_open_to_others(top: Path) -> list[str]:
 
 def test_after_a_tour_of_the_product_no_file_of_ours_is_open_to_others(home: DaemonHome, tmp_path: Path) -> None:
     root = repository(tmp_path / "work", FILES)
-    commit(root, {"shop/more.py": "def more(): ...\n"})
+    commit(root, "change", {"shop/more.py": "def more(): ...\n"})
     home.start()
     serve_over_http(home, root)
     for words in COMMANDS:

@@ -1,12 +1,9 @@
-"""Changes for tests of reviews: a file out of its two texts, a repository in a folder with its commits."""
+"""Changes for tests of reviews: a file out of its two texts, the examples of checks, a tree out of texts."""
 
 from __future__ import annotations
 
 import difflib
-import os
-import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from context_engine.review.checks import Check
@@ -16,14 +13,6 @@ from context_engine.text.diff_reader import parse_diff
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 PARSERS = Parsers(LANGUAGES, GRAMMARS, lambda text, path: find_secrets(text, path=path))
-IDENTITY = {
-    "GIT_AUTHOR_NAME": "A",
-    "GIT_AUTHOR_EMAIL": "a@b.c",
-    "GIT_COMMITTER_NAME": "A",
-    "GIT_COMMITTER_EMAIL": "a@b.c",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-}
 
 
 def diff_text(path: str, old: str | None, new: str | None) -> str:
@@ -94,38 +83,3 @@ def surroundings(files: Mapping[str, str]) -> ReviewContext:
         read=lambda paths: {path: files[path].encode() for path in paths if path in files},
         files_with_words=holding,
     )
-
-
-def git(folder: Path, *args: str) -> str:
-    """What git says in a folder."""
-    done = subprocess.run(
-        ["git", *args], cwd=folder, env=os.environ | IDENTITY, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
-def repository(folder: Path, files: Mapping[str, str]) -> Path:
-    """A repository whose first commit has these files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    git(folder, "init", "-q", "-b", "main")
-    return commit(folder, files)
-
-
-def write(folder: Path, files: Mapping[str, str | None]) -> Path:
-    """Files of the work tree; None deletes one."""
-    for path, text in files.items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if text is None:
-            place.unlink()
-        else:
-            place.write_text(text, encoding="utf-8", newline="")
-    return folder
-
-
-def commit(folder: Path, files: Mapping[str, str | None], message: str = "change") -> Path:
-    """A commit of these files."""
-    write(folder, files)
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "--allow-empty", "-m", message)
-    return folder

@@ -52,8 +52,9 @@ def repository(root: Path, files: Mapping[str, str | bytes] | None = None) -> Pa
     return root
 
 
-def commit(root: Path, message: str) -> str:
-    """Commit everything; the hash."""
+def commit(root: Path, message: str, files: Mapping[str, str | bytes] | None = None) -> str:
+    """Commit everything, with these files written before; the hash."""
+    tree(root, files or {})
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--allow-empty", "-m", message)
     return git(root, "rev-parse", "HEAD")

@@ -23,8 +23,9 @@ from context_engine.errors import (
 )
 from context_engine.tools.review_tools import review_changes, review_git_diff
 from context_engine.tools.tool import Call, Tool
-from tests.support.changes import commit, diff_text, git, repository, write
+from tests.support.changes import diff_text
 from tests.support.engines import open_engine
+from tests.support.trees import commit, git, repository, tree
 
 SOUND = "def add(item, basket):\n    basket.append(item)\n"
 FAULTY = "def add(item, basket=[]):\n    basket.append(item)\n"
@@ -132,7 +133,7 @@ def test_what_cannot_be_reviewed_is_an_error_that_names_the_next_step(
 
 def test_git_says_what_is_reviewed_and_how_it_was_asked(here: Path, engine: Engine) -> None:
     git(here, "mv", "shop/é ü.py", "shop/renamed ü.py")
-    write(here, {"shop/cart.py": FAULTY})
+    tree(here, {"shop/cart.py": FAULTY})
     git(here, "add", "-A")
     told = call(engine, review_git_diff, assist="off")
     about = told["git_info"]
@@ -144,9 +145,9 @@ def test_git_says_what_is_reviewed_and_how_it_was_asked(here: Path, engine: Engi
 
 def test_a_branch_is_reviewed_from_where_it_left_the_default_branch(here: Path, engine: Engine) -> None:
     git(here, "checkout", "-q", "-b", "topic")
-    commit(here, {"shop/cart.py": FAULTY})
+    commit(here, "change", {"shop/cart.py": FAULTY})
     git(here, "checkout", "-q", "main")
-    commit(here, {"shop/other.py": "def f(x=[]):\n    x.append(1)\n"})
+    commit(here, "change", {"shop/other.py": "def f(x=[]):\n    x.append(1)\n"})
     told = call(engine, review_git_diff, target="main...topic", assist="off", options={"fail_on": "P1"})
     assert [each["rule"] for each in told["review"]["findings"]] == ["mutable-default"]
     assert told["review"]["should_fail"]
