@@ -56,17 +56,6 @@ def test_an_edit_is_written_and_its_receipt_tells_what_came_of_it(tmp_path: Path
     assert heard == [{"src/a.py"}]
 
 
-def test_the_core_and_the_writer_fit_together(tmp_path: Path) -> None:
-    tree(tmp_path, {"a.py": LINES.replace("\n", "\r\n")})
-    edits = [Edit("line 7\n", "seven\n"), Edit("line 30\nline 31\n", "line 30\nline 31\nand more\n")]
-    with editing(tmp_path) as one:
-        one.apply([edit_file("a.py", lambda data: plan(data, edits))])
-        expected = LINES.replace("line 7\n", "seven\n").replace("line 31\n", "line 31\nand more\n")
-        assert contents(tmp_path)["a.py"] == expected.replace("\n", "\r\n").encode()
-        one.undo()
-    assert contents(tmp_path)["a.py"] == LINES.replace("\n", "\r\n").encode()
-
-
 def test_a_dry_run_tells_the_same_and_leaves_no_trace(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n"})
     heard: list[frozenset[str]] = []
@@ -245,18 +234,6 @@ def test_a_stale_hash_and_a_target_that_fits_only_without_whitespace_do_not_fit(
         assert caught.value.details["still_fits"] is False
 
 
-def test_a_result_has_the_bytes_before_and_after(tmp_path: Path) -> None:
-    tree(tmp_path, {"a.py": "one\n", "b.py": "1\n"})
-    changes = [swap("a.py", ("one", "two")), delete_file("b.py"), write_file("c.py", "new\n")]
-    with editing(tmp_path) as one:
-        files = one.apply(changes).files
-    assert [(each.old_data, each.new_data) for each in files] == [
-        (b"one\n", b"two\n"),
-        (b"1\n", None),
-        (None, b"new\n"),
-    ]
-
-
 @pytest.mark.parametrize("hash_", ["latest", "7", "7692c3ad354", "x" * 16, "7" * 65])
 def test_what_is_no_hash_is_refused(tmp_path: Path, hash_: str) -> None:
     tree(tmp_path, {"a.py": "one\n"})
@@ -328,16 +305,6 @@ def test_what_was_done_is_undone_and_done_again_after_a_restart_too(tmp_path: Pa
             assert contents(tmp_path) == after
 
 
-def test_undone_is_told_like_an_edit(tmp_path: Path) -> None:
-    tree(tmp_path, {"a.py": "one\n"})
-    heard: list[frozenset[str]] = []
-    with editing(tmp_path, on_write=heard.append) as one:
-        one.apply([write_file("a.py", "two\n")])
-        receipt = one.undo()
-    assert heard == [{"a.py"}] * 2
-    assert [(file.path, file.before, file.after) for file in receipt.files] == [("a.py", sha("two\n"), sha("one\n"))]
-
-
 def test_without_anything_to_undo_it_says_so(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n"})
     with editing(tmp_path) as one:
@@ -381,15 +348,6 @@ def test_undo_touches_nothing_when_one_of_its_files_was_changed_there(tmp_path: 
             one.undo(done.undo_id)
         assert contents(tmp_path) == now
         assert not one.history()[0].is_undone
-
-
-def test_a_created_file_that_was_edited_since_is_not_deleted(tmp_path: Path) -> None:
-    with editing(tmp_path) as one:
-        done = one.apply([write_file("a.py", "one\n")])
-        tree(tmp_path, {"a.py": "one\nand more\n"})
-        with pytest.raises(StaleFile):
-            one.undo(done.undo_id)
-    assert contents(tmp_path) == {"a.py": b"one\nand more\n"}
 
 
 def test_a_session_undoes_its_own_edits(tmp_path: Path) -> None:

@@ -67,21 +67,9 @@ def changed_at_50() -> Delta:
     return make_delta(NUMBERED, NUMBERED.replace(b"line 50\n", b"changed\n"))
 
 
-def test_each_piece_carries_three_lines_on_either_side() -> None:
-    (piece,) = changed_at_50()
-    assert piece.old == b"".join(b"line %d\n" % n for n in range(47, 54))
-
-
 def test_of_a_line_without_end_it_carries_a_part_only() -> None:
     (piece,) = make_delta(b"x" * 10_000, b"x" * 5_000 + b"y" + b"x" * 4_999)
     assert len(piece.old) == 2 * CONTEXT_BYTES_MAX + 1
-
-
-def test_changes_far_apart_are_pieces_of_their_own() -> None:
-    lines = {b"line 10\n": b"", b"line 50\n": b"changed\n", b"line 90\n": b"90\n91/2\n"}
-    delta = swapped(lines)
-    assert len(delta) == 3
-    assert apply_delta(reverse_delta(delta), apply_delta(delta, NUMBERED)) == NUMBERED
 
 
 def swapped(lines: dict[bytes, bytes]) -> Delta:
@@ -118,10 +106,6 @@ def test_in_a_file_that_changed_elsewhere_it_finds_its_place() -> None:
 )
 def test_where_its_place_is_not_certain_it_has_none(other: bytes) -> None:
     assert relocate_delta(changed_at_50(), other) is None
-
-
-def test_where_nothing_stood_before_there_is_no_place_to_find() -> None:
-    assert relocate_delta(make_delta(b"", b"new"), b"something") is None
 
 
 def test_pieces_in_another_order_have_no_place() -> None:

@@ -45,22 +45,6 @@ def test_a_preview_leads_from_the_old_text_to_the_new_one(old: str, wanted: list
     assert patched(old, planned.preview("a.txt", lines_max=1_000)) == planned.data.decode()
 
 
-def test_a_preview_of_two_far_changes_has_two_hunks_and_names_the_file() -> None:
-    old = "".join(f"{number}\n" for number in range(1, 31))
-    planned = plan(old.encode(), [Edit("5\n6\n", "five\n"), Edit("20\n", "20\ntwenty\n")])
-    diff = planned.preview("src/a.py")
-    assert diff.startswith("--- a/src/a.py\n+++ b/src/a.py\n@@ -2,8 +2,7 @@\n")
-    assert "@@ -18,6 +17,7 @@" in diff
-    assert "-5\n-6\n+five\n" in diff
-
-
-def test_two_near_changes_are_one_hunk() -> None:
-    old = "".join(f"{number}\n" for number in range(1, 31))
-    diff = plan(old.encode(), [Edit("4\n5\n6\n", "4\nfive\n6\n"), Edit("11\n", "eleven\n")]).preview("a.txt")
-    assert diff.count("@@") == 2
-    assert patched(old, diff) == old.replace("\n5\n", "\nfive\n").replace("11", "eleven")
-
-
 def test_a_long_preview_is_cut_and_says_how_much_is_missing() -> None:
     old = "".join(f"line {number}\n" for number in range(500))
     planned = plan(old.encode(), [Edit(old, old.replace("line", "row"))])

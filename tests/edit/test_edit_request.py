@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.edit_service import Want, change_whole_file, check_labels, choose_occurrences, plan_file
+from context_engine.edit.edit_service import Want, change_whole_file, check_labels, plan_file
 from context_engine.edit.file_edit import write_file
 from context_engine.edit.model import Edit
 from context_engine.edit.symbol_edits import SymbolEdit
@@ -47,18 +47,6 @@ def test_what_stands_nowhere_exactly_has_no_occurrences() -> None:
     with pytest.raises(CallError) as caught:
         became("x\n", Want(Edit("", "y"), occurrence=1))
     assert caught.value.code == "INVALID_EDIT"
-
-
-def test_all_failures_are_told_with_their_numbers() -> None:
-    wants = [Want(Edit("a", "b"), occurrence=3), Want(Edit("x", "y")), Want(Edit("x", MASK))]
-    with pytest.raises(NoMatch, match="edit 1 of 3") as caught:
-        became("a\nx\n", *wants)
-    assert [each["edit"] for each in caught.value.details["failed"]] == [1, 3]
-
-
-def test_what_needs_no_look_at_the_file_is_handed_on() -> None:
-    edits = [Edit("a", "b"), Edit("c", "d")]
-    assert choose_occurrences(b"\0 no text", edits, [0, 0]) is edits
 
 
 # -- masks ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.edit.delta import ByteChange, make_delta
-from context_engine.edit.file_edit import FileReplacement, delete_file, delta_of, hash_of, revert_op, write_file
+from context_engine.edit.file_edit import FileReplacement, delta_of, hash_of, revert_op, write_file
 from context_engine.edit.journal import Op
 from context_engine.errors import BinaryFile, BugError, InvalidArgument, StaleFile, StorageCorrupt, WrongEncoding
 
@@ -44,11 +44,6 @@ def test_a_text_is_written_the_way_the_file_was(old: bytes | None, text: str, ne
 def test_a_character_that_the_file_cannot_hold_is_refused(text: str) -> None:
     with pytest.raises(WrongEncoding):
         rewritten("naïve".encode("latin-1"), text)
-
-
-def test_half_a_character_is_in_no_file() -> None:
-    with pytest.raises(WrongEncoding):
-        rewritten(None, "\ud800")
 
 
 def test_a_binary_file_is_not_overwritten_with_text() -> None:
@@ -91,12 +86,6 @@ def test_folders_go_with_a_file_only_when_they_came_with_it() -> None:
     assert revert_op(op(b"old", None)).mode == 0o755
 
 
-def test_a_file_that_changed_elsewhere_is_turned_back_where_it_changed() -> None:
-    new = LINES.replace(b"line 20\n", b"twenty\n")
-    now = b"# above\n" + new.replace(b"line 39\n", b"")
-    assert revert_op(op(LINES, new)).plan(now).data == b"# above\n" + LINES.replace(b"line 39\n", b"")
-
-
 @pytest.mark.parametrize(
     ("old", "new", "now"),
     [
@@ -122,7 +111,3 @@ def test_a_journal_that_lies_is_not_believed() -> None:
     broken = Op("a.txt", hash_of(b"one"), hash_of(b"two"), make_delta(b"one", b"four"))
     with pytest.raises(StorageCorrupt):
         revert_op(broken).plan(b"two")
-
-
-def test_a_file_is_deleted_by_a_plan_that_leaves_nothing() -> None:
-    assert delete_file("a.txt").plan(b"old").data is None

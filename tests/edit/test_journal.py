@@ -12,7 +12,7 @@ import pytest
 
 from context_engine.edit import journal as module
 from context_engine.edit.delta import make_delta
-from context_engine.edit.journal import Journal, Op, State
+from context_engine.edit.journal import Journal, Op
 from context_engine.errors import StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.storage.state_folder import is_state_path
 from tests.support.trees import ordinary_user
@@ -33,12 +33,6 @@ def done(journal: Journal, *ops: Op, session: str = "", turns: int = 0) -> int:
 
 def numbers(journal: Journal) -> list[tuple[int, str]]:
     return [(each.id, each.state) for each in journal.entries(1_000)]
-
-
-def newest(journal: Journal, wanted: State, session: str = "") -> int:
-    """The number of the entry that would be turned; 0 for none."""
-    entry = journal.newest(wanted, session)
-    return 0 if entry is None else entry.id
 
 
 def test_nothing_is_created_before_something_is_recorded(tmp_path: Path) -> None:
@@ -76,73 +70,10 @@ def test_what_was_begun_is_open_until_it_is_finished_and_then_survives(tmp_path:
     assert [each.folders for each in entry.ops] == [(), ("src", "src/deep")]
 
 
-def test_what_is_aborted_was_never_there(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    journal.abort(journal.begin([op()], at=0.0))
-    assert (journal.entries(9), journal.find_unfinished()) == ([], [])
-    number = done(journal)
-    journal.abort(number)
-    assert numbers(journal) == [(number, "done")], "what is finished stays"
-
-
-def test_unfinished_ones_are_found_by_the_files_they_touch(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    first = journal.begin([op("a"), op("b")], at=0.0)
-    second = journal.begin([op("c")], at=0.0)
-    assert [each.id for each in journal.find_unfinished()] == [first, second]
-    assert [each.id for each in journal.find_unfinished(["b", "x"])] == [first]
-    assert journal.find_unfinished(["x"]) == []
-
-
-def test_a_turn_leaves_its_ops_with_what_it_turned(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    number = done(journal)
-    done(journal, op(old=b"two\n", new=b"one\n"), turns=number)
-    assert numbers(journal) == [(number, "undone")]
-    undone = journal.newest("undone")
-    assert undone is not None
-    assert undone.ops[0].after == b"one\n".hex()
-    done(journal, op(), turns=number)
-    assert numbers(journal) == [(number, "done")]
-
-
 def test_a_turn_of_what_has_left_the_ring_leaves_nothing(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     done(journal, turns=77)
     assert numbers(journal) == []
-
-
-def test_the_newest_is_what_stands_last_or_was_undone_last(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    first, second, third = (done(journal, op(path)) for path in "abc")
-    assert newest(journal, "done") == third
-    done(journal, op("c"), turns=third)
-    done(journal, op("a"), turns=first)
-    assert newest(journal, "done") == second
-    assert newest(journal, "undone") == first
-    done(journal, op("b"), turns=second)
-    assert newest(journal, "undone") == second
-    done(journal, op("a"), turns=first)
-    assert newest(journal, "done") == first
-
-
-def test_a_session_sees_its_own_and_one_that_never_edited_sees_all(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    mine = done(journal, op("a"), session="me")
-    theirs = done(journal, op("b"), session="you")
-    asked = [newest(journal, "done", session) for session in ("me", "you", "new", "")]
-    assert asked == [mine, theirs, theirs, theirs]
-    done(journal, op("a"), turns=mine)
-    assert newest(journal, "done", "me") == 0, "the edits of others are not mine to undo"
-
-
-def test_a_new_edit_clears_what_could_be_done_again_to_its_file_only(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    a, b = done(journal, op("a")), done(journal, op("b"), op("c"))
-    done(journal, op("a"), turns=a)
-    done(journal, op("b"), op("c"), turns=b)
-    new = done(journal, op("c"))
-    assert numbers(journal) == [(new, "done"), (a, "undone")]
 
 
 def test_the_ring_keeps_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,12 +95,6 @@ def test_the_ring_has_an_end_in_bytes_but_the_newest_stays(tmp_path: Path, monke
     assert [number for number, _ in numbers(journal)] == [old[2], old[1]]
     large = done(journal, op(old=os.urandom(40_000), new=b""))
     assert numbers(journal) == [(large, "done")]
-
-
-def test_two_processes_see_what_the_other_one_does(tmp_path: Path) -> None:
-    one, other = Journal(tmp_path), Journal(tmp_path)
-    first, second = done(one), done(other)
-    assert numbers(one) == numbers(other) == [(second, "done"), (first, "done")]
 
 
 def test_a_journal_that_somebody_cleaned_up_begins_anew(tmp_path: Path) -> None:

@@ -18,20 +18,14 @@ from context_engine.edit.delta import apply_delta, reverse_delta
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import plan
 from context_engine.edit.symbol_edits import Doubt, SymbolEdit, laid_out, resolve_symbols, trim
-from context_engine.errors import CallError, FuzzyUnsafe, NoChange, SymbolNotFound, WrongEncoding
-from context_engine.languages import Grammars, Languages, outline_file
+from context_engine.errors import CallError, FuzzyUnsafe, NoChange, WrongEncoding
+from context_engine.languages import Languages, outline_file
 from context_engine.text.lines import LineSpan
 from tests.project.test_specs import SPECS, Case, cases, content
 from tests.support.engines import GRAMMARS
 
 LANGUAGES = Languages.builtin()
 SPEC = cases(SPECS / "symbols.md")
-
-
-@pytest.fixture
-def grammars() -> Grammars:
-    """The parsers, unpacked once for all tests."""
-    return GRAMMARS
 
 
 def edits(case: Case) -> list[Edit | SymbolEdit]:
@@ -51,19 +45,19 @@ def edits(case: Case) -> list[Edit | SymbolEdit]:
 
 
 @pytest.mark.parametrize("case", SPEC, ids=[case.name for case in SPEC])
-def test_the_specification_of_symbol_edits_holds(case: Case, grammars: Grammars) -> None:
+def test_the_specification_of_symbol_edits_holds(case: Case) -> None:
     file, refused, becomes = case.one("file"), case.one("refused"), case.one("becomes")
     assert file is not None and bool(refused) != bool(becomes)
     data, path = content(file), file.options["path"]
     if refused:
         with pytest.raises(CallError) as caught:
-            plan(data, resolve_symbols(data, path, edits(case), LANGUAGES, grammars))
+            plan(data, resolve_symbols(data, path, edits(case), LANGUAGES, GRAMMARS))
         told = json.dumps(caught.value.as_dict(), ensure_ascii=False)
         assert {caught.value.code} == set(refused.options), told
         assert [words for words in refused.text.splitlines() if words not in told] == [], told
         assert caught.value.suggestion
     elif becomes:
-        planned = plan(data, resolve_symbols(data, path, edits(case), LANGUAGES, grammars))
+        planned = plan(data, resolve_symbols(data, path, edits(case), LANGUAGES, GRAMMARS))
         assert planned.data.decode() == content(becomes).decode()
         assert apply_delta(reverse_delta(planned.delta), planned.data) == data
 
@@ -77,46 +71,33 @@ def test_the_specification_of_symbol_edits_holds(case: Case, grammars: Grammars)
     ],
     ids=lambda each: each.name if isinstance(each, Path) else "",
 )
-def test_a_definition_replaced_by_its_own_text_changes_nothing(path: Path, source: bytes, grammars: Grammars) -> None:
+def test_a_definition_replaced_by_its_own_text_changes_nothing(path: Path, source: bytes) -> None:
     language = LANGUAGES.detect(path.name, source)
     assert language is not None
     lines = source.decode().split("\n")
-    symbols = outline_file(language, source, grammars).symbols
+    symbols = outline_file(language, source, GRAMMARS).symbols
     assert symbols
     refused = []
     for symbol in symbols:
         text = "\n".join(lines[symbol.first - 1 : symbol.last])
         edit = SymbolEdit(symbol.name, text, "replace", LineSpan(symbol.line, symbol.line))
         with pytest.raises((NoChange, FuzzyUnsafe)) as caught:
-            plan(source, resolve_symbols(source, path.name, [edit], LANGUAGES, grammars))
+            plan(source, resolve_symbols(source, path.name, [edit], LANGUAGES, GRAMMARS))
         refused += [symbol.name] if caught.type is FuzzyUnsafe else []
     assert len(refused) < len(symbols) / 2, refused  # constants that share a line
 
 
-def test_of_several_symbol_edits_each_failure_is_told(grammars: Grammars) -> None:
-    wanted = [SymbolEdit("no", "x"), SymbolEdit("neither", "x"), SymbolEdit("nor", "x")]
-    with pytest.raises(SymbolNotFound, match="edit 1 of 3") as caught:
-        resolve_symbols(b"ONE = 1\n", "a.py", wanted, LANGUAGES, grammars)
-    assert [row["edit"] for row in caught.value.details["failed"]] == [1, 2, 3]
-
-
-def test_files_without_symbols_are_refused_with_another_way(grammars: Grammars) -> None:
-    with pytest.raises(SymbolNotFound) as caught:
-        resolve_symbols(b"one", "a.xyz", [SymbolEdit("one", "x")], LANGUAGES, grammars)
-    assert "target" in caught.value.suggestion
-
-
-def test_a_definition_that_is_not_in_utf8_is_not_quoted(grammars: Grammars) -> None:
+def test_a_definition_that_is_not_in_utf8_is_not_quoted() -> None:
     with pytest.raises(WrongEncoding):
         resolve_symbols(
-            b'def one(): return "\xe9"\n', "a.py", [SymbolEdit("one", "def one(): ...")], LANGUAGES, grammars
+            b'def one(): return "\xe9"\n', "a.py", [SymbolEdit("one", "def one(): ...")], LANGUAGES, GRAMMARS
         )
 
 
-def test_a_file_in_utf16_is_edited_by_symbol(grammars: Grammars) -> None:
+def test_a_file_in_utf16_is_edited_by_symbol() -> None:
     data = "\ufeffdef one():\r\n    return 'ä'\r\n".encode("utf-16-le")
     edit = SymbolEdit("one", "def one():\n    return 'ö'")
-    assert plan(data, resolve_symbols(data, "a.py", [edit], LANGUAGES, grammars)).data.decode("utf-16") == (
+    assert plan(data, resolve_symbols(data, "a.py", [edit], LANGUAGES, GRAMMARS)).data.decode("utf-16") == (
         "def one():\r\n    return 'ö'\r\n"
     )
 

@@ -51,11 +51,6 @@ def test_lines_in_no_commit_and_files_git_does_not_know_are_nobodys(repository: 
     assert blame("a.py", 3) is blame("untracked.py", 1) is blame("no.py", 1) is None
 
 
-def test_a_folder_without_a_repository_is_nobodys(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("x\n")
-    assert Blame(Git(tmp_path))("a.py", 1) is None
-
-
 @pytest.mark.skipif(os.name != "posix", reason="the program is a shell script")
 def test_no_program_of_the_repository_is_started(repository: Path) -> None:
     marker = repository / "started"

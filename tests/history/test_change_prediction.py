@@ -75,22 +75,6 @@ def test_what_is_gone_or_filtered_out_does_not_come_in() -> None:
     assert paths(rows) == ["a.py", "c.py"]
 
 
-def test_of_a_file_found_twice_the_first_place_counts() -> None:
-    assert combine_signals([("a.py", 4.0), ("a.py", 1.0)], NO_HISTORY, "task")[0].score == 1.0
-
-
-def test_ties_come_by_name() -> None:
-    assert paths(combine_signals([("b", 1.0), ("a", 1.0), ("c", 1.0)], NO_HISTORY, "task")) == ["a", "b", "c"]
-
-
-def test_nothing_found_is_nothing_located() -> None:
-    assert combine_signals([], NO_HISTORY, "task") == ()
-
-
-def test_where_the_search_finds_nothing_the_history_may() -> None:
-    assert paths(combine_signals([], history(("a.py",)), "Step")) == ["a.py"]
-
-
 # -- with a repository ------------------------------------------------------------------------------------------------
 
 
@@ -136,10 +120,6 @@ def test_the_filter_holds_for_what_the_history_brings_in(shop: tuple[Engine, Fil
     assert paths(rows)[0] == "price.py"
 
 
-def test_there_are_no_more_than_asked_for(shop: tuple[Engine, FileHistory]) -> None:
-    assert len(ask(shop, "the discount of a price is wrong", limit=2)) == 2
-
-
 def test_tests_are_held_back_less_than_in_a_search(shop: tuple[Engine, FileHistory]) -> None:
     searcher = shop[0].search.searcher()
     assert searcher is not None
@@ -151,7 +131,3 @@ def test_tests_are_held_back_less_than_in_a_search(shop: tuple[Engine, FileHisto
     assert scores[0] < scores[1] < scores[2]
     shares = {row.path: row.why["search"] for row in ask(shop, "discount price items") if "search" in row.why}
     assert shares["tests/test_price.py"] == pytest.approx(scores[1], abs=1e-5)
-
-
-def test_the_same_task_has_the_same_answer(shop: tuple[Engine, FileHistory]) -> None:
-    assert ask(shop, "count items in stock") == ask(shop, "count items in stock")

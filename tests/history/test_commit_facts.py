@@ -62,18 +62,6 @@ def test_what_was_saved_is_what_is_loaded(tmp_path_factory: pytest.TempPathFacto
     assert [each.dtype for each in (back.at, back.path, back.is_gone)] == [np.int64, np.int32, bool]
 
 
-def test_long_hashes_of_newer_repositories_are_kept_too(tmp_path: Path) -> None:
-    file = HistoryFile(tmp_path / "history")
-    file.save(CommitTable.empty().with_commits([Commit("ab" * 32, 1, "Ann", "Start", ())]))
-    assert file.load().hashes == ("ab" * 32,)
-
-
-def test_one_commit_without_words_is_one(tmp_path: Path) -> None:
-    file = HistoryFile(tmp_path / "history")
-    file.save(CommitTable.empty().with_commits([Commit("ab" * 20, 1, "", "", ())]))
-    assert file.load().commits([0]) == [Commit("ab" * 20, 1, "", "", ())]
-
-
 @pytest.mark.parametrize("at", [0, 7, 8, 12, 40, -1])
 def test_a_damaged_file_counts_as_none(tmp_path: Path, at: int) -> None:
     file = HistoryFile(tmp_path / "history")
@@ -90,23 +78,11 @@ def test_a_file_that_is_none_of_ours_counts_as_none(tmp_path: Path, raw: bytes) 
     assert HistoryFile(tmp_path / "history").load().hashes == ()
 
 
-def test_what_is_not_there_is_nothing(tmp_path: Path) -> None:
-    assert HistoryFile(tmp_path / "none" / "history").load().hashes == ()
-
-
 def test_saving_leaves_no_other_file(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / "history")
     for count in (1, 2):
         file.save(CommitTable.empty().with_commits(numbered(count)))
     assert [path.name for path in tmp_path.iterdir()] == ["history"]
-
-
-def test_cleared_it_is_gone(tmp_path: Path) -> None:
-    file = HistoryFile(tmp_path / "history")
-    file.save(CommitTable.empty().with_commits(numbered(1)))
-    file.clear()
-    file.clear()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named() -> None:
@@ -123,15 +99,6 @@ def test_the_heads_asked_for_last_are_remembered() -> None:
     facts = facts.with_head("c", listed(1))
     assert list(facts.heads) == [*"defghij", "c"]
     assert rows(facts)["c"] == [1]
-
-
-def test_what_no_head_has_is_dropped_when_there_is_too_much() -> None:
-    facts = CommitTable.empty().with_commits(numbered(10)).with_head("one", listed(9, 4)).with_head("two", listed(4, 2))
-    assert facts.trim(10) is facts
-    fewer = facts.trim(9)
-    for head in ("one", "two"):
-        assert fewer.commits(fewer.heads[head].rows) == facts.commits(facts.heads[head].rows)
-    assert len(fewer.hashes) == 3
 
 
 def test_facts_do_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

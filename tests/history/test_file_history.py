@@ -77,13 +77,6 @@ def test_partners_are_counted_as_one_would_by_hand(touched: list[set[str]]) -> N
         )
 
 
-@given(SMALL)
-def test_being_changed_together_goes_both_ways(touched: list[set[str]]) -> None:
-    found = history(*map(sorted, touched))
-    pairs = {(path, other.path): other.together for path in FILES for other in found.list_cochanged(path, support=1)}
-    assert all(pairs[other, path] == together for (path, other), together in pairs.items())
-
-
 def test_a_commit_of_many_files_says_nothing_of_pairs() -> None:
     many = [f"f{number}" for number in range(TOGETHER_FILES_MAX + 1)]
     found = history(many, many[:TOGETHER_FILES_MAX])
@@ -106,18 +99,9 @@ def test_a_file_that_is_gone_is_nobodys_partner_and_not_hot() -> None:
     assert [record.path for record in found.list_hot_files(9)] == ["a", "c"]
 
 
-def test_a_file_that_came_back_is_there() -> None:
-    found = history(("b",), (CommitFileChange("b", is_gone=True),), ("a", "b"))
-    assert [each.path for each in found.list_cochanged("a", support=1)] == ["b"]
-
-
 def test_hot_files_are_those_changed_most_these_days() -> None:
     found = history(("new",), ("new",), ("old",), ("old",), ("old",), ("also",), days=[0, 1, 900, 901, 902, 903])
     assert [record.path for record in found.list_hot_files(2)] == ["new", "old"]
-
-
-def test_hot_files_that_are_equally_hot_come_by_name() -> None:
-    assert [record.path for record in history(("b", "a", "c")).list_hot_files(3)] == ["a", "b", "c"]
 
 
 def test_a_record_says_who_and_when() -> None:
@@ -133,24 +117,6 @@ def test_numbers_do_not_depend_on_the_clock() -> None:
     assert early.recency(["a", "b"]).tolist() == pytest.approx([1, 0.5])
 
 
-def test_without_commits_there_is_nothing_to_say() -> None:
-    found = FileHistory(CommitTable.empty(), "unknown")
-    assert (len(found), found.list_hot_files(5), found.list_cochanged("a"), found.record("a"), found.map_renames) == (
-        0,
-        [],
-        [],
-        None,
-        {},
-    )
-    assert found.recency(["a"]).tolist() == [0]
-    assert found.newest(5) == []
-
-
-def test_the_newest_commits_come_first() -> None:
-    found = history(("a",), ("b",))
-    assert [subject for _, _, _, subject in found.newest(1)] == ["Step 0"]
-
-
 # -- like tasks -------------------------------------------------------------------------------------------------------
 
 TASKS = ("keep the order of headers", "draw a logo", "a logo in colour", "sort the cookies of a jar")
@@ -162,30 +128,6 @@ def test_files_of_a_commit_that_said_the_same_are_found() -> None:
     assert found.find_similar_changes("nobody ever said anything of the kind") == {}
 
 
-def test_a_better_match_counts_more_than_in_proportion() -> None:
-    subjects = ("order headers", "order meals", "order trains", "something else")
-    found = history(("both.py",), ("one.py",), ("two.py",), ("no.py",), subjects=subjects)
-    matches = found._subjects[1].matches("order headers")
-    assert found.find_similar_changes("order headers")["one.py"] == pytest.approx((matches[1] / matches[0]) ** 2)
-
-
-def test_a_commit_of_few_files_says_more_of_each() -> None:
-    found = history(("a",), ("b", "c", "d", "e"), subjects=("order", "order"))
-    assert found.find_similar_changes("order") == {"a": 1.0} | dict.fromkeys("bcde", pytest.approx(0.5))
-
-
-def test_what_hardly_says_the_same_counts_little() -> None:
-    found = history(("http.py",), ("logo.svg",), subjects=("headers", "logo"))
-    little = found.find_similar_changes("headers are lost when a client sends trailers twice")["http.py"]
-    assert (
-        0
-        < little
-        < found.find_similar_changes("lost headers")["http.py"]
-        <= found.find_similar_changes("headers")["http.py"]
-        == 1.0
-    )
-
-
 def test_what_a_like_commit_changed_counts_by_its_present_name_if_it_is_there() -> None:
     touched = [
         (CommitFileChange("gone.py", is_gone=True), CommitFileChange("new.py", was="old.py")),
@@ -194,11 +136,6 @@ def test_what_a_like_commit_changed_counts_by_its_present_name_if_it_is_there() 
     assert history(*touched, subjects=("move", "order headers")).find_similar_changes("order headers") == {
         "new.py": 1.0
     }
-
-
-def test_a_commit_of_many_files_is_no_example() -> None:
-    many = [f"f{number}" for number in range(TOGETHER_FILES_MAX + 1)]
-    assert history(many, subjects=("order headers",)).find_similar_changes("order headers") == {}
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -229,16 +166,6 @@ def test_a_new_file_under_an_old_name_is_another_file() -> None:
 def test_two_files_that_swapped_names_keep_their_own_past() -> None:
     found = history((CommitFileChange("a", was="b"), CommitFileChange("b", was="a")), ("a",), ("a",), ("b",))
     assert found.frequency(["a", "b"]).tolist() == [2, 3]
-
-
-def test_a_name_given_away_and_back_again_ends_where_it_began() -> None:
-    found = history((CommitFileChange("a", was="b"),), (CommitFileChange("b", was="a"),), ("a",))
-    assert found.frequency(["a", "b"]).tolist() == [3, 0]
-
-
-def test_a_renamed_file_that_is_gone_leads_nowhere() -> None:
-    found = history((CommitFileChange("b", is_gone=True),), (CommitFileChange("b", was="a"),), ("a",))
-    assert found.map_renames == {}
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcd")), max_size=9))

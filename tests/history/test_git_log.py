@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.errors import AccessFailed, Cancelled
 from context_engine.history import git_log
-from context_engine.history.git_log import list_commits, parse_log, read_commits
+from context_engine.history.git_log import list_commits, read_commits
 from context_engine.model import Commit, CommitFileChange
 from context_engine.repo.git import Git
 from tests.support.trees import commit, git, repository, tree
@@ -67,12 +67,6 @@ def test_messages_that_were_written_on_windows_have_plain_line_ends(repo: Path) 
     assert (message.subject, message.body) == ("Paint it", "First red.\nThen blue.")
 
 
-def test_a_deleted_file_is_gone(repo: Path) -> None:
-    (repo / "a.txt").unlink()
-    commit(repo, "Drop a")
-    assert all_of(repo)[0].files == (CommitFileChange("a.txt", is_gone=True),)
-
-
 def test_a_file_that_was_renamed_and_changed_is_one_file(repo: Path) -> None:
     git(repo, "mv", "a.txt", "z.txt")
     commit(tree(repo, {"z.txt": "1\n" * 8 + "new\n"}), "Move and add")
@@ -105,12 +99,6 @@ def test_a_name_that_is_no_text_survives(tmp_path: Path) -> None:
     found.subject.encode()  # may be shown
 
 
-def test_a_commit_without_files_or_words_is_still_one(repo: Path) -> None:
-    git(repo, "commit", "--quiet", "--allow-empty", "--allow-empty-message", "-m", "")
-    empty, *rest = all_of(repo)
-    assert (empty.subject, empty.files, len(rest)) == ("", (), 3)
-
-
 def test_authors_go_by_the_names_of_the_mailmap(repo: Path) -> None:
     commit(tree(repo, {".mailmap": "Ann Author <a@example.org>\n"}), "Names")
     assert {each.author for each in all_of(repo)} == {"Ann Author"}
@@ -139,12 +127,6 @@ def test_settings_of_the_repository_change_nothing(repo: Path) -> None:
 
 
 # -- how much of it -------------------------------------------------------------------------------------------------
-
-
-def test_only_so_many_commits_are_listed_and_it_says_that_there_are_more(repo: Path) -> None:
-    found = list_commits(Git(repo), most=2)
-    assert (len(found.hashes), found.has_older) == (2, True)
-    assert not list_commits(Git(repo), most=3).has_older
 
 
 def test_reading_stops_when_the_time_is_over(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,19 +171,6 @@ def test_a_commit_that_says_too_much_is_known_without_its_files(repo: Path, monk
 # -- where there is none --------------------------------------------------------------------------------------------
 
 
-def test_without_a_repository_the_listing_is_empty_and_says_so(tmp_path: Path) -> None:
-    assert "no git repository" in list_commits(Git(tmp_path)).reason
-
-
-def test_before_the_first_commit_it_says_so(tmp_path: Path) -> None:
-    assert "no commit yet" in list_commits(Git(repository(tmp_path / "new"))).reason
-
-
-def test_one_commit_is_a_history(tmp_path: Path) -> None:
-    found = list_commits(Git(repository(tmp_path / "one", {"a": "1"})))
-    assert (len(found.hashes), found.reason, found.has_older) == (1, "", False)
-
-
 def test_without_git_on_the_machine_it_says_so(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert "not installed" in list_commits(Git(repo)).reason
@@ -220,11 +189,6 @@ def test_a_repository_without_its_objects_says_what_git_says(repo: Path) -> None
     assert "git rev-list failed" in found.reason
 
 
-def test_a_commit_that_is_not_there_is_refused(repo: Path) -> None:
-    with pytest.raises(AccessFailed):
-        list(read_commits(Git(repo), ["0" * 40]))
-
-
 def test_the_commit_at_which_a_clone_was_cut_is_left_out(repo: Path, tmp_path: Path) -> None:
     """It looks as if it had added every file."""
     git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{repo}", "shallow")
@@ -232,12 +196,6 @@ def test_the_commit_at_which_a_clone_was_cut_is_left_out(repo: Path, tmp_path: P
     assert found.hashes == (git(repo, "rev-parse", "HEAD"),)
     assert found.is_shallow
     assert not list_commits(Git(repo)).is_shallow
-
-
-def test_a_clone_of_one_commit_has_no_whole_one(repo: Path, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
-    found = list_commits(Git(tmp_path / "shallow"))
-    assert (found.hashes, "shallow" in found.reason) == ((), True)
 
 
 def test_a_clone_without_file_contents_still_has_exact_renames(repo: Path, tmp_path: Path) -> None:
@@ -248,7 +206,3 @@ def test_a_clone_without_file_contents_still_has_exact_renames(repo: Path, tmp_p
     found = all_of(tmp_path / "partial")
     assert found[0].files == (CommitFileChange("a.txt", is_gone=True), CommitFileChange("z.txt"))
     assert found[1].files == (CommitFileChange("c.txt", was="b.txt"),)
-
-
-def test_nothing_said_is_no_commit() -> None:
-    assert parse_log(b"") == []

@@ -61,11 +61,6 @@ def read_by(commands: list[tuple[str, ...]]) -> int:
     return sum(bool(re.fullmatch("[0-9a-f]{40}", word)) for words in commands if words[0] == "log" for word in words)
 
 
-def test_the_first_time_everything_is_read(repo: Path, file: HistoryFile) -> None:
-    mined = HistoryMiner(Git(repo), file).mine()
-    assert (subjects(mined), mined.problem) == (["third", "second", "first"], "")
-
-
 def test_what_is_known_starts_no_process(repo: Path, file: HistoryFile, asked: list) -> None:
     miner = HistoryMiner(Git(repo), file)
     first = miner.mine()
@@ -73,15 +68,6 @@ def test_what_is_known_starts_no_process(repo: Path, file: HistoryFile, asked: l
     assert miner.mine().facts is first.facts
     assert subjects(HistoryMiner(Git(repo), file).mine()) == subjects(first)
     assert asked == []
-
-
-def test_only_new_commits_are_read(repo: Path, file: HistoryFile, asked: list) -> None:
-    miner = HistoryMiner(Git(repo), file)
-    miner.mine()
-    asked.clear()
-    commit(repo, "fourth")
-    assert subjects(miner.mine()) == ["fourth", "third", "second", "first"]
-    assert read_by(asked) == 1
 
 
 def test_a_rewritten_history_counts_as_it_is_now(repo: Path, file: HistoryFile, asked: list) -> None:
@@ -167,13 +153,6 @@ def test_without_a_repository_there_is_a_reason_and_no_file(tmp_path: Path, file
     assert (mined.facts.hashes, "no git repository" in mined.problem, file.path.exists()) == ((), True, False)
 
 
-def test_before_the_first_commit_there_is_a_reason(tmp_path: Path, file: HistoryFile) -> None:
-    miner = HistoryMiner(Git(repository(tmp_path / "new")), file)
-    assert "no commit yet" in miner.mine().problem
-    commit(tmp_path / "new", "first")
-    assert miner.mine().problem == ""
-
-
 def test_a_disk_that_takes_nothing_is_told_and_does_not_matter(
     repo: Path, file: HistoryFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,16 +177,6 @@ def test_objects_that_are_missing_are_a_problem_and_no_error(repo: Path, file: H
     assert "git log failed" in HistoryMiner(Git(repo), file).mine().problem
 
 
-def test_a_shallow_clone_that_stayed_as_it_was_is_left_as_it_is(repo: Path, file: HistoryFile, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{repo}", "shallow")
-    miner = HistoryMiner(Git(tmp_path / "shallow"), file)
-    first = miner.mine().facts
-    saved = file.path.stat().st_mtime_ns
-    assert subjects(miner.mine()) == ["third"]
-    assert file.path.stat().st_mtime_ns == saved
-    assert rows_of(first) == rows_of(file.load())
-
-
 def test_what_another_process_read_is_not_lost(repo: Path, file: HistoryFile, tmp_path: Path) -> None:
     here, there = HistoryMiner(Git(repo), file), HistoryMiner(Git(tmp_path / "linked"), file)
     here.mine()
@@ -217,7 +186,3 @@ def test_what_another_process_read_is_not_lost(repo: Path, file: HistoryFile, tm
     commit(repo, "over here")
     here.mine()
     assert len(file.load().heads) == 3
-
-
-def rows_of(facts: CommitTable) -> dict[str, list[int]]:
-    return {head: listed.rows.tolist() for head, listed in facts.heads.items()}
