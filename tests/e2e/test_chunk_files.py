@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import planted
-from tests.e2e.test_agent_session import told, wait_for
-from tests.e2e.wire import HERE, PATIENCE_S, Wire
+from tests.e2e.wire import HERE, PATIENCE_S, Wire, told
 from tests.support import preloaded
+from tests.support.daemons import wait_for
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 SEED_SHAPE = {"id", "chunk_type", "title", "text", "tags", "metadata", "created_at", "updated_at"}

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from tests.e2e.conftest import FILES, planted
-from tests.e2e.wire import Wire
+from tests.e2e.wire import Wire, told
 from tests.server.test_http_server import connected, serving
 from tests.support.engines import open_engine
 
@@ -39,10 +39,6 @@ def wire(wires: tuple[Wire, Wire], root: Path) -> Iterator[Wire]:
     yield wires[0]
     for name, text in FILES.items():
         (root / name).write_text(text)
-
-
-def told(wire: Wire, tool: str, **arguments: Any) -> Any:
-    return json.loads(wire.text(tool, **arguments))
 
 
 def refused(wire: Wire, tool: str, **arguments: Any) -> dict[str, Any]:

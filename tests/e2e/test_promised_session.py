@@ -17,8 +17,8 @@ from context_engine import __version__, tools
 from context_engine.cli.app import app
 from context_engine.server import PROFILES
 from tests.e2e.conftest import planted
-from tests.e2e.test_agent_session import told, wait_for
-from tests.e2e.wire import HERE, Wire
+from tests.e2e.wire import HERE, Wire, told
+from tests.support.daemons import wait_for
 from tests.support.trees import commit
 
 NO_HABITS = {"CTX_ACCESS_SCORING": "false", "CTX_SESSION_MEMORY": "false"}
@@ -60,6 +60,53 @@ def refused(wire: Wire, tool: str, **arguments: Any) -> dict[str, Any]:
     assert isinstance(error["code"], str)
     assert error["message"]
     return error
+
+
+# -- asking --
+
+
+def test_a_question_in_plain_words_finds_the_function(wire: Wire) -> None:
+    reply = told(wire, "codebase_retrieval", query="where are passwords hashed")
+    assert reply["results"][0]["path"] == "till/auth.py"
+    assert "def hash_password" in reply["results"][0]["content"]
+    assert reply["engine"] == "hybrid"
+    assert reply["freshness"] == "fresh"
+
+
+def test_every_rendering_finds_the_same_file(wire: Wire) -> None:
+    assert "## till/orders.py" in wire.text("semantic_search", query="total of an order with discount")
+    cortex = told(wire, "cortex_search", query="total of an order with discount", tags=["python", "code"], limit=3)
+    assert cortex["results"][0]["chunk"]["metadata"]["file_path"] == "till/orders.py"
+    assert {"id", "chunk_type", "title", "text", "tags", "metadata", "created_at", "updated_at"} == set(
+        cortex["results"][0]["chunk"]
+    )
+    assert "embedding" not in json.dumps(cortex)
+
+
+def test_a_symbol_is_found_with_its_callers(wire: Wire) -> None:
+    assert "till/auth.py:8-10 function" in wire.text("find_symbol", name="hash_password")
+    assert "Session" in wire.text("find_symbol", outline="till/auth.py")
+    assert "till/auth.py:22" in wire.text("trace", symbol="hash_password")
+    assert "till/orders.py" in wire.text("trace", path="till/auth.py", direction="importers")
+
+
+def test_files_are_read_and_listed(wire: Wire) -> None:
+    header, span, first, *_ = wire.text("get_file", path="till/orders.py", startLine=1, endLine=3).split("\n")
+    assert header.startswith("till/orders.py · 13 lines · sha256 ")
+    assert span == "@@ 1-3"
+    assert first == '"""Orders and what they cost."""'
+    with_deps = told(wire, "read_file", path="till/orders.py", includeDeps=True)
+    assert [each["path"] for each in with_deps["dependencies"]] == ["till/auth.py"]
+    tree = wire.text("list_directory")
+    assert "├── till/" in tree
+    assert "ignored.log" not in tree
+
+
+def test_the_metrics_count_what_the_session_did(wire: Wire) -> None:
+    wire.call("read_file", path="missing.py")
+    stats = told(wire, "index_status", include_stats=True)["stats"]
+    assert stats["read_file"]["errors"]["FILE_NOT_FOUND"] >= 1
+    assert stats["index_status"]["ok"] >= 1
 
 
 # -- reading --
@@ -297,6 +344,21 @@ def typed(root: Path, name: str, arguments: dict[str, Any], exit_code: int = 0) 
     done = CliRunner().invoke(app, ["call", name, json.dumps(arguments), "--root", str(root)])
     assert done.exit_code == exit_code, done.stdout
     return done.stdout
+
+
+# -- the end of the session --
+
+
+def test_an_edit_is_found_without_asking_for_it(wire: Wire, root: Path) -> None:
+    (root / "till" / "refund.py").write_text('def refund_customer(order):\n    """Give the money back."""\n')
+    wait_for(lambda: "till/refund.py" in wire.text("codebase_retrieval", query="refund customer", profile="fast"))
+
+
+def test_the_index_is_cleared_only_on_purpose_and_built_again(wire: Wire) -> None:
+    assert wire.call("clear_index")["isError"]
+    wait_for(lambda: not wire.call("clear_index", confirm=True)["isError"])  # busy while an edit is taken in
+    assert told(wire, "index_workspace")["files"] >= 7
+    assert told(wire, "codebase_retrieval", query="hash password")["results"]
 
 
 # -- no network --

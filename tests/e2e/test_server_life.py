@@ -20,9 +20,9 @@ from context_engine.server.profiles import ToolSelection, list_tools
 from context_engine.server.shutdown import read_process
 from context_engine.server.stdio_session import LINE_BYTES_MAX
 from tests.e2e.conftest import planted
-from tests.e2e.test_agent_session import told, wait_for
-from tests.e2e.wire import HERE, MODERN, PATIENCE_S, Wire
+from tests.e2e.wire import HERE, MODERN, Wire, told
 from tests.support import preloaded
+from tests.support.daemons import wait_for
 
 ENDED_S = 60.0
 """Two seconds are what we promise and bench/start.py measures; a machine that runs other tests beside gets more."""
@@ -90,19 +90,6 @@ def test_the_newer_era_opens_with_discover(repository: Path) -> None:
         called = wire.ask_modern("tools/call", {"name": "index_status", "arguments": {}})["result"]
         assert json.loads(called["content"][0]["text"])["root"] == str(repository)
         assert wire.ask_modern("tools/list")["result"] == first
-        assert wire.end() == 0
-
-
-def test_calls_that_come_before_the_library_is_loaded_are_answered_when_it_is(repository: Path) -> None:
-    with Wire(repository, popen=subprocess.Popen) as wire:
-        wire.send(INITIALIZE.decode())
-        wire.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        for ident in ("a", 7, "7", 8):
-            wire.send(line("tools/call", ident, name="find_symbol", arguments={"name": "total"}).decode())
-        wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 8}})
-        answered = [wire.next()["id"] for _ in range(4)]
-        assert answered[0] == 0
-        assert sorted(answered[1:], key=repr) == ["7", "a", 7]
         assert wire.end() == 0
 
 
@@ -203,7 +190,7 @@ def test_the_process_ends_when_its_client_goes_away(
 def test_the_watcher_ends_with_the_server(repository: Path) -> None:
     with Wire(repository) as wire:
         wire.shake_hands()
-        wait_for(lambda: told(wire, "index_status")["watcher"] == "running", PATIENCE_S)
+        wait_for(lambda: told(wire, "index_status")["watcher"] == "running")
         server = wire.process.pid
         assert wire.end() == 0
         assert read_process(server) is None
@@ -248,7 +235,7 @@ def test_the_process_ends_when_its_client_is_killed_and_the_input_stays_open(
         assert read_process(server)
         client.kill()
         client.wait()
-        wait_for(lambda: read_process(server) is None, PATIENCE_S)
+        wait_for(lambda: read_process(server) is None)
 
 
 def child_of(pid: int) -> int:
@@ -270,12 +257,12 @@ def test_no_process_of_ours_outlives_a_server_that_is_killed(tmp_path: Path) -> 
         (root / f"more_{number}.py").write_text(f"def more_{number}(): ...\n" * 50)
     with Wire(root, {"CTX_WORKERS": "2"}) as wire:
         wire.shake_hands()
-        wait_for(lambda: told(wire, "index_status")["state"] == "ready", PATIENCE_S)
+        wait_for(lambda: told(wire, "index_status")["state"] == "ready")
         workers = children_of(wire.process.pid)
         assert len(workers) == 2
         wire.process.kill()
         wire.process.wait()
-        wait_for(lambda: not any(read_process(worker) for worker in workers), PATIENCE_S)
+        wait_for(lambda: not any(read_process(worker) for worker in workers))
 
 
 # -- what goes out ------------------------------------------------------------------------------------------------
@@ -314,38 +301,6 @@ def test_no_print_of_any_library_reaches_the_client(repository: Path, tmp_path: 
             assert json.loads(each)["jsonrpc"] == "2.0"
         noise = "".join(wire.log)
         assert [kind for kind in ("print", "below", "a child") if f"noise from {kind}" not in noise] == []
-
-
-BAD_INPUT = [
-    (b"{", -32700),
-    (b"nonsense", -32700),
-    (b"\x00", -32700),
-    (b"\xff\xfe", -32700),
-    (b'{"jsonrpc":"2.0","id":71,"method":"x","params":{"half":"\\ud800"}}', -32600),
-    (b"[]", -32600),
-    (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
-    (b'{"jsonrpc": "2.0"}', -32600),
-    (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
-    (b'{"method": "ping", "id": 71}', -32600),
-    (b'{"jsonrpc": "2.0", "id": 72, "method": "no/such/method"}', -32601),
-    (b'{"jsonrpc": "2.0", "id": 73, "method": "tools/call", "params": {"name": 7}}', -32602),
-    (b'{"jsonrpc": "2.0", "id": 74, "method": "tools/call", "params": {"name": "teleport"}}', -32602),
-    (b'{"jsonrpc": "2.0", "id": 75, "method": "tools/call"}', -32602),
-]
-
-
-def test_bad_input_is_answered_with_its_code_before_and_after_the_library_is_loaded(repository: Path) -> None:
-    with Wire(repository, popen=subprocess.Popen) as wire:
-        wire.shake_hands()
-        for _ in ("loading", "loaded"):
-            for sent, _ in BAD_INPUT:
-                wire.send_bytes(sent)
-            wire.send_bytes(b"\r")
-            answers = [wire.next() for _ in BAD_INPUT]
-            assert sorted(each["error"]["code"] for each in answers) == sorted(code for _, code in BAD_INPUT)
-            assert {each["id"] for each in answers} == {None, 71, 72, 73, 74, 75}
-            assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == LISTED
-        assert wire.end() == 0
 
 
 def test_an_argument_of_ten_megabytes_is_refused_by_its_call_and_a_longer_line_is_not_kept(repository: Path) -> None:

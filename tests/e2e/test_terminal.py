@@ -36,15 +36,6 @@ def test_the_version_comes_at_once() -> None:
     assert after.children_user + after.children_system - before.children_user - before.children_system < 0.5
 
 
-def test_the_help_of_every_command_teaches_by_examples() -> None:
-    runner = CliRunner()
-    for command in ("index", "search", "symbol", "trace", "undo", "status", "serve", "call"):
-        shown = runner.invoke(app, [command, "--help"], prog_name="ctx")
-        assert shown.exit_code == 0
-        assert "Examples" in shown.stdout
-        assert f"ctx {command}" in shown.stdout
-
-
 def test_the_first_search_indexes_and_says_so(repository: Path) -> None:
     found = ctx("search", "where are passwords hashed", cwd=repository)
     assert found.returncode == 0, found.stderr
@@ -100,15 +91,6 @@ def test_a_call_that_fails_prints_the_error_as_json_and_exits_2(
     failed = CliRunner().invoke(app, ["call", tool, arguments, "--root", str(repository)])
     assert failed.exit_code == 2
     assert json.loads(failed.stdout)["error"]["code"] == code
-
-
-def test_a_broken_settings_file_is_named(repository: Path) -> None:
-    (repository / ".context-engine").mkdir()
-    (repository / ".context-engine" / "config.yml").write_text("quiet_sm: 3\n")
-    failed = ctx("status", cwd=repository)
-    assert failed.returncode == 2
-    assert "quiet_sm" in failed.stderr
-    assert "quiet_ms" in failed.stderr
 
 
 @pytest.mark.slow

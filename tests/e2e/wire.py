@@ -124,3 +124,7 @@ class Wire:
     def _read_log(self) -> None:
         assert self.process.stderr
         self.log.extend(self.process.stderr)
+
+
+def told(wire: Wire, tool: str, **arguments: Any) -> Any:
+    return json.loads(wire.text(tool, **arguments))

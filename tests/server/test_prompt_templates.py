@@ -111,20 +111,6 @@ def test_a_prompt_costs_at_most_600_tokens(engine: Engine, name: str, given: dic
     assert estimate_tokens(text_of(engine, name, given)) <= 600
 
 
-def test_understanding_starts_from_what_the_index_knows(engine: Engine) -> None:
-    text = text_of(engine, "understand", {"area": "till/", "question": "who closes"})
-    assert "What the index knows (fresh):" in text
-    assert "4 (python 4)" in text
-    assert "till/__main__.py" in text
-    assert '"include": ["till/**"]' in text
-
-
-def test_a_search_that_finds_nothing_says_so(engine: Engine) -> None:
-    assert "The index has no place for it: no indexed text contains any word" in text_of(
-        engine, "find", {"what": "zzzz qqqq"}
-    )
-
-
 @pytest.mark.parametrize(("name", "given"), EVERY_WAY)
 def test_without_an_index_a_prompt_says_so_and_claims_nothing(tmp_path: Path, name: str, given: dict[str, str]) -> None:
     with open_engine(tree(tmp_path / "till", FILES)) as engine:
