@@ -16,7 +16,7 @@ from context_engine.errors import AccessFailed, FileNotFound, PreconditionFailed
 from context_engine.history.git_log import CommitMessage, read_messages
 from context_engine.repo import DiffReader, DiffRequest, Git, Root, is_sensitive
 from context_engine.secrets import redact_diff
-from context_engine.text import LineSpan
+from context_engine.text import LineSpan, merge_spans
 
 # -- blame -------------------------------------------------------------------------------------------------------------
 
@@ -44,13 +44,13 @@ class Blame:
         """Start no process until a line is asked for."""
         self._git = git
         self._path = ""
-        self._parse_porcelain: Mapping[int, LineOrigin] = {}
+        self._origins: Mapping[int, LineOrigin] = {}
 
     def __call__(self, path: str, line: int) -> LineOrigin | None:
         """Return the commit and time in which a line was written; None without git, or for an unknown line."""
         if path != self._path:
-            self._path, self._parse_porcelain = path, self._run_blame(path)
-        return self._parse_porcelain.get(line)
+            self._path, self._origins = path, self._run_blame(path)
+        return self._origins.get(line)
 
     def _run_blame(self, path: str) -> Mapping[int, LineOrigin]:
         try:
@@ -230,10 +230,4 @@ def split_sections(diff: str) -> list[str]:
 
 def _join_lines(lines: Iterable[int]) -> tuple[LineSpan, ...]:
     """Return line numbers as ranges."""
-    spans: list[LineSpan] = []
-    for line in sorted(lines):
-        if spans and line == spans[-1].last + 1:
-            spans[-1] = LineSpan(spans[-1].first, line)
-        else:
-            spans.append(LineSpan(line, line))
-    return tuple(spans)
+    return tuple(merge_spans(LineSpan(line, line) for line in lines))

@@ -156,11 +156,6 @@ class HistoryFile:
                     os.unlink(part)
                 raise
 
-    def clear(self) -> None:
-        """Delete the file."""
-        with translate_disk_errors(self.path.parent):
-            self.path.unlink(missing_ok=True)
-
 
 class _StringTable:
     """Strings by number; known strings keep theirs."""

@@ -54,7 +54,6 @@ class FileRecord:
     path: str
     commits: int
     recent: float
-    first_at: int
     last_at: int
     authors: tuple[tuple[str, int], ...]  # who committed and how often, most first
 
@@ -83,10 +82,8 @@ class FileHistory:
         if file is None:
             return None
         commits = self._commits_of(file)
-        at = self._at[commits]
-        return FileRecord(
-            path, len(commits), float(self._recent[file]), int(at.min()), int(at.max()), self._authors_of(commits)
-        )
+        last_at = int(self._at[commits].max())
+        return FileRecord(path, len(commits), float(self._recent[file]), last_at, self._authors_of(commits))
 
     def list_cochanged(self, path: str, *, support: int = 2, confidence: float = 0.0) -> list[CochangedFile]:
         """Return the files that changed together with this one and still exist, most often first.
@@ -151,14 +148,6 @@ class FileHistory:
         pairs = [(self._inside(names[was]), self._inside(names[events[0][1]])) for was, events in self._events.items()]
         return {old: new for old, new in pairs if old and new in self._living and old not in self._living}
 
-    def newest(self, limit: int) -> list[tuple[str, int, str, str]]:
-        """Return (hash, at, author, subject) of the newest commits."""
-        facts = self._facts
-        return [
-            (facts.hashes[row], int(facts.at[row]), facts.authors[facts.author[row]], facts.subjects[row])
-            for row in self._listed.rows[:limit].tolist()
-        ]
-
     # -- columns: one entry a commit, newest first --
 
     @cached_property
@@ -196,7 +185,7 @@ class FileHistory:
         names = facts.path[places].astype(np.intp)
         events = self._events
         for at in np.flatnonzero(np.isin(names, list(events))).tolist():
-            names[at] = self._present(int(names[at]), int(commits[at]))
+            names[at] = _latest(events[int(names[at])], int(names[at]), int(commits[at]))
         _, first = np.unique(commits * max(len(facts.names), 1) + names, return_index=True)
         return commits[first], names[first], facts.is_gone[places][first]
 
@@ -282,41 +271,25 @@ class FileHistory:
     # -- renames --
 
     @cached_property
-    def _renames(self) -> list[_Rename]:
-        """Every rename, newest first."""
-        places, commits = self._touches
-        facts = self._facts
-        which = np.flatnonzero(facts.was[places] >= 0)
-        at = places[which]
-        columns = (commits[which].tolist(), facts.was[at].tolist(), facts.path[at].tolist())
-        return [_Rename(*row) for row in zip(*columns, strict=True)]
-
-    @cached_property
     def _events(self) -> Mapping[int, list[tuple[int, int]]]:
         """Name -> (commit, current name of what it was called before that commit), newest first.
 
         A file that was renamed twice ends where its last rename leads: those are known when older ones are looked at.
         """
+        places, commits = self._touches
+        renamed = np.flatnonzero(self._facts.was[places] >= 0)
+        at = places[renamed]
+        columns = (commits[renamed].tolist(), self._facts.was[at].tolist(), self._facts.path[at].tolist())
         events: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for rename in self._renames:
-            events[rename.was].append((rename.commit, _latest(events.get(rename.now), rename.now, rename.commit)))
+        for commit, was, now in zip(*columns, strict=True):
+            events[was].append((commit, _latest(events.get(now), now, commit)))
         return events
-
-    def _present(self, name: int, commit: int) -> int:
-        """Return the current name of what a commit calls `name`."""
-        return _latest(self._events.get(name), name, commit)
 
     def _inside(self, path: str) -> str:
         """Return a path of the repository relative to this folder; empty if it is outside."""
         if path.startswith(self._below):
             return path[len(self._below) :]
         return ""
-
-
-class _Rename(NamedTuple):
-    commit: int
-    was: int
-    now: int
 
 
 def _latest(events: list[tuple[int, int]] | None, name: int, commit: int) -> int:
@@ -366,10 +339,7 @@ class CommitSearch:
         wanted = 0.0
         for term in query_terms(text):
             number = self._number.get(term)
-            if number is not None:
-                start, stop = (self._starts[number], self._starts[number + 1])
-            else:
-                start, stop = (0, 0)
+            start, stop = (0, 0) if number is None else self._starts[number : number + 2]
             docs, counts = self._docs[start:stop], self._counts[start:stop]
             idf = float(np.log1p((len(score) - len(docs) + 0.5) / (len(docs) + 0.5)))
             wanted += idf
