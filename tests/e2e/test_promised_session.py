@@ -19,7 +19,6 @@ from context_engine.server import PROFILES
 from tests.e2e.conftest import planted
 from tests.e2e.wire import HERE, Wire, told
 from tests.support.daemons import wait_for
-from tests.support.trees import commit
 
 NO_HABITS = {"CTX_ACCESS_SCORING": "false", "CTX_SESSION_MEMORY": "false"}
 """Else what is read counts a little more in what is asked later, as another document wants it."""
@@ -285,64 +284,19 @@ def test_a_server_that_is_killed_loses_nothing(repository: Path) -> None:
     assert (status["added"], status["changed"], status["unchanged"]) == (0, 0, status["files"])
 
 
-DIFF = "--- a/new.py\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n"
-TWO_STEPS = {"goal": "Two", "steps": [{"title": "one"}, {"title": "two"}]}
-
-
 def test_everything_a_tool_does_can_be_tried_at_the_terminal(repository: Path) -> None:
-    arguments = {
-        "index_workspace": {}, "search_code": {"query": "orders"}, "semantic_search": {"query": "orders"},
-        "cortex_search": {"query": "orders"}, "symbols": {"name": "login"}, "read": {"items": ["README.md"]}, "find_symbol": {"name": "login"}, "trace": {"symbol": "login"}, "explain": {"target": "README.md"}, "history": {},
-        "read_file": {"path": "README.md"}, "list_directory": {}, "index_status": {}, "list_tools": {},
-        "search_text": {"query": "login"}, "scout": {"keywords": ["login"]}, "grep_codebase": {"pattern": "login"},
-        "read_fragment": {"path": "README.md"},
-        "read_regions": {"filePath": "README.md", "regions": [{"start": 1, "end": 1}]},
-        "write_file": {"path": "new.txt", "content": "one\ntwo\n"},
-        "edit_file": {"path": "new.txt", "edits": [{"target": "one", "replace": "1"}]},
-        "safe_replace": {"filePath": "new.txt", "oldContent": "two", "newContent": "2"},
-        "get_context": {"query": "how do orders work"}, "enhance_prompt": {"prompt": "fix login"},
-        "add_memory": {"category": "facts", "content": "Orders are immutable."}, "list_memories": {},
-        "search_memory": {"query": "orders"}, "update_memory": {"id": "MEMORY"}, "delete_memory": {"id": "MEMORY"},
-        "create_plan": {"task": "rename function login"}, "list_plans": {}, "save_plan": {"plan": TWO_STEPS, "name": "Two"},
-        "refine_plan": {"plan_id": "Two", "operations": [{"op": "add_risk", "issue": "it rains"}]},
-        "load_plan": {"name": "Two"}, "visualize_plan": {"plan_id": "Two"}, "execute_plan": {"plan_id": "Two"},
-        "compare_plan_versions": {"plan_id": "Two", "from_version": 1, "to_version": 2},
-        "request_approval": {"plan_id": "Two"}, "respond_approval": {"request_id": "REQUEST", "action": "approve"},
-        "start_step": {"plan_id": "Two", "step_number": 1}, "complete_step": {"plan_id": "Two", "step_number": 1, "force": True},
-        "fail_step": {"plan_id": "Two", "step_number": 2, "error": "no", "skip": True}, "view_progress": {"plan_id": "Two"},
-        "view_history": {"plan_id": "Two"}, "rollback_plan": {"plan_id": "Two", "target_version": 1},
-        "delete_plan": {"plan_id": "Two", "confirm": True},
-        "review_changes": {"diff": DIFF}, "review_git_diff": {"target": "HEAD"},
-        "reactive_review_pr": {"commit_hash": "HEAD", "base_ref": "HEAD~1", "wait_s": 30}, "get_review_status": {"session_id": "REVIEW"},
-        "pause_review": {"session_id": "REVIEW"}, "resume_review": {"session_id": "REVIEW"},
-        "get_review_telemetry": {"session_id": "REVIEW"},
-        "scrub_secrets": {"content": "nothing"}, "validate_content": {"content": "x = 1", "file_path": "a.py"},
-        "undo_edit": {"steps": 3}, "rename_symbol": {"name": "login", "new_name": "enter"},
-        "call_tool": {"name": "list_directory"}, "reindex_workspace": {}, "clear_index": {"confirm": True},
-    }  # fmt: skip
-    assert set(arguments) == {each.name for each in tools.ALL}
-    (repository / "more.py").write_text("def more():\n    return 1\n")
-    commit(repository, "More")
-    made: dict[str, str] = {}
-    for name, given in arguments.items():
-        said = typed(
-            repository, name, {key: made.get(str(value), value) for key, value in given.items()}, ENDED.get(name, 0)
-        )
-        made |= {mark: found[1] for mark, pattern in MADE.items() if (found := re.search(pattern, said))}
-        assert said.strip()
-    assert not (repository / "new.txt").exists(), "all three edits were taken back"
+    """Without arguments here: some are answered and some refused, and none is unknown. `test_random_calls` sends more."""
+    for tool in tools.ALL:
+        done = CliRunner().invoke(app, ["call", tool.name, "{}", "--root", str(repository)])
+        refusal = json.loads(done.stdout)["error"] if done.exit_code else {}
+        assert done.exit_code in (0, 2)
+        assert refusal.get("code") not in ("UNKNOWN_TOOL", "INTERNAL"), refusal
 
 
-MADE = {"MEMORY": r'"id":"(mem_[^"]+)"', "REQUEST": r'"id":"(apr_[^"]+)"', "REVIEW": r'"session_id":"(rev_[^"]+)"'}
-"""What a reply names that later calls ask for."""
-ENDED = {"pause_review": 2, "resume_review": 2}
-"""The review has ended by then, and a refusal says so."""
-
-
-def typed(root: Path, name: str, arguments: dict[str, Any], exit_code: int = 0) -> str:
+def typed(root: Path, name: str, arguments: dict[str, Any]) -> str:
     """What `ctx call` prints."""
     done = CliRunner().invoke(app, ["call", name, json.dumps(arguments), "--root", str(root)])
-    assert done.exit_code == exit_code, done.stdout
+    assert done.exit_code == 0, done.stdout
     return done.stdout
 
 

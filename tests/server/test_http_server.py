@@ -98,19 +98,6 @@ async def test_a_client_lists_calls_and_reads_as_over_stdio(base: str, era: str)
         assert (await client.get_prompt("find", {"what": "login"})).messages
 
 
-@ERAS
-async def test_fifty_calls_at_once_are_all_answered(base: str, era: str) -> None:
-    answered: list[bool] = []
-
-    async def ask(client: Client) -> None:
-        answered.append(not (await client.call_tool("find_symbol", {"name": "login"})).is_error)
-
-    async with connected(base, era) as client, anyio.create_task_group() as side:
-        for _ in range(50):
-            side.start_soon(ask, client)
-    assert answered == [True] * 50
-
-
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 def test_a_client_that_hangs_up_stops_the_work(era: str) -> None:
     hold = threading.Event()

@@ -8,20 +8,18 @@ import threading
 from functools import partial
 from typing import Any
 
-import anyio
-import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from context_engine import __version__, tools
+from context_engine import tools
 from context_engine.model import Progress
 from context_engine.server import mcp_server
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.instructions import format_instructions
 from context_engine.server.profiles import PROFILES, ToolSelection
 from tests.support import serving
-from tests.support.tools_stand_in import LOGIN, StandIn
+from tests.support.tools_stand_in import StandIn
 
 pytestmark = pytest.mark.anyio
 
@@ -62,28 +60,6 @@ async def test_tools_carry_the_hints_by_which_one_client_keeps_and_measures_them
 
 
 @ERAS
-async def test_a_profile_lists_few_tools_and_the_others_can_still_be_called(era: str) -> None:
-    async with connected(StandIn(), era, selection=ToolSelection(profiles=(), tools=("find_symbol",))) as client:
-        assert [each.name for each in (await client.list_tools()).tools] == ["find_symbol"]
-        assert not (await client.call_tool("codebase_retrieval", {"query": "q"})).is_error
-
-
-@ERAS
-async def test_every_tool_is_reached_by_its_name_and_through_call_tool(era: str) -> None:
-    query = {"cortex_search": {"query": "q"}}  # without one it is an error of the protocol, as its document wants
-    async with connected(StandIn(), era, selection=ToolSelection()) as client:
-        for tool in tools.ALL:
-            given = query.get(tool.name, {})
-            direct = await client.call_tool(tool.name, given)
-            reached = await client.call_tool("call_tool", {"name": tool.name, "arguments": given})
-            for reply in (direct, reached):
-                (block,) = reply.content
-                assert isinstance(block, types.TextContent)
-                assert "UNKNOWN_TOOL" not in block.text
-                assert "INTERNAL" not in block.text
-
-
-@ERAS
 async def test_every_list_has_one_page_and_a_cursor_is_refused(era: str) -> None:
     async with connected(StandIn(), era) as client:
         for page in (
@@ -107,65 +83,11 @@ async def test_lists_say_how_long_they_hold_and_what_is_read_says_that_it_does_n
         assert (read.ttl_ms, read.cache_scope) == (0, "private")
 
 
-@ERAS
-async def test_a_reply_is_one_text_block_and_nothing_else(era: str) -> None:
-    async with connected(StandIn(), era) as client:
-        result = await client.call_tool("codebase_retrieval", {"query": "log in", "topK": "3"})
-    assert not result.is_error
-    assert result.structured_content is None
-    (block,) = result.content
-    assert isinstance(block, types.TextContent)
-    assert json.loads(block.text)["results"][0]["content"] == LOGIN
-
-
-@ERAS
-async def test_a_failure_of_a_tool_is_a_reply_never_an_error_of_the_protocol(era: str) -> None:
-    async with connected(StandIn(), era) as client:
-        for name, arguments, code in (
-            ("read_file", {"path": "missing.py"}, "FILE_NOT_FOUND"),
-            ("codebase_retrieval", {}, "INVALID_ARGUMENT"),
-            ("codebase_retrieval", {"query": ""}, "INVALID_ARGUMENT"),
-            ("codebase_retrieval", {"query": "q", "limits": 3}, "INVALID_ARGUMENT"),
-            ("clear_index", {}, "NOT_CONFIRMED"),
-        ):
-            result = await client.call_tool(name, arguments)
-            assert result.is_error
-            (block,) = result.content
-            assert isinstance(block, types.TextContent)
-            error = json.loads(block.text)["error"]
-            assert error["code"] == code
-            assert set(error) == {"code", "message", "suggestion", "retryable", "details"}
-
-
-@ERAS
-@pytest.mark.parametrize(
-    ("name", "arguments"), [("cortex_search", {"query": ""}), ("cortex_search", {}), ("teleport", {})]
-)
-async def test_an_empty_cortex_query_and_an_unknown_tool_are_invalid_params(
-    era: str, name: str, arguments: Any
-) -> None:
-    async with connected(StandIn(), era) as client:
-        with pytest.raises(MCPError) as caught:
-            await client.call_tool(name, arguments)
-        assert caught.value.code == -32602
-        assert not (await client.call_tool("index_status", {})).is_error
-
-
 def test_instructions_say_in_240_characters_what_this_is_for_and_when() -> None:
     first = format_instructions(PROFILES["core"]).split("\n\n")[0]
     assert len(first) <= 240
     for word in ("code", "repository", "Before you grep", "search_code", "read", "symbols"):
         assert word in first
-
-
-@ERAS
-async def test_the_server_introduces_itself(era: str) -> None:
-    async with connected(StandIn(), era) as client:
-        if era != "2026-07-28":  # a pinned version sends no opening request
-            listed = (await client.list_tools()).tools
-            assert client.instructions == format_instructions([tool.name for tool in listed])
-            assert client.server_info
-            assert (client.server_info.name, client.server_info.version) == ("ctx", __version__)
 
 
 async def test_a_long_call_tells_how_far_it_is_and_never_backwards() -> None:
@@ -182,43 +104,6 @@ async def test_a_long_call_tells_how_far_it_is_and_never_backwards() -> None:
     assert not result.is_error
     assert told[0] == (3, 9, "indexing: 3 of 9 files")
     assert [each[0] for each in told] == sorted({each[0] for each in told})
-
-
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_a_cancelled_call_stops_the_work(era: str) -> None:
-    hold = threading.Event()
-    engine = StandIn(hold=hold)
-
-    try:
-        async with connected(engine, era) as client:
-            with anyio.move_on_after(0.3):
-                await client.call_tool("index_workspace", {})
-            assert await anyio.to_thread.run_sync(engine.cancelled.wait, 5)
-            assert not (await client.call_tool("index_status", {})).is_error
-    finally:
-        hold.set()  # whatever was not stopped ends now
-
-
-async def test_a_search_is_answered_while_the_index_is_built() -> None:
-    hold = threading.Event()
-    engine = StandIn(hold=hold)
-    async with connected(engine) as client, anyio.create_task_group() as side:
-        side.start_soon(client.call_tool, "index_workspace", {})
-        await anyio.sleep(0.05)
-        with anyio.fail_after(120):
-            assert not (await client.call_tool("codebase_retrieval", {"query": "q"})).is_error
-        hold.set()
-
-
-async def test_a_cancel_that_comes_after_the_end_changes_nothing() -> None:
-    late = types.CancelledNotification(params=types.CancelledNotificationParams(request_id=2, reason="too late"))
-    unknown = types.CancelledNotification(params=types.CancelledNotificationParams(request_id="never"))
-    async with connected(StandIn(), "legacy") as client:
-        for _ in range(3):
-            assert not (await client.call_tool("index_status", {})).is_error
-            await client.session.send_notification(late)
-            await client.session.send_notification(unknown)
-        assert not (await client.call_tool("find_symbol", {"name": "login"})).is_error
 
 
 @ERAS
