@@ -151,18 +151,6 @@ def test_a_file_of_data_is_too_large(tmp_path: Path) -> None:
         one.apply([swap("data.csv", ("1", "2"))])
 
 
-@POSIX
-def test_a_file_with_two_names_keeps_both_and_its_edit_can_be_undone(tmp_path: Path) -> None:
-    tree(tmp_path, {"a.py": LINES})
-    (tmp_path / "b.py").hardlink_to(tmp_path / "a.py")
-    with editing(tmp_path) as one:
-        one.apply([swap("a.py", ("line 7\n", "seven\n"))])
-        assert contents(tmp_path)["b.py"] == LINES.replace("line 7\n", "seven\n").encode()
-        one.undo()
-    assert contents(tmp_path)["b.py"] == LINES.encode()
-    assert (tmp_path / "a.py").stat().st_nlink == 2
-
-
 # -- several files -----------------------------------------------------------------------------------------------------
 
 

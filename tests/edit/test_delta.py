@@ -87,13 +87,6 @@ def test_from_another_version_than_its_own_it_is_refused() -> None:
         apply_delta(changed_at_50(), NUMBERED[1:])
 
 
-def test_in_a_file_that_changed_elsewhere_it_finds_its_place() -> None:
-    other = b"# above\n" + NUMBERED.replace(b"line 99\n", b"")
-    found = relocate_delta(changed_at_50(), other)
-    assert found is not None
-    assert apply_delta(found, other) == other.replace(b"line 50\n", b"changed\n")
-
-
 @pytest.mark.parametrize(
     "other",
     [

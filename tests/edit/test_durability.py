@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import preloaded
-from tests.support.edits import contents, editing, swap, version
+from tests.support.edits import contents, editing, version
 from tests.support.trees import tree
 
 KILLS = int(os.environ.get("CTX_TEST_EDIT_KILLS", "6"))
@@ -185,22 +185,3 @@ def test_many_processes_edit_the_same_files_and_no_edit_is_lost(tmp_path: Path) 
         for _ in range(60):
             one.undo()
     assert set(contents(root).values()) == {"".join(lines).encode()}
-
-
-def test_while_one_process_edits_a_reader_sees_whole_versions_only(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", {path: version(0) for path in FILES})
-    seen = set()
-    with child(WRITER, str(root), "0", "quick", COMES_AND_GOES, *FILES) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        until = time.monotonic() + 0.4
-        while time.monotonic() < until:
-            data = (root / "a.py").read_bytes()
-            number = int(data.split()[4])
-            assert data == version(number)
-            seen.add(number)
-        process.kill()
-    assert len(seen) > 2
-    with editing(root) as one:
-        one.recover()
-        one.apply([swap("a.py", ("line 7 ", "line seven "))])

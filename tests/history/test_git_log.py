@@ -129,14 +129,6 @@ def test_settings_of_the_repository_change_nothing(repo: Path) -> None:
 # -- how much of it -------------------------------------------------------------------------------------------------
 
 
-def test_reading_stops_when_the_time_is_over(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_log, "BATCH", 1)
-    reader = Git(repo)
-    seconds = iter([0.0, 1.0, 4.0, 10.0])
-    batches = list(read_commits(reader, list_commits(reader).hashes, seconds=5, clock=lambda: next(seconds)))
-    assert [len(batch) for batch in batches] == [1, 1]
-
-
 def test_a_git_that_takes_longer_than_what_is_left_ends_it(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def late(*_: object, **__: object) -> bytes:
         raise AccessFailed("git log took longer than 1 s", suggestion="try again")
@@ -187,15 +179,6 @@ def test_a_repository_without_its_objects_says_what_git_says(repo: Path) -> None
     found = list_commits(Git(repo))
     assert found.hashes == ()
     assert "git rev-list failed" in found.reason
-
-
-def test_the_commit_at_which_a_clone_was_cut_is_left_out(repo: Path, tmp_path: Path) -> None:
-    """It looks as if it had added every file."""
-    git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{repo}", "shallow")
-    found = list_commits(Git(tmp_path / "shallow"))
-    assert found.hashes == (git(repo, "rev-parse", "HEAD"),)
-    assert found.is_shallow
-    assert not list_commits(Git(repo)).is_shallow
 
 
 def test_a_clone_without_file_contents_still_has_exact_renames(repo: Path, tmp_path: Path) -> None:

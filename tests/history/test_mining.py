@@ -80,19 +80,6 @@ def test_a_rewritten_history_counts_as_it_is_now(repo: Path, file: HistoryFile, 
     assert read_by(asked) == 1
 
 
-def test_going_back_and_forth_between_branches_reads_nothing_again(repo: Path, file: HistoryFile, asked: list) -> None:
-    miner = HistoryMiner(Git(repo), file)
-    git(repo, "checkout", "--quiet", "-b", "side", "HEAD^")
-    commit(repo, "on the side")
-    assert subjects(miner.mine()) == ["on the side", "second", "first"]
-    git(repo, "checkout", "--quiet", "main")
-    assert subjects(miner.mine()) == ["third", "second", "first"]
-    asked.clear()
-    git(repo, "checkout", "--quiet", "side")
-    assert subjects(miner.mine()) == ["on the side", "second", "first"]
-    assert asked == []
-
-
 def test_work_trees_of_one_repository_share_what_was_read(
     repo: Path, file: HistoryFile, asked: list, tmp_path: Path
 ) -> None:
