@@ -16,7 +16,8 @@ from context_engine import tools
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import UserQuestion, tool
 from tests.e2e.wire import HERE
-from tests.server.test_http_server import connected, serving
+from tests.server.test_http_server import serving
+from tests.support.serving import connected_to
 from tests.support.stdio_clients import StdioServerParameters, stdio_client
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
@@ -81,9 +82,9 @@ def test_over_http_the_person_is_asked_and_heard(monkeypatch: pytest.MonkeyPatch
 
     async def body(base: str) -> None:
         person = Person()
-        async with connected(base, era, person=person) as client:
+        async with connected_to(base, era, person=person) as client:
             assert await told(client) == "accept: yes (on Friday)"
-        async with connected(base, era) as client:
+        async with connected_to(base, era) as client:
             assert await told(client) == "nobody decided"
         assert person.asked == ["Ship it?"]
 

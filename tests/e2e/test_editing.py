@@ -12,8 +12,9 @@ import pytest
 
 from tests.e2e.conftest import FILES, planted
 from tests.e2e.wire import Wire, told
-from tests.server.test_http_server import connected, serving
+from tests.server.test_http_server import serving
 from tests.support.engines import open_engine
+from tests.support.serving import connected_to
 
 KEY = "sk-ant-" + "Zq3vN8xT1mB6wR4yK9pL2cD7"
 
@@ -125,7 +126,7 @@ def test_over_http_each_session_takes_back_its_own_edits(tmp_path: Path, own_pla
     root = planted(tmp_path / "till")
 
     async def body(base: str) -> None:
-        async with connected(base, "legacy") as one, connected(base, "legacy") as other:
+        async with connected_to(base, "legacy") as one, connected_to(base, "legacy") as other:
             for client, old, new in ((one, "def total(", "def one("), (other, "def place(", "def other(")):
                 await client.call_tool(
                     "edit_file", {"path": "till/orders.py", "edits": [{"target": old, "replace": new}]}
@@ -133,7 +134,7 @@ def test_over_http_each_session_takes_back_its_own_edits(tmp_path: Path, own_pla
             await one.call_tool("undo_edit", {})
         text = (root / "till/orders.py").read_text()
         assert text == FILES["till/orders.py"].replace("def place(", "def other(")
-        async with connected(base, "2026-07-28") as nobody:
+        async with connected_to(base, "2026-07-28") as nobody:
             await nobody.call_tool("undo_edit", {})
         assert (root / "till/orders.py").read_text() == FILES["till/orders.py"]
 

@@ -7,8 +7,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from collections.abc import Generator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from prometheus_client.parser import text_string_to_metric_families
 
 from context_engine import tools
 from tests.e2e.test_random_calls import fitting
+from tests.support.serving import connected_to
 from tests.support.sharing import HIDDEN, MARK, PATIENCE_S, Place, Worker, message, place, request, worker
 
 REQUESTS = int(os.environ.get("CTX_TEST_STRANGERS", "400"))
@@ -55,14 +55,8 @@ def error(text: str) -> dict[str, Any]:
     return json.loads(text)["error"]
 
 
-@asynccontextmanager
-async def client(worker: Worker, token: str, era: str) -> AsyncGenerator[Client]:
-    headers = {"authorization": f"Bearer {worker.place.tokens[token]}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as sender,
-        Client(streamable_http_client(f"{worker.base}/mcp", http_client=sender), mode=era) as client,
-    ):
-        yield client
+def client(worker: Worker, token: str, era: str) -> AbstractAsyncContextManager[Client]:
+    return connected_to(worker.base, era, worker.place.tokens[token])
 
 
 # -- who may what -------------------------------------------------------------------------------------------------

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx2
 import jsonschema
 import mcp_types as types
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from context_engine.server.mcp_server import SEE_STRUCTURED
 from context_engine.server.profiles import CORE
@@ -25,6 +23,7 @@ from tests.e2e.conftest import FILES
 from tests.e2e.wire import Wire
 from tests.support import preloaded
 from tests.support.daemons import DaemonHome
+from tests.support.serving import connected_to
 from tests.support.stdio_clients import StdioServerParameters, stdio_client
 from tests.support.trees import tree
 
@@ -118,10 +117,7 @@ def http_server(home: DaemonHome, root: Path) -> Generator[str]:
 @asynccontextmanager
 async def over_http(home: DaemonHome, root: Path) -> AsyncGenerator[Client]:
     with http_server(home, root) as address:
-        async with (
-            httpx2.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}, timeout=60) as sender,
-            Client(streamable_http_client(address, http_client=sender)) as client,
-        ):
+        async with connected_to(address, token=TOKEN) as client:
             yield client
 
 

@@ -8,17 +8,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
 import httpx2
 import pytest
-from mcp import Client
-from mcp.client.session import ElicitationFnT
-from mcp.client.streamable_http import streamable_http_client
 from prometheus_client.parser import text_string_to_metric_families
 
 from context_engine import __version__
@@ -28,7 +25,7 @@ from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.profiles import ToolSelection
 from tests.support import preloaded
-from tests.support.serving import in_thread
+from tests.support.serving import connected_to, in_thread
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import tree
 
@@ -66,21 +63,6 @@ def base() -> Generator[str]:
         yield base
 
 
-@asynccontextmanager
-async def connected(
-    base: str, era: str, token: str = "", *, person: ElicitationFnT | None = None
-) -> AsyncGenerator[Client]:
-    """A client; `person` answers for whoever sits before it."""
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as sender,
-        Client(
-            streamable_http_client(f"{base}/mcp", http_client=sender), mode=era, elicitation_callback=person
-        ) as client,
-    ):
-        yield client
-
-
 def get(url: str, **headers: str) -> httpx2.Response:
     return httpx2.get(url, headers={name.encode(): value.encode("latin-1") for name, value in headers.items()})
 
@@ -90,7 +72,7 @@ def get(url: str, **headers: str) -> httpx2.Response:
 
 @ERAS
 async def test_a_client_lists_calls_and_reads_as_over_stdio(base: str, era: str) -> None:
-    async with connected(base, era) as client:
+    async with connected_to(base, era) as client:
         assert "search_code" in [each.name for each in (await client.list_tools()).tools]
         assert not (await client.call_tool("search_code", {"query": "log in"})).is_error
         assert (await client.call_tool("read_file", {"path": "missing.py"})).is_error
@@ -104,7 +86,7 @@ def test_a_client_that_hangs_up_stops_the_work(era: str) -> None:
     engine = StandIn(hold=hold)
 
     async def body(base: str) -> None:
-        async with connected(base, era) as client:
+        async with connected_to(base, era) as client:
             with anyio.move_on_after(0.5):
                 await client.call_tool("index_workspace", {})
             assert await anyio.to_thread.run_sync(engine.cancelled.wait, 5)
@@ -165,7 +147,7 @@ def closed() -> Generator[str]:
 
 @ERAS
 async def test_with_a_token_a_client_is_served(closed: str, era: str) -> None:
-    async with connected(closed, era, TOKEN) as client:
+    async with connected_to(closed, era, TOKEN) as client:
         assert not (await client.call_tool("index_status", {})).is_error
     assert get(f"{closed}/metrics", authorization=f"bearer {TOKEN}").status_code == 200
 
@@ -207,7 +189,7 @@ def test_bound_to_every_address_it_is_called_by_figures_or_by_its_own_names() ->
 
 def test_metrics_are_what_prometheus_reads() -> None:
     async def body(base: str) -> None:
-        async with connected(base, "legacy") as client:
+        async with connected_to(base, "legacy") as client:
             await client.call_tool("find_symbol", {"name": "login"})
             await client.call_tool("read_file", {"path": "missing.py"})
 
@@ -324,7 +306,7 @@ def started(place: Path, *options: str) -> Generator[subprocess.Popen[str]]:
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_it_tells_where_it_listens_and_ends_well_with_streams_open(tmp_path: Path, ending: signal.Signals) -> None:
     async def body(base: str, process: subprocess.Popen[str]) -> None:
-        async with connected(base, "legacy") as older, connected(base, "2026-07-28") as newer:
+        async with connected_to(base, "legacy") as older, connected_to(base, "2026-07-28") as newer:
             tool = (await older.list_tools()).tools[0]
             assert tool.input_schema["properties"]["project"]["enum"] == ["till", "web", "*"]
             assert not (await older.call_tool("list_directory", {"project": "web"})).is_error
@@ -347,7 +329,7 @@ def test_it_tells_where_it_listens_and_ends_well_with_streams_open(tmp_path: Pat
 
 def test_on_this_machine_too_it_asks_for_the_token_that_its_first_start_printed(tmp_path: Path) -> None:
     async def use_token(url: str, token: str) -> None:
-        async with connected(url.removesuffix("/mcp"), "legacy", token) as client:
+        async with connected_to(url, "legacy", token) as client:
             assert not (await client.call_tool("list_directory", {"project": "till"})).is_error
 
     token = ""

@@ -7,7 +7,10 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import httpx2
 from mcp import Client
+from mcp.client.session import ElicitationFnT
+from mcp.client.streamable_http import streamable_http_client
 
 from context_engine.server import connections, http_server, mcp_server
 from context_engine.server.dispatcher import ToolDispatcher
@@ -33,3 +36,15 @@ async def connected(engine: Any, era: str = "auto", **options: Any) -> AsyncGene
     gate = ToolDispatcher(lambda _: engine, **options)
     async with Client(mcp_server.build_server(gate), mode=era) as client:
         yield client
+
+
+@asynccontextmanager
+async def connected_to(
+    url: str, era: str = "auto", token: str = "", *, person: ElicitationFnT | None = None
+) -> AsyncGenerator[Client]:
+    """A client of a server over HTTP; `person` answers for whoever sits before it."""
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with httpx2.AsyncClient(headers=headers, timeout=120) as sender:
+        over_http = streamable_http_client(f"{url.removesuffix('/mcp')}/mcp", http_client=sender)
+        async with Client(over_http, mode=era, elicitation_callback=person) as client:
+            yield client
