@@ -245,7 +245,8 @@ class _Splice:
         """Return the indents of added lines; blank ones stay as sent where nothing moves. Raises: FuzzyUnsafe."""
         added = [number for number, old in enumerate(kept) if old is None]
         solid = [number for number in added if self.new[number].strip(BLANKS)]
-        evidence = list(self._evidence())
+        twins = zip(self.solid, self.spot.twins, strict=True)
+        evidence = [(indent_of(self.old[old]), indent_of(self.content.lines[line])) for old, line in twins]
         moved = any(old != placed for old, placed in evidence)
         indents = {number: "" if moved else indent_of(self.new[number]) for number in added}
         if not solid:
@@ -260,10 +261,6 @@ class _Splice:
         if found.doubt:
             raise self._refusal(f"it is not certain how the new lines are indented: {found.doubt}")
         return indents | dict(zip(solid, found.indents, strict=True))
-
-    def _evidence(self) -> Iterator[tuple[str, str]]:
-        for old, line in zip(self.solid, self.spot.twins, strict=True):
-            yield indent_of(self.old[old]), indent_of(self.content.lines[line])
 
 
 def _is_untouched(places: dict[int, int], upper: int, lower: int) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 from context_engine.daemon import DaemonClient, is_switched_off, start_daemon
 from context_engine.server.framing import LineFramer
+from context_engine.server.serve_options import CLIENT_VARIABLE
 from context_engine.server.stdio_session import LINE_BYTES_MAX, LOG_MARK, REPLIES_BYTES_MAX, encode
 from context_engine.server.stdio_streams import StreamWriter, read_chunks
 
@@ -33,7 +34,6 @@ START_S = 5.0
 READY_S = 30.0
 """A daemon that listens and is not ready after this time is of no use; alone, this process needs two seconds."""
 POLL_S = 0.02
-FIRST_CLIENT_VARIABLE = "CLAUDE_PROJECT_DIR"
 
 
 class DaemonLink:
@@ -85,7 +85,7 @@ def open_link(options: ServeOptions, env: Mapping[str, str]) -> DaemonLink | Non
         "patient": True,
         "folder": folder,
         "roots": [os.path.join(folder, os.path.expanduser(root)) for root in options.roots],
-        "project": env.get(FIRST_CLIENT_VARIABLE, ""),
+        "project": env.get(CLIENT_VARIABLE, ""),
         "given_names": options.given_names,
         "selection": options.selection._asdict(),
     }

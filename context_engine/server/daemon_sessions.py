@@ -15,9 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from context_engine.server.profiles import ToolSelection
-from context_engine.server.projects import CLIENT_VARIABLE
 from context_engine.server.serve import open_projects, serve_session
-from context_engine.server.serve_options import ServeOptions
+from context_engine.server.serve_options import CLIENT_VARIABLE, ServeOptions
 from context_engine.server.shutdown import RunningCalls
 from context_engine.server.stdio_session import StdioSession
 from context_engine.server.stdio_streams import StdioPipes

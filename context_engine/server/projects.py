@@ -15,12 +15,14 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from context_engine.errors import BugError, CallError, ContextEngineError, InvalidArgument, UnsuitableRoot
 from context_engine.repo import check_workspace_root, project_of_process, resolve_path
+from context_engine.server.serve_options import CLIENT_VARIABLE
 
 if TYPE_CHECKING:
     from context_engine.daemon import EngineLease
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from context_engine.settings import Settings
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
-CLIENT_VARIABLE = "CLAUDE_PROJECT_DIR"
-"""Set by one client for the servers that it starts; the others send the folders over the protocol."""
 READ_AFTER_S = 5.0
 """Loading a model takes a second of work, which the first replies do not need."""
 Lease = Callable[[str | Path], "EngineLease"]
@@ -99,10 +99,7 @@ class Projects:
         given_names: Mapping[str, str] = NO_NAMES,
         lease: Lease | None = None,
     ) -> None:
-        def create_loader(path: str) -> ProjectLoader:
-            return ProjectLoader(path, log=log, follow=follow, isolated=isolated, lease=lease)
-
-        self._create_loader = create_loader
+        self._create_loader = partial(ProjectLoader, log=log, follow=follow, isolated=isolated, lease=lease)
         self._here = here
         self._log = log
         self._lock = threading.Lock()

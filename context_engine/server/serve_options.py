@@ -91,6 +91,8 @@ OPTIONS = (
     ),
 )
 TOKEN_VARIABLE = "CTX_HTTP_TOKEN"  # noqa: S105 - the name of a variable; an option would show the token in every process list
+CLIENT_VARIABLE = "CLAUDE_PROJECT_DIR"
+"""Set by one client for the servers that it starts; the others send the folders over the protocol."""
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 SECONDS_MAX = 3_600.0
 
