@@ -67,15 +67,6 @@ async def test_the_status_is_what_index_status_says(engine: Engine, era: str) ->
 
 
 @ERAS
-async def test_the_metrics_count_the_calls_that_were_made(engine: Engine, era: str) -> None:
-    async with connected(engine, era) as client:
-        await client.call_tool("read_file", {"path": "src/app.py"})
-        await client.call_tool("read_file", {"path": "src/missing.py"})
-        row = json.loads(await text_of(client, "ctx://metrics"))["read_file"]
-        assert (row["calls"], row["ok"], row["errors"]) == (2, 1, {"FILE_NOT_FOUND": 1})
-
-
-@ERAS
 @pytest.mark.parametrize("name", ["a%20b%231%3F.md", "a b#1?.md"])
 async def test_a_file_is_found_by_its_path_however_a_client_spells_the_address(
     engine: Engine, era: str, name: str
