@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import context_engine.context
 from context_engine.context.budget import estimate_max_tokens, find_symbol_at, widen_to_symbol
 from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
 from context_engine.context.localizer import glob_for_path
@@ -339,3 +341,19 @@ def test_a_discovery_is_shown_only_if_it_speaks_of_the_files_and_rules_and_memor
     ]
     found = made(pool, "drain_pool", ProjectKnowledge(recall=lambda _text, _most, _files=None: items), files_max=1)
     assert [one.content for one in found.remembered] == [items[0].content, items[2].content, items[3].content]
+
+
+def test_the_room_of_bundles_reaches_no_store_and_no_vectors() -> None:
+    rooms = {
+        (node.module or "").split(".")[1]
+        for path in Path(context_engine.context.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("context_engine.")
+    }
+    assert rooms and not rooms & {"storage", "sharing", "semantic", "engine"}
+
+
+def test_without_related_and_summaries_there_are_none(pool: Engine) -> None:
+    found = made(pool, with_related=False, with_summaries=False)
+    assert not any(file.related or file.summary for file in found.files)
+    assert any(file.summary == "defines drain_pool" for file in made(pool).files)

@@ -19,11 +19,13 @@ from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
 from context_engine.history import HistoryMiner
+from context_engine.model import Query
 from context_engine.plans.model import Plan, PlanStep
+from context_engine.search.file_usage import BOOST_MAX
 from context_engine.server import mcp_server, prompt_templates
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
-from tests.support.engines import indexed, open_engine
+from tests.support.engines import found, indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
 
 ADR = "# 3. Amounts are whole cents\n\nStatus: accepted\n\n## Decision\n\nAmounts are kept as whole cents, never as floats.\n"
@@ -187,3 +189,25 @@ def test_a_bundle_for_a_plan_holds_what_its_current_step_needs(engine: Engine) -
     assert told["query"] == "what is next"
     with pytest.raises(PlanNotFound):
         ask(engine, "get_context_for_prompt", query="what is next", plan_id="nope")
+
+
+# -- use --
+
+
+def test_what_is_read_and_edited_counts_more_in_answers_and_what_was_shown_does_not(tmp_path: Path) -> None:
+    twins = {f"{name}.py": "def parcel_price(parcel):\n    return parcel.weight\n" for name in "abc"}
+    root = tree(tmp_path / "w", twins)
+    with indexed(root) as engine:
+        plain = {str(hit.chunk.path): hit.score for hit in engine.search.find(Query("parcel price")).hits}
+        assert [*plain] == ["a.py", "c.py", "b.py"]  # alike but for their names
+        for _ in range(20):
+            tools.call(engine, "codebase_retrieval", {"query": "parcel price", "include_paths": ["c.py"]})
+            tools.call(engine, "read_file", {"path": "b.py"})
+    with open_engine(root) as engine:
+        lifted = {str(hit.chunk.path): hit.score for hit in engine.search.find(Query("parcel price")).hits}
+        assert [*lifted] == ["b.py", "a.py", "c.py"]
+        assert plain["b.py"] < lifted["b.py"] <= plain["b.py"] * (1 + BOOST_MAX)
+        assert lifted["c.py"] == plain["c.py"]
+        engine.clear_index()
+        engine.index.update()
+        assert found(engine, "parcel price") == [*plain]

@@ -241,7 +241,7 @@ S2 = (
         P("S2-cli-index-search", "The engine is usable from the command line: index and search.", kept=("tests/e2e/test_terminal.py::test_indexing_reports_what_it_did", "tests/e2e/test_terminal.py::test_the_first_search_indexes_and_says_so")),
     ),
     section("S2", "Layer 2: context service",
-        P("S2-how-much", "The service decides how much context to return, within limits the caller sets.", kept=("tests/context/test_bundle.py::test_no_bundle_is_over_its_budget_and_no_line_is_shown_twice", "tests/context/test_bundle.py::test_a_small_budget_leaves_something_of_each_file_and_says_what_is_missing")),
+        P("S2-how-much", "The service decides how much context to return, within limits the caller sets.", kept=("tests/context/test_bundle.py::test_no_bundle_is_over_its_budget_and_no_line_is_shown_twice", "tests/context/test_bundle.py::test_a_small_budget_is_spent_on_the_lines_of_the_question_in_several_places")),
         P("S2-snippets-readable", "Snippets are formatted for reading.", kept=("tests/tools/test_context_tools.py::test_markdown_shows_the_same_files_for_reading", "tests/context/test_bundle.py::test_a_part_of_a_long_function_is_widened_to_all_of_it_when_there_is_room")),
         P("S2-dedup-by-file", "Results are gathered by file; nothing is returned twice.", kept=("tests/tools/test_context_tools.py::test_random_questions_keep_the_budget_show_no_line_twice_and_are_answered_alike",)),
         P("S2-limits", "Maximum files and maximum tokens are enforced.", kept=("tests/tools/test_context_tools.py::test_random_questions_keep_the_budget_show_no_line_twice_and_are_answered_alike", "tests/tools/test_context_tools.py::test_the_budget_counts_the_whole_reply_the_question_too")),
